@@ -1,0 +1,163 @@
+/* The C face of one device: what a rank's GPU, or its CPU cores, can do with keys. One rank opens one engine.
+ *
+ * mpi/ and src/ never launch a kernel and never call CUDA: they ask an engine, through the table of functions below.
+ * There are two, with the same results bit for bit: `host` (kernels/host/, C17 + OpenMP) and `cuda` (kernels/cuda/).
+ * Nothing here communicates; no function is collective. kernels/ knows no MPI.
+ *
+ * Memory   "engine memory" is what the engine's kernels work on: device memory (plain cudaMalloc, so that IPC handles
+ *          exist for it) or ordinary host memory. "Host memory" is pinned for the cuda engine.
+ * Lanes    three queues of work. Calls on one lane run in order; lanes run side by side; a mark taken on one lane can
+ *          be polled, waited for by the host, or by another lane. The host engine does everything at once, in the call,
+ *          so its lanes and marks are always done.
+ *            LANE_WORK  kernels, and copies that belong to them
+ *            LANE_OUT   copies that carry keys towards another rank or the host
+ *            LANE_IN    copies that bring keys in
+ * Keys     uint32_t or uint64_t codes in ascending order (src/keytype.h), `key_bytes` is 4 or 8, counts are int64_t and
+ *          may be 0 or beyond 2^32. Pointers to keys are aligned to the key size only.
+ * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
+ *          may be reported by a later one on the engine.
+ */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "fault.h"
+#include "keytype.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum engine_lane { LANE_WORK, LANE_OUT, LANE_IN, LANES };
+
+/* Where a pointer of the caller's may be used. */
+enum engine_space {
+    SPACE_ENGINE, /* kernels can work on it */
+    SPACE_HOST    /* only the host can: keys must be copied */
+};
+
+/* What engine_ops.inspect() finds in one pass over keys. */
+struct engine_inspection {
+    int64_t first_descent;    /* smallest i >= 1 with key[i] < key[i-1]; the count if there is none */
+    uint64_t first, last;     /* codes of the first and last key; undefined for a count of 0 */
+    uint64_t fingerprint[2];  /* sum of fingerprint_add() over the keys as they lie in memory */
+};
+
+enum { ENGINE_GATHER_MAX = 1024 };
+
+struct engine;
+struct engine_mark; /* a point in a lane's work */
+
+struct engine_ops {
+    const char *name;
+
+    /* Free the engine. Memory it handed out must have been given back. */
+    void (*close)(struct engine *engine);
+
+    /* ---- memory ---- */
+
+    /* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes.
+     * Errors HSORT_DEVICE_MEMORY (cuda), HSORT_HOST_MEMORY (host): text with the bytes asked for and, if known, free. */
+    hsort_status (*alloc)(struct engine *engine, size_t bytes, void **memory);
+    void (*free)(struct engine *engine, void *memory); /* NULL is fine */
+
+    /* [bytes] of host memory from and to which copies run asynchronously. Errors HSORT_HOST_MEMORY. */
+    hsort_status (*alloc_host)(struct engine *engine, size_t bytes, void **memory);
+    void (*free_host)(struct engine *engine, void *memory); /* NULL is fine */
+
+    /* Bytes of engine memory that alloc() could hand out now. Host: what the system says is available. */
+    hsort_status (*memory_free)(struct engine *engine, size_t *bytes);
+
+    /* Where the caller's pointer lies; NULL is SPACE_ENGINE. Memory of another device is HSORT_ARGUMENT. */
+    hsort_status (*space_of)(struct engine *engine, const void *pointer, enum engine_space *space);
+
+    /* ---- lanes ---- */
+
+    /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on `lane` if
+     * host memory is from alloc_host(); from and to other host memory it may be done in the call. */
+    hsort_status (*copy)(struct engine *engine, enum engine_lane lane, void *to, const void *from, size_t bytes);
+
+    hsort_status (*mark_create)(struct engine *engine, struct engine_mark **mark);
+    void (*mark_destroy)(struct engine *engine, struct engine_mark *mark); /* NULL is fine */
+    hsort_status (*mark_set)(struct engine *engine, struct engine_mark *mark, enum engine_lane lane);
+    hsort_status (*mark_done)(struct engine *engine, struct engine_mark *mark, bool *done); /* never waits */
+    hsort_status (*lane_after)(struct engine *engine, enum engine_lane lane, struct engine_mark *mark);
+
+    /* Order LANE_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host: nothing. */
+    hsort_status (*follow)(struct engine *engine, void *stream);
+
+    /* Wait on the host until a lane has nothing left to do; reports what failed in it. */
+    hsort_status (*wait)(struct engine *engine, enum engine_lane lane);
+
+    /* ---- work on keys, asynchronous on LANE_WORK where not said otherwise ---- */
+
+    /* to[i] = code of from[i]; decode is the inverse. `to` may be `from`. [count] each. */
+    hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
+    hsort_status (*decode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
+
+    /* Bytes of workspace that sort() needs beside keys and scratch. `rung` -1: the one chosen for this size.
+     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has. */
+    hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count, size_t *bytes);
+
+    /* Sort codes ascending. keys, scratch [count] in engine memory, both overwritten; workspace as said above, aligned
+     * to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold the result. */
+    hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch, int64_t count,
+                         void *workspace, void **sorted);
+
+    /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those
+     * of `a` first. */
+    hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
+                          int64_t b_count, void *out);
+
+    /* codes[i] = keys[positions[i]], widened to 64 bits. positions, codes [count <= ENGINE_GATHER_MAX] on the host.
+     * Waits for the result. */
+    hsort_status (*gather)(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions, int count,
+                           uint64_t *codes);
+
+    /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
+    hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,
+                            struct engine_inspection *result);
+};
+
+struct engine {
+    const struct engine_ops *ops;
+};
+
+/* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error; engine->ops->close() frees
+ * it. Errors HSORT_HOST_MEMORY. */
+hsort_status engine_open_host(int threads, struct engine **engine);
+
+/* ---- CUDA, present in every build: without the CUDA Toolkit there are simply no devices -------------------- */
+
+struct cuda_device {
+    char name[64];
+    char uuid[48];    /* "GPU-...", as the driver's tools print it; "MIG-..." for a MIG instance */
+    char pci[16];     /* domain:bus:device.function, as hwloc reads it */
+    int64_t bytes;    /* of memory */
+    int numa_node;    /* that the device itself names; -1 if it names none */
+    int compute;      /* capability, 90 for sm_90 */
+};
+
+/* Devices this process can see. Never an error: 0 without a driver, a GPU or the CUDA build; `why` [bytes] then says
+ * which, on one line, and is "" otherwise. Does not create a CUDA context. */
+int cuda_device_count(char *why, size_t bytes);
+
+/* What device `index` is. Errors HSORT_CUDA, HSORT_NO_DEVICE. */
+hsort_status cuda_device_get(int index, struct cuda_device *device);
+
+/* Open device `index`; alloc() fails beyond `memory_limit` bytes in use (0: no limit). The caller's current device is
+ * the same afterwards; every engine call makes its own device current and restores the caller's.
+ * Errors HSORT_NO_DEVICE, HSORT_CUDA, HSORT_DEVICE_MEMORY. */
+hsort_status engine_open_cuda(int index, size_t memory_limit, struct engine **engine);
+
+/* CUDA runtime version the build used, e.g. 13000; 0 without CUDA. */
+int cuda_build_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

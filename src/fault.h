@@ -1,0 +1,62 @@
+/* Fault sites: places that can be made to fail on purpose, to prove that every rank hears of it and none hangs.
+ *
+ * They exist only where HSORT_FAULTS is defined (-DHYPERSORT_FAULTS=ON, the test build); elsewhere fault_hit() is
+ * the constant false. The command and the test programs arm them from the environment:
+ *
+ *     HYPERSORT_FAULT=SITE:RANK[:NTH]      rank RANK fails at its NTH passage of SITE (default 1)
+ *
+ * A leaf: every layer may include it. */
+#ifndef FAULT_H
+#define FAULT_H
+
+#include <stdbool.h>
+
+/* X(name, word in the environment): what the passage stands for */
+#define FAULT_SITE_LIST(X)                                                                                    \
+    X(FAULT_ALLOC, "alloc")   /* memory of the engine or the host cannot be had */                            \
+    X(FAULT_READ, "read")     /* pread fails */                                                               \
+    X(FAULT_SHORT, "short")   /* pread finds the end of the file too early */                                 \
+    X(FAULT_WRITE, "write")   /* pwrite fails: no space left */                                               \
+    X(FAULT_COMMIT, "commit") /* fsync or close fails */                                                      \
+    X(FAULT_MPI, "mpi")       /* a message of the exchange is reported as failed */                           \
+    X(FAULT_KERNEL, "kernel") /* a kernel, or the host form of it, fails */                                   \
+    X(FAULT_COPY, "copy")     /* a copy to, from or inside the engine's memory fails */                       \
+    X(FAULT_KILL, "kill")     /* the process is killed outright between local sort and exchange */
+
+enum fault_site {
+#define X(name, word) name,
+    FAULT_SITE_LIST(X)
+#undef X
+    FAULT_SITES
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef HSORT_FAULTS
+/* Read HYPERSORT_FAULT and arm its site if it names this rank. Not collective. */
+void fault_arm(int rank);
+
+/* Make the nth next passage of `site` on this rank fail; 0 disarms it. Not collective. */
+void fault_set(enum fault_site site, int nth);
+
+/* Count a passage; true where it is the one that must fail. Not collective; any thread. */
+bool fault_hit(enum fault_site site);
+#else
+static inline void fault_arm(int rank)
+{
+    (void)rank;
+}
+static inline bool fault_hit(enum fault_site site)
+{
+    (void)site;
+    return false;
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,289 @@
+/* hypersort: sort arrays that are spread over the ranks of an MPI communicator, one GPU per rank.
+ *
+ * This is the only installed header. The shortest use, with MPI already initialised:
+ *
+ *     hsort_context *ctx;
+ *     hsort_create(MPI_COMM_WORLD, NULL, &ctx);
+ *     hsort_sort(ctx, HSORT_F64, HSORT_ASCENDING, keys, count, NULL);    // keys: host or device memory
+ *     hsort_destroy(&ctx);
+ *
+ * Afterwards no key of rank r is greater than a key of rank r+1, and every rank still holds `count` keys.
+ *
+ * Rules that hold for every function
+ *   Ranks      "Collective": every rank of the communicator calls it, with the same type, order and options.
+ *              Counts and pointers may differ between ranks; a count of 0 is welcome everywhere.
+ *   Errors     a collective function returns the same status on every rank, never leaves a rank waiting for
+ *              another, and says in hsort_last_error() which rank, on which host, failed and why. After
+ *              HSORT_CUDA or HSORT_MPI a context can only be destroyed.
+ *   Manners    the library never prints, exits, aborts, or initialises or finalises MPI, and works on a
+ *              duplicate of the communicator it was given.
+ *   Threads    one call at a time per context; two contexts in two threads need MPI_THREAD_MULTIPLE.
+ *   Order      integers by value. Floats: -inf ... -0.0, +0.0 ... +inf; every NaN last, in both directions.
+ *              HSORT_DESCENDING reverses all that is not NaN. Equal keys have equal bits, so no sort of keys
+ *              alone can be told from a stable one.
+ */
+#ifndef HYPERSORT_H
+#define HYPERSORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#ifndef HSORT_NO_MPI /* the layer below MPI compiles against the types alone */
+#include <mpi.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HSORT_API __attribute__((visibility("default")))
+#else
+#define HSORT_API
+#endif
+
+#define HSORT_VERSION_MAJOR 0
+#define HSORT_VERSION_MINOR 1
+#define HSORT_VERSION_PATCH 0
+
+/* ---- Statuses and key types: each list is the only place where its members are named ------------------- */
+
+/* X(name, exit code of the command, message). Where ranks fail differently, the last in the list wins. */
+#define HSORT_STATUS_LIST(X)                                                                                  \
+    X(HSORT_OK, 0, "ok")                                                                                      \
+    X(HSORT_MISMATCH, 1, "not in order, or not the same keys")                                                \
+    X(HSORT_ARGUMENT, 2, "invalid argument")                                                                  \
+    X(HSORT_FORMAT, 2, "bad input")                                                                           \
+    X(HSORT_IO, 3, "input/output error")                                                                      \
+    X(HSORT_NO_DEVICE, 4, "no usable GPU")                                                                    \
+    X(HSORT_LAUNCH, 4, "ranks were not started together")                                                     \
+    X(HSORT_DEVICE_MEMORY, 5, "out of device memory")                                                         \
+    X(HSORT_HOST_MEMORY, 5, "out of host memory")                                                             \
+    X(HSORT_CUDA, 6, "CUDA failure")                                                                          \
+    X(HSORT_MPI, 6, "MPI failure")                                                                            \
+    X(HSORT_INTERNAL, 70, "internal error")                                                                   \
+    X(HSORT_STOPPED, 75, "stopped, can be resumed")
+
+typedef enum hsort_status {
+#define X(name, exit_code, message) name,
+    HSORT_STATUS_LIST(X)
+#undef X
+} hsort_status;
+
+/* X(name, short name, bytes per key) */
+#define HSORT_TYPE_LIST(X)                                                                                    \
+    X(HSORT_U32, "u32", 4)                                                                                    \
+    X(HSORT_I32, "i32", 4)                                                                                    \
+    X(HSORT_F32, "f32", 4)                                                                                    \
+    X(HSORT_U64, "u64", 8)                                                                                    \
+    X(HSORT_I64, "i64", 8)                                                                                    \
+    X(HSORT_F64, "f64", 8)
+
+typedef enum hsort_type {
+#define X(name, short_name, bytes) name,
+    HSORT_TYPE_LIST(X)
+#undef X
+} hsort_type;
+
+typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
+
+/* What sorts on one rank. AUTO: CUDA if every rank can use a GPU, else HOST on all of them. */
+typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_CUDA } hsort_engine;
+
+/* The strategy that moves keys between ranks. */
+typedef enum hsort_exchange { HSORT_EXCHANGE_AUTO, HSORT_EXCHANGE_BITONIC } hsort_exchange;
+
+/* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere. MPI: the engine's
+ * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. AUTO: MPI where a checked message
+ * at creation arrives whole, else STAGED. */
+typedef enum hsort_transport { HSORT_TRANSPORT_AUTO, HSORT_TRANSPORT_STAGED, HSORT_TRANSPORT_MPI } hsort_transport;
+
+/* Where a rank's threads and its GPU come from. AUTO: bind only what the launcher left unbound. */
+typedef enum hsort_binding { HSORT_BINDING_AUTO, HSORT_BINDING_NONE } hsort_binding;
+
+/* The phases of a sort, in order; hsort_stats has a time for each. X(name, short name) */
+#define HSORT_PHASE_LIST(X)                                                                                   \
+    X(HSORT_PHASE_H2D, "h2d")                                                                                 \
+    X(HSORT_PHASE_LOCAL_SORT, "local_sort")                                                                   \
+    X(HSORT_PHASE_EXCHANGE, "exchange")                                                                       \
+    X(HSORT_PHASE_MERGE, "merge")                                                                             \
+    X(HSORT_PHASE_D2H, "d2h")
+
+typedef enum hsort_phase {
+#define X(name, short_name) name,
+    HSORT_PHASE_LIST(X)
+#undef X
+    HSORT_PHASES
+} hsort_phase;
+
+/* ---- Names ----------------------------------------------------------------------------------------------- */
+
+/* Version as major * 10000 + minor * 100 + patch. Not collective. */
+HSORT_API int hsort_version(void);
+
+/* Version, commit, compiler, CUDA and MPI the library was built with, on one line. Not collective. Static. */
+HSORT_API const char *hsort_build_info(void);
+
+/* The message of a status, from the list above. Not collective. Static; never NULL. */
+HSORT_API const char *hsort_strerror(hsort_status status);
+
+/* The exit code the command uses for a status. Not collective. */
+HSORT_API int hsort_exit_code(hsort_status status);
+
+/* "u32" ... of a type, NULL if it is none. Not collective. Static. */
+HSORT_API const char *hsort_type_name(hsort_type type);
+
+/* Bytes per key of a type, 0 if it is none. Not collective. */
+HSORT_API size_t hsort_type_bytes(hsort_type type);
+
+#ifndef HSORT_NO_MPI
+
+/* ---- Context --------------------------------------------------------------------------------------------- */
+
+typedef struct hsort_context hsort_context;
+
+/* Called on rank 0 at the end of each step of a phase: `done` of `total` steps. Must not call the library. */
+typedef void (*hsort_progress_fn)(void *user, const char *phase, int64_t done, int64_t total);
+
+/* All collective: the same on every rank. Set by hsort_options_init(), then changed field by field. */
+typedef struct hsort_options {
+    size_t struct_size;
+    hsort_engine engine;
+    int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type */
+    hsort_exchange exchange;
+    hsort_transport transport;
+    hsort_binding binding;
+    int threads;                      /* of the host engine, per rank; 0: the cores the rank is bound to */
+    size_t piece_bytes;               /* of one message; 0: the default; at most 1 GiB */
+    size_t device_memory_limit;       /* bytes a rank may take on its GPU; 0: what is free */
+    hsort_progress_fn progress;       /* or NULL */
+    void *progress_user;              /* handed to progress; owned by the caller */
+} hsort_options;
+
+/* Fill *options with the defaults of the library version in use.                           Not collective.
+ *   options      [1] written
+ *   struct_size  sizeof(hsort_options) as the caller compiled it
+ * Errors   HSORT_ARGUMENT if struct_size is unknown. */
+HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_size);
+
+/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks.     Collective.
+ *   comm     an intracommunicator; duplicated, the caller keeps it
+ *   options  [1] copied, or NULL for the defaults
+ *   ctx      [1] written; NULL after an error; the caller destroys it
+ * Memory   some tens of MiB of pinned host memory per rank; buffers for keys come with the first sort.
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_NO_DEVICE, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY,
+ *          HSORT_CUDA, HSORT_MPI; the text is hsort_last_error(NULL). */
+HSORT_API hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx);
+
+/* The same from Fortran and from anything that carries a communicator as an integer.           Collective. */
+HSORT_API hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx);
+
+/* Free a context and all memory it holds; *ctx becomes NULL. A NULL context is fine.            Collective. */
+HSORT_API void hsort_destroy(hsort_context **ctx);
+
+/* One line on the last error of a context: rank, host and cause. "" if there was none. With NULL: of the last
+ * hsort_create() in this thread. Not collective. Valid until the next call on the context. */
+HSORT_API const char *hsort_last_error(const hsort_context *ctx);
+
+/* ---- Sorting --------------------------------------------------------------------------------------------- */
+
+/* Sort a distributed array in place.                                                            Collective.
+ *   ctx     from hsort_create()
+ *   type    of the keys; collective
+ *   order   collective
+ *   keys    [count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
+ *   count   keys on this rank, >= 0; may differ between ranks; each rank keeps its count
+ *   stream  a cudaStream_t after whose work the keys are ready, or NULL for the default stream or host keys
+ * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
+ * Order    see the head of this file. Stable: cannot be told for keys alone.
+ * Memory   as hsort_workspace() says, on the engine; kept by ctx for the next sort until it is destroyed.
+ * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI;
+ *          after ARGUMENT and the MEMORY ones the keys are untouched, after the others undefined.
+ * Source   Batcher 1968, "Sorting networks and their applications"; Peters, Schulz-Hildebrandt, Luttenberger,
+ *          "Fast in-place sorting with CUDA based on bitonic sort", sections 2 and 3.3; mpi/README.md. */
+HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,
+                                  void *stream);
+
+/* Sort a distributed array into another one, with the counts the caller asks for.               Collective.
+ *   in         [count] as `keys` above, but unchanged; may not overlap `out` unless it is the same pointer
+ *   out        [out_count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
+ *   out_count  keys this rank is to end with, >= 0; the counts of all ranks must sum to those of the input
+ * Otherwise as hsort_sort(). A sum that differs is HSORT_ARGUMENT. */
+HSORT_API hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
+                                     int64_t count, void *out, int64_t out_count, void *stream);
+
+/* What a distributed array is like. Global positions count through the ranks in order. */
+typedef struct hsort_check_result {
+    size_t struct_size;
+    int64_t count;            /* keys on all ranks */
+    int64_t first_disorder;   /* global position of the first key that is less than the one before; -1: none */
+    uint64_t fingerprint[2];  /* of the multiset of keys: does not depend on their order or on the ranks */
+} hsort_check_result;
+
+/* Check the order of a distributed array and take its fingerprint.                              Collective.
+ *   keys    [count] host, device or managed memory; unchanged
+ *   result  [1] struct_size set by the caller; the same on every rank
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI.
+ *          Disorder is a result, not an error. */
+HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                                   int64_t count, void *stream, hsort_check_result *result);
+
+/* Engine memory that a sort will take on this rank, beyond the caller's buffers.            Not collective.
+ *   type       of the keys
+ *   count      the largest count, in or out, of any rank
+ *   bytes      [1] written: bytes on the engine (device memory for CUDA), all ctx will hold for this size
+ * Errors   HSORT_ARGUMENT. */
+HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
+
+/* ---- What happened, and where ---------------------------------------------------------------------------- */
+
+typedef struct hsort_stats {
+    size_t struct_size;
+    int64_t keys;                   /* sorted, all ranks */
+    int64_t moved_bytes;            /* sent from one rank to another, all ranks */
+    int rounds;                     /* of the exchange in which this rank moved any key */
+    double seconds[HSORT_PHASES];   /* of each phase: the largest of all ranks */
+    double total_seconds;           /* from entry to return: the largest of all ranks */
+} hsort_stats;
+
+/* Statistics of the last successful sort; same on every rank, but for `rounds`.             Not collective.
+ *   stats  [1] struct_size set by the caller. Errors   HSORT_ARGUMENT if there was no sort. */
+HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
+
+/* What one rank runs on. Texts are empty and numbers -1 where there is nothing to say. */
+typedef struct hsort_rank_info {
+    char host[64];
+    char gpu_name[64];
+    char gpu_uuid[48];       /* "GPU-xxxxxxxx-xxxx-..." as the driver's tools print it */
+    char gpu_pci[16];        /* domain:bus:device.function */
+    int64_t gpu_bytes;       /* memory of the GPU */
+    int gpu_index;           /* as CUDA counts them in this process */
+    int gpu_sharers;         /* ranks on this GPU, this one included */
+    int numa_node;           /* nearest to the GPU, or where the cores are */
+    int cores;               /* that the rank's threads may use */
+    char cpus[64];           /* the list of those cores' processing units, e.g. "0-7,16-23" */
+    int bound_by_launcher;   /* 1: the mask came from the launcher and was left alone */
+} hsort_rank_info;
+
+/* Where every rank runs.                                                                        Collective.
+ *   infos  [size of the communicator] written on every rank; caller owns it
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_MPI. */
+HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos);
+
+/* The engine in use, never AUTO. Not collective, same on every rank. */
+HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
+
+/* The path between this rank and `peer`, never AUTO. Not collective. */
+HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
+
+/* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if there was no GPU to try
+ * with. Not collective, same on every rank. */
+HSORT_API int hsort_mpi_takes_device_pointers(const hsort_context *ctx);
+
+#endif /* HSORT_NO_MPI */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+#include "status.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char text[STATUS_TEXT_BYTES];
+
+hsort_status status_fail(hsort_status status, const char *format, ...)
+{
+    if (text[0] != '\0')
+        return status;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return status;
+}
+
+const char *status_text(void)
+{
+    return text;
+}
+
+void status_clear(void)
+{
+    text[0] = '\0';
+}
+
+const char *hsort_strerror(hsort_status status)
+{
+    switch (status) {
+#define X(name, exit_code, message)                                                                           \
+    case name:                                                                                                \
+        return message;
+        HSORT_STATUS_LIST(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+int hsort_exit_code(hsort_status status)
+{
+    switch (status) {
+#define X(name, exit_code, message)                                                                           \
+    case name:                                                                                                \
+        return exit_code;
+        HSORT_STATUS_LIST(X)
+#undef X
+    }
+    return 70;
+}

@@ -26,22 +26,24 @@ struct exchange {
 
 /* Sort the ranks' runs into one order by compare-splits over the hypercube.                       Collective.
  * After    x->keys holds this rank's part: the first ranks hold `block` keys each, one the remainder, the rest none.
- * Errors   this rank's own, or HSORT_MPI "rank R failed" on a partner's behalf; the caller agrees on it (comm_agree).
+ * Errors   this rank's own: it has kept to the schedule all the same; the caller agrees on it (comm_agree).
  * Source   Batcher 1968; Peters et al., section 3.3 (virtual padding, applied to ranks); mpi/README.md. */
 hsort_status exchange_bitonic(struct exchange *x);
 
 /* Where a pair of runs must be cut so that the lower rank ends with the lowest keys of both.
- * Collective over the two partners. `mine` is this rank's status so far.
+ * Collective over the two partners; both arrive at the same cut, also after a failure, whatever was read then.
  *   own_kept  [1] written: keys of its own that this rank keeps: the first ones if it is the lower rank, else the last
  *   incoming  [1] written: keys it gets from the partner
- * Errors   mine, or HSORT_MPI if the partner said it failed: then nothing may be moved in this round.
+ * Errors   this rank's own; it may go on with the exchange.
  * Order    equal keys stay where they are. */
-hsort_status split_pair(struct exchange *x, int partner, hsort_status mine, int64_t *own_kept, int64_t *incoming);
+hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int64_t *incoming);
 
-/* Move keys so that rank r holds want[r] of them, in the same global order.                       Collective.
- *   have, want  [size] the same on every rank; same sum
- *   from, to    [have[rank]], [want[rank]] engine memory, no overlap
+/* Move keys so that rank r ends with those at the global positions want_at[r] .. want_at[r+1] - 1.   Collective.
+ *   have_at, want_at  [size + 1] global position of each rank's first key before and after; the last is the number of
+ *                     keys; the same on every rank
+ *   from  [have_at[rank+1] - have_at[rank]] engine or host memory
+ *   to    [want_at[rank+1] - want_at[rank]] engine or host memory; no overlap
  * Errors   this rank's own; the caller agrees on it. */
-hsort_status rebalance(struct exchange *x, const int64_t *have, const int64_t *want, const void *from, void *to);
+hsort_status rebalance(struct exchange *x, const int64_t *have_at, const int64_t *want_at, const void *from, void *to);
 
 #endif

@@ -17,7 +17,7 @@ struct transport_ops {
     hsort_transport kind;
 
     /* Send [send_bytes] from `send` to rank `to` while receiving [receive_bytes] from rank `from` at `receive`. Both in
-     * engine memory. The peers must post the matching transfer. A side whose bytes are 0 is not touched.
+     * engine memory, or in host memory. The peers must post the matching transfer. A side whose bytes are 0 is not touched.
      *   In place: if `send` == `receive` and `to` == `from`, each piece that arrives overwrites the piece of the same
      *   place only after that one has left. Otherwise the two regions do not overlap.
      * Collective over the pair(s). After a local failure the rank keeps to the schedule, moving whatever it has, and
@@ -42,7 +42,7 @@ hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t
                                 struct transport **transport);
 
 /* Choose and open: STAGED and MPI as named, AUTO as hsort_transport says.                          Collective.
- *   takes_device_pointers  [1] written: 1, 0, or -1 if the engine's memory is host memory anyway */
+ *   takes_device_pointers  [1] written: 1, 0, or -1 if it was not tried: host engine, or STAGED was asked for */
 hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted, size_t piece_bytes,
                               struct transport **transport, int *takes_device_pointers);
 

@@ -276,8 +276,8 @@ HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 /* The path between this rank and `peer`, never AUTO. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
-/* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if there was no GPU to try
- * with. Not collective, same on every rank. */
+/* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no GPU, or
+ * STAGED was asked for. Not collective, same on every rank. */
 HSORT_API int hsort_mpi_takes_device_pointers(const hsort_context *ctx);
 
 #endif /* HSORT_NO_MPI */

@@ -28,8 +28,8 @@ void status_clear(void)
 const char *hsort_strerror(hsort_status status)
 {
     switch (status) {
-#define X(name, exit_code, message)                                                                           \
-    case name:                                                                                                \
+#define X(name, exit_code, message) \
+    case name:                      \
         return message;
         HSORT_STATUS_LIST(X)
 #undef X
@@ -40,8 +40,8 @@ const char *hsort_strerror(hsort_status status)
 int hsort_exit_code(hsort_status status)
 {
     switch (status) {
-#define X(name, exit_code, message)                                                                           \
-    case name:                                                                                                \
+#define X(name, exit_code, message) \
+    case name:                      \
         return exit_code;
         HSORT_STATUS_LIST(X)
 #undef X

@@ -1,0 +1,274 @@
+/* Which GPU and which cores a rank takes. Here four ranks that no launcher bound, on a node with 16 cores, two NUMA nodes
+ * and a GPU at each of them:
+ *
+ *                 NUMA node 0, GPU 0              NUMA node 1, GPU 1
+ *     core     0  1  2  3 | 4  5  6  7         8  9 10 11 | 12 13 14 15
+ *     rank          0     |     1                   2     |      3
+ *
+ * First the GPU, in blocks of ranks. Then each rank wishes for the cores near its GPU: ranks 0 and 1 for cores 0-7, ranks
+ * 2 and 3 for cores 8-15. Wishes that overlap make a pool: here there are two. Each pool is cut into slices of whole
+ * cores, one for each of its ranks, side by side so that a rank's threads share caches.
+ *
+ * If some pool has fewer cores than ranks, all ranks of the node share out all the cores they may use: ranks poll while
+ * they wait for each other, and two on one core cost more than a core far from the GPU.
+ *
+ * A rank that its launcher bound wishes for its mask and keeps it, so its slice is only a number of cores: how many
+ * threads it may run without getting in the way of other ranks with the same mask. */
+#include "placement_wish.h"
+#include <stdlib.h>
+
+static hsort_status no_memory(void)
+{
+    return status_fail(HSORT_HOST_MEMORY, "no memory for the sets of cores of the ranks on this node");
+}
+
+hsort_status wishes_open(int ranks, struct wishes *wishes)
+{
+    *wishes = (struct wishes){ranks, calloc((size_t)ranks, sizeof *wishes->cpus)};
+    if (!wishes->cpus)
+        return no_memory();
+    for (int rank = 0; rank < ranks; rank++) {
+        wishes->cpus[rank] = hwloc_bitmap_alloc();
+        if (!wishes->cpus[rank])
+            return no_memory();
+    }
+    return HSORT_OK;
+}
+
+void wishes_close(struct wishes *wishes)
+{
+    for (int rank = 0; wishes->cpus && rank < wishes->ranks; rank++)
+        hwloc_bitmap_free(wishes->cpus[rank]);
+    free(wishes->cpus);
+    wishes->cpus = NULL;
+}
+
+/* ---- what is near ---- */
+
+/* The NUMA node that the device itself names; NULL if it names none, or one that this topology does not have. */
+static hwloc_obj_t named_numa_node(hwloc_topology_t topology, const struct cuda_device *device)
+{
+    if (device->numa_node < 0)
+        return NULL;
+    hwloc_obj_t node = hwloc_get_numanode_obj_by_os_index(topology, (unsigned)device->numa_node);
+    return node && !hwloc_bitmap_iszero(node->cpuset) ? node : NULL;
+}
+
+hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device)
+{
+    // The device's word goes before its bus: where GPU and CPU share a coherent link, the bus hangs elsewhere.
+    hwloc_obj_t node = named_numa_node(topology, device);
+    if (node)
+        return node->cpuset;
+    hwloc_obj_t pci = hwloc_get_pcidev_by_busidstring(topology, device->pci);
+    hwloc_obj_t above = pci ? hwloc_get_non_io_ancestor_obj(topology, pci) : NULL;
+    if (above && above->cpuset && !hwloc_bitmap_iszero(above->cpuset))
+        return above->cpuset;
+    return hwloc_topology_get_topology_cpuset(topology);
+}
+
+/* Number of the NUMA node that holds all of cpus; -1 if none does. */
+static int numa_node_around(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
+{
+    hwloc_obj_t node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL)
+        if (hwloc_bitmap_isincluded(cpus, node->cpuset))
+            return (int)node->os_index;
+    return -1;
+}
+
+/* Number of the NUMA node nearest to the device, or, if that is unknown, of the one around cpus. */
+static int numa_node_of(hwloc_topology_t topology, const struct cuda_device *device,
+                        hwloc_const_cpuset_t cpus)
+{
+    if (device) {
+        hwloc_obj_t named = named_numa_node(topology, device);
+        int node =
+            named ? (int)named->os_index : numa_node_around(topology, placement_cpus_near(topology, device));
+        if (node >= 0)
+            return node;
+    }
+    return numa_node_around(topology, cpus);
+}
+
+/* ---- pools ---- */
+
+struct pool {
+    hwloc_bitmap_t cpus; /* all that its ranks wish for */
+    int cores;           /* in it */
+    int ranks;           /* that share it */
+    int position;        /* how many of them come before the rank it was found for */
+};
+
+/* The next core after `core` (NULL: the first) of which cpus has a part; processing units where no cores are known. */
+static hwloc_obj_t next_core(hwloc_topology_t topology, hwloc_const_cpuset_t cpus, hwloc_obj_t core)
+{
+    const int depth = hwloc_get_type_or_below_depth(topology, HWLOC_OBJ_CORE);
+    do
+        core = hwloc_get_next_obj_by_depth(topology, depth, core);
+    while (core && !hwloc_bitmap_intersects(core->cpuset, cpus));
+    return core;
+}
+
+static int count_cores(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
+{
+    int cores = 0;
+    for (hwloc_obj_t core = NULL; (core = next_core(topology, cpus, core)) != NULL;)
+        cores++;
+    return cores;
+}
+
+/* Make a pool of cpus, for the rank `me`. */
+static void pool_count(hwloc_topology_t topology, const struct wishes *wishes, int me, struct pool *pool)
+{
+    pool->cores = count_cores(topology, pool->cpus);
+    pool->ranks = 0;
+    pool->position = 0;
+    for (int rank = 0; rank < wishes->ranks; rank++) {
+        const bool here = hwloc_bitmap_intersects(pool->cpus, wishes->cpus[rank]);
+        pool->ranks += here;
+        pool->position += here && rank < me;
+    }
+}
+
+/* Find the pool of the rank `me`: its wish, the wishes that overlap it, those that overlap these, and so on. */
+static hsort_status pool_find(hwloc_topology_t topology, const struct wishes *wishes, int me,
+                              struct pool *pool)
+{
+    int failed = hwloc_bitmap_copy(pool->cpus, wishes->cpus[me]);
+    int weight, before;
+    do {
+        before = hwloc_bitmap_weight(pool->cpus);
+        for (int rank = 0; rank < wishes->ranks; rank++)
+            if (hwloc_bitmap_intersects(pool->cpus, wishes->cpus[rank]))
+                failed |= hwloc_bitmap_or(pool->cpus, pool->cpus, wishes->cpus[rank]);
+        weight = hwloc_bitmap_weight(pool->cpus);
+    } while (!failed && weight != before);
+    pool_count(topology, wishes, me, pool);
+    return failed ? no_memory() : HSORT_OK;
+}
+
+/* Put everyone into one pool if some rank's pool is too small for its ranks. */
+static hsort_status pool_widen_if_crowded(hwloc_topology_t topology, const struct wishes *wishes, int me,
+                                          struct pool *pool)
+{
+    bool crowded = false;
+    for (int rank = 0; rank < wishes->ranks && !crowded; rank++) {
+        TRY(pool_find(topology, wishes, rank, pool));
+        crowded = pool->cores < pool->ranks;
+    }
+    if (!crowded)
+        return pool_find(topology, wishes, me, pool);
+    for (int rank = 0; rank < wishes->ranks; rank++)
+        if (hwloc_bitmap_or(pool->cpus, pool->cpus, wishes->cpus[rank]))
+            return no_memory();
+    pool_count(topology, wishes, me, pool);
+    return HSORT_OK;
+}
+
+/* Cut out the slice at pool->position; at least one core, shared where there are more ranks than cores. */
+static hsort_status pool_cut(hwloc_topology_t topology, const struct pool *pool, hwloc_bitmap_t slice)
+{
+    const int64_t cores = pool->cores;
+    const int64_t first = cores * pool->position / pool->ranks;
+    int64_t end = cores * (pool->position + 1) / pool->ranks;
+    if (end == first)
+        end++;
+    hwloc_bitmap_zero(slice);
+    int64_t at = 0;
+    for (hwloc_obj_t core = NULL; (core = next_core(topology, pool->cpus, core)) != NULL; at++)
+        if (at >= first && at < end && hwloc_bitmap_or(slice, slice, core->cpuset))
+            return no_memory();
+    return HSORT_OK;
+}
+
+/* Slice of the rank `me`. Only a rank that is free to move may be given cores outside the pool of its wish. */
+static hsort_status slice_of(hwloc_topology_t topology, const struct wishes *wishes, int me, bool may_move,
+                             hwloc_bitmap_t slice)
+{
+    struct pool pool = {.cpus = hwloc_bitmap_alloc()};
+    if (!pool.cpus)
+        return no_memory();
+    hsort_status status = may_move ? pool_widen_if_crowded(topology, wishes, me, &pool)
+                                   : pool_find(topology, wishes, me, &pool);
+    if (status == HSORT_OK)
+        status = pool_cut(topology, &pool, slice);
+    hwloc_bitmap_free(pool.cpus);
+    return status;
+}
+
+/* ---- choosing ---- */
+
+int placement_device(int before, int ranks, int devices)
+{
+    return devices == 0 ? -1 : (int)((int64_t)before * devices / ranks);
+}
+
+static bool bound_by_launcher(const struct placement_node *node)
+{
+    return !hwloc_bitmap_isequal(node->allowed, node->machine);
+}
+
+hsort_status placement_wish(const struct placement_node *node, int device, hwloc_bitmap_t wish)
+{
+    int failed = 0;
+    hwloc_bitmap_zero(wish);
+    if (device >= 0 && !bound_by_launcher(node)) {
+        hwloc_const_cpuset_t near = placement_cpus_near(node->topology, &node->device[device]);
+        failed |= hwloc_bitmap_and(wish, near, node->allowed);
+    }
+    // A job may have been given cores at one end of the machine and a GPU at the other.
+    if (hwloc_bitmap_iszero(wish))
+        failed |= hwloc_bitmap_copy(wish, node->allowed);
+    return failed ? no_memory() : HSORT_OK;
+}
+
+hsort_status placement_settle(const struct placement_node *node, const struct wishes *wishes, int me,
+                              struct placement *placement)
+{
+    const bool bound = bound_by_launcher(node);
+    placement->bound_by_launcher = bound;
+    placement->cpus = NULL;
+    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    if (!cpus)
+        return no_memory();
+    hsort_status status = slice_of(node->topology, wishes, me, !bound, cpus);
+
+    // Ranks with different masks may meet in one pool, so the slice can lie outside this rank's own.
+    int failed = hwloc_bitmap_and(cpus, cpus, node->allowed);
+    if (hwloc_bitmap_iszero(cpus))
+        failed |= hwloc_bitmap_copy(cpus, wishes->cpus[me]);
+    const int cores = count_cores(node->topology, cpus);
+    if (bound)
+        failed |= hwloc_bitmap_copy(cpus, node->allowed);
+    if (status == HSORT_OK && failed)
+        status = no_memory();
+    if (status != HSORT_OK) {
+        hwloc_bitmap_free(cpus);
+        return status;
+    }
+    placement->cpus = cpus;
+    placement->cores = cores > 0 ? cores : 1;
+    placement->numa_node = numa_node_of(
+        node->topology, placement->device >= 0 ? &node->device[placement->device] : NULL, placement->cpus);
+    return HSORT_OK;
+}
+
+hsort_status placement_choose(const struct placement_node *node, struct placement *placement)
+{
+    *placement = (struct placement){.numa_node = -1};
+    placement->device = placement_device(node->node_rank, node->node_size, node->devices);
+
+    // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers that
+    // bind give each rank a mask of its own.
+    const bool alone = bound_by_launcher(node);
+    struct wishes wishes;
+    hsort_status status = wishes_open(alone ? 1 : node->node_size, &wishes);
+    for (int rank = 0; status == HSORT_OK && rank < wishes.ranks; rank++)
+        status =
+            placement_wish(node, placement_device(rank, node->node_size, node->devices), wishes.cpus[rank]);
+    if (status == HSORT_OK)
+        status = placement_settle(node, &wishes, alone ? 0 : node->node_rank, placement);
+    wishes_close(&wishes);
+    return status;
+}

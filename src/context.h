@@ -1,0 +1,46 @@
+/* What a context holds. Private to the library's own files in src/. */
+#ifndef CONTEXT_H
+#define CONTEXT_H
+
+#include <stdbool.h>
+#include "comm.h"
+#include "engine.h"
+#include "hypersort.h"
+#include "placement.h"
+#include "transport.h"
+
+struct hsort_context {
+    struct comm comm;
+    hsort_options options;
+    struct placement placement;
+    hsort_rank_info info;
+    struct engine *engine;
+    struct transport *transport;
+    int mpi_takes_device_pointers;
+
+    void *buffer[2];          /* [buffer_bytes] each, engine memory; grown when a sort needs more */
+    size_t buffer_bytes[2];
+    void *workspace;          /* [workspace_bytes] of the local sort */
+    size_t workspace_bytes;
+    int64_t *have_at, *want_at, *block_at; /* [size + 1] each: see sort.c */
+    uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
+
+    hsort_stats stats;
+    bool has_stats;
+    char error[sizeof((struct comm *)0)->error]; /* of the last call that failed, "" if none did */
+};
+
+/* Begin a public call: forget the last error. Not collective. */
+void context_enter(hsort_context *ctx);
+
+/* End a public collective call: agree on `mine` and keep the line that hsort_last_error() gives.    Collective. */
+hsort_status context_finish(hsort_context *ctx, hsort_status mine);
+
+/* Keep the line of an agreement that has failed already: comm->error, or this rank's own text after HSORT_MPI.
+ * Returns `status`. Not collective. */
+hsort_status context_fail(hsort_context *ctx, hsort_status status);
+
+/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective. */
+hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
+
+#endif

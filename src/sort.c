@@ -1,0 +1,341 @@
+/* The sort as the list of its phases: see hsort_sort_to() at the end. src/README.md pictures it.
+ *
+ * Global positions count keys through the ranks in order. have_at[r] is the position of rank r's first key at present,
+ * want_at[r] the one the caller asks for, block_at[r] the one with full blocks first. The network needs every rank to have room for a block of ceil(N / P) keys:
+ *
+ *     at the door        6 0 1 4      N = 11, P = 4, block 3: rank 0 holds more than a block,
+ *     evened out         3 3 3 2      so the keys are dealt out anew, before any of them is sorted
+ *     after the network  3 3 3 2      full blocks first, then the rest
+ *     as asked for       6 0 1 4      the borders are shifted
+ *
+ * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. If the sorted
+ * shards turn out to be in order across the ranks, the network is skipped. */
+#include <signal.h>
+#include <string.h>
+#include "context.h"
+#include "exchange.h"
+
+/* One sort under way. */
+struct sort {
+    hsort_context *ctx;
+    struct keymap map;
+    const void *in;
+    void *out;
+    int64_t in_count, out_count;
+    void *stream;
+    enum engine_space in_space, out_space;
+    int64_t total, block;
+    const int64_t *now_at; /* [size + 1] where each rank's first key is at present */
+    bool even;             /* no rank holds more than a block at the door */
+    struct exchange x;     /* x.keys is always where this rank's keys are */
+    hsort_status status;   /* the first failure on this rank */
+    double entered, phase_began;
+    double seconds[HSORT_PHASES];
+};
+
+static void note(struct sort *s, hsort_status status)
+{
+    if (s->status == HSORT_OK)
+        s->status = status;
+}
+
+static bool failed(const struct sort *s)
+{
+    return s->status != HSORT_OK;
+}
+
+/* Wait for the engine, and book the time since the last phase ended. */
+static void end_phase(struct sort *s, hsort_phase phase)
+{
+    note(s, s->ctx->engine->ops->wait(s->ctx->engine, LANE_WORK));
+    double now = MPI_Wtime();
+    s->seconds[phase] += now - s->phase_began;
+    s->phase_began = now;
+}
+
+static void report(const struct sort *s, const char *phase)
+{
+    const hsort_options *o = &s->ctx->options;
+    if (o->progress && s->ctx->comm.rank == 0)
+        o->progress(o->progress_user, phase, 1, 1);
+}
+
+static void report_round(void *user, int64_t done, int64_t total)
+{
+    const hsort_options *o = &((hsort_context *)user)->options;
+    o->progress(o->progress_user, "exchange", done, total);
+}
+
+/* ---- before anything moves ---------------------------------------------------------------------------------- */
+
+static hsort_status check_buffer(const char *name, const void *buffer, int64_t count, int64_t count_max)
+{
+    if (count < 0 || count > count_max)
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys", name, (long long)count);
+    if (count > 0 && !buffer)
+        return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
+    if ((uintptr_t)buffer % 8 != 0)
+        return status_fail(HSORT_ARGUMENT, "%s is not aligned to 8 bytes", name);
+    return HSORT_OK;
+}
+
+static hsort_status check_arguments(struct sort *s, hsort_type type, hsort_order order)
+{
+    const struct engine_ops *ops = s->ctx->engine->ops;
+    // No sum of counts, in bytes, may leave 63 bits.
+    const int64_t count_max = INT64_MAX / 8 / s->ctx->comm.size;
+    if (!hsort_type_name(type))
+        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)type);
+    if (order != HSORT_ASCENDING && order != HSORT_DESCENDING)
+        return status_fail(HSORT_ARGUMENT, "no order %d", (int)order);
+    TRY(check_buffer("in", s->in, s->in_count, count_max));
+    TRY(check_buffer("out", s->out, s->out_count, count_max));
+    TRY(ops->space_of(s->ctx->engine, s->in_count > 0 ? s->in : NULL, &s->in_space));
+    return ops->space_of(s->ctx->engine, s->out_count > 0 ? s->out : NULL, &s->out_space);
+}
+
+/* Fill at [size + 1] with the position of each rank's first key; *largest: the greatest count.      Collective. */
+static hsort_status positions(struct comm *comm, int64_t count, int64_t *at, int64_t *largest)
+{
+    TRY(comm_gather(comm, count, at + 1));
+    at[0] = 0;
+    *largest = 0;
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (at[rank + 1] > *largest)
+            *largest = at[rank + 1];
+        at[rank + 1] += at[rank];
+    }
+    return HSORT_OK;
+}
+
+/* Agree on what is to be done.                                                                      Collective. */
+static hsort_status plan(struct sort *s, hsort_type type, hsort_order order)
+{
+    hsort_context *ctx = s->ctx;
+    struct comm *comm = &ctx->comm;
+    TRY(comm_agree(comm, check_arguments(s, type, order)));
+    int64_t smallest, largest;
+    TRY(comm_range(comm, (int64_t)type * 2 + (int64_t)order, &smallest, &largest));
+    if (smallest != largest)
+        return comm_agree(comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
+    int64_t most_in, most_out;
+    TRY(positions(comm, s->in_count, ctx->have_at, &most_in));
+    TRY(positions(comm, s->out_count, ctx->want_at, &most_out));
+    s->total = ctx->have_at[comm->size];
+    if (ctx->want_at[comm->size] != s->total)
+        return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
+                                            (long long)s->total, (long long)ctx->want_at[comm->size]));
+    s->map = keymap_make(type, order);
+    s->block = s->total / comm->size + (s->total % comm->size != 0);
+    for (int rank = 0; rank <= comm->size; rank++) {
+        int64_t at = rank * s->block; // cannot overflow: count_max left room for a block more per rank
+        ctx->block_at[rank] = at < s->total ? at : s->total;
+    }
+    s->now_at = ctx->have_at;
+    s->even = most_in <= s->block;
+    return HSORT_OK;
+}
+
+/* The two buffers of a block each. The caller's output serves as one of them if it is large enough. */
+static hsort_status reserve(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    const size_t bytes = (size_t)s->block * (size_t)s->map.key_bytes;
+    const bool lent = s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
+    size_t workspace_bytes;
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->block,
+                                         &workspace_bytes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
+    if (!lent)
+        TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], bytes));
+    s->x = (struct exchange){.comm = &ctx->comm,
+                             .engine = ctx->engine,
+                             .transport = ctx->transport,
+                             .key_bytes = s->map.key_bytes,
+                             .block = s->block,
+                             .keys = lent ? s->out : ctx->buffer[1],
+                             .spare = ctx->buffer[0],
+                             .count = s->in_count,
+                             .progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL,
+                             .progress_user = ctx};
+    return HSORT_OK;
+}
+
+/* ---- the phases: each keeps to the schedule after a failure --------------------------------------------------- */
+
+/* x.spare holds the keys now. */
+static void turn(struct sort *s)
+{
+    void *keys = s->x.spare;
+    s->x.spare = s->x.keys;
+    s->x.keys = keys;
+}
+
+/* Bring the keys into engine memory, as the caller's bits, where encode() will find them. */
+static const void *load(struct sort *s)
+{
+    struct engine *engine = s->ctx->engine;
+    note(s, engine->ops->follow(engine, s->stream));
+    if (!s->even) {
+        // Into the spare buffer: x.keys may be the caller's memory that they come from.
+        note(s, engine->ops->wait(engine, LANE_WORK));
+        note(s, rebalance(&s->x, s->now_at, s->ctx->block_at, s->in, s->x.spare));
+        turn(s);
+        s->now_at = s->ctx->block_at;
+        s->x.count = s->now_at[s->ctx->comm.rank + 1] - s->now_at[s->ctx->comm.rank];
+        end_phase(s, HSORT_PHASE_EXCHANGE);
+        return s->x.keys;
+    }
+    if (s->in_space == SPACE_ENGINE || s->in_count == 0)
+        return s->in;
+    note(s, engine->ops->copy(engine, LANE_WORK, s->x.keys, s->in,
+                              (size_t)s->in_count * (size_t)s->map.key_bytes));
+    end_phase(s, HSORT_PHASE_H2D);
+    report(s, "h2d");
+    return s->x.keys;
+}
+
+static void sort_shard(struct sort *s, const void *loaded)
+{
+    hsort_context *ctx = s->ctx;
+    const struct engine_ops *ops = ctx->engine->ops;
+    if (!failed(s))
+        note(s, ops->encode(ctx->engine, s->map, s->x.keys, loaded, s->x.count));
+    void *sorted = s->x.keys;
+    if (!failed(s))
+        note(s, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.spare,
+                          s->x.count, ctx->workspace, &sorted));
+    if (sorted == s->x.spare)
+        turn(s);
+    end_phase(s, HSORT_PHASE_LOCAL_SORT);
+    report(s, "local_sort");
+    if (fault_hit(FAULT_KILL))
+        raise(SIGKILL);
+}
+
+/* Are the sorted shards one order already? The same answer on every rank.                           Collective. */
+static bool in_order(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    const int64_t last = s->x.count - 1;
+    uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
+    if (s->x.count > 0)
+        note(s, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->x.keys, (int64_t[]){0, last}, 2,
+                                         own + 1));
+    note(s, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
+                       "MPI_Allgather", false));
+    uint64_t before = 0;
+    for (int rank = 0; rank < ctx->comm.size; rank++) {
+        const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
+        if (ends[0] == 0)
+            continue;
+        if (ends[1] < before)
+            return false;
+        before = ends[2];
+    }
+    return true;
+}
+
+static void exchange(struct sort *s)
+{
+    if (!in_order(s)) {
+        note(s, exchange_bitonic(&s->x));
+        s->now_at = s->ctx->block_at;
+    }
+    end_phase(s, HSORT_PHASE_EXCHANGE);
+    s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.merge_seconds;
+    s->seconds[HSORT_PHASE_MERGE] += s->x.merge_seconds;
+}
+
+/* Give the caller its counts of its keys. */
+static void store(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    struct engine *engine = ctx->engine;
+    const size_t bytes = (size_t)s->x.count * (size_t)s->map.key_bytes;
+    const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->now_at;
+    const bool as_wanted = memcmp(s->now_at, ctx->want_at, table_bytes) == 0;
+    const bool straight = as_wanted && s->out_space == SPACE_ENGINE;
+    note(s, engine->ops->decode(engine, s->map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
+    if (!as_wanted) {
+        if (s->x.keys == s->out && bytes > 0) {
+            note(s, engine->ops->copy(engine, LANE_WORK, s->x.spare, s->x.keys, bytes));
+            turn(s);
+        }
+        note(s, engine->ops->wait(engine, LANE_WORK));
+        note(s, rebalance(&s->x, s->now_at, ctx->want_at, s->x.keys, s->out));
+        end_phase(s, HSORT_PHASE_EXCHANGE);
+    } else if (!straight && bytes > 0) {
+        note(s, engine->ops->copy(engine, LANE_WORK, s->out, s->x.keys, bytes));
+    }
+    end_phase(s, HSORT_PHASE_D2H);
+    report(s, "d2h");
+}
+
+/* Keep what hsort_get_stats() tells.                                                                Collective. */
+static hsort_status keep_stats(const struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    double own[HSORT_PHASES + 1], most[HSORT_PHASES + 1];
+    memcpy(own, s->seconds, sizeof s->seconds);
+    own[HSORT_PHASES] = MPI_Wtime() - s->entered;
+    TRY_MPI(MPI_Allreduce(own, most, HSORT_PHASES + 1, MPI_DOUBLE, MPI_MAX, ctx->comm.world));
+    int64_t moved_bytes;
+    TRY(comm_sum(&ctx->comm, s->x.moved_bytes, &moved_bytes));
+    ctx->stats = (hsort_stats){.struct_size = sizeof ctx->stats,
+                               .keys = s->total,
+                               .moved_bytes = moved_bytes,
+                               .rounds = s->x.rounds_moved,
+                               .total_seconds = most[HSORT_PHASES]};
+    memcpy(ctx->stats.seconds, most, sizeof ctx->stats.seconds);
+    ctx->has_stats = true;
+    return HSORT_OK;
+}
+
+/* ---- the doors ------------------------------------------------------------------------------------------------ */
+
+hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
+                           int64_t count, void *out, int64_t out_count, void *stream)
+{
+    if (!ctx)
+        return HSORT_ARGUMENT;
+    context_enter(ctx);
+    struct sort s = {
+        .ctx = ctx, .in = in, .in_count = count, .out = out, .out_count = out_count, .stream = stream};
+    s.entered = s.phase_began = MPI_Wtime();
+    hsort_status status = plan(&s, type, order);
+    if (status != HSORT_OK)
+        return context_fail(ctx, status);
+    if ((status = context_finish(ctx, reserve(&s))) != HSORT_OK)
+        return status;
+    s.phase_began = MPI_Wtime();
+
+    const void *loaded = load(&s);
+    sort_shard(&s, loaded);
+    if ((status = context_finish(ctx, s.status)) != HSORT_OK)
+        return status;
+    exchange(&s);
+    store(&s);
+    if ((status = context_finish(ctx, s.status)) != HSORT_OK)
+        return status;
+    return context_finish(ctx, keep_stats(&s));
+}
+
+hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,
+                        void *stream)
+{
+    return hsort_sort_to(ctx, type, order, keys, count, keys, count, stream);
+}
+
+hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
+{
+    const size_t width = hsort_type_bytes(type);
+    if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
+        return HSORT_ARGUMENT;
+    size_t workspace_bytes;
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count,
+                                         &workspace_bytes));
+    *bytes = 2 * (size_t)count * width + workspace_bytes;
+    return HSORT_OK;
+}

@@ -19,29 +19,30 @@
 #include "hypersort.h"
 
 /* X(name, word and function, operand, what must be given, what it does) */
-#define CLI_COMMAND_LIST(X)                                                                                   \
-    X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                                \
-    X(CLI_SORT, sort, "IN", " -o OUT", "sort a file into another file")                                       \
-    X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds")                 \
+#define CLI_COMMAND_LIST(X)                                                                   \
+    X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                \
+    X(CLI_SORT, sort, "IN", " -o OUT", "sort a file into another file")                       \
+    X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds") \
     X(CLI_INFO, info, "", "", "say what the ranks run on and how they reach each other")
 
 enum cli_command {
 #define X(name, word, operand, required, text) name,
     CLI_COMMAND_LIST(X)
 #undef X
-    CLI_COMMANDS
+        CLI_COMMANDS
 };
 
 /* What the command line says. Texts are borrowed from argv. */
 struct cli_options {
-    enum cli_command command;       /* CLI_COMMANDS: none, with help or version */
+    enum cli_command command; /* CLI_COMMANDS: none, with help or version */
     bool help, version;
-    const char *file;               /* the operand: IN, FILE */
+    const char *file; /* the operand: IN, FILE */
     const char *output, *against;
     const char *distribution;
-    int64_t count;                  /* -1: not given */
+    int64_t count; /* -1: not given */
     uint64_t seed;
-    int type;                       /* an hsort_type; -1: not given */
+    hsort_type type;
+    bool type_given;
     bool reverse, verify, json, progress;
     enum file_format format, output_format;
     hsort_options sort;
@@ -58,17 +59,9 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 void cli_print_help(const struct cli_options *options);
 
 /* The subcommands.                                                                           Collective each. */
-#define X(name, word, operand, required, text)                                                                \
+#define X(name, word, operand, required, text) \
     hsort_status cli_##word(struct comm *comm, const struct cli_options *options);
 CLI_COMMAND_LIST(X)
 #undef X
-
-/* Put the error line that is already the same on every rank into comm->error; return `status`. Not collective. */
-static inline hsort_status cli_fail(struct comm *comm, hsort_status status, const char *text)
-{
-    // A precision, as the texts that come here may be those of comm->error itself in the library's contexts.
-    snprintf(comm->error, sizeof comm->error, "%s", text);
-    return status;
-}
 
 #endif

@@ -1,0 +1,24 @@
+/* Writes JSON to stdout, member by member. Only what the reports need: objects, arrays, texts, numbers. */
+#ifndef JSON_H
+#define JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json {
+    bool comma; /* the next member needs one before it */
+};
+
+/* `name` is NULL in an array and for the outermost object. */
+void json_open(struct json *json, const char *name, char bracket);
+void json_close(struct json *json, char bracket);
+
+/* A text in quotes; NULL is null. File names may hold any bytes: those that are no UTF-8 become U+FFFD, which every
+ * reader takes, unlike a lone surrogate. */
+void json_text(struct json *json, const char *name, const char *text);
+void json_integer(struct json *json, const char *name, int64_t value);
+void json_real(struct json *json, const char *name, double value); /* finite */
+void json_bool(struct json *json, const char *name, bool value);
+void json_null(struct json *json, const char *name);
+
+#endif

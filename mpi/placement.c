@@ -12,8 +12,8 @@
  * If some pool has fewer cores than ranks, all ranks of the node share out all the cores they may use: ranks poll while
  * they wait for each other, and two on one core cost more than a core far from the GPU.
  *
- * A rank that its launcher bound wishes for its mask and keeps it, so its slice is only a number of cores: how many
- * threads it may run without getting in the way of other ranks with the same mask. */
+ * A rank that its launcher bound keeps its mask and wishes for all of it. Its slice is then only a number of cores: how
+ * many threads it may run without getting in the way of other ranks with the same mask. */
 #include "placement_wish.h"
 #include <stdlib.h>
 
@@ -148,22 +148,20 @@ static hsort_status pool_find(hwloc_topology_t topology, const struct wishes *wi
     return failed ? no_memory() : HSORT_OK;
 }
 
-/* Put everyone into one pool if some rank's pool is too small for its ranks. */
-static hsort_status pool_widen_if_crowded(hwloc_topology_t topology, const struct wishes *wishes, int me,
-                                          struct pool *pool)
+/* The pool of the rank `me`; if some rank's is too small for its ranks, then all that this rank is allowed. */
+static hsort_status pool_find_roomy(const struct placement_node *node, const struct wishes *wishes, int me,
+                                    struct pool *pool)
 {
-    bool crowded = false;
-    for (int rank = 0; rank < wishes->ranks && !crowded; rank++) {
-        TRY(pool_find(topology, wishes, rank, pool));
-        crowded = pool->cores < pool->ranks;
-    }
-    if (!crowded)
-        return pool_find(topology, wishes, me, pool);
-    for (int rank = 0; rank < wishes->ranks; rank++)
-        if (hwloc_bitmap_or(pool->cpus, pool->cpus, wishes->cpus[rank]))
+    for (int rank = 0; rank < wishes->ranks; rank++) {
+        TRY(pool_find(node->topology, wishes, rank, pool));
+        if (pool->cores >= pool->ranks)
+            continue;
+        if (hwloc_bitmap_copy(pool->cpus, node->allowed))
             return no_memory();
-    pool_count(topology, wishes, me, pool);
-    return HSORT_OK;
+        pool_count(node->topology, wishes, me, pool);
+        return HSORT_OK;
+    }
+    return pool_find(node->topology, wishes, me, pool);
 }
 
 /* Cut out the slice at pool->position; at least one core, shared where there are more ranks than cores. */
@@ -183,16 +181,16 @@ static hsort_status pool_cut(hwloc_topology_t topology, const struct pool *pool,
 }
 
 /* Slice of the rank `me`. Only a rank that is free to move may be given cores outside the pool of its wish. */
-static hsort_status slice_of(hwloc_topology_t topology, const struct wishes *wishes, int me, bool may_move,
-                             hwloc_bitmap_t slice)
+static hsort_status slice_of(const struct placement_node *node, const struct wishes *wishes, int me,
+                             bool may_move, hwloc_bitmap_t slice)
 {
     struct pool pool = {.cpus = hwloc_bitmap_alloc()};
     if (!pool.cpus)
         return no_memory();
-    hsort_status status = may_move ? pool_widen_if_crowded(topology, wishes, me, &pool)
-                                   : pool_find(topology, wishes, me, &pool);
+    hsort_status status =
+        may_move ? pool_find_roomy(node, wishes, me, &pool) : pool_find(node->topology, wishes, me, &pool);
     if (status == HSORT_OK)
-        status = pool_cut(topology, &pool, slice);
+        status = pool_cut(node->topology, &pool, slice);
     hwloc_bitmap_free(pool.cpus);
     return status;
 }
@@ -204,7 +202,7 @@ int placement_device(int before, int ranks, int devices)
     return devices == 0 ? -1 : (int)((int64_t)before * devices / ranks);
 }
 
-static bool bound_by_launcher(const struct placement_node *node)
+bool placement_bound_by_launcher(const struct placement_node *node)
 {
     return !hwloc_bitmap_isequal(node->allowed, node->machine);
 }
@@ -213,44 +211,56 @@ hsort_status placement_wish(const struct placement_node *node, int device, hwloc
 {
     int failed = 0;
     hwloc_bitmap_zero(wish);
-    if (device >= 0 && !bound_by_launcher(node)) {
+    if (device >= 0) {
         hwloc_const_cpuset_t near = placement_cpus_near(node->topology, &node->device[device]);
         failed |= hwloc_bitmap_and(wish, near, node->allowed);
     }
     // A job may have been given cores at one end of the machine and a GPU at the other.
     if (hwloc_bitmap_iszero(wish))
         failed |= hwloc_bitmap_copy(wish, node->allowed);
+    if (hwloc_bitmap_iszero(wish) && !failed)
+        return status_fail(HSORT_INTERNAL, "hwloc finds no processing unit that this rank may run on");
+    return failed ? no_memory() : HSORT_OK;
+}
+
+/* Turn a slice into the cores to run on. */
+static hsort_status settle_cpus(const struct placement_node *node, hwloc_const_cpuset_t wish, bool keeps_mask,
+                                hwloc_bitmap_t slice, struct placement *placement)
+{
+    int failed = 0;
+    if (keeps_mask) {
+        const int share = count_cores(node->topology, slice);
+        failed |= hwloc_bitmap_copy(slice, node->allowed);
+        const int mask = count_cores(node->topology, slice);
+        placement->cores = share < mask ? share : mask;
+    } else {
+        // Ranks with different masks may meet in one pool, so the slice can lie outside this rank's own mask.
+        failed |= hwloc_bitmap_and(slice, slice, node->allowed);
+        if (hwloc_bitmap_iszero(slice))
+            failed |= hwloc_bitmap_copy(slice, wish);
+        placement->cores = count_cores(node->topology, slice);
+    }
     return failed ? no_memory() : HSORT_OK;
 }
 
 hsort_status placement_settle(const struct placement_node *node, const struct wishes *wishes, int me,
-                              struct placement *placement)
+                              bool keeps_mask, struct placement *placement)
 {
-    const bool bound = bound_by_launcher(node);
-    placement->bound_by_launcher = bound;
+    const struct cuda_device *device = placement->device >= 0 ? &node->device[placement->device] : NULL;
+    placement->bound_by_launcher = placement_bound_by_launcher(node);
     placement->cpus = NULL;
-    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-    if (!cpus)
+    hwloc_bitmap_t slice = hwloc_bitmap_alloc();
+    if (!slice)
         return no_memory();
-    hsort_status status = slice_of(node->topology, wishes, me, !bound, cpus);
-
-    // Ranks with different masks may meet in one pool, so the slice can lie outside this rank's own.
-    int failed = hwloc_bitmap_and(cpus, cpus, node->allowed);
-    if (hwloc_bitmap_iszero(cpus))
-        failed |= hwloc_bitmap_copy(cpus, wishes->cpus[me]);
-    const int cores = count_cores(node->topology, cpus);
-    if (bound)
-        failed |= hwloc_bitmap_copy(cpus, node->allowed);
-    if (status == HSORT_OK && failed)
-        status = no_memory();
+    hsort_status status = slice_of(node, wishes, me, !keeps_mask, slice);
+    if (status == HSORT_OK)
+        status = settle_cpus(node, wishes->cpus[me], keeps_mask, slice, placement);
     if (status != HSORT_OK) {
-        hwloc_bitmap_free(cpus);
+        hwloc_bitmap_free(slice);
         return status;
     }
-    placement->cpus = cpus;
-    placement->cores = cores > 0 ? cores : 1;
-    placement->numa_node = numa_node_of(
-        node->topology, placement->device >= 0 ? &node->device[placement->device] : NULL, placement->cpus);
+    placement->cpus = slice;
+    placement->numa_node = numa_node_of(node->topology, device, slice);
     return HSORT_OK;
 }
 
@@ -261,14 +271,15 @@ hsort_status placement_choose(const struct placement_node *node, struct placemen
 
     // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers that
     // bind give each rank a mask of its own.
-    const bool alone = bound_by_launcher(node);
+    const bool bound = placement_bound_by_launcher(node);
     struct wishes wishes;
-    hsort_status status = wishes_open(alone ? 1 : node->node_size, &wishes);
-    for (int rank = 0; status == HSORT_OK && rank < wishes.ranks; rank++)
-        status =
-            placement_wish(node, placement_device(rank, node->node_size, node->devices), wishes.cpus[rank]);
+    hsort_status status = wishes_open(bound ? 1 : node->node_size, &wishes);
+    for (int rank = 0; status == HSORT_OK && rank < wishes.ranks; rank++) {
+        const int device = placement_device(rank, node->node_size, node->devices);
+        status = placement_wish(node, bound ? -1 : device, wishes.cpus[rank]);
+    }
     if (status == HSORT_OK)
-        status = placement_settle(node, &wishes, alone ? 0 : node->node_rank, placement);
+        status = placement_settle(node, &wishes, bound ? 0 : node->node_rank, bound, placement);
     wishes_close(&wishes);
     return status;
 }

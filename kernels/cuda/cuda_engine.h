@@ -1,0 +1,102 @@
+/* What the files of kernels/cuda/ share: the engine's state, its current-device scope and how CUDA's errors become
+ * statuses. Nobody outside the folder includes it, but for the tests of the ladder. */
+#ifndef CUDA_ENGINE_H
+#define CUDA_ENGINE_H
+
+#include <cuda_runtime.h>
+#include <cudaTypedefs.h>
+#include "engine.h"
+
+enum { WARP = 32 };
+#define ALL_LANES 0xffffffffu /* the mask of a whole warp */
+
+/* Pinned memory that kernels read and write directly: small results need no copy of their own. */
+struct cuda_result {
+    int64_t positions[ENGINE_GATHER_MAX];
+    uint64_t codes[ENGINE_GATHER_MAX];
+    struct engine_inspection inspection;
+    int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
+    int32_t alive;                          /* written by the first kernel, when the engine opens */
+};
+
+/* The calls of the driver's interface that the runtime's has no form of; struct device_scope says why. */
+struct cuda_driver {
+    PFN_cuDeviceGet_v2000 device_get;
+    PFN_cuDevicePrimaryCtxRetain_v7000 retain;
+    PFN_cuDevicePrimaryCtxRelease_v11000 release;
+    PFN_cuCtxPushCurrent_v4000 push;
+    PFN_cuCtxPopCurrent_v4000 pop;
+};
+
+struct cuda_engine {
+    struct engine base;
+    int device; /* as the runtime counts them */
+    int multiprocessors;
+    struct cuda_driver driver;
+    CUcontext context; /* the device's primary one, retained */
+    cudaStream_t lanes[LANES];
+    cudaEvent_t followed;                 /* the caller's stream, when follow() was last called */
+    struct cuda_result *result;           /* [1] pinned */
+    struct engine_inspection *inspection; /* [1] device memory */
+    size_t memory_limit;                  /* 0: none */
+    size_t bytes_in_use;
+    struct cuda_allocation *allocations; /* what alloc() handed out, newest first */
+};
+
+/* While it lives the engine's device is the calling thread's current one; then the caller's is again.
+ *
+ * By pushing and popping the context. Not by cudaSetDevice(): that cannot restore "none yet", and setting back the
+ * default of 0 would create a context on device 0 in each process of the node, half a gigabyte apiece. */
+struct device_scope {
+    const struct cuda_engine *engine;
+    bool entered;
+
+    explicit device_scope(const struct cuda_engine *engine_to_enter) : engine(engine_to_enter)
+    {
+        entered = engine->driver.push(engine->context) == CUDA_SUCCESS;
+    }
+    ~device_scope()
+    {
+        CUcontext popped;
+        if (entered)
+            engine->driver.pop(&popped);
+    }
+    device_scope(const device_scope &) = delete;
+};
+
+/* Make a status of what CUDA returned: records `call` and CUDA's text, and clears CUDA's own memory of the error.
+ * HSORT_DEVICE_MEMORY for a failed allocation, HSORT_CUDA for anything else. */
+hsort_status cuda_check(cudaError_t error, const char *call);
+
+#define TRY_CUDA(call) TRY(cuda_check((call), #call))
+
+/* After a kernel launch: whether it was accepted. What goes wrong while it runs, wait() reports. */
+#define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
+
+static inline int64_t divide_up(int64_t count, int64_t by)
+{
+    return (count + by - 1) / by;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked, counts > 0,
+ * device current. All on LANE_WORK. */
+hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
+                         int64_t count);
+hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
+                         int64_t count);
+hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
+                         const int64_t *positions, int count, uint64_t *codes);
+hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys, int64_t count,
+                          struct engine_inspection *found);
+hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
+                        const void *b, int64_t b_count, void *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

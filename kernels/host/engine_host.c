@@ -1,0 +1,349 @@
+/* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the reference for
+ * the other engine. Every function is finished when it returns, so lanes have no queue and marks are always done. */
+#include "engine.h"
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "bitonic.h"
+#include "merge.h"
+#include "radix.h"
+
+enum {
+    RUNG_CHOSEN = -1,
+    RUNG_BITONIC = 1,
+    RUNG_RADIX = 7,
+    ALIGNMENT = 256,
+    HUGE_PAGE = 2 << 20,
+    TOUCH_STRIDE = 4096,          // bytes: the smallest page
+    PARALLEL_COUNT = 1 << 14,     // keys, and
+    PARALLEL_COPY_BYTES = 1 << 20 // bytes, from which on waking the threads pays
+};
+
+struct host_engine {
+    struct engine base;
+    int threads;
+};
+
+struct engine_mark {
+    char nothing;
+};
+
+static int threads_of(struct engine *engine)
+{
+    return ((struct host_engine *)engine)->threads;
+}
+
+static void host_close(struct engine *engine)
+{
+    free(engine);
+}
+
+/* ---- memory ---- */
+
+/* Bytes that can be used without driving the system out of memory: free, and what the page cache would give back. */
+static size_t memory_available(void)
+{
+    unsigned long long kib = 0;
+    char line[128];
+    bool found = false;
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
+    if (file)
+        fclose(file);
+    // Where /proc is not mounted: without the page cache, so rather too little.
+    return found ? (size_t)kib * 1024 : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The system promises more memory than it has and kills who uses it. So the size is compared with what is there, and
+ * every page is touched at once: the next call then sees what this one took, and no page fault falls into a sort. */
+static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memory)
+{
+    *memory = NULL;
+    if (bytes == 0)
+        return HSORT_OK;
+    const size_t available = memory_available();
+    const size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
+    char *pages = NULL;
+    if (!fault_hit(FAULT_ALLOC) && bytes <= available)
+        pages = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (!pages)
+        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes of host memory, %zu are available",
+                           bytes, available);
+#ifdef MADV_HUGEPAGE
+    if (bytes >= HUGE_PAGE)
+        (void)madvise(pages, bytes, MADV_HUGEPAGE); // a wish: small pages do as well
+#endif
+#pragma omp parallel for num_threads(threads_of(engine)) if (bytes >= PARALLEL_COPY_BYTES)
+    for (size_t i = 0; i < bytes; i += TOUCH_STRIDE)
+        pages[i] = 0;
+    *memory = pages;
+    return HSORT_OK;
+}
+
+static void host_free(struct engine *engine, void *memory)
+{
+    (void)engine;
+    free(memory);
+}
+
+static hsort_status host_memory_free(struct engine *engine, size_t *bytes)
+{
+    (void)engine;
+    *bytes = memory_available();
+    return HSORT_OK;
+}
+
+static hsort_status host_space_of(struct engine *engine, const void *pointer, enum engine_space *space)
+{
+    (void)engine, (void)pointer;
+    *space = SPACE_ENGINE;
+    return HSORT_OK;
+}
+
+/* ---- lanes ---- */
+
+static void copy_bytes(int threads, void *to, const void *from, size_t bytes)
+{
+    if (threads == 1 || bytes < PARALLEL_COPY_BYTES) {
+        if (bytes > 0)
+            memcpy(to, from, bytes);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        const size_t share = bytes / (size_t)omp_get_num_threads(),
+                     start = share * (size_t)omp_get_thread_num();
+        const bool last = omp_get_thread_num() == omp_get_num_threads() - 1;
+        memcpy((char *)to + start, (const char *)from + start, last ? bytes - start : share);
+    }
+}
+
+static hsort_status host_copy(struct engine *engine, enum engine_lane lane, void *to, const void *from,
+                              size_t bytes)
+{
+    (void)lane;
+    if (fault_hit(FAULT_COPY))
+        return status_fail(HSORT_INTERNAL, "copy of %zu bytes in host memory failed", bytes);
+    copy_bytes(threads_of(engine), to, from, bytes);
+    return HSORT_OK;
+}
+
+static hsort_status host_mark_create(struct engine *engine, struct engine_mark **mark)
+{
+    static struct engine_mark always_done;
+    (void)engine;
+    *mark = &always_done;
+    return HSORT_OK;
+}
+
+static void host_mark_destroy(struct engine *engine, struct engine_mark *mark)
+{
+    (void)engine, (void)mark;
+}
+
+static hsort_status host_mark_set(struct engine *engine, struct engine_mark *mark, enum engine_lane lane)
+{
+    (void)engine, (void)mark, (void)lane;
+    return HSORT_OK;
+}
+
+static hsort_status host_mark_done(struct engine *engine, struct engine_mark *mark, bool *done)
+{
+    (void)engine, (void)mark;
+    *done = true;
+    return HSORT_OK;
+}
+
+static hsort_status host_lane_after(struct engine *engine, enum engine_lane lane, struct engine_mark *mark)
+{
+    (void)engine, (void)lane, (void)mark;
+    return HSORT_OK;
+}
+
+static hsort_status host_follow(struct engine *engine, void *stream)
+{
+    (void)engine, (void)stream;
+    return HSORT_OK;
+}
+
+static hsort_status host_wait(struct engine *engine, enum engine_lane lane)
+{
+    (void)engine, (void)lane;
+    return HSORT_OK;
+}
+
+/* ---- work on keys ---- */
+
+/* Where a kernel can be made to fail: nothing else lets one fail on the host. */
+static hsort_status kernel_passes(const char *name)
+{
+    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_INTERNAL, "%s on the host failed", name) : HSORT_OK;
+}
+
+static hsort_status host_encode(struct engine *engine, struct keymap map, void *to, const void *from,
+                                int64_t count)
+{
+    const int threads = threads_of(engine);
+    const uint32_t *from32 = from;
+    const uint64_t *from64 = from;
+    uint32_t *to32 = to;
+    uint64_t *to64 = to;
+    TRY(kernel_passes("encode"));
+    if (map.identity) {
+        if (to != from)
+            copy_bytes(threads, to, from, (size_t)count * (size_t)map.key_bytes);
+    } else if (map.key_bytes == 4) {
+#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
+        for (int64_t i = 0; i < count; i++)
+            to32[i] = keymap_encode32(map, from32[i]);
+    } else {
+#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
+        for (int64_t i = 0; i < count; i++)
+            to64[i] = keymap_encode64(map, from64[i]);
+    }
+    return HSORT_OK;
+}
+
+static hsort_status host_decode(struct engine *engine, struct keymap map, void *to, const void *from,
+                                int64_t count)
+{
+    const int threads = threads_of(engine);
+    const uint32_t *from32 = from;
+    const uint64_t *from64 = from;
+    uint32_t *to32 = to;
+    uint64_t *to64 = to;
+    TRY(kernel_passes("decode"));
+    if (map.identity) {
+        if (to != from)
+            copy_bytes(threads, to, from, (size_t)count * (size_t)map.key_bytes);
+    } else if (map.key_bytes == 4) {
+#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
+        for (int64_t i = 0; i < count; i++)
+            to32[i] = keymap_decode32(map, from32[i]);
+    } else {
+#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
+        for (int64_t i = 0; i < count; i++)
+            to64[i] = keymap_decode64(map, from64[i]);
+    }
+    return HSORT_OK;
+}
+
+static hsort_status host_sort_workspace(struct engine *engine, int rung, int key_bytes, int64_t count,
+                                        size_t *bytes)
+{
+    (void)key_bytes, (void)count;
+    *bytes = 0;
+    if (rung == RUNG_CHOSEN || rung == RUNG_RADIX)
+        *bytes = radix_workspace(threads_of(engine));
+    else if (rung != RUNG_BITONIC)
+        return status_fail(HSORT_ARGUMENT,
+                           "the host engine has no rung %d: it has %d (bitonic) and %d (radix)", rung,
+                           RUNG_BITONIC, RUNG_RADIX);
+    return HSORT_OK;
+}
+
+static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
+                              int64_t count, void *workspace, void **sorted)
+{
+    size_t workspace_bytes;
+    *sorted = keys;
+    TRY(host_sort_workspace(engine, rung, key_bytes, count, &workspace_bytes));
+    TRY(kernel_passes("sort"));
+    if (rung == RUNG_BITONIC)
+        bitonic_sort(threads_of(engine), key_bytes, keys, count);
+    else
+        radix_sort(threads_of(engine), key_bytes, keys, scratch, count, workspace);
+    return HSORT_OK;
+}
+
+static hsort_status host_merge(struct engine *engine, int key_bytes, const void *a, int64_t a_count,
+                               const void *b, int64_t b_count, void *out)
+{
+    TRY(kernel_passes("merge"));
+    merge_runs(threads_of(engine), key_bytes, a, a_count, b, b_count, out);
+    return HSORT_OK;
+}
+
+static inline uint64_t key_at(const void *keys, int key_bytes, int64_t i)
+{
+    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
+}
+
+static inline uint64_t code_at(struct keymap map, const void *keys, int64_t i)
+{
+    return map.key_bytes == 4 ? keymap_encode32(map, ((const uint32_t *)keys)[i])
+                              : keymap_encode64(map, ((const uint64_t *)keys)[i]);
+}
+
+static hsort_status host_gather(struct engine *engine, int key_bytes, const void *keys,
+                                const int64_t *positions, int count, uint64_t *codes)
+{
+    (void)engine;
+    TRY(kernel_passes("gather"));
+    for (int i = 0; i < count; i++)
+        codes[i] = key_at(keys, key_bytes, positions[i]);
+    return HSORT_OK;
+}
+
+static hsort_status host_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
+                                 struct engine_inspection *result)
+{
+    uint64_t sum[2] = {0, 0};
+    int64_t descent = count;
+    TRY(kernel_passes("inspect"));
+    // Each key looks at the one before it, which may be another thread's: no descent falls between two threads.
+#pragma omp parallel for num_threads(threads_of(engine)) if (count >= PARALLEL_COUNT) reduction(+ : sum)             \
+    reduction(min : descent)
+    for (int64_t i = 0; i < count; i++) {
+        fingerprint_add(key_at(keys, map.key_bytes, i), sum);
+        if (i > 0 && i < descent && code_at(map, keys, i) < code_at(map, keys, i - 1))
+            descent = i;
+    }
+    result->first_descent = descent;
+    result->first = count > 0 ? code_at(map, keys, 0) : 0;
+    result->last = count > 0 ? code_at(map, keys, count - 1) : 0;
+    memcpy(result->fingerprint, sum, sizeof sum);
+    return HSORT_OK;
+}
+
+static const struct engine_ops host_ops = {
+    .name = "host",
+    .close = host_close,
+    .alloc = host_alloc,
+    .free = host_free,
+    .alloc_host = host_alloc,
+    .free_host = host_free,
+    .memory_free = host_memory_free,
+    .space_of = host_space_of,
+    .copy = host_copy,
+    .mark_create = host_mark_create,
+    .mark_destroy = host_mark_destroy,
+    .mark_set = host_mark_set,
+    .mark_done = host_mark_done,
+    .lane_after = host_lane_after,
+    .follow = host_follow,
+    .wait = host_wait,
+    .encode = host_encode,
+    .decode = host_decode,
+    .sort_workspace = host_sort_workspace,
+    .sort = host_sort,
+    .merge = host_merge,
+    .gather = host_gather,
+    .inspect = host_inspect,
+};
+
+hsort_status engine_open_host(int threads, struct engine **engine)
+{
+    struct host_engine *host = malloc(sizeof *host);
+    *engine = NULL;
+    if (!host)
+        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes for the host engine", sizeof *host);
+    host->base.ops = &host_ops;
+    host->threads = threads;
+    *engine = &host->base;
+    return HSORT_OK;
+}

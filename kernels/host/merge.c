@@ -1,0 +1,49 @@
+/* Merge of two runs on CPU cores, cut into equal parts by merge path.
+ *
+ * Draw run a downwards and run b to the right; merging walks from the upper left corner to the lower right one, down
+ * where the next key is of a, right where it is of b. Diagonal k holds the walk's place after k keys, and a binary
+ * search along it finds that place without walking. So all parts of the output have equally many keys, whatever the
+ * keys are, and each knows its own pieces of a and b:
+ *
+ *        b   2   3   3   9
+ *      a   o
+ *      1   |                 part   keys of a   keys of b   output
+ *          +---o             0      1           2           1 2
+ *      3       |             1      3           3           3 3    (a first)
+ *              +---o---+     2      4           3           3 4
+ *      4               |     3      8           9           8 9
+ *                      o
+ *      8               |
+ *                      +---o       o: diagonals 0, 2, 4, 6, 8
+ *
+ * A thread cuts its part in two once more and merges the halves in step: which key comes next is a chain of loads and
+ * comparisons that depend on each other, and the core works on two such chains at a time.
+ *
+ * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012, section 3.
+ */
+#include "merge.h"
+#include <omp.h>
+#include <string.h>
+
+enum { PARALLEL_COUNT = 1 << 15 }; // keys from which on a merge pays for waking the threads
+
+#define KEY uint32_t
+#define NAMED(name) name##_u32
+#include "merge_body.h"
+#undef KEY
+#undef NAMED
+
+#define KEY uint64_t
+#define NAMED(name) name##_u64
+#include "merge_body.h"
+#undef KEY
+#undef NAMED
+
+void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
+                void *out)
+{
+    if (key_bytes == 4)
+        merge_u32(a, a_count, b, b_count, out, threads);
+    else
+        merge_u64(a, a_count, b, b_count, out, threads);
+}

@@ -1,0 +1,22 @@
+#!/bin/bash
+# On a machine with GPUs and without a network: build from source, then run every test with the label gpu: the engine's
+# own, and those of several ranks, on all GPUs there are and with several ranks on one GPU. Six minutes at most in all.
+#
+#   jobs/gpu_check.sh [--sanitize]      --sanitize: also a small sort under compute-sanitizer
+#
+# Ends with one line, "N passed, N failed, N skipped"; exits 0 only if none failed and some passed.
+set -euo pipefail
+
+# shellcheck source=setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh" build
+cd "$ROOT"
+limit=360
+
+about_machine
+build gpu all -DCMAKE_BUILD_TYPE=Release -DHYPERSORT_CUDA=ON -DHYPERSORT_FAULTS=ON
+echo "built in $SECONDS s"
+
+if [ "${1:-}" = --sanitize ]; then
+    export HYPERSORT_SANITIZE=1
+fi
+SECONDS_LEFT=$((limit - SECONDS - 5)) tests/ctest.sh build/gpu counts -L gpu

@@ -1,0 +1,148 @@
+#!/bin/bash
+# Find what hypersort is built and run with, and install through apt-get what is missing.
+#
+#   jobs/setup.sh build|tests      alone: set up, nothing else; `tests` adds what only the tests need
+#   . jobs/setup.sh build|tests    in a script: also sets ROOT, MPIRUN, CORES and PYTHON, and defines build(),
+#                                  about_machine() and commit()
+#
+# What is there already is left alone; if nothing is missing, apt-get is not called, so this works without a network.
+# Where nothing can be installed, it says in one command what to type and exits 4.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CORES=$(nproc)
+
+have() { command -v "$1" >/dev/null; }
+
+# Whether the C compiler finds header $1, also below CMAKE_PREFIX_PATH, where CMake will look for it.
+have_header()
+{
+    local prefixes=${CMAKE_PREFIX_PATH:-}
+    echo "#include <$1>" | CPATH=${prefixes:+${prefixes//:/\/include:}/include:}${CPATH:-} \
+        "${CC:-gcc}" -fsyntax-only -x c - 2>/dev/null
+}
+
+cmake_is_new() { printf '3.25\n%s\n' "$(cmake --version | sed -n '1s/.* //p')" | sort -CV; }
+
+# A python3 that can import numpy. One of pyenv or conda may stand first on PATH and know nothing of Debian's numpy.
+python_with_numpy()
+{
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import numpy' 2>/dev/null; then
+            command -v "$python"
+            return
+        fi
+    done
+    return 1
+}
+
+# The packages whose content is missing, by what is looked for and not by what dpkg thinks.
+missing_packages()
+{
+    if ! { have "${CC:-gcc}" && have_header stdio.h; }; then echo gcc libc6-dev; fi
+    if ! have make && ! have ninja; then echo make; fi
+    if ! have cmake; then echo cmake; fi
+    if ! have mpicc; then echo libopenmpi-dev; fi
+    if ! have mpirun; then echo openmpi-bin; fi
+    if ! have_header hwloc.h; then echo libhwloc-dev; fi
+    if [ "$1" = tests ] && ! python_with_numpy >/dev/null; then echo python3-numpy; fi
+}
+
+# give_up WHY [COMMAND]
+give_up()
+{
+    echo "setup: $1${2:+. Type:}" >&2
+    if [ $# -gt 1 ]; then
+        echo "    $2" >&2
+    fi
+    exit 4
+}
+
+install_packages()
+{
+    local as_root=()
+    if ! have apt-get; then
+        give_up "missing, and there is no apt-get to install it: what Debian calls $*"
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        as_root=(sudo -n)
+        if ! sudo -n true 2>/dev/null; then
+            give_up "missing: $*" "sudo apt-get update && sudo apt-get install -y $*"
+        fi
+    fi
+    echo "setup: installing $*" >&2
+    # A list that cannot be fetched (a third party's, or no network) must not stop what the other lists can give.
+    "${as_root[@]}" apt-get update -qq >&2 || true
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qqy --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >&2 ||
+        give_up "apt-get could not install $*" "sudo apt-get update && sudo apt-get install -y $*"
+}
+
+set_up()
+{
+    local missing
+    # shellcheck disable=SC2046 # one word per package is what is wanted
+    set -- "${1:-}" $(missing_packages "${1:-}")
+    if [ $# -gt 1 ]; then
+        install_packages "${@:2}" </dev/null
+        hash -r
+        missing=$(missing_packages "$1" | xargs)
+        if [ -n "$missing" ]; then
+            give_up "installed ${*:2}, but still cannot find what these hold: $missing"
+        fi
+    fi
+    cmake_is_new || give_up "$(cmake --version | head -1) is too old, 3.25 is needed" \
+        "python3 -m pip install --user 'cmake>=3.25'"
+    mpirun --version 2>/dev/null | grep -q 'Open MPI' ||
+        give_up "$(command -v mpirun) is not Open MPI's: put Open MPI's first on PATH"
+}
+
+# build DIRECTORY TARGET CMAKE-OPTION...: configure build/DIRECTORY and build TARGET. The log is shown where it fails.
+build()
+{
+    local directory=build/$1
+    echo "building $directory, log in $directory.log" >&2
+    mkdir -p "$ROOT/build"
+    if ! (cd "$ROOT" && cmake -B "$directory" "${@:3}" && cmake --build "$directory" --target "$2" -j "$CORES") \
+        >"$ROOT/$directory.log" 2>&1; then
+        tail -n 60 "$ROOT/$directory.log" >&2
+        echo "building $directory failed; the whole log: $ROOT/$directory.log" >&2
+        return 70
+    fi
+}
+
+# What a measurement has to name, one "word: value" per line.
+about_machine()
+{
+    local gpus
+    gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null |
+        sort | uniq -c | sed 's/^ *//' | paste -sd,) || true
+    echo "date:   $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    echo "gpus:   ${gpus:-none}"
+    echo "driver: $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -1 || true)"
+    echo "cuda:   $("${CUDACXX:-nvcc}" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true)"
+    echo "mpi:    $(mpirun --version | head -1)"
+    echo "cpu:    $CORES x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
+    echo "commit: $(commit)"
+}
+
+# Of this tree; COMMIT in the environment stands in where the tree came without its history.
+commit() { git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || echo "${COMMIT:-unknown}"; }
+
+set_up "${1:-}"
+PYTHON=$(python_with_numpy || echo python3)
+MPIRUN=(mpirun --oversubscribe --bind-to none) # more ranks than cores are welcome; hypersort chooses the cores itself
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+if ! have ssh && ! have rsh; then
+    export OMPI_MCA_plm=isolated # Open MPI wants a remote shell even where it will not use one
+fi
+if ! have nvcc && [ -x /usr/local/cuda/bin/nvcc ]; then
+    export CUDACXX=/usr/local/cuda/bin/nvcc # where NVIDIA's packages put it, without a word to PATH
+fi
+if ! have make; then
+    export CMAKE_GENERATOR=Ninja
+fi
+export ROOT CORES MPIRUN PYTHON

@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# What the command's test scripts share; sourced. They work in an empty folder that is removed at the end.
+
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$work.out" "$work.err"' EXIT
+cd "$work" || exit 1
+failures=0
+python=${PYTHON:-$(command -v python3 || true)}
+if [ -n "$python" ] && ! "$python" -c 'import json' 2>/dev/null; then
+    python=
+fi
+
+# fail TEXT: count a failure and show the last run.
+fail()
+{
+    failures=$((failures + 1))
+    echo "failed: $1"
+    sed 's/^/    stdout: /' "$work.out" | head -n 20
+    sed 's/^/    stderr: /' "$work.err" | head -n 20
+}
+
+# run RANKS ARGUMENT...: the command on that many ranks; $code, $work.out and $work.err are what came of it. A run that
+# hangs ends with 124.
+run()
+{
+    code=0
+    # shellcheck disable=SC2086  # MPIRUN holds options
+    timeout 60 $MPIRUN --quiet -n "$1" "$HYPERSORT" "${@:2}" >"$work.out" 2>"$work.err" </dev/null || code=$?
+}
+
+# ok RANKS ARGUMENT...: a run that must succeed and say nothing on stderr.
+ok()
+{
+    run "$@"
+    if [ "$code" != 0 ] || [ -s "$work.err" ]; then
+        fail "${*:2} on $1 ranks: exit code $code"
+    fi
+}
+
+# What is in the folder: every file's name and checksum. Temporaries would be seen, and changed inputs.
+contents() { find . -type f -exec sha256sum {} + | sort -k 2; }
+
+# refused RANKS CODE WORDS ARGUMENT...: a run that must end with CODE, say one line on stderr in which all WORDS
+# (separated by |) stand, print nothing and leave the folder as it was.
+refused()
+{
+    local ranks=$1 expected=$2 words=$3 before lines word
+    shift 3
+    before=$(contents)
+    run "$ranks" "$@"
+    if [ "$code" != "$expected" ]; then
+        fail "$* on $ranks ranks: exit code $code, not $expected"
+        return
+    fi
+    lines=$(wc -l <"$work.err")
+    if [ "$lines" != 1 ] || [ -s "$work.out" ]; then
+        fail "$* on $ranks ranks: not one line on stderr and none on stdout"
+    fi
+    while IFS= read -r -d '|' word; do
+        if ! grep -qF -- "$word" "$work.err"; then
+            fail "$* on $ranks ranks: the error line lacks '$word'"
+        fi
+    done <<<"hypersort: |$words|"
+    if [ "$(contents)" != "$before" ]; then
+        fail "$* on $ranks ranks: files were left or changed: $(diff <(echo "$before") <(contents) | head -n 5)"
+    fi
+}
+
+# little NUMBER BYTES: the number in little-endian bytes.
+little()
+{
+    local i
+    for ((i = 0; i < $2; i++)); do
+        # shellcheck disable=SC2059  # the format is the byte
+        printf "\\x$(printf %02x $(($1 >> 8 * i & 255)))"
+    done
+}
+
+# npy VERSION DICTIONARY: an .npy header.
+npy()
+{
+    printf '\x93NUMPY'
+    little "$1" 1
+    little 0 1
+    little $((${#2} + 1)) $(($1 == 1 ? 2 : 4))
+    printf '%s\n' "$2"
+}
+
+finish()
+{
+    if [ "$failures" != 0 ]; then
+        echo "$failures failures"
+        exit 1
+    fi
+}

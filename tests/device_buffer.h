@@ -1,0 +1,24 @@
+/* Buffers as a user of the library has them: host memory and, where the build has CUDA, pinned, managed and device memory.
+ * Kept apart so that no other test includes CUDA. Nothing here is collective. */
+#ifndef DEVICE_BUFFER_H
+#define DEVICE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum buffer_kind { BUFFER_HOST, BUFFER_PINNED, BUFFER_MANAGED, BUFFER_DEVICE, BUFFER_KINDS };
+
+/* Kinds that can be had, counted from BUFFER_HOST, after making `device` this thread's; 1 for a device of -1. */
+int device_buffer_kinds(int device);
+
+/* [bytes], aligned to 16, or NULL. */
+void *device_buffer_alloc(enum buffer_kind kind, size_t bytes);
+void device_buffer_free(enum buffer_kind kind, void *memory);
+
+/* Copy between buffers of any kind, complete on return. */
+bool device_buffer_copy(void *to, const void *from, size_t bytes);
+
+/* Copy into device or managed memory so late that only who waits for *stream will see it: the stream first sleeps. */
+bool device_buffer_copy_late(void *to, const void *from, size_t bytes, void **stream);
+
+#endif

@@ -1,0 +1,33 @@
+#!/bin/bash
+# The command over all GPUs of this machine: one rank, one per GPU, two per GPU, and a count that spreads them unevenly.
+# Every output must equal, byte for byte, what the host engine makes of the same file.
+set -euo pipefail
+
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+if [ "$gpus" = 0 ]; then
+    echo "skipped: no GPU on this machine"
+    exit 77
+fi
+if ! "$HYPERSORT" info 2>&1 | grep -q 'GPU-'; then
+    echo "skipped: this build of hypersort sees no GPU"
+    exit 77
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# over RANKS ARGUMENT...: the command over so many ranks. MPIRUN holds options too.
+# shellcheck disable=SC2086
+over() { $MPIRUN -n "$1" "$HYPERSORT" "${@:2}" </dev/null; }
+
+for input in 'u32 zipf' 'f64 nan'; do
+    read -r type distribution <<<"$input"
+    over 2 gen -n 5000011 --type "$type" --dist "$distribution" -s 7 -o "$work/in.npy" >/dev/null
+    for order in '' -r; do
+        over 3 sort "$work/in.npy" -o "$work/host.npy" --engine host $order >/dev/null
+        for ranks in 1 "$gpus" $((2 * gpus)) $((3 * gpus + 1)); do
+            over "$ranks" sort "$work/in.npy" -o "$work/cuda.npy" --engine cuda $order --verify >/dev/null
+            cmp "$work/host.npy" "$work/cuda.npy"
+            echo "$type ${order:-ascending}: $ranks ranks on $gpus GPUs give what the host engine gives"
+        done
+    done
+done

@@ -7,7 +7,7 @@
 # coastline where the project's data folder lies beside the tree, else the words of this machine's largest library.
 set -euo pipefail
 
-input=${1:+$(realpath -- "$1")} # before anything changes the folder
+input=${1:+$(realpath -m -- "$1")} # before anything changes the folder
 type=${2:-}
 # shellcheck source=setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh" build

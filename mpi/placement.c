@@ -1,19 +1,19 @@
-/* Which GPU and which cores a rank takes. Here four ranks that no launcher bound, on a node with 16 cores, two NUMA nodes
- * and a GPU at each of them:
+/* Which GPU and which cores a rank takes. Here four ranks that no launcher bound, on a node with 16 cores,
+ * two NUMA nodes and a GPU at each of them:
  *
  *                 NUMA node 0, GPU 0              NUMA node 1, GPU 1
  *     core     0  1  2  3 | 4  5  6  7         8  9 10 11 | 12 13 14 15
  *     rank          0     |     1                   2     |      3
  *
- * First the GPU, in blocks of ranks. Then each rank wishes for the cores near its GPU: ranks 0 and 1 for cores 0-7, ranks
- * 2 and 3 for cores 8-15. Wishes that overlap make a pool: here there are two. Each pool is cut into slices of whole
- * cores, one for each of its ranks, side by side so that a rank's threads share caches.
+ * First the GPU, in blocks of ranks. Then each rank wishes for the cores near its GPU: ranks 0 and 1 for
+ * cores 0-7, ranks 2 and 3 for cores 8-15. Wishes that overlap make a pool: here there are two. Each pool is
+ * cut into slices of whole cores, one for each rank, side by side so that a rank's threads share caches.
  *
- * If some pool has fewer cores than ranks, all ranks of the node share out all the cores they may use: ranks poll while
- * they wait for each other, and two on one core cost more than a core far from the GPU.
+ * If some pool has fewer cores than ranks, all ranks of the node share out all the cores they may use: ranks
+ * poll while they wait for each other, and two on one core cost more than a core far from the GPU.
  *
- * A rank that its launcher bound keeps its mask and wishes for all of it. Its slice is then only a number of cores: how
- * many threads it may run without getting in the way of other ranks with the same mask. */
+ * A rank that its launcher bound keeps its mask and wishes for all of it. Its slice is then only a number of
+ * cores: how many threads it may run without getting in the way of other ranks with the same mask. */
 #include "placement_wish.h"
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ void wishes_close(struct wishes *wishes)
 
 /* ---- what is near ---- */
 
-/* The NUMA node that the device itself names; NULL if it names none, or one that this topology does not have. */
+/* The NUMA node that the device itself names; NULL if it names none, or one that is not there. */
 static hwloc_obj_t named_numa_node(hwloc_topology_t topology, const struct cuda_device *device)
 {
     if (device->numa_node < 0)
@@ -56,7 +56,7 @@ static hwloc_obj_t named_numa_node(hwloc_topology_t topology, const struct cuda_
 
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device)
 {
-    // The device's word goes before its bus: where GPU and CPU share a coherent link, the bus hangs elsewhere.
+    // The device's word goes before its bus, which hangs elsewhere where a coherent link joins GPU and CPU.
     hwloc_obj_t node = named_numa_node(topology, device);
     if (node)
         return node->cpuset;
@@ -100,7 +100,8 @@ struct pool {
     int position;        /* how many of them come before the rank it was found for */
 };
 
-/* The next core after `core` (NULL: the first) of which cpus has a part; processing units where no cores are known. */
+/* The next core after `core` (NULL: the first) of which cpus has a part. Where hwloc knows of no cores,
+ * processing units count as such. */
 static hwloc_obj_t next_core(hwloc_topology_t topology, hwloc_const_cpuset_t cpus, hwloc_obj_t core)
 {
     const int depth = hwloc_get_type_or_below_depth(topology, HWLOC_OBJ_CORE);
@@ -131,7 +132,7 @@ static void pool_count(hwloc_topology_t topology, const struct wishes *wishes, i
     }
 }
 
-/* Find the pool of the rank `me`: its wish, the wishes that overlap it, those that overlap these, and so on. */
+/* Find the pool of the rank `me`: its wish, the wishes that overlap it, and those that overlap these ... */
 static hsort_status pool_find(hwloc_topology_t topology, const struct wishes *wishes, int me,
                               struct pool *pool)
 {
@@ -148,7 +149,7 @@ static hsort_status pool_find(hwloc_topology_t topology, const struct wishes *wi
     return failed ? no_memory() : HSORT_OK;
 }
 
-/* The pool of the rank `me`; if some rank's is too small for its ranks, then all that this rank is allowed. */
+/* The pool of the rank `me`, or all that it is allowed if the pool of some rank is too small. */
 static hsort_status pool_find_roomy(const struct placement_node *node, const struct wishes *wishes, int me,
                                     struct pool *pool)
 {
@@ -180,7 +181,7 @@ static hsort_status pool_cut(hwloc_topology_t topology, const struct pool *pool,
     return HSORT_OK;
 }
 
-/* Slice of the rank `me`. Only a rank that is free to move may be given cores outside the pool of its wish. */
+/* Slice of the rank `me`. Only a rank that may move can get cores outside the pool of its wish. */
 static hsort_status slice_of(const struct placement_node *node, const struct wishes *wishes, int me,
                              bool may_move, hwloc_bitmap_t slice)
 {
@@ -269,8 +270,8 @@ hsort_status placement_choose(const struct placement_node *node, struct placemen
     *placement = (struct placement){.numa_node = -1};
     placement->device = placement_device(node->node_rank, node->node_size, node->devices);
 
-    // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers that
-    // bind give each rank a mask of its own.
+    // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers
+    // that bind give each rank a mask of its own.
     const bool bound = placement_bound_by_launcher(node);
     struct wishes wishes;
     hsort_status status = wishes_open(bound ? 1 : node->node_size, &wishes);

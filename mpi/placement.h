@@ -36,7 +36,7 @@ hsort_status placement_choose(const struct placement_node *node, struct placemen
 /* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the topology. */
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device);
 
-/* Choose for this rank on this machine, bind its thread unless told not to or bound already, and describe it.
+/* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe it.
  * Collective (UUIDs are compared on the node, so that a shared GPU is seen).
  *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
  *   placement [1] written; cpus owned by the caller; info [1] written

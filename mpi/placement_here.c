@@ -1,15 +1,16 @@
-/* Placement on the machine that this rank runs on: what there is, what the launcher allowed, what the other ranks of the
- * node take, and the binding itself. The choosing is that of mpi/placement.c.
+/* Placement on the machine that this rank runs on: what there is, what the launcher allowed, what the other
+ * ranks of the node take, and the binding itself. The choosing is that of mpi/placement.c.
  *
  * The ranks of a node tell each other two things, in two gathers:
- *   1. which GPUs they see. Ranks that see the same ones spread over them; a rank that was given a GPU of its own takes
- *      it, whatever the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
- *      the PCI bus of the whole GPU.
+ *   1. which GPUs they see. Ranks that see the same ones spread over them; a rank that was given a GPU of its
+ *      own takes it, whatever the others see. GPUs are compared by UUID: indices are private to a process,
+ *      and a MIG instance has the PCI bus of the whole GPU.
  *   2. which GPU they take (so that a shared one is known) and which cores they wish for.
  *
- * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets it. Two
- * things must not be taken for the launcher's mask: the one that an earlier context of this process set, and the one
- * place to which OpenMP binds the first thread before main() when OMP_PROC_BIND or OMP_PLACES is set. */
+ * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets
+ * it. Two things must not be taken for the launcher's mask: the one that an earlier context of this process
+ * set, and the one place to which OpenMP binds the first thread before main() when OMP_PROC_BIND or
+ * OMP_PLACES is set. */
 #include "placement_wish.h"
 #include <errno.h>
 #include <omp.h>
@@ -70,7 +71,7 @@ static bool is_own_binding(hwloc_const_cpuset_t cpus)
     return same;
 }
 
-/* Bind every thread of the process, and so those that OpenMP makes later. A refusal leaves all as it was. */
+/* Bind every thread of the process, and so those that OpenMP makes later. */
 static bool bind_process(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
 {
     if (hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS) != 0)
@@ -111,7 +112,7 @@ static bool threads_alike(hwloc_topology_t topology, hwloc_const_cpuset_t mask)
     return alike;
 }
 
-/* Find out what the launcher allowed. The mask of this thread is asked for, because OpenMP's threads inherit it. */
+/* Find out what the launcher allowed. This thread's mask is the one that OpenMP's threads will inherit. */
 static hsort_status read_masks(struct survey *survey)
 {
     hwloc_bitmap_t machine = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(survey->topology));
@@ -142,8 +143,9 @@ static hsort_status load_topology(hwloc_topology_t *topology)
     *topology = NULL;
     if (hwloc_topology_init(topology))
         return status_fail(HSORT_INTERNAL, "hwloc_topology_init failed: %s", strerror(errno));
-    // With the parts that this job may not use: all ranks of the node then count the same cores, and a GPU whose
-    // nearest cores belong to another job still has its place. Discovery must not move the caller's thread about.
+    // With the parts that this job may not use: all ranks of the node then count the same cores, and a GPU
+    // whose nearest cores belong to another job still has its place. Discovery must not move the caller's
+    // thread about.
     const unsigned long flags =
         HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
     // PCI only: to list OS devices too, hwloc's plugins would start OpenCL and open the X display.
@@ -169,7 +171,7 @@ static uint64_t digest_gpus(const struct placement_node *node)
     return digest;
 }
 
-/* Everything that can be known, and all memory that will be needed, before the ranks speak. Not collective. */
+/* Everything that can be known, and all memory that is needed, before the ranks speak. Not collective. */
 static hsort_status survey_open(const struct comm *comm, int devices, struct survey *survey)
 {
     *survey = (struct survey){.topology = NULL};

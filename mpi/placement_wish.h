@@ -1,8 +1,8 @@
-/* Sharing out the cores of a node among its ranks, by what each of them wishes for. Private to mpi/placement*.c and to
- * their test.
+/* Sharing out the cores of a node among its ranks, by what each of them wishes for. Private to
+ * mpi/placement*.c and to their test.
  *
- * A rank's wish is the set of processing units it would like: those near its GPU, or all of its mask
- * if it keeps that. placement_choose() imagines the wishes of the other ranks; placement_here() is told them. */
+ * A rank's wish is the set of processing units it would like: those near its GPU, or all of its mask if it
+ * keeps that. placement_choose() imagines the wishes of the other ranks; placement_here() is told them. */
 #ifndef PLACEMENT_WISH_H
 #define PLACEMENT_WISH_H
 
@@ -18,21 +18,21 @@ struct wishes {
 hsort_status wishes_open(int ranks, struct wishes *wishes);
 void wishes_close(struct wishes *wishes);
 
-/* The GPU of the rank that comes after `before` of `ranks` ranks which all see the same `devices` GPUs; -1: none. */
+/* The GPU of the rank after `before` others, of `ranks` that all see the same `devices` GPUs; -1: none. */
 int placement_device(int before, int ranks, int devices);
 
-/* What this rank wishes for: what it is allowed near `device`, or all of it for -1 or where none of that is near. Writes
- * into wish, which is not empty afterwards.
+/* What this rank wishes for: what it is allowed near `device`, or all of it for -1 or where none of that is
+ * near. Writes into wish, which is not empty afterwards.
  * Errors HSORT_INTERNAL if node->allowed is empty, HSORT_HOST_MEMORY. */
 hsort_status placement_wish(const struct placement_node *node, int device, hwloc_bitmap_t wish);
 
-/* Fill in all but the device, which is chosen already, for the rank `me` among the wishes. Wishes that overlap make one
- * pool, whose cores its ranks share out in their order.
+/* Fill in all but the device, which is chosen already, for the rank `me` among the wishes. Wishes that
+ * overlap make one pool, whose cores its ranks share out in their order.
  *   keeps_mask  the rank stays on all it is allowed, and its share is only a number of cores
  * After    placement->cpus is owned by the caller; NULL after an error.
  * Errors HSORT_HOST_MEMORY. */
-hsort_status placement_settle(const struct placement_node *node, const struct wishes *wishes, int me, bool keeps_mask,
-                              struct placement *placement);
+hsort_status placement_settle(const struct placement_node *node, const struct wishes *wishes, int me,
+                              bool keeps_mask, struct placement *placement);
 
 /* Is `allowed` less than `machine`? */
 bool placement_bound_by_launcher(const struct placement_node *node);

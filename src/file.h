@@ -53,7 +53,7 @@ void file_close(struct file_in *file); /* not collective */
 
 /* Create the temporary file for `path`, with its header and its full size.                        Collective.
  *   input  the file the keys come from, or NULL: `path` may not be the same file (by device and inode)
- *   file   [1] written; ended by file_commit() or file_abandon()
+ *   file   [1] written; ended by file_commit(); one at a time in a process
  * After    the temporary is removed also if this process gets SIGTERM, SIGINT or SIGHUP (mpirun sends SIGTERM when a
  *          rank dies).
  * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input); nothing is left behind. */

@@ -1,5 +1,5 @@
 /* Writing a key file. It appears under its name only when it is whole: until then it lies beside that name as
- * NAME.hypersort-PID.part, of full size from the start, and every rank writes its range of it.
+ * NAME.hypersort-PID-TIME.part, of full size from the start, and every rank writes its range of it.
  *
  *      file_create    rank 0: choose names, create, reserve, header -- agree -- others: open -- agree
  *      file_write     each rank: its own range
@@ -9,7 +9,7 @@
  * handler unlinks it, so that it also goes when rank 0 was killed outright. One output at a time per process,
  * because a handler can only know a static name.
  *
- * An output that is a symbolic link stays one: the file that it points to is replaced, and named in messages. */
+ * An output that is a symbolic link stays one: the file that it points to is replaced and named in texts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "fault.h"
 #include "file.h"
@@ -105,8 +106,11 @@ static hsort_status choose_names(const char *path, const struct file_in *input, 
     } else if (errno != ENOENT) {
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
     }
-    if (snprintf(names->temporary, sizeof names->temporary, "%s.hypersort-%ld.part", names->path,
-                 (long)getpid()) >= (int)sizeof names->temporary)
+    // With the time, because in a container the next run may have the number of one that was killed.
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (snprintf(names->temporary, sizeof names->temporary, "%s.hypersort-%ld-%09ld.part", names->path,
+                 (long)getpid(), now.tv_nsec) >= (int)sizeof names->temporary)
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
     return HSORT_OK;
 }

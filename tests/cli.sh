@@ -5,6 +5,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work" "$work.out" "$work.err"' EXIT
 cd "$work" || exit 1
 failures=0
+# Hundreds of short runs on one machine: without the search for networks each starts in half the time.
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader
 python=${PYTHON:-$(command -v python3 || true)}
 if [ -n "$python" ] && ! "$python" -c 'import json' 2>/dev/null; then
     python=

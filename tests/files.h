@@ -1,4 +1,5 @@
-/* What the tests of key files share: a directory of their own, files made by hand, and what must hold after an error. */
+/* What the tests of key files share: a directory of their own, files made by hand, and what must hold after
+ * an error. */
 #ifndef FILES_H
 #define FILES_H
 
@@ -60,8 +61,8 @@ static inline int leftovers(void)
     return count;
 }
 
-/* A collective call gave `status`: it must be `wanted` on every rank, and then comm.error the same line, naming `name`,
- * and nothing temporary left. */
+/* A collective call gave `status`: it must be `wanted` on every rank, and then comm.error the same line,
+ * naming `name`, and nothing temporary left. */
 static inline void expect(hsort_status wanted, hsort_status status, const char *name, const char *what)
 {
     int64_t least, most;
@@ -127,7 +128,8 @@ static inline int remove_entry(const char *path, const struct stat *facts, int k
     return remove(path);
 }
 
-/* Start MPI, make the directory, run `test_all`, remove the directory; returns what main() returns.   Collective. */
+/* Start MPI, make the directory, run `test_all`, remove the directory; returns what main() returns.
+ * Collective. */
 static inline int files_run(int argc, char **argv, void (*test_all)(void))
 {
     MPI_Init(&argc, &argv);

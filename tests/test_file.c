@@ -1,11 +1,11 @@
-/* Key files over several ranks: what one division of the keys writes another reads, and names and contents that cannot
- * be right are refused, with the same status and text everywhere. */
+/* Key files over several ranks: what one division of the keys writes another reads, and names and contents
+ * that cannot be right are refused, with the same status and text everywhere. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include "file_internal.h"
 #include "files.h"
 
-/* Where it begins when the shares grow with the rank. */
+/* Where the share of `rank` begins when shares grow with the rank. */
 static int64_t growing_begin(int64_t count, int rank)
 {
     return count * rank * rank / (comm.size * comm.size);

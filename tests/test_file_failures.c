@@ -1,5 +1,6 @@
-/* Key files when something fails between opening and commit, on the first, a middle or the last rank: the same status
- * everywhere, the text names rank and file, no temporary is left, and an older output is as it was. */
+/* Key files when something fails between opening and commit, on the first, a middle or the last rank: the
+ * same status everywhere, the text names rank and file, no temporary is left, and an older output is as it
+ * was. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -36,7 +37,8 @@ static void test_failing_rank(int rank)
     check_old("one rank's failure");
 }
 
-/* The file is cut to 100 keys after it was opened: those who read beyond must see it, and all must hear of it. */
+/* The file is cut to 100 keys after it was opened: those who read beyond must see it, and all must hear of
+ * it. */
 static void test_cut_while_read(void)
 {
     const hsort_type type = HSORT_U32;
@@ -82,8 +84,8 @@ static void test_size_limit(void)
     check_old("size limit");
 }
 
-/* Each stop signal, in a child of rank 0 or of the last rank, ends it and takes the temporary with it. The commit then
- * finds nothing to give a name to. */
+/* Each stop signal, in a child of rank 0 or of the last rank, ends it and takes the temporary with it. The
+ * commit then finds nothing to give a name to. */
 static void test_signals(int signal_number, int rank)
 {
     struct sigaction before, during, after;

@@ -22,8 +22,8 @@ static size_t build(int major, const char *dictionary, unsigned char *header)
     return 8 + length_bytes + dict_bytes;
 }
 
-/* Read a header as src/file.c does: the head first, then as much of the whole as there is. The copy is of the exact
- * size, so that the address sanitizer sees a byte read too far. */
+/* Read a header as src/file.c does: the head first, then as much of the whole as there is. The copy is of
+ * the exact size, so that the address sanitizer sees a byte read too far. */
 static hsort_status read_header(const unsigned char *header, size_t bytes, struct npy_header *result)
 {
     size_t announced = 0;
@@ -184,7 +184,8 @@ static void test_bad_heads(void)
         refuse_bytes(header, bytes, cause);
     }
 
-    // Headers of 4 GiB and of one byte too many must be refused by their first 12 bytes alone; the largest may pass.
+    // Headers of 4 GiB and of one byte too many must be refused by their first 12 bytes alone; the largest
+    // may pass.
     memcpy(head, "\x93NUMPY\2\0\xff\xff\xff\xff", NPY_HEAD_BYTES);
     refuse_bytes(head, NPY_HEAD_BYTES, "claims 4294967295 bytes");
     memcpy(head + 8, "\0\0\1\0", 4);

@@ -1,5 +1,5 @@
-/* Placement as a pure function: made-up nodes of all shapes, ranks and GPUs, and one recorded topology with PCI GPUs.
- * What must hold of every node is in check_node(); nodes with a known answer follow. */
+/* Placement as a pure function: made-up nodes of all shapes, ranks and GPUs, and one written down as XML
+ * with PCI GPUs. What must hold of every node is in check_node(); nodes with a known answer follow. */
 #include "placement_wish.h"
 #include "ranks.h"
 
@@ -24,7 +24,7 @@ static hwloc_topology_t load_synthetic(const char *shape)
     return topology;
 }
 
-static hwloc_topology_t load_recorded(void)
+static hwloc_topology_t load_xml(void)
 {
     hwloc_topology_t topology;
     hwloc_topology_init(&topology);
@@ -280,7 +280,7 @@ static void test_one_visible_gpu(void)
     hwloc_topology_destroy(topology);
 }
 
-/* Settle ranks whose wishes, written as lists, are known, and compare their cores. Ends at the first NULL wish. */
+/* Settle ranks with these wishes, written as lists, the last one NULL, and compare their cores. */
 static void check_wishes(const char *const *lists, bool keeps_mask, const int *cores)
 {
     hwloc_topology_t topology = load_synthetic("pack:2 [numa] core:8 pu:1");
@@ -325,7 +325,8 @@ static void test_wishes(void)
     check_wishes(WISHES("0-7", "8-15", "0-7", "8-15"), true, CORES(4, 4, 4, 4));
     check_wishes(WISHES("0-7", "0-1", "6-11"), true, CORES(4, 2, 4));
     check_wishes(WISHES("3", "3", "4-7"), true, CORES(1, 1, 4));
-    // Free ranks: near two GPUs; one GPU with an unknown place; five ranks near four cores, so that all are shared out.
+    // Free ranks: near two GPUs; one GPU with an unknown place; five ranks near four cores, so that all are
+    // shared out.
     check_wishes(WISHES("0-7", "8-15", "0-7"), false, CORES(4, 8, 4));
     check_wishes(WISHES("0-7", "0-15"), false, CORES(8, 8));
     check_wishes(WISHES("0-3", "0-3", "0-3", "0-3", "0-3", "8-15"), false, CORES(2, 3, 3, 2, 3, 3));
@@ -335,9 +336,9 @@ static void test_wishes(void)
 #undef CORES
 }
 
-static void test_recorded(void)
+static void test_pci(void)
 {
-    hwloc_topology_t topology = load_recorded();
+    hwloc_topology_t topology = load_xml();
     const struct {
         const char *pci;
         int numa_node;
@@ -404,7 +405,7 @@ int main(int argc, char **argv)
     test_picture();
     test_one_visible_gpu();
     test_wishes();
-    test_recorded();
+    test_pci();
     test_odd_masks();
     test_all_nodes(&random);
     test_bound(&random);

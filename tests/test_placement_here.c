@@ -1,5 +1,6 @@
-/* Placement on a machine: several ranks on the one that runs the test, and on made-up ones that hwloc is told of by its
- * environment. The GPUs are this file's too: cuda_device_get() below answers with what a test case says a rank sees. */
+/* Placement on a machine: several ranks on the one that runs the test, and on made-up ones that hwloc is told
+ * of by its environment. The GPUs are this file's too: cuda_device_get() below answers with what a test case
+ * says a rank sees. */
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -94,7 +95,7 @@ static bool same_cpus(const cpu_set_t *set, hwloc_const_bitmap_t cpus)
     return true;
 }
 
-/* Are the ranks' cpus disjoint? *together is set to how many there are on all ranks.                Collective. */
+/* Are the ranks' cpus disjoint? *together is set to how many there are on all ranks.           Collective. */
 static bool disjoint(hwloc_const_bitmap_t cpus, int *together)
 {
     unsigned long own[WORDS], all[MOST_RANKS][WORDS];
@@ -122,8 +123,9 @@ static int sum(int value)
 
 /* ---- cores ---- */
 
-/* Ranks that run on `cpus` whatever the library would like: all of them, and each takes its share of the threads. The
- * made-up machine has more cores than this one, so that every mask here is less than the machine. */
+/* Ranks that run on `cpus` whatever the library would like: all of them, and each takes its share of the
+ * threads. The made-up machine has more cores than this one, so that every mask here is less than the
+ * machine. */
 static void check_kept_mask(const cpu_set_t *cpus)
 {
     pretend("HWLOC_SYNTHETIC", "core:1024 pu:1");
@@ -190,7 +192,7 @@ static void *read_affinity(void *set)
 
 static pthread_barrier_t both;
 
-/* A thread that someone has given a place of its own: the mask [1], unchanged when the ranks have been placed. */
+/* A thread that has a mask of its own, [1], and still has it when the ranks have been placed. */
 static void *stay_on(void *mask)
 {
     CHECK(sched_setaffinity(0, sizeof(cpu_set_t), mask) == 0, "sched_setaffinity");
@@ -222,8 +224,8 @@ static void test_threads_apart(void)
     hwloc_bitmap_free(got.placement.cpus);
 }
 
-/* This machine, whatever it is: NONE binds nothing; AUTO binds what was unbound, also threads that come later; and a
- * second context does not take the first one's binding for the launcher's. */
+/* This machine, whatever it is: NONE binds nothing; AUTO binds what was unbound, also threads that come
+ * later; and a second context does not take the first one's binding for the launcher's. */
 static void test_this_machine(void)
 {
     const cpu_set_t before = affinity();
@@ -307,7 +309,7 @@ static void test_long_list(void)
     pretend(NULL, NULL);
 }
 
-/* ---- GPUs: A and B, at the two packages of the recorded machine ---- */
+/* ---- GPUs: A and B, at the two packages of a machine written down as XML ---- */
 
 static const char *const uuids[] = {"GPU-aaaa", "GPU-bbbb"};
 static const char *const buses[] = {"0000:1b:00.0", "0000:9b:00.0"};
@@ -352,7 +354,8 @@ static void test_gpus(void)
     see(uuids[odd], buses[odd]);
     check_gpu("each sees one, in turns", odd, like_me);
 
-    // Each puts its own first, as scripts do that rotate CUDA_VISIBLE_DEVICES. Only ranks with the same list share it out.
+    // Each puts its own first, as scripts do that rotate CUDA_VISIBLE_DEVICES. Only ranks with the same list
+    // share it out.
     see(uuids[odd], buses[odd]);
     see(uuids[!odd], buses[!odd]);
     int before = rank / 2, taken = before * 2 / like_me, on[2] = {0}, all[2];
@@ -390,7 +393,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK, "%s", status_text());
     if (comm.size > MOST_RANKS || comm.node_size != comm.size)
-        return ranks_skip("needs at most 8 ranks, as the recorded machine has 8 cores, all on one node");
+        return ranks_skip("needs at most 8 ranks, as the machine with GPUs has 8 cores, all on one node");
     if (omp_get_num_places() > 0) {
         test_openmp_places();
     } else {

@@ -1,5 +1,5 @@
-/* What the files of kernels/cuda/ share: the engine's state, its current-device scope and how CUDA's errors become
- * statuses. Nobody outside the folder includes it, but for the tests of the ladder. */
+/* What the files of kernels/cuda/ share: the engine's state, its current-device scope and how CUDA's errors
+ * become statuses. Nobody outside the folder includes it, but for the tests of the ladder. */
 #ifndef CUDA_ENGINE_H
 #define CUDA_ENGINE_H
 
@@ -45,8 +45,9 @@ struct cuda_engine {
 
 /* While it lives the engine's device is the calling thread's current one; then the caller's is again.
  *
- * By pushing and popping the context. Not by cudaSetDevice(): that cannot restore "none yet", and setting back the
- * default of 0 would create a context on device 0 in each process of the node, half a gigabyte apiece. */
+ * By pushing and popping the context. Not by cudaSetDevice(): that cannot restore "none yet", and setting
+ * back the default of 0 would create a context on device 0 in each process of the node, half a gigabyte
+ * apiece. */
 struct device_scope {
     const struct cuda_engine *engine;
     bool entered;
@@ -64,8 +65,8 @@ struct device_scope {
     device_scope(const device_scope &) = delete;
 };
 
-/* Make a status of what CUDA returned: records `call` and CUDA's text, and clears CUDA's own memory of the error.
- * HSORT_DEVICE_MEMORY for a failed allocation, HSORT_CUDA for anything else. */
+/* Make a status of what CUDA returned: records `call` and CUDA's text, and clears CUDA's own memory of the
+ * error. HSORT_DEVICE_MEMORY for a failed allocation, HSORT_CUDA for anything else. */
 hsort_status cuda_check(cudaError_t error, const char *call);
 
 #define TRY_CUDA(call) TRY(cuda_check((call), #call))
@@ -82,8 +83,8 @@ static inline int64_t divide_up(int64_t count, int64_t by)
 extern "C" {
 #endif
 
-/* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked, counts > 0,
- * device current. All on LANE_WORK. */
+/* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked,
+ * counts > 0, device current. All on LANE_WORK. */
 hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
                          int64_t count);
 hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,

@@ -1,5 +1,5 @@
-/* Which CUDA devices this process can see, and what they are. Asks only what needs no context, so that a rank may look
- * at every GPU of its node and take memory on none. */
+/* Which CUDA devices this process can see, and what they are. Asks only what needs no context, so that a rank
+ * may look at every GPU of its node and take memory on none. */
 #include "cuda_engine.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ extern "C" int cuda_device_count(char *why, size_t bytes)
     return 0;
 }
 
-/* Write "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx". A MIG instance is known by its name, which ends in "MIG 1g.10gb". */
+/* Write "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx". A MIG instance is known by its name, which ends in "MIG
+ * 1g.10gb". */
 static void format_uuid(const cudaDeviceProp *properties, char *text, size_t bytes)
 {
     const unsigned char *u = (const unsigned char *)properties->uuid.bytes;

@@ -1,9 +1,9 @@
 /* The CUDA engine: one device behind the table of functions of engine.h.
  *
- *   lanes     three streams that do not wait for the default stream, nor it for them: what must come after the caller's
- *             own work says so by follow()
- *   memory    plain cudaMalloc, so that IPC handles exist for it; counted, so that ranks can share a device by limits
- *   results   a page of pinned memory that kernels write to directly: a probe is one launch and one wait, no copy
+ *   lanes     three streams that do not wait for the default stream, nor it for them: what must come after
+ *             the caller's own work says so by follow()
+ *   memory    plain cudaMalloc, so that IPC handles exist for it; counted, so that ranks can share a device
+ *   results   a page of pinned memory that kernels write to directly: a probe is one launch and one wait
  *
  * Kernels live in the other files; here is only what needs none. */
 #include "cuda_engine.h"
@@ -37,7 +37,7 @@ hsort_status cuda_check(cudaError_t error, const char *call)
                        cudaGetErrorString(error));
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 static hsort_status fail_alloc(const struct cuda_engine *engine, size_t bytes)
 {
@@ -148,7 +148,7 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
     return HSORT_OK;
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------------------------- */
+/* ---- lanes --------------------------------------------------------------------------------------------- */
 
 static hsort_status engine_copy(struct engine *base, enum engine_lane lane, void *to, const void *from,
                                 size_t bytes)
@@ -230,7 +230,7 @@ static hsort_status engine_wait(struct engine *base, enum engine_lane lane)
     return cuda_check(cudaStreamSynchronize(cuda(base)->lanes[lane]), work[lane]);
 }
 
-/* ---- work on keys ---------------------------------------------------------------------------------------------- */
+/* ---- work on keys -------------------------------------------------------------------------------------- */
 
 static hsort_status kernel_fault(const char *what)
 {
@@ -318,14 +318,15 @@ static hsort_status engine_inspect(struct engine *base, struct keymap map, const
     return count > 0 ? keys_inspect(cuda(base), map, keys, count, found) : HSORT_OK;
 }
 
-/* ---- open and close -------------------------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------------------ */
 
 static __global__ void alive_kernel(int32_t *alive)
 {
     *alive = 1;
 }
 
-/* Find the driver's functions through the runtime: linking libcuda itself would tie the program to machines with a GPU. */
+/* Find the driver's functions through the runtime: linking libcuda itself would tie the program to machines
+ * with a GPU. */
 static hsort_status find_driver(struct cuda_driver *driver)
 {
 #define FIND(symbol, version, member) \
@@ -341,8 +342,8 @@ static hsort_status find_driver(struct cuda_driver *driver)
     return HSORT_OK;
 }
 
-/* Everything the engine needs beside its context, and a first kernel, so that a device that cannot run this build's
- * code is found now and not in the middle of a sort. The device is current. */
+/* Everything the engine needs beside its context, and a first kernel, so that a device that cannot run this
+ * build's code is found now and not in the middle of a sort. The device is current. */
 static hsort_status start_device(struct cuda_engine *engine)
 {
     TRY_CUDA(
@@ -371,8 +372,8 @@ static hsort_status start_device(struct cuda_engine *engine)
     return HSORT_OK;
 }
 
-/* Make the device's primary context. cudaInitDevice() first: the runtime then holds the context too, and a program that
- * uses CUDA itself keeps it when this engine closes. */
+/* Make the device's primary context. cudaInitDevice() first: the runtime then holds the context too, and a
+ * program that uses CUDA itself keeps it when this engine closes. */
 static hsort_status retain_context(struct cuda_engine *engine)
 {
     const cudaError_t error = cudaInitDevice(engine->device, 0, 0);

@@ -1,5 +1,5 @@
-/* One pass over keys: encode, decode, inspect; and gather, which reads a few of them. All but gather are bound by the
- * bytes they read, so each thread has PASS_KEYS loads in flight before it uses the first. */
+/* One pass over keys: encode, decode, inspect; and gather, which reads a few of them. All but gather are
+ * bound by the bytes they read, so each thread has PASS_KEYS loads in flight before it uses the first. */
 #include "cuda_engine.h"
 #include "tuning.h"
 #include <string.h>
@@ -18,10 +18,10 @@ static __device__ K decode(struct keymap map, K code)
     return sizeof(K) == 4 ? (K)keymap_decode32(map, (uint32_t)code) : (K)keymap_decode64(map, code);
 }
 
-/* ---- encode, decode -------------------------------------------------------------------------------------------- */
+/* ---- encode, decode ------------------------------------------------------------------------------------ */
 
-/* to[i] = code of from[i], or its inverse. No __restrict__: `to` may be `from`; each key is read before it is written,
- * by the same thread. */
+/* to[i] = code of from[i], or its inverse. No __restrict__: `to` may be `from`; each key is read before it is
+ * written, by the same thread. */
 template <typename K>
 static __global__ void __launch_bounds__(PASS_THREADS)
     map_kernel(struct keymap map, bool encoding, K *to, const K *from, int64_t count)
@@ -72,7 +72,7 @@ extern "C" hsort_status keys_decode(struct cuda_engine *engine, struct keymap ma
     return map_keys(engine, map, false, to, from, count);
 }
 
-/* ---- inspect --------------------------------------------------------------------------------------------------- */
+/* ---- inspect ------------------------------------------------------------------------------------------- */
 
 /* What a thread, and then a warp and a block, has found so far. */
 struct partial {
@@ -173,9 +173,10 @@ extern "C" hsort_status keys_inspect(struct cuda_engine *engine, struct keymap m
     return HSORT_OK;
 }
 
-/* ---- gather ---------------------------------------------------------------------------------------------------- */
+/* ---- gather -------------------------------------------------------------------------------------------- */
 
-/* `result` is pinned host memory: positions come from there and codes go there without a copy of their own. */
+/* `result` is pinned host memory: positions come from there and codes go there without a copy of their
+ * own. */
 template <typename K>
 static __global__ void gather_kernel(const K *keys, int count, struct cuda_result *result)
 {

@@ -1,5 +1,6 @@
-/* The ladder on CUDA: the only list of its rungs. Dispatch, tests, benchmark and the table of kernels/README.md are made
- * from it, so a rung without a test or a number cannot exist. Numbers are names: never reused, not in order of speed. */
+/* The ladder on CUDA: the only list of its rungs. Dispatch, tests, benchmark and the table of
+ * kernels/README.md are made from it, so a rung without a test or a number cannot exist. Numbers are names:
+ * never reused, not in order of speed. */
 #ifndef LADDER_H
 #define LADDER_H
 
@@ -18,9 +19,9 @@ extern "C" {
 /* Every rung has these two functions. count > 1, key_bytes 4 or 8, the engine's device is current.
  *
  *   rung_N_NAME_workspace()  bytes of workspace for `count` keys; may be 0
- *   rung_N_NAME()            sort codes keys [count] ascending on LANE_WORK. scratch [count] and keys are both
- *                            overwritten, *sorted says which one will hold the result. workspace is aligned to 256
- *                            bytes, keys and scratch to the key size. */
+ *   rung_N_NAME()            sort codes keys [count] ascending on LANE_WORK. scratch [count] and keys are
+ *                            both overwritten, *sorted says which one will hold the result. workspace is
+ *                            aligned to 256 bytes, keys and scratch to the key size. */
 #define X(number, name, change)                                                                \
     hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, int key_bytes, \
                                                     int64_t count, size_t *bytes);             \

@@ -1,9 +1,10 @@
 /* Merge two runs in one pass: merge path.
  *
- * Each key of the merged run ends a step of a path through the grid of all (a, b): right takes the next key of a, down
- * the next of b. Whatever the keys, the path crosses diagonal d at exactly one point, and that point says how many keys
- * of a are among the first d merged ones. So any two diagonals cut out an independent piece of the merge, equal pieces
- * at that: blocks take TILE outputs each, their threads KEYS each.
+ * Each key of the merged run ends a step of a path through the grid of all (a, b): right takes the next key
+ * of a, down the next of b. Whatever the keys, the path crosses diagonal d at exactly one point, and that
+ * point says how many keys of a are among the first d merged ones. So any two diagonals cut out an
+ * independent piece of the merge, equal pieces at that: blocks take TILE outputs each, their threads KEYS
+ * each.
  *
  *   a = 1 3 5 5, b = 2 3 4 8: a corner's number says how many outputs lie before it
  *
@@ -18,11 +19,11 @@
  *     8                            |
  *          .     .     .     .     8
  *
- * The point on a diagonal is found by binary search: a[i] belongs to the first d outputs iff a[i] <= b[d-1-i], and that
- * is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
+ * The point on a diagonal is found by binary search: a[i] belongs to the first d outputs iff a[i] <=
+ * b[d-1-i], and that is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
  *
- *   in global memory   by a warp, 32 probes at once: 6 dependent loads instead of 28 for 2^28 keys. A kernel of its own
- *                      for all diagonals would need workspace, and a launch more.
+ *   in global memory   by a warp, 32 probes at once: 6 dependent loads instead of 28 for 2^28 keys. A
+ *                      kernel of its own for all diagonals would need workspace, and a launch more.
  *   in shared memory   by each thread for its own diagonal
  *
  * Cost     every key is read and written once, coalesced; two barriers per tile.
@@ -36,8 +37,8 @@ __host__ __device__ constexpr int merge_keys()
     return sizeof(K) == 4 ? MERGE_KEYS_4 : MERGE_KEYS_8;
 }
 
-/* Keys of a among the first `diagonal` merged ones; by a whole warp, the same in each of its lanes. The answer is in
- * [low, high]; each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
+/* Keys of a among the first `diagonal` merged ones; by a whole warp, the same in each of its lanes. The
+ * answer is in [low, high]; each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
 template <typename K>
 static __device__ int64_t warp_find_cut(const K *a, int64_t a_count, const K *b, int64_t b_count,
                                         int64_t diagonal)

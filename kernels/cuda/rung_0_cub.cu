@@ -1,11 +1,12 @@
 /* Rung 0: the radix sort of CUB, NVIDIA's library, as it comes with the toolkit.
  *
- * Idea     The yardstick: every number of the ladder is measured beside it, every result of the tests compared with it.
- *          Never chosen by itself.
+ * Idea     The yardstick: every number of the ladder is measured beside it, every result of the tests
+ *          compared with it. Never chosen by itself.
  * Change   None of ours.
- * Cost     Per 8-bit digit one read and one write of each key, constant digits included, after one read that counts all
- *          digits. In the form used here the two buffers of the caller are enough.
- * Source   cub::DeviceRadixSort; Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022. */
+ * Cost     Per 8-bit digit one read and one write of each key, constant digits included, after one read that
+ *          counts all digits. In the form used here the two buffers of the caller are enough.
+ * Source   cub::DeviceRadixSort; Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for
+ *          GPUs", 2022. */
 #include "ladder.h"
 #include <cub/device/device_radix_sort.cuh>
 

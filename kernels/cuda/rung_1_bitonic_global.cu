@@ -1,12 +1,13 @@
 /* Rung 1: bitonic sort in global memory, one step per launch.
  *
- * Idea     Batcher's bitonic network. In phase p runs of 2^p keys become sorted out of pairs of runs of 2^(p-1), in p
- *          steps; the comparators of a step touch every key at most once, so a step is one launch with a thread per
- *          comparator and no synchronisation but the end of the launch.
- * Change   The first rung; the sources' "trivial implementation", but in the all-ascending form: the first step of a
- *          phase compares mirrored positions, which turns the second run round where the textbook sorts it descending.
- *          Each comparator then puts the smaller key at the smaller position, so keys of +infinity behind the end would
- *          never move: comparators that reach beyond `count` are left out, and any count sorts without padding.
+ * Idea     Batcher's bitonic network. In phase p runs of 2^p keys become sorted out of pairs of runs of
+ *          2^(p-1), in p steps; the comparators of a step touch every key at most once, so a step is one
+ *          launch with a thread per comparator and no synchronisation but the end of the launch.
+ * Change   The first rung; the sources' "trivial implementation", but in the all-ascending form: the first
+ *          step of a phase compares mirrored positions, which turns the second run round where the textbook
+ *          sorts it descending. Each comparator then puts the smaller key at the smaller position, so keys of
+ *          +infinity behind the end would never move: comparators that reach beyond `count` are left out, and
+ *          any count sorts without padding.
  * Picture  n = 8. A column is a launch; o and x are the two ends of a comparator, the smaller key goes to o.
  *
  *            phase      1     2           3
@@ -21,18 +22,19 @@
  *            key 6  ----o-----|x----o-----|x------x|----o----
  *            key 7  ----x-----x-----x-----x--------x----x----
  *
- * Cost     log2(n) (log2(n) + 1) / 2 launches (phase 1 has one step, phase 20 twenty); each reads every key once and
- *          writes those that change places. No memory beside the keys.
- * Limit    Bytes. 2^20 keys pass through memory 210 times, although 174 of the 210 steps stay inside tiles of 4096
- *          keys, which one block could hold in shared memory.
- * Source   Batcher, "Sorting networks and their applications", 1968; Peters, Schulz-Hildebrandt, Luttenberger, "Fast
- *          in-place sorting with CUDA based on bitonic sort", sections 3.1 and 3.3 (virtual padding). */
+ * Cost     log2(n) (log2(n) + 1) / 2 launches (phase 1 has one step, phase 20 twenty); each reads every key
+ *          once and writes those that change places. No memory beside the keys.
+ * Limit    Bytes. 2^20 keys pass through memory 210 times, although 174 of the 210 steps stay inside tiles of
+ *          4096 keys, which one block could hold in shared memory.
+ * Source   Batcher, "Sorting networks and their applications", 1968; Peters, Schulz-Hildebrandt,
+ *          Luttenberger, "Fast in-place sorting with CUDA based on bitonic sort", sections 3.1 and 3.3
+ *          (virtual padding). */
 #include "ladder.h"
 #include "tuning.h"
 
-/* One step of stride 2^log_stride. Comparator t ends at the t-th position whose bit log_stride is set; it begins at the
- * position with that bit cleared, and with the lower bits turned round too where `mirrored`. Ends ascend with t, so the
- * comparators that exist are the first `comparators`. */
+/* One step of stride 2^log_stride. Comparator t ends at the t-th position whose bit log_stride is set; it
+ * begins at the position with that bit cleared, and with the lower bits turned round too where `mirrored`.
+ * Ends ascend with t, so the comparators that exist are the first `comparators`. */
 template <typename K>
 static __global__ void __launch_bounds__(BITONIC_GLOBAL_THREADS)
     step_kernel(K *keys, int64_t comparators, int log_stride, bool mirrored)

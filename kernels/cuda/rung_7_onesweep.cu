@@ -1,30 +1,33 @@
 /* Rung 7: radix sort, 8 bits per pass, each pass in one sweep over the keys.
  *
- * Idea     Sort by the lowest digit first, stably, then by the next. A pass must know where the keys of each digit value
- *          go: behind all smaller digits, and behind the equal digits of earlier tiles. The first part comes from one
- *          count of all digits before the first pass; the second is found while the pass runs, by looking back at what
- *          earlier tiles have published.
- * Change   Against a pass of rung 6 with its kernels for counting, scanning and moving: one kernel reads each key once
- *          and writes it once; 8 bits at a time; passes over digits that are the same in every key are left out.
- * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile, here 2 warps x 2 rows of 4 lanes, digits a to c:
+ * Idea     Sort by the lowest digit first, stably, then by the next. A pass must know where the keys of each
+ *          digit value go: behind all smaller digits, and behind the equal digits of earlier tiles. The first
+ *          part comes from one count of all digits before the first pass; the second is found while the pass
+ *          runs, by looking back at what earlier tiles have published.
+ * Change   Against a pass of rung 6 with its kernels for counting, scanning and moving: one kernel reads each
+ *          key once and writes it once; 8 bits at a time; passes over digits that are the same in every key
+ *          are left out.
+ * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile, here 2 warps x 2 rows of 4 lanes,
+ *          digits a to c:
  *
  *            keys, in order        c a c b | a a c c     b c a c | c b b a
- *            rank in its warp      0 0 1 0 | 1 2 2 3     0 0 0 1 | 2 1 2 1     ballots say which lanes share a digit
+ *            rank in its warp      0 0 1 0 | 1 2 2 3     0 0 0 1 | 2 1 2 1     by ballots
  *            keys of each warp     a 3  b 1  c 4         a 2  b 3  c 3
- *            first place           a 0  b 5  c 9         a 3  b 6  c 13        scan over digits, and warps in a digit
+ *            first place           a 0  b 5  c 9         a 3  b 6  c 13        scan over digits, then warps
  *            place in the tile     9 0 10 5 | 1 2 11 12  6 13 3 14 | 15 7 8 4
  *
- *          The keys go to these places in shared memory and from there to global memory, where the runs of equal
- *          digits are long enough to be stored coalesced.
- * Cost     Every key is read once to count, and read and written once per varying digit: 9 moves of 4-byte keys, 17 of
- *          8-byte ones. Six barriers per tile. Scratch for all keys; workspace 2 KiB per tile.
- *          The host waits once, for the eight flags that say which digits vary: they decide how many passes run and so
- *          which buffer ends with the result. A plan on the device would save that wait of some microseconds, but must
- *          launch the passes that are left out too, and copy the keys once more when their number turns out odd.
- * Limit    Instructions: the ranks cost 8 ballots per key and pass; memory could go faster. And every digit that varies
- *          costs a pass, however few bits of it matter.
- * Source   Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022; Merrill, Garland,
- *          "Single-pass parallel prefix scan with decoupled look-back", 2016. */
+ *          The keys go to these places in shared memory and from there to global memory, where the runs of
+ *          equal digits are long enough to be stored coalesced.
+ * Cost     Every key is read once to count, and read and written once per varying digit: 9 moves of 4-byte
+ *          keys, 17 of 8-byte ones. Six barriers per tile. Scratch for all keys; workspace 2 KiB per tile.
+ *          The host waits once, for the eight flags that say which digits vary: they decide how many passes
+ *          run and so which buffer ends with the result. A plan on the device would save that wait of some
+ *          microseconds, but must launch the passes that are left out too, and copy the keys once more when
+ *          their number turns out odd.
+ * Limit    Instructions: the ranks cost 8 ballots per key and pass; memory could go faster. And every digit
+ *          that varies costs a pass, however few bits of it matter.
+ * Source   Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022; Merrill,
+ *          Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016. */
 #include "ladder.h"
 #include "tuning.h"
 #include <cuda/atomic>
@@ -50,10 +53,12 @@ __host__ __device__ constexpr int tile_size()
 
 /* The workspace: tables for all passes in one piece, so that one memset clears them. */
 struct tables {
-    uint64_t bins[sizeof(uint64_t)]
-                 [BINS];                /* keys with this digit value; after the scan: with a smaller one */
-    uint32_t tickets[sizeof(uint64_t)]; /* tiles begun, by pass */
-    alignas(BIN_ALIGNMENT) uint64_t descriptors[1][BINS]; /* [tiles]: see publish() */
+    /* [digit][bin]: keys with this digit value; after the scan: with a smaller one */
+    uint64_t bins[sizeof(uint64_t)][BINS];
+    /* [pass]: tiles begun */
+    uint32_t tickets[sizeof(uint64_t)];
+    /* [tile][bin], as many tiles as there are: see publish() */
+    alignas(BIN_ALIGNMENT) uint64_t descriptors[1][BINS];
 };
 
 static size_t tables_bytes(int64_t tiles)
@@ -67,9 +72,9 @@ static __device__ uint32_t digit_of(K key, int shift)
     return (uint32_t)(key >> shift) & (BINS - 1);
 }
 
-/* ---- before the passes ----------------------------------------------------------------------------------------- */
+/* ---- before the passes --------------------------------------------------------------------------------- */
 
-/* Count every digit of every key. Counters in shared memory are 32-bit: a block meets fewer than 2^32 keys. */
+/* Count every digit of every key. The counters of a block are 32-bit: it meets fewer than 2^32 keys. */
 template <typename K>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     histogram_kernel(const K *__restrict__ keys, int64_t count, struct tables *tables)
@@ -105,8 +110,8 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     }
 }
 
-/* Exclusive sum over the first BINS threads of a block, one value of each; undefined in the others. Every thread of the
- * block calls it. */
+/* Exclusive sum over the first BINS threads of a block, one value of each; undefined in the others. Every
+ * thread of the block calls it. */
 template <typename T>
 static __device__ T block_scan(T value)
 {
@@ -144,11 +149,11 @@ static __global__ void __launch_bounds__(BINS)
         digit_varies[blockIdx.x] = varies;
 }
 
-/* ---- look-back ------------------------------------------------------------------------------------------------- */
+/* ---- look-back ----------------------------------------------------------------------------------------- */
 
-/* What a tile tells later tiles about one bin, in one 64-bit word: a state and a count. The state names the pass too, so
- * what an earlier pass left counts as "nothing yet" and the descriptors need not be cleared in between. The word is all
- * that is communicated, so relaxed order is enough. */
+/* What a tile tells later tiles about one bin, in one 64-bit word: a state and a count. The state names the
+ * pass too, so what an earlier pass left counts as "nothing yet" and the descriptors need not be cleared in
+ * between. The word is all that is communicated, so relaxed order is enough. */
 enum tile_state {
     STATE_OWN, /* count: keys of this bin in this tile */
     STATE_SUM  /* count: keys of this bin in this tile and all before it */
@@ -171,12 +176,12 @@ static __device__ uint64_t observe(uint64_t *descriptor)
         .load(cuda::memory_order_relaxed);
 }
 
-/* Keys of bin `bin` in all tiles before `tile`; then publish the sum that includes this tile's `own`, which it has
- * published as STATE_OWN already. Waits only for tiles with smaller tickets: they are running, and publish their own
- * counts before they wait themselves, so every wait ends.
+/* Keys of bin `bin` in all tiles before `tile`; then publish the sum that includes this tile's `own`, which
+ * it has published as STATE_OWN already. Waits only for tiles with smaller tickets: they are running, and
+ * publish their own counts before they wait themselves, so every wait ends.
  *
- * LOOK_BACK descriptors are read at a time, in the order from near to far, and used as far as they are there: one by
- * one, the latency of each read would add up faster than tiles finish. */
+ * LOOK_BACK descriptors are read at a time, in the order from near to far, and used as far as they are there:
+ * one by one, the latency of each read would add up faster than tiles finish. */
 static __device__ int64_t look_back(uint64_t (*descriptors)[BINS], int bin, int64_t tile, int pass,
                                     uint32_t own)
 {
@@ -202,11 +207,11 @@ static __device__ int64_t look_back(uint64_t (*descriptors)[BINS], int bin, int6
     return before;
 }
 
-/* ---- a pass ---------------------------------------------------------------------------------------------------- */
+/* ---- a pass -------------------------------------------------------------------------------------------- */
 
-/* The lanes of this warp whose digit is the same as this lane's: a ballot on each bit of it. In C this compiles to nearly
- * twice the instructions, and instructions are what limits the pass. __match_any_sync() is a single one, but one that
- * takes longer the more digits differ. */
+/* The lanes of this warp whose digit is the same as this lane's: a ballot on each bit of it. In C this
+ * compiles to nearly twice the instructions, and instructions are what limits the pass. __match_any_sync() is
+ * a single one, but one that takes longer the more digits differ. */
 static __device__ uint32_t warp_peers(uint32_t digit)
 {
     uint32_t peers = ALL_LANES;
@@ -227,8 +232,8 @@ static __device__ uint32_t warp_peers(uint32_t digit)
     return peers;
 }
 
-/* Rank each key among the keys of its warp with the same digit, in the order row by row, lane by lane; leaves the warp's
- * digit counts in counts [BINS]. */
+/* Rank each key among the keys of its warp with the same digit, in the order row by row, lane by lane; leaves
+ * the warp's digit counts in counts [BINS]. */
 template <typename K, int KEYS>
 static __device__ void warp_rank(const K (&keys)[KEYS], int shift, uint32_t *counts, uint32_t (&ranks)[KEYS])
 {
@@ -249,8 +254,9 @@ static __device__ void warp_rank(const K (&keys)[KEYS], int shift, uint32_t *cou
     }
 }
 
-/* Load a tile's keys, `valid` of them: a warp's are contiguous, KEYS rows of 32. A full tile needs no comparisons. Behind
- * the last key a tile is filled up with the largest one: such keys are ranked behind all others, and not stored. */
+/* Load a tile's keys, `valid` of them: a warp's are contiguous, KEYS rows of 32. A full tile needs no
+ * comparisons. Behind the last key a tile is filled up with the largest one: such keys are ranked behind all
+ * others, and not stored. */
 template <typename K, int KEYS>
 static __device__ void load_rows(const K *__restrict__ tile, int valid, K (&keys)[KEYS])
 {
@@ -285,7 +291,8 @@ static __device__ void store_places(const K *places, int valid, int shift, const
     }
 }
 
-/* Turn the warps' counts of one bin into first places of its keys in the tile, warp by warp from `first` on. */
+/* Turn the warps' counts of one bin into first places of its keys in the tile, warp by warp from `first`
+ * on. */
 static __device__ void scan_warps(uint32_t (*counts)[BINS], int bin, uint32_t first)
 {
 #pragma unroll
@@ -359,7 +366,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, 2)
     store_places(places, valid, shift, goals, to);
 }
 
-/* ---- the sort -------------------------------------------------------------------------------------------------- */
+/* ---- the sort ------------------------------------------------------------------------------------------ */
 
 /* Count all digits; sets engine->result->digit_varies [sizeof(K)] and waits for it. */
 template <typename K>

@@ -1,5 +1,5 @@
-/* The numbers that speed depends on, and which rung is taken when none is asked for. Results depend on none of them.
- * tests/bench_ladder measures what a change is worth. */
+/* The numbers that speed depends on, and which rung is taken when none is asked for. Results depend on none
+ * of them. tests/bench_ladder measures what a change is worth. */
 #ifndef TUNING_H
 #define TUNING_H
 
@@ -9,8 +9,9 @@ enum {
     /* rung 1 */
     BITONIC_GLOBAL_THREADS = 256,
 
-    /* rung 7: threads per block, keys per thread by key bytes. Two blocks share a multiprocessor (64 registers per
-     * thread); a tile and its tables fit into 64 KiB, the least that any supported device has. */
+    /* rung 7: threads per block, keys per thread by key bytes. Two blocks share a multiprocessor (64
+     * registers per thread); a tile and its tables fit into 64 KiB, the least that any supported device
+     * has. */
     ONESWEEP_THREADS = 512,
     ONESWEEP_KEYS_4 = 16,
     ONESWEEP_KEYS_8 = 12,

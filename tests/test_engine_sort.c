@@ -1,0 +1,161 @@
+/* The sort and the merge of an engine, every rung of it, against qsort: `test_engine_sort host [THREADS]` or `cuda`. */
+#include "engine_test.h"
+
+enum {
+    RUNGS = 10,
+    SLOW_RUNG_COUNT = (1 << 17) + 1, // keys that the bitonic rungs are given at most
+    MANY = 3000017
+};
+
+/* ---- sort ---- */
+
+static bool is_slow(int rung)
+{
+    return rung >= 1 && rung <= 4; // comparison networks
+}
+
+/* Does the engine have this rung? If not it must say so with a status and a text. */
+static bool rung_exists(int rung)
+{
+    size_t bytes;
+    status_clear();
+    const hsort_status status = ops->sort_workspace(engine, rung, 8, 1000, &bytes);
+    CHECK(status == HSORT_OK || (status == HSORT_ARGUMENT && status_text()[0] != '\0'),
+          "rung %d: status %d, \"%s\"", rung, status, status_text());
+    status_clear();
+    return status == HSORT_OK;
+}
+
+static void check_sort(int rung, int key_bytes, int64_t count, const void *keys, const void *expected,
+                       size_t shift, const char *pattern)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s, rung %d, u%d, %lld keys, %s", ops->name, rung, 8 * key_bytes,
+             (long long)count, pattern);
+    size_t workspace_bytes;
+    must(ops->sort_workspace(engine, rung, key_bytes, count, &workspace_bytes), what);
+    const size_t bytes = (size_t)count * (size_t)key_bytes;
+    struct buffer in = buffer_new(keys, bytes, shift), scratch = buffer_new(NULL, bytes, 2 * shift);
+    struct buffer workspace = buffer_new(NULL, workspace_bytes, 0);
+    void *sorted = NULL;
+    must(ops->sort(engine, rung, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count,
+                   buffer_keys(&workspace), &sorted),
+         what);
+    const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
+    buffer_result(&workspace, what);
+    CHECK(sorted == buffer_keys(&in) || sorted == buffer_keys(&scratch),
+          "%s: the result is in neither buffer", what);
+    const int64_t wrong =
+        first_difference(sorted == buffer_keys(&in) ? in_result : scratch_result, expected, key_bytes, count);
+    CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
+    buffer_free(&in);
+    buffer_free(&scratch);
+    buffer_free(&workspace);
+}
+
+static void test_sort_count(const bool *rungs, int key_bytes, int64_t count, uint64_t *random)
+{
+    for (int pattern = 0; pattern < PATTERNS; pattern++) {
+        const size_t bytes = (size_t)count * (size_t)key_bytes;
+        void *keys = keys_new((enum pattern)pattern, key_bytes, count, random),
+             *expected = host_alloc(bytes + 1);
+        memcpy(expected, keys, bytes);
+        sort_on_host(key_bytes, expected, count);
+        const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+        for (int rung = -1; rung < RUNGS; rung++)
+            if (rungs[rung + 1] && !(is_slow(rung) && count > SLOW_RUNG_COUNT))
+                check_sort(rung, key_bytes, count, keys, expected, shift, pattern_names[pattern]);
+        free(keys);
+        free(expected);
+    }
+}
+
+static void test_sort(uint64_t random)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 31, 32, 33, 255, 257, 1000};
+    bool rungs[RUNGS + 1];
+    int found = 0;
+    for (int rung = -1; rung < RUNGS; rung++)
+        found += rungs[rung + 1] = rung_exists(rung);
+    CHECK(rungs[0] && found >= 2, "the engine has %d rungs", found);
+    CHECK(!rung_exists(RUNGS) && !rung_exists(-2), "a rung that does not exist");
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+            test_sort_count(rungs, key_bytes, counts[i], &random);
+        for (int log_tile = 6; log_tile <= 17; log_tile++)
+            for (int64_t count = (1 << log_tile) - 1; count <= (1 << log_tile) + 1; count++)
+                test_sort_count(rungs, key_bytes, count, &random);
+        test_sort_count(rungs, key_bytes, MANY, &random);
+    }
+}
+
+/* ---- merge ---- */
+
+/* Runs that a merge can get wrong: X(name) */
+enum runs { RUNS_UNIFORM, RUNS_EQUAL, RUNS_FEW_VALUES, RUNS_A_FIRST, RUNS_B_FIRST, RUNS_ALTERNATING, RUNS };
+
+static void fill_run(enum runs runs, int key_bytes, bool is_b, char *keys, int64_t count, uint64_t *random)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t key = check_random(random);
+        if (runs == RUNS_EQUAL)
+            key = 5;
+        else if (runs == RUNS_FEW_VALUES)
+            key %= 7;
+        else if (runs == RUNS_ALTERNATING)
+            key = (uint64_t)i * 2 + is_b;
+        else if (runs != RUNS_UNIFORM)
+            key = key % 1000 + (is_b == (runs == RUNS_A_FIRST) ? 1000 : 0); // 999 and 1000 do not tie
+        memcpy(keys + i * key_bytes, &key, (size_t)key_bytes);
+    }
+    sort_on_host(key_bytes, keys, count);
+}
+
+static void check_merge(int key_bytes, enum runs runs, int64_t a_count, int64_t b_count, uint64_t *random)
+{
+    char what[96];
+    snprintf(what, sizeof what, "%s, merge of u%d, runs %d of %lld and %lld", ops->name, 8 * key_bytes, runs,
+             (long long)a_count, (long long)b_count);
+    const size_t a_bytes = (size_t)a_count * (size_t)key_bytes, b_bytes = (size_t)b_count * (size_t)key_bytes;
+    char *expected = host_alloc(a_bytes + b_bytes + 1);
+    fill_run(runs, key_bytes, false, expected, a_count, random);
+    fill_run(runs, key_bytes, true, expected + a_bytes, b_count, random);
+    const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+    struct buffer a = buffer_new(expected, a_bytes, shift),
+                  b = buffer_new(expected + a_bytes, b_bytes, 3 * shift);
+    struct buffer out = buffer_new(NULL, a_bytes + b_bytes, 5 * shift);
+    sort_on_host(key_bytes, expected, a_count + b_count);
+    must(ops->merge(engine, key_bytes, a_count ? buffer_keys(&a) : NULL, a_count,
+                    b_count ? buffer_keys(&b) : NULL, b_count, buffer_keys(&out)),
+         what);
+    const int64_t wrong = first_difference(buffer_result(&out, what), expected, key_bytes, a_count + b_count);
+    CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
+    buffer_free(&a);
+    buffer_free(&b);
+    buffer_free(&out);
+    free(expected);
+}
+
+static void test_merge(uint64_t random)
+{
+    static const int64_t counts[][2] = {
+        {0, 0},       {0, 1},         {1, 0},       {0, 1000},     {70000, 0},       {0, 70000},
+        {1, 1},       {1, 5000},      {5000, 1},    {2, 3},        {17, 4096},       {1000, 1000},
+        {1023, 1025}, {4095, 4097},   {2048, 2048}, {3, 300000},   {300000, 3},      {16383, 16385},
+        {1, 1000003}, {65536, 65537}, {65536, 100}, {511, 130000}, {150001, 150000}, {800000, 700001}};
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+            for (int runs = 0; runs < RUNS; runs++)
+                check_merge(key_bytes, (enum runs)runs, counts[i][0], counts[i][1], &random);
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = check_seed();
+    open_engine(argc, argv);
+    printf("test_engine_sort %s: seed %llu\n", ops->name, (unsigned long long)seed);
+    test_sort(seed);
+    test_merge(seed);
+    ops->close(engine);
+    return check_failures > 0;
+}

@@ -96,6 +96,7 @@ static inline void buffer_free(struct buffer *buffer)
     X(UNIFORM)                                                                                       \
     X(SORTED)                                                                                        \
     X(REVERSE)                                                                                       \
+    X(ROTATED) /* one descent, where the second of three threads starts */                           \
     X(EQUAL)                                                                                         \
     X(TWO_VALUES)                                                                                    \
     X(LOW_16_BITS)                                                                                   \
@@ -126,6 +127,8 @@ static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t
         return (uint64_t)i * 3;
     case REVERSE:
         return (uint64_t)(count - i) * 3;
+    case ROTATED:
+        return (uint64_t)(i < 1 + (count - 1) / 3 ? count + i : i);
     case EQUAL:
         return 42;
     case TWO_VALUES:

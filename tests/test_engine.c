@@ -282,7 +282,8 @@ static void check_descents(struct keymap map, struct buffer *keys, int64_t count
             places[places_count++] = at;
     for (int64_t parts = 2; parts <= 8; parts++)
         for (int64_t part = 1; part <= parts; part++)
-            places[places_count++] = count * part / parts - (part == parts);
+            for (int64_t at = count * part / parts - 1; at <= count * part / parts + 1; at++)
+                places[places_count++] = at;
     for (int i = 0; i < places_count; i++) {
         if (places[i] < 1 || places[i] >= count)
             continue;

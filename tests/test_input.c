@@ -161,6 +161,12 @@ static void test_few_values(hsort_type type, uint64_t seed)
         CHECK(distinct == 1 << bits, "%s: narrow:%d has %d values", hsort_type_name(type), bits, distinct);
         CHECK(codes[0] == code_of(type, 0), "%s: narrow starts at 0", hsort_type_name(type));
     }
+    // More bits than the type holds exactly: no value is rounded.
+    input.parameter = 64;
+    make_codes(&input, codes);
+    for (int i = 0; i < KEYS && is_float(type); i++)
+        CHECK(codes[i] < code_of(type, type == HSORT_F32 ? 0x1p24 : 0x1p53), "%s: narrow:64 is not narrow",
+              hsort_type_name(type));
 }
 
 static void test_uniform(hsort_type type, uint64_t seed)

@@ -291,8 +291,7 @@ static __device__ void store_places(const K *places, int valid, int shift, const
     }
 }
 
-/* Turn the warps' counts of one bin into first places of its keys in the tile, warp by warp from `first`
- * on. */
+/* Turn the warps' counts of one bin into first places in the tile, warp by warp from `first` on. */
 static __device__ void scan_warps(uint32_t (*counts)[BINS], int bin, uint32_t first)
 {
 #pragma unroll

@@ -1,21 +1,23 @@
-#include <string.h>
 #include "context.h"
 #include "verify.h"
 
 enum { PIECE_BYTES = 64 << 20 };
 
-/* Feed keys that lie in host memory to an engine that cannot see them, in pieces through a buffer. */
-static hsort_status add_in_pieces(hsort_context *ctx, struct verifier *verifier, const char *keys,
-                                  int64_t count)
+hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count)
 {
+    const struct engine_ops *ops = ctx->engine->ops;
     const size_t width = (size_t)verifier->map.key_bytes;
-    const int64_t piece = PIECE_BYTES / (int64_t)width;
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PIECE_BYTES));
-    for (int64_t done = 0; done < count; done += piece) {
-        int64_t now = count - done < piece ? count - done : piece;
-        TRY(ctx->engine->ops->copy(ctx->engine, LANE_WORK, ctx->buffer[0], keys + (size_t)done * width,
-                                   (size_t)now * width));
-        TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], now));
+    const int64_t most = (int64_t)(ctx->buffer_bytes[0] / width);
+    enum engine_space space;
+    TRY(ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
+    if (space == SPACE_ENGINE)
+        return verify_add(verifier, ctx->engine, keys, count);
+    for (int64_t done = 0; done < count;) {
+        int64_t piece = count - done < most ? count - done : most;
+        const char *from = (const char *)keys + (size_t)done * width;
+        TRY(ops->copy(ctx->engine, LANE_WORK, ctx->buffer[0], from, (size_t)piece * width));
+        TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], piece));
+        done += piece;
     }
     return HSORT_OK;
 }
@@ -37,11 +39,9 @@ static hsort_status check_arguments(hsort_type type, hsort_order order, const vo
 static hsort_status add_keys(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count,
                              void *stream)
 {
-    enum engine_space space;
     TRY(ctx->engine->ops->follow(ctx->engine, stream));
-    TRY(ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
-    return space == SPACE_ENGINE ? verify_add(verifier, ctx->engine, keys, count)
-                                 : add_in_pieces(ctx, verifier, keys, count);
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PIECE_BYTES));
+    return context_inspect(ctx, verifier, keys, count);
 }
 
 hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,

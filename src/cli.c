@@ -1,5 +1,5 @@
-/* The command's main: starts MPI, runs one subcommand on all ranks, ends all of them with the same exit code. The only
- * place that prints an error and the only one that may call MPI_Abort(). */
+/* The command's main: starts MPI, runs one subcommand on all ranks, ends all of them with the same exit code.
+ * The only place that prints an error and the only one that may call MPI_Abort(). */
 #include "cli.h"
 #include "launch.h"
 #include "report.h"
@@ -27,7 +27,7 @@ static hsort_status run_command(struct comm *comm, const struct cli_options *opt
     return report_fail(comm, HSORT_INTERNAL, "no such command");
 }
 
-/* Print the error line from rank 0; from any rank that can no longer reach the others, which then ends the run. */
+/* Print the error line from rank 0; from any that can no longer reach the others, which then ends the run. */
 static void end_failed(struct comm *comm, hsort_status status)
 {
     const char *text = comm->error[0] != '\0' ? comm->error : status_text();

@@ -1,13 +1,14 @@
 /* The command `hypersort`: its subcommands, its options, and what the subcommands share.
  *
- *     cli.c            main: starts MPI, runs one subcommand, prints the one error line, ends with the agreed exit code
+ *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
  *     cli_options.c    the table of options: parsing and --help come from it
  *     cli_gen.c ...    one file per subcommand
  *     report.c         results on stdout, as text and as JSON
  *     progress.c       progress on stderr
  *     launch.c         the ranks: started together, still together, each one's share
  *
- * Every subcommand is collective and returns the same status on every rank, with the error line in comm->error. */
+ * Every subcommand is collective and returns the same status on every rank, with the error line in
+ * comm->error. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -58,7 +59,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 /* Print --help of the command, or of the subcommand that `options` names, on stdout. Not collective. */
 void cli_print_help(const struct cli_options *options);
 
-/* The subcommands.                                                                           Collective each. */
+/* The subcommands.                                                                        Collective each. */
 #define X(name, word, operand, required, text) \
     hsort_status cli_##word(struct comm *comm, const struct cli_options *options);
 CLI_COMMAND_LIST(X)

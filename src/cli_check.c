@@ -1,5 +1,5 @@
-/* hypersort check: every rank streams its share of the file through the verifier, on CPU cores; rank 0 fetches the two
- * keys at the first disorder. */
+/* hypersort check: every rank streams its share of the file through the verifier, on CPU cores; rank 0
+ * fetches the two keys at the first disorder. */
 #include "cli.h"
 #include "engine.h"
 #include "launch.h"

@@ -1,4 +1,4 @@
-/* One table says what every option is called, what it takes, where its value goes and what --help says of it. */
+/* One table says what every option is called, what it takes, where its value goes, and what --help says. */
 #include "cli.h"
 #include "input.h"
 #include <ctype.h>
@@ -95,7 +95,7 @@ __attribute__((format(printf, 2, 3))) static hsort_status complain(const struct 
                        known ? commands[options->command].word : "", known ? " " : "");
 }
 
-/* ---- Values ----------------------------------------------------------------------------------------------- */
+/* ---- Values -------------------------------------------------------------------------------------------- */
 
 /* A whole number from 0 to `most`, with K, M or G (powers of 1024) behind it if `suffix`. */
 static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
@@ -172,9 +172,9 @@ static hsort_status store(const struct option_row *row, const char *value, struc
                     row->kind == SIZE || row->kind == COUNT ? " (K, M, G are powers of 1024)" : "");
 }
 
-/* ---- The command line ------------------------------------------------------------------------------------- */
+/* ---- The command line ---------------------------------------------------------------------------------- */
 
-/* The tables that getopt_long() wants, of the rows that `command` knows. Long options return LONG_ONLY + row. */
+/* The tables that getopt_long() wants, of what `command` knows. Long options return LONG_ONLY + row. */
 static void make_tables(enum cli_command command, struct option *longs, char *letters)
 {
     *letters++ = ':'; // tell a missing value from an unknown option
@@ -275,7 +275,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     return take_operand(argc - 1 - optind, argv + 1 + optind, options);
 }
 
-/* ---- Help ------------------------------------------------------------------------------------------------- */
+/* ---- Help ---------------------------------------------------------------------------------------------- */
 
 static void print_distributions(void)
 {

@@ -8,8 +8,8 @@
  *     write         the same places of the output, then its name
  *     report
  *
- * The output is opened before the work, so that a name that cannot be written costs no sort. Every local step ends in an
- * agreement: all ranks go on, or all go back. */
+ * The output is opened before the work, so that a name that cannot be written costs no sort. Every local step
+ * ends in an agreement: all ranks go on, or all go back. */
 #include "cli.h"
 #include "launch.h"
 #include "progress.h"
@@ -42,7 +42,7 @@ static hsort_status from_library(const struct sort_run *run, hsort_status status
     return HSORT_OK;
 }
 
-/* ---- Local steps: not collective -------------------------------------------------------------------------- */
+/* ---- Local steps: not collective ----------------------------------------------------------------------- */
 
 static hsort_status read_share(struct sort_run *run)
 {
@@ -73,7 +73,7 @@ static hsort_status write_share(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* ---- Phases: collective ----------------------------------------------------------------------------------- */
+/* ---- Phases: collective -------------------------------------------------------------------------------- */
 
 static hsort_status check_keys(struct sort_run *run, hsort_check_result *result)
 {
@@ -140,7 +140,7 @@ static hsort_status write_output(struct sort_run *run)
     return status;
 }
 
-/* ---- Report ----------------------------------------------------------------------------------------------- */
+/* ---- Report -------------------------------------------------------------------------------------------- */
 
 static hsort_status slowest(struct comm *comm, double mine, double *seconds)
 {
@@ -187,7 +187,7 @@ static hsort_status print_report(struct sort_run *run)
     return comm_agree(comm, comm->rank == 0 ? report_sort(report, run->options->json) : HSORT_OK);
 }
 
-/* ---- The command ------------------------------------------------------------------------------------------ */
+/* ---- The command --------------------------------------------------------------------------------------- */
 
 static hsort_status open_context(struct sort_run *run)
 {

@@ -135,15 +135,30 @@ static hsort_status set_up(hsort_context *ctx)
                             &ctx->transport, &ctx->mpi_takes_device_pointers);
 }
 
+/* What would make MPI_Comm_dup() call the error handler of a communicator that is not ours, which aborts by default. */
+static const char *refuse(MPI_Comm comm, hsort_context **ctx)
+{
+    int inter = 0;
+    if (!ctx)
+        return "hsort_create: ctx is NULL";
+    if (comm == MPI_COMM_NULL)
+        return "hsort_create: the communicator is MPI_COMM_NULL";
+    if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+        return "hsort_create: an intercommunicator, wanted an intracommunicator";
+    return NULL;
+}
+
 hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx)
 {
     status_clear();
     create_error[0] = '\0';
-    if (!ctx) {
-        snprintf(create_error, sizeof create_error, "hsort_create: ctx is NULL");
+    if (ctx)
+        *ctx = NULL;
+    const char *refused = refuse(comm, ctx);
+    if (refused) {
+        snprintf(create_error, sizeof create_error, "%s", refused);
         return HSORT_ARGUMENT;
     }
-    *ctx = NULL;
     hsort_context *made = calloc(1, sizeof *made);
     if (!made) {
         snprintf(create_error, sizeof create_error, "no memory for a context");

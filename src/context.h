@@ -8,6 +8,7 @@
 #include "hypersort.h"
 #include "placement.h"
 #include "transport.h"
+#include "verify.h"
 
 struct hsort_context {
     struct comm comm;
@@ -18,9 +19,9 @@ struct hsort_context {
     struct transport *transport;
     int mpi_takes_device_pointers;
 
-    void *buffer[2];          /* [buffer_bytes] each, engine memory; grown when a sort needs more */
+    void *buffer[2]; /* [buffer_bytes] each, engine memory; grown when a sort needs more */
     size_t buffer_bytes[2];
-    void *workspace;          /* [workspace_bytes] of the local sort */
+    void *workspace; /* [workspace_bytes] of the local sort */
     size_t workspace_bytes;
     int64_t *have_at, *want_at, *block_at; /* [size + 1] each: see sort.c */
     uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
@@ -42,5 +43,9 @@ hsort_status context_fail(hsort_context *ctx, hsort_status status);
 
 /* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective. */
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
+
+/* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through buffer[0], which
+ * must not be empty then. Not collective. */
+hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count);
 
 #endif

@@ -1,19 +1,19 @@
-/* Every key is made from 64-bit words of a SplitMix64 sequence (Steele, Lea, Flood, "Fast splittable pseudorandom
- * number generators", 2014), which needs no state: number n of it is mix(base + n * GAMMA). Key i owns the numbers
- * i * DRAWS ... i * DRAWS + DRAWS - 1:
+/* Every key is made from 64-bit words of a SplitMix64 sequence (Steele, Lea, Flood, "Fast splittable
+ * pseudorandom number generators", 2014), which needs no state: number n of it is mix(base + n * GAMMA). Key
+ * i owns the numbers i * DRAWS ... i * DRAWS + DRAWS - 1:
  *
  *     seed -> base      mix(base + (i * DRAWS + draw) * GAMMA) -> word -> key
  *
- * Most distributions are distributions of words: their order as unsigned numbers is the order of the keys, because
- * key_of_word() never falls. The smallest word is the smallest key, the largest the largest:
+ * Most distributions are distributions of words: their order as unsigned numbers is the order of the keys,
+ * because key_of_word() never falls. The smallest word is the smallest key, the largest the largest:
  *
  *     word                  u32         i32          f32
  *     0000000000000000      0           -2^31        -1.0
  *     8000000000000000      2^31        0             0.0
  *     ffffffffffffffff      2^32 - 1    2^31 - 1      1.0 - 2^-23
  *
- * All of it is integer arithmetic and exact conversions: log() and cos() of the C library differ in the last bit between
- * processors, and then two nodes would not write the same file. */
+ * All of it is integer arithmetic and exact conversions: log() and cos() of the C library differ in the last
+ * bit between processors, and then two nodes would not write the same file. */
 #include "input.h"
 #include "status.h"
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static uint64_t draw(const struct source *source, int64_t i, int number)
     return mix(source->base + ((uint64_t)i * DRAWS + (uint64_t)number) * GAMMA);
 }
 
-/* ---- From words and small integers to keys ---------------------------------------------------------------- */
+/* ---- From words and small integers to keys ------------------------------------------------------------- */
 
 static uint64_t bits_of_f32(float value)
 {
@@ -58,7 +58,7 @@ static uint64_t bits_of_f64(double value)
     return bits;
 }
 
-/* The key at the place of `word` among all words: rising, onto the whole range of integers, [-1, 1) of floats. */
+/* The key at the place of `word` among all words: rising, over all integers of the type, floats of [-1, 1). */
 static uint64_t key_of_word(hsort_type type, uint64_t word)
 {
     switch (type) {
@@ -88,7 +88,7 @@ static uint64_t key_of_number(hsort_type type, uint64_t number)
     return number;
 }
 
-/* ---- Distributions ---------------------------------------------------------------------------------------- */
+/* ---- Distributions ------------------------------------------------------------------------------------- */
 
 /* The word at i / count of the way through all words. */
 static uint64_t spread(const struct input *input, int64_t i)
@@ -96,7 +96,7 @@ static uint64_t spread(const struct input *input, int64_t i)
     return (uint64_t)(((unsigned __int128)(uint64_t)i << 64) / (uint64_t)input->count);
 }
 
-/* The mean of 16 uniform words (Irwin-Hall): normal but for its ends, which lie at 6.9 standard deviations. */
+/* The mean of 16 uniform words (Irwin-Hall): normal but for its ends, at 6.9 standard deviations. */
 static uint64_t gauss(const struct source *source, int64_t i)
 {
     uint64_t sum = 0;
@@ -105,8 +105,9 @@ static uint64_t gauss(const struct source *source, int64_t i)
     return sum;
 }
 
-/* k of 1 ... 2^20 with probability in proportion to 1/k. Every octave 2^j ... 2^(j+1) - 1 is proposed as often as any
- * other and k as any other of its octave, which is 2^-j; keeping 2^j / k of the proposals makes it 1/k. */
+/* k of 1 ... 2^20 with probability in proportion to 1/k. Every octave 2^j ... 2^(j+1) - 1 is proposed as
+ * often as any other and k as any other of its octave, which is 2^-j; keeping 2^j / k of the proposals makes
+ * it 1/k. */
 static uint64_t zipf(const struct source *source, int64_t i)
 {
     for (int number = 0; number < DRAWS; number++) {
@@ -224,7 +225,7 @@ void input_fill(const struct input *input, int64_t first, int64_t count, void *k
     }
 }
 
-/* ---- Names ------------------------------------------------------------------------------------------------ */
+/* ---- Names --------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *word;

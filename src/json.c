@@ -24,8 +24,8 @@ void json_close(struct json *json, char bracket)
     json->comma = true;
 }
 
-/* Bytes of the UTF-8 character that starts at `text`, 0 if there is none (RFC 3629: no overlong form, no surrogate,
- * nothing above U+10FFFF). */
+/* Bytes of the UTF-8 character that starts at `text`, 0 if there is none (RFC 3629: no overlong form, no
+ * surrogate, nothing above U+10FFFF). */
 static int utf8_length(const unsigned char *text)
 {
     const unsigned char lead = text[0];

@@ -1,5 +1,5 @@
-/* Progress of a command: whole lines on stderr from rank 0. No line is ever overwritten: under mpirun nothing tells a
- * terminal from a file. */
+/* Progress of a command: whole lines on stderr from rank 0. No line is ever overwritten: under mpirun nothing
+ * tells a terminal from a file. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
@@ -14,8 +14,9 @@ struct progress {
 /* Not collective. */
 void progress_start(struct progress *progress, bool shown);
 
-/* Say how far a phase is that handles `total_bytes` on all ranks, if this is its end or a second has passed since the
- * line before. Rank 0's own share stands for the whole: `done` of `total` are its keys. Not collective. */
+/* Say how far a phase is that handles `total_bytes` on all ranks, if this is its end or a second has passed
+ * since the line before. Rank 0's own share stands for the whole: `done` of `total` are its keys. Not
+ * collective. */
 void progress_bytes(struct progress *progress, const char *phase, int64_t done, int64_t total,
                     int64_t total_bytes);
 

@@ -64,7 +64,7 @@ static hsort_status close_object(struct json *json)
     return report_flush();
 }
 
-/* ---- sort ------------------------------------------------------------------------------------------------- */
+/* ---- sort ---------------------------------------------------------------------------------------------- */
 
 struct phase_time {
     const char *name;
@@ -146,7 +146,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
     return report_flush();
 }
 
-/* ---- check ------------------------------------------------------------------------------------------------ */
+/* ---- check --------------------------------------------------------------------------------------------- */
 
 /* A key in digits that name it exactly; a NaN by its bits. text is [KEY_TEXT]. Returns text. */
 static const char *key_text(hsort_type type, uint64_t bits, char *text)
@@ -235,7 +235,7 @@ hsort_status report_check(const struct check_report *report, bool json)
     return report_flush();
 }
 
-/* ---- info ------------------------------------------------------------------------------------------------- */
+/* ---- info ---------------------------------------------------------------------------------------------- */
 
 static void print_rank_json(struct json *json, const hsort_rank_info *info)
 {

@@ -1,5 +1,5 @@
-/* What the command says: its results on stdout, as text or as one JSON object with `schema_version` 1, and its error
- * line on stderr. Rank 0 prints; nothing here is collective. */
+/* What the command says: its results on stdout, as text or as one JSON object with `schema_version` 1, and
+ * its error line on stderr. Rank 0 prints; nothing here is collective. */
 #ifndef REPORT_H
 #define REPORT_H
 

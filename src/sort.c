@@ -18,6 +18,8 @@
 /* One sort under way. */
 struct sort {
     hsort_context *ctx;
+    hsort_type type;
+    hsort_order order;
     struct keymap map;
     const void *in;
     void *out;
@@ -79,15 +81,15 @@ static hsort_status check_buffer(const char *name, const void *buffer, int64_t c
     return HSORT_OK;
 }
 
-static hsort_status check_arguments(struct sort *s, hsort_type type, hsort_order order)
+static hsort_status check_arguments(struct sort *s)
 {
     const struct engine_ops *ops = s->ctx->engine->ops;
     // No sum of counts, in bytes, may leave 63 bits.
     const int64_t count_max = INT64_MAX / 8 / s->ctx->comm.size;
-    if (!hsort_type_name(type))
-        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)type);
-    if (order != HSORT_ASCENDING && order != HSORT_DESCENDING)
-        return status_fail(HSORT_ARGUMENT, "no order %d", (int)order);
+    if (!hsort_type_name(s->type))
+        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)s->type);
+    if (s->order != HSORT_ASCENDING && s->order != HSORT_DESCENDING)
+        return status_fail(HSORT_ARGUMENT, "no order %d", (int)s->order);
     TRY(check_buffer("in", s->in, s->in_count, count_max));
     TRY(check_buffer("out", s->out, s->out_count, count_max));
     TRY(ops->space_of(s->ctx->engine, s->in_count > 0 ? s->in : NULL, &s->in_space));
@@ -109,13 +111,13 @@ static hsort_status positions(struct comm *comm, int64_t count, int64_t *at, int
 }
 
 /* Agree on what is to be done.                                                                      Collective. */
-static hsort_status plan(struct sort *s, hsort_type type, hsort_order order)
+static hsort_status plan(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     struct comm *comm = &ctx->comm;
-    TRY(comm_agree(comm, check_arguments(s, type, order)));
+    TRY(comm_agree(comm, check_arguments(s)));
     int64_t smallest, largest;
-    TRY(comm_range(comm, (int64_t)type * 2 + (int64_t)order, &smallest, &largest));
+    TRY(comm_range(comm, (int64_t)s->type * 2 + (int64_t)s->order, &smallest, &largest));
     if (smallest != largest)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
     int64_t most_in, most_out;
@@ -125,7 +127,7 @@ static hsort_status plan(struct sort *s, hsort_type type, hsort_order order)
     if (ctx->want_at[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
                                             (long long)s->total, (long long)ctx->want_at[comm->size]));
-    s->map = keymap_make(type, order);
+    s->map = keymap_make(s->type, s->order);
     s->block = s->total / comm->size + (s->total % comm->size != 0);
     for (int rank = 0; rank <= comm->size; rank++) {
         int64_t at = rank * s->block; // cannot overflow: count_max left room for a block more per rank
@@ -194,6 +196,42 @@ static const void *load(struct sort *s)
     end_phase(s, HSORT_PHASE_H2D);
     report(s, "h2d");
     return s->x.keys;
+}
+
+/* Are the keys in order as they came? The same answer on every rank.                                Collective. */
+static hsort_status came_sorted(struct sort *s, bool *sorted)
+{
+    hsort_context *ctx = s->ctx;
+    struct verifier verifier;
+    hsort_check_result found;
+    verify_start(&verifier, s->type, s->order);
+    note(s, ctx->engine->ops->follow(ctx->engine, s->stream));
+    note(s, context_inspect(ctx, &verifier, s->in, s->in_count));
+    TRY(comm_agree(&ctx->comm, s->status));
+    TRY(verify_finish(&verifier, &ctx->comm, &found));
+    *sorted = found.first_disorder < 0;
+    return HSORT_OK;
+}
+
+/* Uneven shards that are in order need no dealing out: only the borders shift, if the caller wants other counts.
+ * *done: out holds the result. Collective. */
+static hsort_status pass_sorted(struct sort *s, bool *done)
+{
+    struct comm *comm = &s->ctx->comm;
+    const bool stuck =
+        s->in == s->out && s->in_count != s->out_count; // keys would be overwritten as they shift
+    int64_t none_stuck, some_stuck;
+    TRY(comm_range(comm, stuck, &none_stuck, &some_stuck));
+    if (some_stuck)
+        return HSORT_OK;
+    TRY(came_sorted(s, done));
+    end_phase(s, HSORT_PHASE_LOCAL_SORT);
+    if (!*done)
+        return HSORT_OK;
+    if (s->in != s->out)
+        note(s, rebalance(&s->x, s->now_at, s->ctx->want_at, s->in, s->out));
+    end_phase(s, HSORT_PHASE_EXCHANGE);
+    return comm_agree(comm, s->status);
 }
 
 static void sort_shard(struct sort *s, const void *loaded)
@@ -301,16 +339,27 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     if (!ctx)
         return HSORT_ARGUMENT;
     context_enter(ctx);
-    struct sort s = {
-        .ctx = ctx, .in = in, .in_count = count, .out = out, .out_count = out_count, .stream = stream};
+    struct sort s = {.ctx = ctx,
+                     .type = type,
+                     .order = order,
+                     .in = in,
+                     .in_count = count,
+                     .out = out,
+                     .out_count = out_count,
+                     .stream = stream};
     s.entered = s.phase_began = MPI_Wtime();
-    hsort_status status = plan(&s, type, order);
+    hsort_status status = plan(&s);
     if (status != HSORT_OK)
         return context_fail(ctx, status);
     if ((status = context_finish(ctx, reserve(&s))) != HSORT_OK)
         return status;
     s.phase_began = MPI_Wtime();
 
+    bool done = false;
+    if (!s.even && (status = pass_sorted(&s, &done)) != HSORT_OK)
+        return context_fail(ctx, status);
+    if (done)
+        return context_finish(ctx, keep_stats(&s));
     const void *loaded = load(&s);
     sort_shard(&s, loaded);
     if ((status = context_finish(ctx, s.status)) != HSORT_OK)

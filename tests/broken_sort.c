@@ -1,5 +1,5 @@
-/* A hypersort whose sort is wrong where BROKEN_SORT says so: the linker puts __wrap_hsort_sort() in the place of
- * hsort_sort() (--wrap), which then damages what the real one has sorted. The last rank does it.
+/* A hypersort whose sort is wrong where BROKEN_SORT says so: the linker puts __wrap_hsort_sort() in the place
+ * of hsort_sort() (--wrap), which then damages what the real one has sorted. The last rank does it.
  *     swap   its first and last keys change places      lose   its last key becomes the one before it */
 #include <stdlib.h>
 #include <string.h>

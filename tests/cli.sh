@@ -21,8 +21,8 @@ fail()
     sed 's/^/    stderr: /' "$work.err" | head -n 20
 }
 
-# run RANKS ARGUMENT...: the command on that many ranks; $code, $work.out and $work.err are what came of it. A run that
-# hangs ends with 124.
+# run RANKS ARGUMENT...: the command on that many ranks; $code, $work.out and $work.err are what came of it. A
+# run that hangs ends with 124.
 run()
 {
     code=0
@@ -42,8 +42,8 @@ ok()
 # What is in the folder: every file's name and checksum. Temporaries would be seen, and changed inputs.
 contents() { find . -type f -exec sha256sum {} + | sort -k 2; }
 
-# refused RANKS CODE WORDS ARGUMENT...: a run that must end with CODE, say one line on stderr in which all WORDS
-# (separated by |) stand, print nothing and leave the folder as it was.
+# refused RANKS CODE WORDS ARGUMENT...: a run that must end with CODE, say one line on stderr in which all
+# WORDS (separated by |) stand, print nothing and leave the folder as it was.
 refused()
 {
     local ranks=$1 expected=$2 words=$3 before lines word
@@ -64,7 +64,8 @@ refused()
         fi
     done <<<"hypersort: |$words|"
     if [ "$(contents)" != "$before" ]; then
-        fail "$* on $ranks ranks: files were left or changed: $(diff <(echo "$before") <(contents) | head -n 5)"
+        fail "$* on $ranks ranks: files were left or changed"
+        diff <(echo "$before") <(contents) | head -n 5
     fi
 }
 

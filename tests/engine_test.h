@@ -1,6 +1,8 @@
-/* What the tests of kernels/engine.h share: the engine under test, buffers in its memory, and keys to fill them with.
+/* What the tests of kernels/engine.h share: the engine under test, buffers in its memory, and keys to fill
+ * them with.
  *
- * A buffer lies between two guards of poison and may start at any multiple of the key size, as the interface allows. */
+ * A buffer lies between two guards of poison and may start at any multiple of the key size, as the interface
+ * allows. */
 #ifndef ENGINE_TEST_H
 #define ENGINE_TEST_H
 
@@ -99,6 +101,8 @@ static inline void buffer_free(struct buffer *buffer)
     X(ROTATED) /* one descent, where the second of three threads starts */                           \
     X(EQUAL)                                                                                         \
     X(TWO_VALUES)                                                                                    \
+    X(HALVES)      /* by the top bit, evenly: of 2^17 keys each half just fits a cache */            \
+    X(SPARSE_BITS) /* differ in one bit of each byte alone */                                        \
     X(LOW_16_BITS)                                                                                   \
     X(HIGH_BITS)                                                                                     \
     X(ALL_ONES)   /* the greatest key, which a sort may be tempted to pad with */                    \
@@ -133,6 +137,10 @@ static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t
         return 42;
     case TWO_VALUES:
         return any & 1 ? all - 7 : 7;
+    case HALVES:
+        return (any & 0xff) | (i % 2 ? all ^ (all >> 1) : 0);
+    case SPARSE_BITS:
+        return any & UINT64_C(0x8080808080808080);
     case LOW_16_BITS:
         return any & 0xffff;
     case HIGH_BITS:
@@ -180,7 +188,8 @@ static inline int64_t first_difference(const void *result, const void *expected,
 
 /* ---- the engine under test ---- */
 
-/* Open the engine that the arguments name: `host [THREADS]` or `cuda`. Exits with CHECK_SKIPPED without a GPU. */
+/* Open the engine that the arguments name: `host [THREADS]` or `cuda`. Exits with CHECK_SKIPPED without a
+ * GPU. */
 static inline void open_engine(int argc, char **argv)
 {
     char why[256];

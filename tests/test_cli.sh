@@ -1,6 +1,7 @@
 #!/bin/bash
-# The command as its user sees it: what works, on several rank counts; and for every kind of bad input and bad luck that
-# needs no fault site: the exit code, one clear line, no output, no temporary, the input untouched, no hang.
+# The command as its user sees it: what works, on several rank counts; and for every kind of bad input and bad
+# luck that needs no fault site: the exit code, one clear line, no output, no temporary, the input untouched,
+# no hang.
 set -uo pipefail
 # shellcheck source=tests/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
@@ -13,7 +14,8 @@ refused_everywhere()
     done
 }
 
-# ---- Good paths ---------------------------------------------------------------------------------------------
+# ---- Good paths
+# ---------------------------------------------------------------------------------------------
 
 # The numbers of a raw file, one per line, by od and not by what is tested.
 numbers() { od -An -v -w"${1#?}" -t "$1" "$2"; }
@@ -80,7 +82,8 @@ good_formats()
             fi
         done
     done
-    { npy 2 "{'descr': '>u4', 'fortran_order': False, 'shape': (3,), }"; printf '\0\0\0\3\0\0\0\1\0\0\0\2'; } >big.npy
+    npy 2 "{'descr': '>u4', 'fortran_order': False, 'shape': (3,), }" >big.npy
+    printf '\0\0\0\3\0\0\0\1\0\0\0\2' >>big.npy
     ok 2 sort big.npy -o big.raw
     [ "$(numbers u4 big.raw | tr -d ' \n')" = 123 ] || fail "keys of '>u4' were not turned"
     rm ./*
@@ -118,7 +121,7 @@ json()
 {
     if [ -z "$python" ]; then
         [ "$(wc -l <"$work.out")" = 1 ] || fail "--json: not one line"
-    elif ! "$python" -c "import json, sys; r = json.load(open(sys.argv[1])); sys.exit(not ($1))" "$work.out"; then
+    elif ! "$python" -c "import json, sys; r = json.load(sys.stdin); sys.exit(not ($1))" <"$work.out"; then
         fail "--json: not so: $1"
     fi
 }
@@ -130,13 +133,16 @@ good_json()
     ok 1 gen -n 3000 --type f32 -o "$name"
     ok 3 sort "$name" --type f32 -o out.raw --json
     json "r['schema_version'] == 1 and r['keys'] == 3000 and r['bytes'] == 12000 and r['type'] == 'f32'"
-    json "r['ranks'] == 3 and r['order'] == 'ascending' and r['verify'] is None and r['build'].startswith('hypersort ')"
-    json "list(r['phases']) == $phases and r['moved_bytes'] > 0 and r['gkeys_per_s'] > 0 and r['engine'] in ('host', 'cuda')"
+    json "r['ranks'] == 3 and r['order'] == 'ascending' and r['verify'] is None"
+    json "r['build'].startswith('hypersort ') and r['engine'] in ('host', 'cuda')"
+    json "list(r['phases']) == $phases and r['moved_bytes'] > 0 and r['gkeys_per_s'] > 0"
     json "r['input'] == 'a \"quote\", a \\\\, a \\t, a \\ufffd and \\u00e9.raw' and r['output'] == 'out.raw'"
     ok 3 sort "$name" --type f32 -o out.raw --json --verify --transport staged
-    json "r['verify'] == {'sorted': True, 'count_ok': True, 'fingerprint_ok': True} and r['transport'] == 'staged'"
+    json "r['verify'] == {'sorted': True, 'count_ok': True, 'fingerprint_ok': True}"
+    json "r['transport'] == 'staged'"
     ok 2 check out.raw --type f32 --json --against "$name"
-    json "r['sorted'] and r['first_disorder'] is None and r['against']['same_keys'] and len(r['fingerprint']) == 32"
+    json "r['sorted'] and r['first_disorder'] is None"
+    json "r['against']['same_keys'] and len(r['fingerprint']) == 32"
     run 2 check "$name" --type f32 --json
     json "not r['sorted'] and r['first_disorder']['position'] >= 1 and float(r['first_disorder']['key']) < 1"
     ok 3 info --json
@@ -167,7 +173,8 @@ good_texts()
     rm ./*
 }
 
-# ---- Usage --------------------------------------------------------------------------------------------------
+# ---- Usage
+# --------------------------------------------------------------------------------------------------
 
 bad_usage()
 {
@@ -197,7 +204,8 @@ bad_usage()
     refused 3 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out
 }
 
-# ---- Bad input ----------------------------------------------------------------------------------------------
+# ---- Bad input
+# ----------------------------------------------------------------------------------------------
 
 bad_input()
 {
@@ -236,7 +244,8 @@ bad_input()
     rm -r ./*
 }
 
-# ---- Bad output, bad luck -----------------------------------------------------------------------------------
+# ---- Bad output, bad luck
+# -----------------------------------------------------------------------------------
 
 bad_output()
 {
@@ -292,25 +301,27 @@ bad_device()
 }
 
 # A world of one that was started as several tasks; started without mpirun, as a foreign launcher does it.
+alone()
+{
+    code=0
+    env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u SLURM_STEP_NUM_TASKS "$@" >"$work.out" 2>"$work.err" || code=$?
+}
+
 bad_launch()
 {
-    local clean=(env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u SLURM_STEP_NUM_TASKS) setting
+    local setting sort=("$HYPERSORT" sort in.raw --type u64 -o out)
     ok 1 gen -n 100 -o in.raw
     for setting in OMPI_COMM_WORLD_SIZE=4 PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4; do
-        code=0
-        "${clean[@]}" "$setting" "$HYPERSORT" sort in.raw --type u64 -o out >"$work.out" 2>"$work.err" || code=$?
-        if [ "$code" != 4 ] || [ -e out ] || [ "$(grep -c 'hypersort: started as 4 tasks' "$work.err")" != 1 ]; then
+        alone "$setting" "${sort[@]}"
+        if [ "$code" != 4 ] || [ -e out ] || ! grep -q 'hypersort: started as 4 tasks' "$work.err"; then
             fail "a lone rank under $setting: exit code $code"
         fi
     done
-    code=0
-    "${clean[@]}" PMI_SIZE=4 PMI_RANK=1 "$HYPERSORT" info >"$work.out" 2>"$work.err" || code=$?
-    if [ "$code" != 4 ] || [ -s "$work.err" ]; then
+    alone PMI_SIZE=4 PMI_RANK=1 "${sort[@]}"
+    if [ "$code" != 4 ] || [ -e out ] || [ -s "$work.err" ]; then
         fail "the second of 4 lone ranks repeats the line"
     fi
-    code=0
-    "${clean[@]}" SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=1 SLURM_STEP_NUM_TASKS=2 "$HYPERSORT" sort in.raw --type u64 -o out \
-        >"$work.out" 2>"$work.err" || code=$?
+    alone SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=1 SLURM_STEP_NUM_TASKS=2 "${sort[@]}"
     if [ "$code" != 0 ] || [ ! -e out ]; then
         fail "a single task in a batch script of 4: exit code $code"
     fi

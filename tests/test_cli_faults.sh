@@ -1,7 +1,7 @@
 #!/bin/bash
-# Every fault site, on the first, a middle and the last of 3 ranks: the command ends on all of them with the agreed exit
-# code and one line that names the rank; the output of an earlier run stays as it was, no temporary is left, nothing
-# hangs.
+# Every fault site, on the first, a middle and the last of 3 ranks: the command ends on all of them with the
+# agreed exit code and one line that names the rank; the output of an earlier run stays as it was, no
+# temporary is left, nothing hangs.
 set -uo pipefail
 if [ "${HAS_FAULTS:-OFF}" != ON ]; then
     echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
@@ -22,7 +22,8 @@ broken()
     done
 }
 
-# broken_later CODE SITE RANK ARGUMENT...: the 2nd, 3rd, ... passage fails, until there is none and the run succeeds.
+# broken_later CODE SITE RANK ARGUMENT...: the 2nd, 3rd, ... passage fails, until there is none and the run
+# succeeds.
 broken_later()
 {
     local expected=$1 site=$2 rank=$3 nth old

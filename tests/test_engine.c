@@ -1,5 +1,6 @@
-/* All of an engine but its sort and merge, against loops that do one key at a time: `test_engine host [THREADS]` or `cuda`.
- * Only the functions of kernels/engine.h are used, so both engines pass the same tests. */
+/* All of an engine but its sort and merge, against loops that do one key at a time: `test_engine host
+ * [THREADS]` or `cuda`. Only the functions of kernels/engine.h are used, so both engines pass the same tests.
+ * */
 #include "engine_test.h"
 
 /* ---- memory ---- */
@@ -53,7 +54,8 @@ static void test_memory(void)
     check_refused(ops->alloc_host, HSORT_HOST_MEMORY, absurd);
 }
 
-/* A limit counts what is in use: a second allocation may not pass it, but may once the first is given back. */
+/* A limit counts what is in use: a second allocation may not pass it, but may once the first is given back.
+ * */
 static void test_limit(void)
 {
     const size_t mib = 1 << 20;
@@ -100,7 +102,8 @@ static void poll(struct engine_mark *mark)
     CHECK(done, "a mark is not done after 20 seconds");
 }
 
-/* Bytes from the host to the engine, across it and back, each copy on its own lane behind the mark of the one before. */
+/* Bytes from the host to the engine, across it and back, each copy on its own lane behind the mark of the one
+ * before. */
 static void check_copy(size_t bytes, bool by_alloc_host, uint64_t *random)
 {
     char *keys = keys_new(UNIFORM, 8, (int64_t)(bytes / 8 + 1), random), *out, *memory;
@@ -259,7 +262,8 @@ static bool same_fingerprint(const struct engine_inspection *a, const struct eng
     return a->fingerprint[0] == b->fingerprint[0] && a->fingerprint[1] == b->fingerprint[1];
 }
 
-/* Exchange keys `at - 1` and `at` in engine memory: in ascending keys without repeats that plants one descent, at `at`. */
+/* Exchange keys `at - 1` and `at` in engine memory: in ascending keys without repeats that plants one
+ * descent, at `at`. */
 static void swap_neighbours(const struct buffer *keys, int key_bytes, int64_t at)
 {
     char pair[16], turned[16], *place = (char *)buffer_keys(keys) + (at - 1) * key_bytes;

@@ -1,4 +1,5 @@
-/* The sort and the merge of an engine, every rung of it, against qsort: `test_engine_sort host [THREADS]` or `cuda`. */
+/* The sort and the merge of an engine, every rung of it, against qsort: `test_engine_sort host [THREADS]` or
+ * `cuda`. */
 #include "engine_test.h"
 
 enum {

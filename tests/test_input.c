@@ -1,4 +1,5 @@
-/* Generated input: the same keys whatever part is made, and each distribution what its name says, for every type. */
+/* Generated input: the same keys whatever part is made, and each distribution what its name says, for every
+ * type. */
 #include "check.h"
 #include "input.h"
 #include "keytype.h"
@@ -75,7 +76,7 @@ static int count_descents(const uint64_t *codes, int64_t count)
     return descents;
 }
 
-/* ---- What holds for every distribution -------------------------------------------------------------------- */
+/* ---- What holds for every distribution ----------------------------------------------------------------- */
 
 static const char *const texts[] = {"uniform",  "sorted",    "reverse",   "equal",     "zipf",      "gauss",
                                     "narrow:1", "narrow:16", "narrow:64", "nearly:20", "staircase", "nan"};
@@ -117,7 +118,7 @@ static void test_seeds(uint64_t seed)
     }
 }
 
-/* ---- What holds for one of them --------------------------------------------------------------------------- */
+/* ---- What holds for one of them ------------------------------------------------------------------------ */
 
 static void test_ordered(hsort_type type, uint64_t seed)
 {
@@ -289,7 +290,7 @@ static void test_nan(hsort_type type, uint64_t seed)
     }
 }
 
-/* ---- Counts and words ------------------------------------------------------------------------------------- */
+/* ---- Counts and words ---------------------------------------------------------------------------------- */
 
 static void test_huge_count(hsort_type type)
 {

@@ -26,9 +26,9 @@ sed -n '/^```c$/,/^```$/p' "$SOURCE/README.md" | sed '/^```/d' >"$prefix/example
 
 # A static library brings none of the libraries that it needs.
 static_needs=("$(cache HWLOC_LIBRARY)" -fopenmp -lm)
-if [ -e "$(cache CUDAToolkit_BIN_DIR)" ]; then
-    cuda=$(cache CUDA_cudart_LIBRARY)
-    static_needs+=("$cuda" "-Wl,-rpath,$(dirname "$cuda")" -lstdc++)
+cudart=$(cache CUDA_cudart_LIBRARY)
+if [ -n "$cudart" ]; then
+    static_needs+=("$cudart" "-Wl,-rpath,$(dirname "$cudart")" -lstdc++)
 fi
 
 compile() { mpicc -std=c17 -Wall -Wextra -Werror -I"$prefix/include" "$prefix/example.c" "${@:2}" -o "$prefix/$1"; }

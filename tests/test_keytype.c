@@ -1,4 +1,5 @@
-/* The maps of src/keytype.h against the slow comparison of order.h, which compares values and flips no bits. */
+/* The maps of src/keytype.h against the slow comparison of order.h, which compares values and flips no bits.
+ * */
 #include "check.h"
 #include "keytype.h"
 #include "order.h"

@@ -420,7 +420,7 @@ int main(int argc, char **argv)
     if (cuda ? open_cuda() : open_host()) {
         int number = run_fixed(seed);
         number = run_at_rest(seed, number);
-        number = run_random(seed, number, cuda ? 15 : 7, cuda ? 3000017 : 100003);
+        number = run_random(seed, number, cuda ? 10 : 7, cuda ? 3000017 : 100003);
         if (rank == 0)
             printf("%d cases on %d ranks\n", number, size);
     }

@@ -1,4 +1,5 @@
-/* The bitonic sort for one key width: bitonic.c includes this once for each, with KEY the key and NAMED(name) its name. */
+/* The bitonic sort for one key width: bitonic.c includes this once for each, with KEY the key and NAMED(name)
+ * its name. */
 
 /* One step: every key i meets key i XOR mask. A pair is touched by the iteration of its lower place alone. */
 static void NAMED(step)(KEY *keys, int64_t count, int64_t mask, int threads)

@@ -1,5 +1,6 @@
-/* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the reference for
- * the other engine. Every function is finished when it returns, so lanes have no queue and marks are always done. */
+/* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the
+ * reference for the other engine. Every function is finished when it returns, so lanes have no queue and
+ * marks are always done. */
 #include "engine.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static void host_close(struct engine *engine)
 
 /* ---- memory ---- */
 
-/* Bytes that can be used without driving the system out of memory: free, and what the page cache would give back. */
+/* Bytes that can be used without driving the system out of memory: free, and what the page cache would give
+ * back. */
 static size_t memory_available(void)
 {
     unsigned long long kib = 0;
@@ -58,8 +60,9 @@ static size_t memory_available(void)
     return found ? (size_t)kib * 1024 : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The system promises more memory than it has and kills who uses it. So the size is compared with what is there, and
- * every page is touched at once: the next call then sees what this one took, and no page fault falls into a sort. */
+/* The system promises more memory than it has and kills who uses it. So the size is compared with what is
+ * there, and every page is touched at once: the next call then sees what this one took, and no page fault
+ * falls into a sort. */
 static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memory)
 {
     *memory = NULL;
@@ -295,9 +298,9 @@ static hsort_status host_inspect(struct engine *engine, struct keymap map, const
     uint64_t sum[2] = {0, 0};
     int64_t descent = count;
     TRY(kernel_passes("inspect"));
-    // Each key looks at the one before it, which may be another thread's: no descent falls between two threads.
-#pragma omp parallel for num_threads(threads_of(engine)) if (count >= PARALLEL_COUNT) reduction(+ : sum)             \
-    reduction(min : descent)
+    // Each key looks at the one before it, also if that is another thread's: no descent falls between two.
+#pragma omp parallel for num_threads(threads_of(engine)) if (count >= PARALLEL_COUNT) \
+    reduction(+ : sum) reduction(min : descent)
     for (int64_t i = 0; i < count; i++) {
         fingerprint_add(key_at(keys, map.key_bytes, i), sum);
         if (i > 0 && i < descent && code_at(map, keys, i) < code_at(map, keys, i - 1))

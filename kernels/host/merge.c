@@ -1,9 +1,9 @@
 /* Merge of two runs on CPU cores, cut into equal parts by merge path.
  *
- * Draw run a downwards and run b to the right; merging walks from the upper left corner to the lower right one, down
- * where the next key is of a, right where it is of b. Diagonal k holds the walk's place after k keys, and a binary
- * search along it finds that place without walking. So all parts of the output have equally many keys, whatever the
- * keys are, and each knows its own pieces of a and b:
+ * Draw run a downwards and run b to the right; merging walks from the upper left corner to the lower right
+ * one, down where the next key is of a, right where it is of b. Diagonal k holds the walk's place after k
+ * keys, and a binary search along it finds that place without walking. So all parts of the output have
+ * equally many keys, whatever the keys are, and each knows its own pieces of a and b:
  *
  *        b   2   3   3   9
  *      a   o
@@ -16,8 +16,8 @@
  *      8               |
  *                      +---o       o: diagonals 0, 2, 4, 6, 8
  *
- * A thread cuts its part in two once more and merges the halves in step: which key comes next is a chain of loads and
- * comparisons that depend on each other, and the core works on two such chains at a time.
+ * A thread cuts its part in two once more and merges the halves in step: which key comes next is a chain of
+ * loads and comparisons that depend on each other, and the core works on two such chains at a time.
  *
  * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012, section 3.
  */

@@ -1,4 +1,5 @@
-/* The merge for one key width: merge.c includes this once for each, with KEY the key and NAMED(name) its name. */
+/* The merge for one key width: merge.c includes this once for each, with KEY the key and NAMED(name) its
+ * name. */
 
 /* What is left to merge of a piece of each run, and where it goes. */
 struct NAMED(pieces) {
@@ -79,7 +80,7 @@ static void NAMED(merge)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_
         const int64_t from = count * me / parts, until = count * (me + 1) / parts;
         const int64_t a_from = NAMED(cut)(a, a_count, b, b_count, from);
         const int64_t a_until = NAMED(cut)(a, a_count, b, b_count, until);
-        NAMED(merge_part)
-        (a + a_from, a_until - a_from, b + (from - a_from), until - from - (a_until - a_from), out + from);
+        const int64_t a_part = a_until - a_from, b_from = from - a_from, b_part = until - from - a_part;
+        NAMED(merge_part)(a + a_from, a_part, b + b_from, b_part, out + from);
     }
 }

@@ -1,26 +1,30 @@
-/* Radix sort on CPU cores: most significant bits first down to the size of a cache, least significant digit first in it.
+/* Radix sort on CPU cores: most significant bits first down to the size of a cache, least significant digit
+ * first in it.
  *
- * A sort of 2^26 keys by eight digits of 8 bits would carry every key through memory eight times. Here it goes through
- * memory once: all threads together partition the keys by their leading bits into bins that fit a core's cache, then
- * each thread takes bins and sorts them alone. In a bin only as many leading bits are sorted as it takes to tell about
- * `count` evenly spread keys apart; the few that still tie are then sorted among themselves. Bits in which all keys
- * agree cost nothing at any level, and a range that is in order already is left as it is.
+ * A sort of 2^26 keys by eight digits of 8 bits would carry every key through memory eight times. Here it
+ * goes through memory once: all threads together partition the keys by their leading bits into bins that fit
+ * a core's cache, then each thread takes bins and sorts them alone. In a bin only as many leading bits are
+ * sorted as it takes to tell about `count` evenly spread keys apart; the few that still tie are then sorted
+ * among themselves. Bits in which all keys agree cost nothing at any level, and a range that is in order
+ * already is left as it is.
  *
  *   keys (octal)      7352 7011 7357 7063 7012 7350 7061 7013      survey: all agree in the first digit
  *   partition by      7011 7063 7012 7061 7013 | 7352 7357 7350    the next digit, whatever its place
  *   cached, digit 2   7011 7012 7013 7063 7061 | 7352 7357 7350    stable; then the ties in all sorted bits
  *   ties              7011 7012 7013 7061 7063 | 7350 7352 7357
  *
- * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part; bin by bin,
- * and in a bin thread by thread, the counts become the places to write to. So no two threads write to one place, and the
- * order of equal keys is kept. A thread gathers the keys of each bin in a line of its own and writes whole cache lines
- * past the cache: a plain store would first read the line it is about to overwrite.
+ * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part;
+ * bin by bin, and in a bin thread by thread, the counts become the places to write to. So no two threads
+ * write to one place, and the order of equal keys is kept. A thread gathers the keys of each bin in a line of
+ * its own and writes whole cache lines past the cache: a plain store would first read the line it is about to
+ * overwrite.
  *
- * A bin too heavy for one thread is partitioned again by all of them, one too large for a cache by its thread alone, so
- * skew costs at worst another pass. Every pass removes bits from those in which keys of a bin can differ.
+ * A bin too heavy for one thread is partitioned again by all of them, one too large for a cache by its thread
+ * alone: skew adds passes, but only over the keys of such bins, and each leaves fewer bits in which they differ.
  *
- * Source   McIlroy, Bostic, McIlroy, "Engineering radix sort", 1993 (most significant first); Satish, Kim, Chhugani,
- *          Nguyen, Lee, Kim, Dubey, "Fast sort on CPUs and GPUs", 2010, section 4 (buffered scatter by threads).
+ * Source   McIlroy, Bostic, McIlroy, "Engineering radix sort", 1993 (most significant first); Satish, Kim,
+ *          Chhugani, Nguyen, Lee, Kim, Dubey, "Fast sort on CPUs and GPUs: a case for bandwidth oblivious
+ *          SIMD sort", 2010 (scatter through a buffer of lines in each thread).
  */
 #include "radix.h"
 #include <omp.h>
@@ -58,7 +62,8 @@ static int bit_width(uint64_t bits)
     return bits ? 64 - __builtin_clzll(bits) : 0;
 }
 
-/* Bits to partition `count` keys by that differ in their low `width` bits: bins should half fill the cache. */
+/* Bits to partition `count` keys by that differ in their low `width` bits: bins should half fill the cache.
+ * */
 static int partition_bits(int64_t count, int width)
 {
     int bits = bit_width((uint64_t)count - 1) - (CACHED_BITS - 1);
@@ -69,8 +74,8 @@ static int partition_bits(int64_t count, int width)
     return bits < width ? bits : width;
 }
 
-/* Write one cache line, past the caches where the machine can; both sides are aligned. lines_written() must follow
- * before another thread reads it. */
+/* Write one cache line, past the caches where the machine can; both sides are aligned. lines_written() must
+ * follow before another thread reads it. */
 static inline void line_write(void *to, const void *line)
 {
 #ifdef __SSE2__

@@ -1,7 +1,8 @@
-/* The radix sort for one key width: radix.c includes this once for each, with KEY the key and NAMED(name) its name. */
+/* The radix sort for one key width: radix.c includes this once for each, with KEY the key and NAMED(name) its
+ * name. */
 
-/* Compare keys [from, until), from >= 1, with the ones before them: *differ gathers the bits in which they differ from
- * keys[0], *descents becomes non-zero if any is less than the one before it. */
+/* Compare keys [from, until), from >= 1, with the ones before them: *differ gathers the bits in which they
+ * differ from keys[0], *descents becomes non-zero if any is less than the one before it. */
 static void NAMED(survey_part)(const KEY *keys, int64_t from, int64_t until, KEY *differ, KEY *descents)
 {
     KEY bits = 0, found = 0;
@@ -22,9 +23,9 @@ static KEY NAMED(survey)(const KEY *keys, int64_t count, int threads)
     } else {
 #pragma omp parallel num_threads(threads) reduction(| : differ, descents)
         {
-            const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads();
-            NAMED(survey_part)
-            (keys, 1 + (count - 1) * me / parts, 1 + (count - 1) * (me + 1) / parts, &differ, &descents);
+            const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads(), pairs = count - 1;
+            const int64_t from = 1 + pairs * me / parts, until = 1 + pairs * (me + 1) / parts;
+            NAMED(survey_part)(keys, from, until, &differ, &descents);
         }
     }
     return descents ? differ : 0;
@@ -107,9 +108,9 @@ static void NAMED(write_part)(KEY *to, const KEY *line, int64_t from, int64_t un
     memcpy(to + from, line + slot, (size_t)(until - from) * sizeof *to);
 }
 
-/* Move keys [count] to the places in `to` that thread->next names for their bins. A key's slot in the line of its bin is
- * that of its place in a cache line of memory, so that a full line goes out whole; the first and the last line of a
- * bin may be shared with another thread and are written in part. */
+/* Move keys [count] to the places in `to` that thread->next names for their bins. A key's slot in the line of
+ * its bin is that of its place in a cache line of memory, so that a full line goes out whole; the first and
+ * the last line of a bin may be shared with another thread and are written in part. */
 static void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, int shift, int bins,
                            struct radix_thread *thread)
 {
@@ -138,7 +139,8 @@ static void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, int shift, i
     lines_written();
 }
 
-/* Partition keys [count] into `to` by the bits [shift, shift + log2(bins)), stable; ends [bins] = where each bin ends. */
+/* Partition keys [count] into `to` by the bits [shift, shift + log2(bins)), stable; ends [bins] = where each
+ * bin ends. */
 static void NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int shift, int bins, int64_t *ends,
                              struct radix_thread *team, int threads)
 {
@@ -199,8 +201,8 @@ static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, s
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int bin = 0; bin < bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
+        struct radix_thread *mine = &team[omp_get_thread_num()];
         if (size <= heavy)
-            NAMED(sort_range)
-            (scratch + start, keys + start, to + start, size, &team[omp_get_thread_num()], 1);
+            NAMED(sort_range)(scratch + start, keys + start, to + start, size, mine, 1);
     }
 }

@@ -108,7 +108,8 @@ struct engine_ops {
                          void *workspace, void **sorted);
 
     /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those
-     * of `a` first. */
+     * of `a` first. Runs that are not sorted (a rank that failed sent them) give keys in no order, but nothing outside
+     * the buffers is touched. */
     hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                           int64_t b_count, void *out);
 

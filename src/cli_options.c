@@ -280,7 +280,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
 static void print_distributions(void)
 {
     printf("\nDIST, the distribution:\n");
-#define X(name, word, number, text) printf("  %-20s %s\n", number ? word ":NUMBER" : word, text);
+#define X(name, word, number, text) printf("  %-20s %s\n", number[0] ? word ":" number : word, text);
     INPUT_LIST(X)
 #undef X
 }

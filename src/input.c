@@ -58,7 +58,7 @@ static uint64_t bits_of_f64(double value)
     return bits;
 }
 
-/* The key at the place of `word` among all words: rising, over all integers of the type, floats of [-1, 1). */
+/* The key at the place of `word` among all words: rising, over all integers of a type, floats of [-1, 1). */
 static uint64_t key_of_word(hsort_type type, uint64_t word)
 {
     switch (type) {
@@ -228,8 +228,7 @@ void input_fill(const struct input *input, int64_t first, int64_t count, void *k
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *word;
-    bool wants_number;
+    const char *word, *number; /* "": none */
 } distributions[INPUTS] = {
 #define X(name, word, number, text) {word, number},
     INPUT_LIST(X)
@@ -241,8 +240,9 @@ static hsort_status fail_unknown(const char *text)
     char words[160] = "";
     size_t length = 0;
     for (int d = 0; d < INPUTS && length < sizeof words; d++)
-        length += (size_t)snprintf(words + length, sizeof words - length, "%s%s%s", d > 0 ? ", " : "",
-                                   distributions[d].word, distributions[d].wants_number ? ":NUMBER" : "");
+        length += (size_t)snprintf(words + length, sizeof words - length, "%s%s%s%s", d > 0 ? ", " : "",
+                                   distributions[d].word, distributions[d].number[0] ? ":" : "",
+                                   distributions[d].number);
     return status_fail(HSORT_ARGUMENT, "'%s' is no distribution; there are %s", text, words);
 }
 
@@ -254,7 +254,7 @@ hsort_status input_parse(const char *text, struct input *input)
     while (d < INPUTS &&
            (strlen(distributions[d].word) != length || memcmp(distributions[d].word, text, length) != 0))
         d++;
-    if (d == INPUTS || (number != NULL) != distributions[d].wants_number)
+    if (d == INPUTS || (number != NULL) != (distributions[d].number[0] != '\0'))
         return fail_unknown(text);
 
     int parameter = 0;

@@ -7,32 +7,33 @@
 #include <stdint.h>
 #include "hypersort.h"
 
-/* X(name, word, takes a number after ':', what it is) */
-#define INPUT_LIST(X)                                                                                         \
-    X(INPUT_UNIFORM, "uniform", 0, "every bit pattern equally likely; floats: in [-1, 1)")                     \
-    X(INPUT_SORTED, "sorted", 0, "ascending, evenly spread over the type's range")                            \
-    X(INPUT_REVERSE, "reverse", 0, "the same, descending")                                                    \
-    X(INPUT_EQUAL, "equal", 0, "one value")                                                                   \
-    X(INPUT_ZIPF, "zipf", 0, "value k with probability about 1/k, k = 1 .. 2^20")                             \
-    X(INPUT_GAUSS, "gauss", 0, "normal around the middle of the type's range")                                \
-    X(INPUT_NARROW, "narrow", 1, "uniform over 2^BITS values")                                                \
-    X(INPUT_NEARLY, "nearly", 1, "sorted, but PERMILLE of 1000 keys are uniform")                             \
-    X(INPUT_STAIRCASE, "staircase", 0, "sorted with 64 distinct values")                                      \
-    X(INPUT_NAN, "nan", 0, "floats: a mix of NaNs of both signs, infinities, zeros, denormals, extremes; integers: extremes")
+/* X(name, word, the number it takes after ':' or "", what it is) */
+#define INPUT_LIST(X)                                                                       \
+    X(INPUT_UNIFORM, "uniform", "", "every bit pattern equally likely; floats: in [-1, 1)") \
+    X(INPUT_SORTED, "sorted", "", "ascending, evenly spread over the type's range")         \
+    X(INPUT_REVERSE, "reverse", "", "the same, descending")                                 \
+    X(INPUT_EQUAL, "equal", "", "one value")                                                \
+    X(INPUT_ZIPF, "zipf", "", "value k with probability about 1/k, k = 1 .. 2^20")          \
+    X(INPUT_GAUSS, "gauss", "", "normal around the middle of the type's range")             \
+    X(INPUT_NARROW, "narrow", "BITS", "uniform over 2^BITS values")                         \
+    X(INPUT_NEARLY, "nearly", "PERMILLE", "sorted, but PERMILLE of 1000 keys are uniform")  \
+    X(INPUT_STAIRCASE, "staircase", "", "sorted with 64 distinct values")                   \
+    X(INPUT_NAN, "nan", "",                                                                 \
+      "floats: a mix of NaNs of both signs, infinities, zeros, denormals, extremes; integers: extremes")
 
 enum input_distribution {
 #define X(name, word, number, text) name,
     INPUT_LIST(X)
 #undef X
-    INPUTS
+        INPUTS
 };
 
 struct input {
     enum input_distribution distribution;
-    int parameter;      /* BITS or PERMILLE */
+    int parameter; /* BITS or PERMILLE */
     hsort_type type;
     uint64_t seed;
-    int64_t count;      /* keys of the whole input */
+    int64_t count; /* keys of the whole input */
 };
 
 /* Parse "uniform", "narrow:16", ... into input->distribution and ->parameter. Not collective.

@@ -231,7 +231,7 @@ bad_input()
     { npy 1 "{'descr': '<c8', 'fortran_order': $f, $three"; printf %s "$keys$keys"; } >complex.npy
     { npy 1 "{'descr': '<u2', 'fortran_order': $f, $three"; printf %s "123456"; } >u16.npy
     { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (4,), }"; printf %s "$keys"; } >lie.npy
-    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (99999999999999999999,), }"; printf %s "$keys"; } >huge.npy
+    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (99999999999999999999,), }"; echo; } >huge.npy
     { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (-3,), }"; printf %s "$keys"; } >negative.npy
     { npy 9 "{'descr': '<u4', 'fortran_order': $f, $three"; printf %s "$keys"; } >version.npy
     { printf '\x93NUMPY\x02\x00\xff\xff\xff\xff'; printf "{'descr': '<u4'"; } >header.npy

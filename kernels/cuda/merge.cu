@@ -97,7 +97,10 @@ static __global__ void __launch_bounds__(MERGE_THREADS, 4)
     // 2. load both pieces
     const int64_t a_first = cuts[0];
     const int64_t b_first = first - a_first;
-    const int from_a = (int)(cuts[1] - a_first);
+    // Of unsorted runs the second cut may lie anywhere: held between what is left of this tile, of a and of b.
+    const int64_t a_end =
+        max(min(cuts[1], min(a_first + count, a_count)), max(a_first, first + count - b_count));
+    const int from_a = (int)(a_end - a_first);
     const int from_b = count - from_a;
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {

@@ -79,7 +79,8 @@ static void NAMED(merge)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_
         const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads();
         const int64_t from = count * me / parts, until = count * (me + 1) / parts;
         const int64_t a_from = NAMED(cut)(a, a_count, b, b_count, from);
-        const int64_t a_until = NAMED(cut)(a, a_count, b, b_count, until);
+        const int64_t a_until = hold_cut(NAMED(cut)(a, a_count, b, b_count, until), a_from, until - from,
+                                         a_count, until - b_count);
         const int64_t a_part = a_until - a_from, b_from = from - a_from, b_part = until - from - a_part;
         NAMED(merge_part)(a + a_from, a_part, b + b_from, b_part, out + from);
     }

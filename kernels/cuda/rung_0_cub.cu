@@ -22,18 +22,19 @@ static hsort_status sort_cub(struct cuda_engine *engine, void *keys, void *scrat
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_0_cub_workspace(struct cuda_engine *engine, int key_bytes, int64_t count,
+extern "C" hsort_status rung_0_cub_workspace(struct cuda_engine *engine, const struct rung_job *job,
                                              size_t *bytes)
 {
-    return key_bytes == 4 ? sort_cub<uint32_t>(engine, NULL, NULL, count, NULL, bytes, NULL)
-                          : sort_cub<uint64_t>(engine, NULL, NULL, count, NULL, bytes, NULL);
+    return job->key_bytes == 4 ? sort_cub<uint32_t>(engine, NULL, NULL, job->count, NULL, bytes, NULL)
+                               : sort_cub<uint64_t>(engine, NULL, NULL, job->count, NULL, bytes, NULL);
 }
 
-extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, int key_bytes, void *keys, void *scratch,
-                                   int64_t count, void *workspace, void **sorted)
+extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, struct rung_job *job)
 {
     size_t bytes;
-    TRY(rung_0_cub_workspace(engine, key_bytes, count, &bytes));
-    return key_bytes == 4 ? sort_cub<uint32_t>(engine, keys, scratch, count, workspace, &bytes, sorted)
-                          : sort_cub<uint64_t>(engine, keys, scratch, count, workspace, &bytes, sorted);
+    TRY(rung_0_cub_workspace(engine, job, &bytes));
+    return job->key_bytes == 4 ? sort_cub<uint32_t>(engine, job->keys, job->scratch_keys, job->count,
+                                                    job->workspace, &bytes, &job->sorted_keys)
+                               : sort_cub<uint64_t>(engine, job->keys, job->scratch_keys, job->count,
+                                                    job->workspace, &bytes, &job->sorted_keys);
 }

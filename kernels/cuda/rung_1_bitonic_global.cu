@@ -77,16 +77,15 @@ static hsort_status sort_bitonic_global(struct cuda_engine *engine, K *keys, int
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, int, int64_t, size_t *bytes)
+extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, const struct rung_job *,
+                                                        size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, int key_bytes, void *keys, void *,
-                                              int64_t count, void *, void **sorted)
+extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, struct rung_job *job)
 {
-    *sorted = keys;
-    return key_bytes == 4 ? sort_bitonic_global(engine, (uint32_t *)keys, count)
-                          : sort_bitonic_global(engine, (uint64_t *)keys, count);
+    return job->key_bytes == 4 ? sort_bitonic_global(engine, (uint32_t *)job->keys, job->count)
+                               : sort_bitonic_global(engine, (uint64_t *)job->keys, job->count);
 }

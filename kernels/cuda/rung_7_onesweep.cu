@@ -410,18 +410,19 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, K *keys, K *scratc
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, int key_bytes, int64_t count,
+extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, const struct rung_job *job,
                                                   size_t *bytes)
 {
-    *bytes = tables_bytes(divide_up(count, key_bytes == 4 ? tile_size<uint32_t>() : tile_size<uint64_t>()));
+    *bytes = tables_bytes(
+        divide_up(job->count, job->key_bytes == 4 ? tile_size<uint32_t>() : tile_size<uint64_t>()));
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, int key_bytes, void *keys, void *scratch,
-                                        int64_t count, void *workspace, void **sorted)
+extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, struct rung_job *job)
 {
-    struct tables *tables = (struct tables *)workspace;
-    return key_bytes == 4
-               ? sort_onesweep(engine, (uint32_t *)keys, (uint32_t *)scratch, count, tables, sorted)
-               : sort_onesweep(engine, (uint64_t *)keys, (uint64_t *)scratch, count, tables, sorted);
+    struct tables *tables = (struct tables *)job->workspace;
+    return job->key_bytes == 4 ? sort_onesweep(engine, (uint32_t *)job->keys, (uint32_t *)job->scratch_keys,
+                                               job->count, tables, &job->sorted_keys)
+                               : sort_onesweep(engine, (uint64_t *)job->keys, (uint64_t *)job->scratch_keys,
+                                               job->count, tables, &job->sorted_keys);
 }

@@ -260,7 +260,7 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     struct rung_job job = {};
     job.key_bytes = key_bytes;
     job.count = count;
-    return ladder_workspace(cuda(base), rung < 0 ? tuning_rung(key_bytes, count) : rung, &job, bytes);
+    return ladder_workspace(cuda(base), rung == -1 ? tuning_rung(key_bytes, count) : rung, &job, bytes);
 }
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
@@ -275,7 +275,7 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     job.workspace = workspace;
     *sorted = keys;
     TRY(kernel_fault("sort"));
-    TRY(ladder_sort(cuda(base), rung < 0 ? tuning_rung(key_bytes, count) : rung, &job));
+    TRY(ladder_sort(cuda(base), rung == -1 ? tuning_rung(key_bytes, count) : rung, &job));
     *sorted = job.sorted_keys;
     return HSORT_OK;
 }

@@ -9,6 +9,11 @@
 #define LADDER(X)                                                               \
     X(0, cub, "the vendor's radix sort: the yardstick, never chosen")           \
     X(1, bitonic_global, "one compare-exchange step of the network per launch") \
+    X(2, bitonic_shared, "all steps below the tile size in one launch, through shared memory") \
+    X(3, bitonic_warp, "tiles in registers, strides below 32 by shuffles: few barriers") \
+    X(4, bitonic_multistep, "several steps of large strides per pass, in registers") \
+    X(5, packed, "tiles of any bits of the positions: any steps in a row that fit, across phases") \
+    X(6, radix_4way, "radix, 2 bits per pass: no comparisons; local sort, scan, shuffle") \
     X(7, onesweep, "radix, 8 bits per pass: each pass reads and writes every key once")
 
 /* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory; arrays are

@@ -265,7 +265,7 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
 {
     device_scope scope(cuda(base));
     *bytes = 0;
-    switch (rung < 0 ? tuning_rung(key_bytes, count) : rung) {
+    switch (rung == -1 ? tuning_rung(key_bytes, count) : rung) {
 #define X(number, name, change) \
     case number:                \
         return count > 1 ? rung_##number##_##name##_workspace(cuda(base), key_bytes, count, bytes) : HSORT_OK;
@@ -281,7 +281,7 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     device_scope scope(cuda(base));
     *sorted = keys;
     TRY(kernel_fault("sort"));
-    switch (rung < 0 ? tuning_rung(key_bytes, count) : rung) {
+    switch (rung == -1 ? tuning_rung(key_bytes, count) : rung) {
 #define X(number, name, change)                                                                             \
     case number:                                                                                            \
         return count > 1                                                                                    \

@@ -18,6 +18,7 @@ build release all --preset release
 hypersort=$ROOT/build/release/hypersort
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
+mkdir -p "$ROOT/jobs/results"
 results=$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-host}_$(commit).csv
 
 # 1, 2, 4, ... and the number itself.

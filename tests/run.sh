@@ -14,7 +14,7 @@ cd "$ROOT"
 timed_build()
 {
     local start=$SECONDS
-    build "$1" all --preset "$1"
+    build "$1" all "${@:2}"
     echo "built build/$1 in $((SECONDS - start)) s"
 }
 
@@ -23,15 +23,16 @@ timed_build()
 sanitized_tests()
 {
     ASAN_OPTIONS=fast_unwind_on_malloc=0 LSAN_OPTIONS="suppressions='$ROOT/tests/lsan.supp':print_suppressions=0" \
-        UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/debug closing -R '_[13]$' -LE gpu
+        UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing -R '_[13]$' -LE gpu
 }
 
 sanitizers=passed
 if [ $# = 0 ]; then
-    timed_build debug
+    # The preset, but optimised a little: the sanitizers then take half the time.
+    timed_build sanitized --preset debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g'
     sanitized_tests || sanitizers=failed
 fi
-timed_build test
+timed_build test --preset test
 tests/ctest.sh build/test closing "$@"
 if [ "$sanitizers" = failed ]; then
     echo "but tests failed under the sanitizers, see above"

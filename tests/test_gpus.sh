@@ -31,3 +31,13 @@ for input in 'u32 zipf' 'f64 nan'; do
         done
     done
 done
+
+# Too little memory on the GPU: one line, code 5, no output.
+code=0
+over 2 sort "$work/in.npy" -o "$work/none.npy" --engine cuda --device-memory 1M >/dev/null 2>"$work/error" || code=$?
+if [ "$code" != 5 ] || [ -e "$work/none.npy" ] || ! grep -q '^hypersort: rank .* has no room for' "$work/error"; then
+    echo "--device-memory 1M ended with $code:"
+    cat "$work/error"
+    exit 1
+fi
+grep "^hypersort: " "$work/error"

@@ -317,21 +317,24 @@ static int run_fixed(uint64_t seed)
     return number;
 }
 
-/* What is in order already stays where it is: no byte moves, at any number of ranks. */
+/* What is in order already stays where it is: no byte moves, at any number of ranks, however the keys are spread. */
 static int run_at_rest(uint64_t seed, int number)
 {
     const int64_t sizes[] = {size, 100 * size, 100 * size + 1, 101 * size - 1, 5, 4096};
     static const enum input_distribution distributions[4] = {INPUT_SORTED, INPUT_EQUAL, INPUT_STAIRCASE,
                                                              INPUT_REVERSE};
     for (int kind = 0; kind < 4; kind++)
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++, number++) {
-            struct test_case c = draw_case(seed + (uint64_t)number, sizes[i]);
-            c.input.distribution = distributions[kind];
-            c.in_layout = c.out_layout = LAYOUT_BALANCED;
-            c.order = distributions[kind] == INPUT_REVERSE ? HSORT_DESCENDING : HSORT_ASCENDING;
-            c.at_rest = true;
-            run_case(&c, number);
-        }
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            for (int layout = 0; layout < LAYOUTS; layout++, number++) {
+                struct test_case c = draw_case(seed + (uint64_t)number, sizes[i]);
+                c.input.distribution = distributions[kind];
+                c.in_layout = c.out_layout = (enum layout)layout;
+                if (layout != LAYOUT_BALANCED)
+                    c.call = CALL_IN_PLACE; // keeps its counts, also where the layout draws them at random
+                c.order = distributions[kind] == INPUT_REVERSE ? HSORT_DESCENDING : HSORT_ASCENDING;
+                c.at_rest = true;
+                run_case(&c, number);
+            }
     return number;
 }
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 #include <cudaTypedefs.h>
 #include "engine.h"
+#include "pageable.h"
 
 enum { WARP = 32 };
 #define ALL_LANES 0xffffffffu /* the mask of a whole warp */
@@ -38,6 +39,7 @@ struct cuda_engine {
     cudaEvent_t followed;                 /* the caller's stream, when follow() was last called */
     struct cuda_result *result;           /* [1] pinned */
     struct engine_inspection *inspection; /* [1] device memory */
+    struct pageable pageable;             /* on the way to and from ordinary host memory */
     size_t memory_limit;                  /* 0: none */
     size_t bytes_in_use;
     struct cuda_allocation *allocations; /* what alloc() handed out, newest first */

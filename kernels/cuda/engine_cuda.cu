@@ -150,15 +150,34 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
 
 /* ---- lanes --------------------------------------------------------------------------------------------- */
 
+static enum cudaMemoryType memory_type(const void *memory)
+{
+    cudaPointerAttributes attributes;
+    if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess)
+        return attributes.type;
+    cudaGetLastError();
+    return cudaMemoryTypeHost; // the plain copy below then says what is wrong
+}
+
 static hsort_status engine_copy(struct engine *base, enum engine_lane lane, void *to, const void *from,
                                 size_t bytes)
 {
     struct cuda_engine *engine = cuda(base);
+    cudaStream_t stream = engine->lanes[lane];
     device_scope scope(engine);
     if (fault_hit(FAULT_COPY))
         return status_fail(HSORT_CUDA, "copy of %zu bytes: fault switched on", bytes);
+    if (bytes >= PAGEABLE_BYTES_MIN) {
+        const enum cudaMemoryType to_type = memory_type(to), from_type = memory_type(from);
+        if (to_type == cudaMemoryTypeDevice && from_type == cudaMemoryTypeUnregistered)
+            return cuda_check(pageable_to_device(&engine->pageable, to, from, bytes, stream),
+                              "copy to the device");
+        if (to_type == cudaMemoryTypeUnregistered && from_type == cudaMemoryTypeDevice)
+            return cuda_check(pageable_to_host(&engine->pageable, to, from, bytes, stream),
+                              "copy to the host");
+    }
     if (bytes > 0)
-        TRY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, engine->lanes[lane]));
+        TRY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
     return HSORT_OK;
 }
 
@@ -397,6 +416,7 @@ static void engine_close(struct engine *base)
         }
         if (engine->followed)
             cudaEventDestroy(engine->followed);
+        pageable_close(&engine->pageable);
         cudaFree(engine->inspection);
         cudaFreeHost(engine->result);
         cudaGetLastError();

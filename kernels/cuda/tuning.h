@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 enum {
+    PAGEABLE_BYTES_MIN = 1 << 20, /* below, the driver's own copy is as good */
+
 #ifndef TUNING_SMALL
     /* rung 1 */
     BITONIC_GLOBAL_THREADS = 256,

@@ -171,7 +171,7 @@ HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_
  *   ctx      [1] written; NULL after an error; the caller destroys it
  * Memory   some tens of MiB of pinned host memory per rank; buffers for keys come with the first sort.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_NO_DEVICE, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY,
- *          HSORT_CUDA, HSORT_MPI; the text is hsort_last_error(NULL). */
+ *          HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL; the text is hsort_last_error(NULL). */
 HSORT_API hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx);
 
 /* The same from Fortran and from anything that carries a communicator as an integer.           Collective. */
@@ -197,7 +197,7 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  * Order    see the head of this file. Stable: cannot be told for keys alone.
  * Memory   as hsort_workspace() says, on the engine; kept by ctx for the next sort until it is destroyed.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
- * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI;
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL;
  *          after ARGUMENT and the MEMORY ones the keys are untouched, after the others undefined.
  * Source   Batcher 1968, "Sorting networks and their applications"; Peters, Schulz-Hildebrandt, Luttenberger,
  *          "Fast in-place sorting with CUDA based on bitonic sort", sections 2 and 3.3; mpi/README.md. */
@@ -231,7 +231,8 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
 /* Engine memory that a sort will take on this rank, beyond the caller's buffers.            Not collective.
  *   type       of the keys
  *   count      the largest count, in or out, of any rank
- *   bytes      [1] written: bytes on the engine (device memory for CUDA), all ctx will hold for this size
+ *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx; messages
+ *              take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least 64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
 

@@ -348,7 +348,7 @@ hsort_status report_info(const struct info_report *report, bool json)
     char size[16];
     printf("build        %s\n", hsort_build_info());
     printf("MPI          %s\n", report->mpi_library);
-    printf("             device pointers: %s\n", report->device_pointers < 0    ? "no GPU to try with"
+    printf("             device pointers: %s\n", report->device_pointers < 0    ? "not tried"
                                                  : report->device_pointers == 1 ? "yes"
                                                                                 : "no");
     printf("engine       %s%s%s\n", report->engine, report->no_gpu[0] ? ": " : "", report->no_gpu);

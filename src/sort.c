@@ -218,8 +218,9 @@ static hsort_status came_sorted(struct sort *s, bool *sorted)
 static hsort_status pass_sorted(struct sort *s, bool *done)
 {
     struct comm *comm = &s->ctx->comm;
-    const bool stuck =
-        s->in == s->out && s->in_count != s->out_count; // keys would be overwritten as they shift
+    // Where in and out are one array, keys can stay in it but not shift.
+    const bool stuck = s->in == s->out && memcmp(s->now_at + comm->rank, s->ctx->want_at + comm->rank,
+                                                 2 * sizeof *s->now_at) != 0;
     int64_t none_stuck, some_stuck;
     TRY(comm_range(comm, stuck, &none_stuck, &some_stuck));
     if (some_stuck)

@@ -409,6 +409,23 @@ static bool open_cuda(void)
     return true;
 }
 
+/* Sorted keys, 6 2 0, wanted as 4 2 2: rank 1 keeps its count, but its keys shift, and it alone sorts in place. */
+static void test_one_in_place(void)
+{
+    static const int64_t have[3] = {6, 2, 0}, want[3] = {4, 2, 2};
+    static const uint64_t first_have[3] = {0, 6, 8}, first_want[3] = {0, 4, 6};
+    uint64_t in[6] = {0}, other[6] = {0};
+    uint64_t *out = rank == 1 ? in : other;
+    const int64_t count = rank < 3 ? have[rank] : 0, out_count = rank < 3 ? want[rank] : 0;
+    for (int64_t i = 0; i < count; i++)
+        in[i] = first_have[rank] + (uint64_t)i;
+    hsort_context *ctx = settings[0].ctx;
+    CHECK(hsort_sort_to(ctx, HSORT_U64, HSORT_ASCENDING, in, count, out, out_count, NULL) == HSORT_OK,
+          "one rank in place: %s", hsort_last_error(ctx));
+    for (int64_t i = 0; i < out_count; i++)
+        CHECK(out[i] == first_want[rank] + (uint64_t)i, "one rank in place: rank %d, key %d", rank, (int)i);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -421,6 +438,8 @@ int main(int argc, char **argv)
     const uint64_t seed = ranks_seed();
     buffer_kinds = 1;
     if (cuda ? open_cuda() : open_host()) {
+        if (size >= 3)
+            test_one_in_place();
         int number = run_fixed(seed);
         number = run_at_rest(seed, number);
         number = run_random(seed, number, cuda ? 10 : 7, cuda ? 3000017 : 100003);

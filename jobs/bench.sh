@@ -63,7 +63,4 @@ for type in u32 u64; do
     done
 done
 
-if [ -x "$ROOT/build/release/tests/bench_ladder" ]; then
-    { about_machine | sed 's/^/# /' && "$ROOT/build/release/tests/bench_ladder"; } | tee "${results%.csv}_ladder.txt"
-fi
 echo "every run: $results" >&2

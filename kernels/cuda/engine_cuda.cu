@@ -272,44 +272,31 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
     return count > 0 ? keys_decode(cuda(base), map, to, from, count) : HSORT_OK;
 }
 
-static hsort_status fail_rung(int rung)
-{
-#define X(number, name, change) " " #number " (" #name ")"
-    return status_fail(HSORT_ARGUMENT, "the cuda engine has no rung %d; it has" LADDER(X), rung);
-#undef X
-}
-
 static hsort_status engine_sort_workspace(struct engine *base, int rung, int key_bytes, int64_t count,
                                           size_t *bytes)
 {
     device_scope scope(cuda(base));
-    *bytes = 0;
-    switch (rung == -1 ? tuning_rung(key_bytes, count) : rung) {
-#define X(number, name, change) \
-    case number:                \
-        return count > 1 ? rung_##number##_##name##_workspace(cuda(base), key_bytes, count, bytes) : HSORT_OK;
-        LADDER(X)
-#undef X
-    }
-    return fail_rung(rung);
+    struct rung_job job = {};
+    job.key_bytes = key_bytes;
+    job.count = count;
+    return ladder_workspace(cuda(base), rung == -1 ? tuning_rung(key_bytes, count) : rung, &job, bytes);
 }
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
                                 int64_t count, void *workspace, void **sorted)
 {
     device_scope scope(cuda(base));
+    struct rung_job job = {};
+    job.key_bytes = key_bytes;
+    job.count = count;
+    job.keys = keys;
+    job.scratch_keys = scratch;
+    job.workspace = workspace;
     *sorted = keys;
     TRY(kernel_fault("sort"));
-    switch (rung == -1 ? tuning_rung(key_bytes, count) : rung) {
-#define X(number, name, change)                                                                             \
-    case number:                                                                                            \
-        return count > 1                                                                                    \
-                   ? rung_##number##_##name(cuda(base), key_bytes, keys, scratch, count, workspace, sorted) \
-                   : HSORT_OK;
-        LADDER(X)
-#undef X
-    }
-    return fail_rung(rung);
+    TRY(ladder_sort(cuda(base), rung == -1 ? tuning_rung(key_bytes, count) : rung, &job));
+    *sorted = job.sorted_keys;
+    return HSORT_OK;
 }
 
 static hsort_status engine_merge(struct engine *base, int key_bytes, const void *a, int64_t a_count,

@@ -6,29 +6,64 @@
 
 #include "cuda_engine.h"
 
-/* X(number, name, "one change against the step below") */
-#define LADDER(X)                                                               \
-    X(0, cub, "the vendor's radix sort: the yardstick, never chosen")           \
-    X(1, bitonic_global, "one compare-exchange step of the network per launch") \
-    X(7, onesweep, "radix, 8 bits per pass: each pass reads and writes every key once")
+/* X(number, name, order, kind, "one change against the step below"): enum rung_order and rung_kind, below,
+ * say what the words promise. */
+// clang-format off
+#define LADDER(X) \
+    X(0, cub,               STABLE,   RADIX,   "the vendor's radix sort: the yardstick") \
+    X(1, bitonic_global,    UNSTABLE, NETWORK, "one compare-exchange step of the network per launch") \
+    X(2, bitonic_shared,    UNSTABLE, NETWORK, "one launch for all steps below the tile size") \
+    X(3, bitonic_warp,      UNSTABLE, NETWORK, "tiles in registers, short strides by shuffles") \
+    X(4, bitonic_multistep, UNSTABLE, NETWORK, "several steps of large strides per pass") \
+    X(5, packed,            UNSTABLE, NETWORK, "tiles of any bits of the positions: more steps per pass") \
+    X(6, radix_4way,        STABLE,   RADIX,   "radix, 2 bits per pass: no comparisons") \
+    X(7, onesweep,          STABLE,   RADIX,   "radix, 8 bits per pass, each in one sweep over the keys")
+// clang-format on
+
+/* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
+ * arrays are aligned to the size of their elements only. */
+struct rung_job {
+    int key_bytes;                     /* 4 or 8 */
+    int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
+    int64_t count;                     /* > 1 */
+    void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
+    void *values, *scratch_values;     /* [count] the same; NULL without values */
+    void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
+    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result */
+};
+
+/* What ladder_sort() guarantees of equal keys. */
+enum rung_order {
+    RUNG_STABLE,  /* their values stay in the order of the input */
+    RUNG_UNSTABLE /* their values come in some order, the same from run to run */
+};
+
+enum rung_kind {
+    RUNG_NETWORK, /* the same comparators for every input; in place, so that scratch may be NULL */
+    RUNG_RADIX    /* by digits; the result may lie in scratch */
+};
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Every rung has these two functions. count > 1, key_bytes 4 or 8, the engine's device is current.
+/* Every rung has these two functions. The engine's device is current.
  *
- *   rung_N_NAME_workspace()  bytes of workspace for `count` keys; may be 0
- *   rung_N_NAME()            sort codes keys [count] ascending on LANE_WORK. scratch [count] and keys are
- *                            both overwritten, *sorted says which one will hold the result. workspace is
- *                            aligned to 256 bytes, keys and scratch to the key size. */
-#define X(number, name, change)                                                                \
-    hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, int key_bytes, \
-                                                    int64_t count, size_t *bytes);             \
-    hsort_status rung_##number##_##name(struct cuda_engine *engine, int key_bytes, void *keys, \
-                                        void *scratch, int64_t count, void *workspace, void **sorted);
+ *   rung_N_NAME_workspace()  bytes of workspace for job's sizes and count (its pointers are not looked at);
+ *                            may be 0
+ *   rung_N_NAME()            sort the job on LANE_WORK; returns when the work is queued */
+#define X(number, name, ...)                                                                                \
+    hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct rung_job *job, \
+                                                    size_t *bytes);                                         \
+    hsort_status rung_##number##_##name(struct cuda_engine *engine, struct rung_job *job);
 LADDER(X)
 #undef X
+
+/* The same by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
+ * rung, naming those there are. */
+hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct rung_job *job,
+                              size_t *bytes);
+hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct rung_job *job);
 
 #ifdef __cplusplus
 }

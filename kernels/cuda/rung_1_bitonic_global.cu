@@ -23,70 +23,63 @@
  *            key 7  ----x-----x-----x-----x--------x----x----
  *
  * Cost     log2(n) (log2(n) + 1) / 2 launches (phase 1 has one step, phase 20 twenty); each reads every key
- *          once and writes those that change places. No memory beside the keys.
+ *          once and writes those that change places; a value is read and written only where its key moves. No
+ *          memory beside the keys.
  * Limit    Bytes. 2^20 keys pass through memory 210 times, although 174 of the 210 steps stay inside tiles of
  *          4096 keys, which one block could hold in shared memory.
  * Source   Batcher, "Sorting networks and their applications", 1968; Peters, Schulz-Hildebrandt,
  *          Luttenberger, "Fast in-place sorting with CUDA based on bitonic sort", sections 3.1 and 3.3
  *          (virtual padding). */
-#include "ladder.h"
+#include "bitonic.cuh"
 #include "tuning.h"
 
-/* One step of stride 2^log_stride. Comparator t ends at the t-th position whose bit log_stride is set; it
- * begins at the position with that bit cleared, and with the lower bits turned round too where `mirrored`.
- * Ends ascend with t, so the comparators that exist are the first `comparators`. */
-template <typename K>
+template <typename K, typename V>
 static __global__ void __launch_bounds__(BITONIC_GLOBAL_THREADS)
-    step_kernel(K *keys, int64_t comparators, int log_stride, bool mirrored)
+    step_kernel(columns<K, V> data, int64_t comparators, int log_stride, bool mirrored)
 {
     const int64_t t = (int64_t)blockIdx.x * BITONIC_GLOBAL_THREADS + threadIdx.x;
     if (t >= comparators)
         return;
-    const int64_t stride = INT64_C(1) << log_stride;
-    const int64_t offset = t & (stride - 1);
-    const int64_t middle = ((t >> log_stride) << (log_stride + 1)) + stride;
-    const int64_t lower = mirrored ? middle - 1 - offset : middle - stride + offset;
-    const int64_t upper = middle + offset;
-    const K a = keys[lower];
-    const K b = keys[upper];
+    const comparator<int64_t> at = comparator_at(t, log_stride, mirrored);
+    const K a = data.keys[at.lower];
+    const K b = data.keys[at.upper];
     if (b < a) {
-        keys[lower] = b;
-        keys[upper] = a;
-    }
-}
-
-/* Positions below `count` whose bit log_stride is set. */
-static int64_t count_comparators(int64_t count, int log_stride)
-{
-    const int64_t stride = INT64_C(1) << log_stride;
-    const int64_t rest = count & (2 * stride - 1);
-    return (count >> (log_stride + 1)) * stride + (rest > stride ? rest - stride : 0);
-}
-
-template <typename K>
-static hsort_status sort_bitonic_global(struct cuda_engine *engine, K *keys, int64_t count)
-{
-    for (int phase = 1; phase < 64 && INT64_C(1) << (phase - 1) < count; phase++) {
-        for (int log_stride = phase - 1; log_stride >= 0; log_stride--) {
-            const int64_t comparators = count_comparators(count, log_stride);
-            step_kernel<<<(unsigned)divide_up(comparators, BITONIC_GLOBAL_THREADS), BITONIC_GLOBAL_THREADS, 0,
-                          engine->lanes[LANE_WORK]>>>(keys, comparators, log_stride, log_stride == phase - 1);
+        data.keys[at.lower] = b;
+        data.keys[at.upper] = a;
+        if constexpr (has_value<V>) { // values move with their keys, and are not read where these stay
+            const V value = data.values[at.lower];
+            data.values[at.lower] = data.values[at.upper];
+            data.values[at.upper] = value;
         }
-        TRY_LAUNCH("rung 1, a phase of the bitonic network");
     }
-    return HSORT_OK;
 }
 
-extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, int, int64_t, size_t *bytes)
+extern "C" hsort_status rung_1_step(struct cuda_engine *engine, const struct rung_job *job, int log_stride,
+                                    bool mirrored)
+{
+    const int64_t comparators = count_comparators(job->count, log_stride);
+    const unsigned blocks = (unsigned)divide_up(comparators, BITONIC_GLOBAL_THREADS);
+    return with_columns(job, [&](auto data) {
+        step_kernel<<<blocks, BITONIC_GLOBAL_THREADS, 0, engine->lanes[LANE_WORK]>>>(data, comparators,
+                                                                                     log_stride, mirrored);
+        TRY_LAUNCH("rung 1, a step of the bitonic network");
+        return HSORT_OK;
+    });
+}
+
+extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, const struct rung_job *,
+                                                        size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, int key_bytes, void *keys, void *,
-                                              int64_t count, void *, void **sorted)
+extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, struct rung_job *job)
 {
-    *sorted = keys;
-    return key_bytes == 4 ? sort_bitonic_global(engine, (uint32_t *)keys, count)
-                          : sort_bitonic_global(engine, (uint64_t *)keys, count);
+    const int phases = count_phases(job->count);
+    for (int phase = 1; phase <= phases; phase++) {
+        for (int log_stride = phase - 1; log_stride >= 0; log_stride--)
+            TRY(rung_1_step(engine, job, log_stride, log_stride == phase - 1));
+    }
+    return HSORT_OK;
 }

@@ -7,37 +7,54 @@
  * Change   Against a pass of rung 6 with its kernels for counting, scanning and moving: one kernel reads each
  *          key once and writes it once; 8 bits at a time; passes over digits that are the same in every key
  *          are left out.
- * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile, here 2 warps x 2 rows of 4 lanes,
- *          digits a to c:
+ * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile, here 2 groups x 2 rows of 4 lanes (in
+ *          truth groups of 16 lanes), digits a to c:
  *
  *            keys, in order        c a c b | a a c c     b c a c | c b b a
- *            rank in its warp      0 0 1 0 | 1 2 2 3     0 0 0 1 | 2 1 2 1     by ballots
- *            keys of each warp     a 3  b 1  c 4         a 2  b 3  c 3
- *            first place           a 0  b 5  c 9         a 3  b 6  c 13        scan over digits, then warps
+ *            rank in its group     0 0 1 0 | 1 2 2 3     0 0 0 1 | 2 1 2 1
+ *            keys of each group    a 3  b 1  c 4         a 2  b 3  c 3
+ *            first place           a 0  b 5  c 9         a 3  b 6  c 13        scan over digits, then groups
  *            place in the tile     9 0 10 5 | 1 2 11 12  6 13 3 14 | 15 7 8 4
  *
- *          The keys go to these places in shared memory and from there to global memory, where the runs of
- *          equal digits are long enough to be stored coalesced.
+ *          How the first row finds its ranks. A word of shared memory for each digit: the count so far, and a
+ *          bit for each lane, lane 0 at the right:
+ *
+ *            before the row        a 0 ....   b 0 ....   c 0 ....
+ *            each sets its bit     a 0 ..1.   b 0 1...   c 0 .1.1
+ *            each reads its word   rank = the count + the bits to the right of its own:    c 0  a 0  c 1  b 0
+ *            the last one writes   a 1 ....   b 1 ....   c 2 ....
+ *
+ *          The keys go to their places in shared memory and from there to global memory, where the runs of
+ *          equal digits are long enough to be stored coalesced. Values follow by the same two steps.
  * Cost     Every key is read once to count, and read and written once per varying digit: 9 moves of 4-byte
- *          keys, 17 of 8-byte ones. Six barriers per tile. Scratch for all keys; workspace 2 KiB per tile.
- *          The host waits once, for the eight flags that say which digits vary: they decide how many passes
- *          run and so which buffer ends with the result. A plan on the device would save that wait of some
- *          microseconds, but must launch the passes that are left out too, and copy the keys once more when
- *          their number turns out odd.
- * Limit    Instructions: the ranks cost 8 ballots per key and pass; memory could go faster. And every digit
+ *          keys, 17 of 8-byte ones; values are read and written with them. Six barriers per tile, two more
+ *          with values, one more in the first pass over 4-byte keys alone. Scratch for all keys and values; workspace 2 KiB per tile. The host waits once, for
+ *          the flags that say which digits vary: they decide how many passes run and so which buffer ends
+ *          with the result. A plan on the device would save that wait of some microseconds, but must launch
+ *          the passes that are left out too, and copy the keys once more when their number turns out odd.
+ * Limit    Shared memory. For each key a pass sets a bit, reads and writes a word, reads a first place, and
+ *          moves the key to its place and out again; all but the last at random addresses, where a row of 32
+ *          keys takes three to four turns instead of one. A tile also clears, sums and scans the tables of
+ *          its groups, the less per key the more keys a thread holds; registers end that. And every digit
  *          that varies costs a pass, however few bits of it matter.
  * Source   Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022; Merrill,
  *          Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016. */
 #include "ladder.h"
 #include "tuning.h"
 #include <cuda/atomic>
+#include <type_traits>
 
 enum {
     DIGIT_BITS = 8,
     BINS = 1 << DIGIT_BITS,
-    WARPS = ONESWEEP_THREADS / WARP,
+    GROUP = WARP / 2, /* lanes that rank their keys together */
+    GROUPS = ONESWEEP_THREADS / GROUP,
+    COUNT_SHIFT = 16,     /* a group's word for a bin: its count, above a bit per lane */
+    TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
     HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS,
+    FEW_DIGITS = 8,   /* of a row, to be found by a match */
     LOOK_BACK = 4,    /* descriptors read at a time */
+    BANKS_BYTES = 128, /* of shared memory that can be read at once */
     STATE_SHIFT = 56, /* a descriptor's state lies above its count */
     BIN_ALIGNMENT = 256
 };
@@ -45,10 +62,19 @@ enum {
 static_assert((int)ONESWEEP_THREADS >= (int)BINS, "a thread for each bin");
 static_assert(ONESWEEP_THREADS <= 1024 && ONESWEEP_THREADS % WARP == 0, "a block of whole warps");
 
-template <typename K>
-__host__ __device__ constexpr int tile_size()
+/* The value beside a key that has none. */
+struct no_value {
+};
+
+template <typename V>
+static constexpr bool HAS_VALUES = !std::is_empty<V>::value;
+
+template <typename K, typename V>
+static __host__ __device__ constexpr int tile_size()
 {
-    return ONESWEEP_THREADS * (sizeof(K) == 4 ? ONESWEEP_KEYS_4 : ONESWEEP_KEYS_8);
+    return ONESWEEP_THREADS * (sizeof(K) == 8  ? ONESWEEP_KEYS_8
+                               : HAS_VALUES<V> ? ONESWEEP_KEYS_4_PAIRS
+                                               : ONESWEEP_KEYS_4);
 }
 
 /* The workspace: tables for all passes in one piece, so that one memset clears them. */
@@ -66,9 +92,12 @@ static size_t tables_bytes(int64_t tiles)
     return offsetof(struct tables, descriptors) + (size_t)tiles * sizeof(uint64_t[BINS]);
 }
 
+/* The digit that begins `shift` bits up. */
 template <typename K>
 static __device__ uint32_t digit_of(K key, int shift)
 {
+    if (sizeof(K) == 4) // one instruction; the mask only says so to the compiler
+        return __byte_perm((uint32_t)key, 0, 0x4440 + shift / DIGIT_BITS) & (BINS - 1);
     return (uint32_t)(key >> shift) & (BINS - 1);
 }
 
@@ -176,6 +205,19 @@ static __device__ uint64_t observe(uint64_t *descriptor)
         .load(cuda::memory_order_relaxed);
 }
 
+/* For tests/test_radix_stall.cu: compiled with TUNING_STALL, some tiles wait that many nanoseconds before
+ * they publish `state`, so that others find every mixture of what may be there. */
+static __device__ void stall(int64_t tile, enum tile_state state)
+{
+#ifdef TUNING_STALL
+    if (tile % 7 == (state == STATE_OWN ? 3 : 5) || (state == STATE_SUM && tile % 16 > 4))
+        __nanosleep(TUNING_STALL);
+#else
+    (void)tile;
+    (void)state;
+#endif
+}
+
 /* Keys of bin `bin` in all tiles before `tile`; then publish the sum that includes this tile's `own`, which
  * it has published as STATE_OWN already. Waits only for tiles with smaller tickets: they are running, and
  * publish their own counts before they wait themselves, so every wait ends.
@@ -202,6 +244,7 @@ static __device__ int64_t look_back(uint64_t (*descriptors)[BINS], int bin, int6
             next = is_sum ? -1 : next - 1;
         }
     }
+    stall(tile, STATE_SUM);
     if (tile > 0)
         publish(&descriptors[tile][bin], pass, STATE_SUM, before + own);
     return before;
@@ -209,173 +252,290 @@ static __device__ int64_t look_back(uint64_t (*descriptors)[BINS], int bin, int6
 
 /* ---- a pass -------------------------------------------------------------------------------------------- */
 
-/* The lanes of this warp whose digit is the same as this lane's: a ballot on each bit of it. In C this
- * compiles to nearly twice the instructions, and instructions are what limits the pass. __match_any_sync() is
- * a single one, but one that takes longer the more digits differ. */
-static __device__ uint32_t warp_peers(uint32_t digit)
-{
-    uint32_t peers = ALL_LANES;
-#pragma unroll
-    for (int bit = 0; bit < DIGIT_BITS; bit++) {
-        uint32_t agree; // the lanes whose bit is the same as this lane's
-        asm volatile("{\n\t"
-                     ".reg .pred is_set;\n\t"
-                     "and.b32 %0, %1, %2;\n\t"
-                     "setp.ne.b32 is_set, %0, 0;\n\t"
-                     "vote.sync.ballot.b32 %0, is_set, 0xffffffff;\n\t"
-                     "@!is_set not.b32 %0, %0;\n\t"
-                     "}"
-                     : "=&r"(agree)
-                     : "r"(digit), "r"(1u << bit));
-        peers &= agree;
-    }
-    return peers;
-}
+/* N numbers, PARTS of them in a register; set() from the first to the last. For unrolled loops, in which k is
+ * a constant. */
+template <int N, int PARTS>
+struct packed {
+    static constexpr int BITS = 32 / PARTS;
+    uint32_t words[(N + PARTS - 1) / PARTS];
 
-/* Rank each key among the keys of its warp with the same digit, in the order row by row, lane by lane; leaves
- * the warp's digit counts in counts [BINS]. */
-template <typename K, int KEYS>
-static __device__ void warp_rank(const K (&keys)[KEYS], int shift, uint32_t *counts, uint32_t (&ranks)[KEYS])
+    __device__ void set(int k, uint32_t number)
+    {
+        words[k / PARTS] = k % PARTS == 0 ? number : words[k / PARTS] | number << k % PARTS * BITS;
+    }
+    __device__ void add(int k, uint32_t number)
+    {
+        words[k / PARTS] += number << k % PARTS * BITS;
+    }
+    __device__ uint32_t get(int k) const
+    {
+        return words[k / PARTS] >> k % PARTS * BITS & ((1u << BITS) - 1);
+    }
+};
+
+/* Rank each key among the keys of its group with the same digit, in the order row by row, lane by lane;
+ * leaves the group's counts in table [BINS], above COUNT_SHIFT. The table is clear before.
+ *
+ * The lanes of a row find each other in the word of their bin: each sets its bit there, and then sees who has
+ * done the same. A ballot on each bit of the digit finds them too, with three times the instructions. Groups
+ * of 16, because then the count so far fits into the same word: it is read and written together with the
+ * bits.
+ *
+ * Lanes that set bits in the same word wait for each other. Where FEW digits occur they are found by a match
+ * instead, which takes the longer the more digits there are. */
+template <bool FEW, typename K, int KEYS>
+static __device__ void group_rank(const K (&keys)[KEYS], int shift, uint32_t *table, packed<KEYS, 2> &ranks)
 {
-    const int lane = threadIdx.x % WARP;
-    for (int bin = lane; bin < BINS; bin += WARP)
-        counts[bin] = 0;
-    __syncwarp();
+    const int lane = threadIdx.x % GROUP;
+    const int group_shift = threadIdx.x % WARP - lane;
+    const uint32_t bit = 1u << lane;
+    const uint32_t earlier = bit - 1;
+    const uint32_t later = (1u << COUNT_SHIFT) - 2 * bit;
+    __syncwarp(); // the table is clear
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
-        const uint32_t digit = digit_of(keys[k], shift);
-        const uint32_t peers = warp_peers(digit);
-        const uint32_t rank = counts[digit] + __popc(peers & ((1u << lane) - 1));
-        ranks[k] = rank;
-        __syncwarp(); // every lane has read its count
-        if (peers >> lane == 1)
-            counts[digit] = rank + 1; // the last of its peers
-        __syncwarp();                 // and the next row sees it
+        const uint32_t bin = digit_of(keys[k], shift);
+        uint32_t peers = 0;
+        if (FEW)
+            peers = __match_any_sync(ALL_LANES, bin) >> group_shift & ((1u << COUNT_SHIFT) - 1);
+        else
+            atomicOr(&table[bin], bit);
+        __syncwarp(); // every lane has set its bit
+        peers |= table[bin];
+        const uint32_t rank = (peers >> COUNT_SHIFT) + __popc(peers & earlier);
+        ranks.set(k, rank);
+        __syncwarp(); // and seen those of the others
+        if ((peers & later) == 0)
+            table[bin] = (rank + 1) << COUNT_SHIFT; // the last of its peers; clears the bits
+        __syncwarp();                               // before the next row sets them
     }
 }
 
-/* Load a tile's keys, `valid` of them: a warp's are contiguous, KEYS rows of 32. A full tile needs no
- * comparisons. Behind the last key a tile is filled up with the largest one: such keys are ranked behind all
- * others, and not stored. */
+/* Rank each key among the keys of the block with the same digit, in no promised order; leaves the counts in
+ * table [BINS]. */
 template <typename K, int KEYS>
-static __device__ void load_rows(const K *__restrict__ tile, int valid, K (&keys)[KEYS])
+static __device__ void block_rank(const K (&keys)[KEYS], int shift, uint32_t *table, packed<KEYS, 2> &ranks)
 {
-    const int first = threadIdx.x / WARP * WARP * KEYS + threadIdx.x % WARP;
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        ranks.set(k, atomicAdd(&table[digit_of(keys[k], shift)], 1u));
+}
+
+/* Do at most FEW_DIGITS digits occur in a row of this warp? */
+static __device__ bool are_few(uint32_t bin)
+{
+    const uint32_t peers = __match_any_sync(ALL_LANES, bin);
+    const bool is_last = peers >> threadIdx.x % WARP == 1;
+    return __popc(__ballot_sync(ALL_LANES, is_last)) <= FEW_DIGITS;
+}
+
+/* Rank a tile's keys in their groups; or, if they `may_mix` and so lose their order, all in group_tables[0],
+ * which is quicker. Is that what was done? The rows of a warp are taken to be like its first one: an input
+ * that is not so is sorted as well, only not as fast. */
+template <typename K, int KEYS>
+static __device__ bool tile_rank(const K (&keys)[KEYS], int shift, bool may_mix,
+                                 uint32_t (*group_tables)[TABLE], packed<KEYS, 2> &ranks)
+{
+    uint32_t *table = group_tables[threadIdx.x / GROUP];
+    for (int bin = threadIdx.x % GROUP; bin < BINS; bin += GROUP)
+        table[bin] = 0;
+    const bool few = are_few(digit_of(keys[0], shift));
+    if (may_mix && !__syncthreads_or(few)) {
+        block_rank(keys, shift, group_tables[0], ranks);
+        return true;
+    }
+    if (few)
+        group_rank<true>(keys, shift, table, ranks);
+    else
+        group_rank<false>(keys, shift, table, ranks);
+    return false;
+}
+
+/* Where the element at `place` of a tile lies in shared memory: after as many as fill all banks, one is left out. Keys
+ * that differ by powers of two have bins of equal size far apart, and without the gaps a row of them would meet in one
+ * bank. */
+template <typename T>
+static __host__ __device__ constexpr int with_gaps(int place)
+{
+    return place + place / (BANKS_BYTES / (int)sizeof(T));
+}
+
+/* Load a tile's keys or values, `valid` of them: a group's are contiguous, in rows of 16. A full tile needs
+ * no comparisons. Behind the last element a tile is filled up with ones: such keys are ranked behind all
+ * others, and not stored. */
+template <typename T, int KEYS>
+static __device__ void load_rows(const T *__restrict__ tile, int valid, T (&loaded)[KEYS])
+{
+    const int first = threadIdx.x / GROUP * GROUP * KEYS + threadIdx.x % GROUP;
     if (valid == ONESWEEP_THREADS * KEYS) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
-            keys[k] = tile[first + k * WARP];
+            loaded[k] = tile[first + k * GROUP];
     } else {
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
-            keys[k] = first + k * WARP < valid ? tile[first + k * WARP] : (K) ~(K)0;
+            loaded[k] = first + k * GROUP < valid ? tile[first + k * GROUP] : (T) ~(T)0;
     }
 }
 
-/* Store keys from their places in the tile to their bins' goals: runs of equal digits, each coalesced. */
-template <typename K>
-static __device__ void store_places(const K *places, int valid, int shift, const int64_t *goals,
-                                    K *__restrict__ to)
-{
-    constexpr int TILE = tile_size<K>();
-    if (valid == TILE) {
-        K *row = to + threadIdx.x;
-#pragma unroll
-        for (int k = 0; k < TILE / ONESWEEP_THREADS; k++) {
-            const K key = places[threadIdx.x + k * ONESWEEP_THREADS];
-            row[goals[digit_of(key, shift)] + k * ONESWEEP_THREADS] = key;
-        }
-    } else {
-        for (int place = threadIdx.x; place < valid; place += ONESWEEP_THREADS)
-            to[goals[digit_of(places[place], shift)] + place] = places[place];
-    }
-}
-
-/* Turn the warps' counts of one bin into first places in the tile, warp by warp from `first` on. */
-static __device__ void scan_warps(uint32_t (*counts)[BINS], int bin, uint32_t first)
+/* Store keys from their places in the tile to their bins' goals: runs of equal digits, each coalesced. Leaves
+ * their bins, by which the values follow. */
+template <typename K, int KEYS>
+static __device__ void store_keys(const K *places, int valid, int shift, const int64_t *goals,
+                                  K *__restrict__ to, packed<KEYS, 4> &bins)
 {
 #pragma unroll
-    for (int warp = 0; warp < WARPS; warp++) {
-        const uint32_t of_warp = counts[warp][bin];
-        counts[warp][bin] = first;
-        first += of_warp;
+    for (int k = 0; k < KEYS; k++) {
+        const int place = threadIdx.x + k * ONESWEEP_THREADS;
+        const K key = places[with_gaps<K>(place)];
+        const uint32_t bin = digit_of(key, shift);
+        bins.set(k, bin);
+        if (valid == ONESWEEP_THREADS * KEYS || place < valid)
+            to[goals[bin] + place] = key;
     }
 }
 
-/* Move the keys of one tile to where `digit` wants them. */
-template <typename K>
-static __global__ void __launch_bounds__(ONESWEEP_THREADS, 2)
-    pass_kernel(const K *__restrict__ from, K *__restrict__ to, int64_t count, int digit, int pass,
-                struct tables *tables)
+/* Move a tile's values as its keys have been: to their ranks in places [TILE], which the keys have left, and
+ * on from there by the bins of those. */
+template <typename V, int KEYS>
+static __device__ void move_values(const V *__restrict__ tile, int valid, const packed<KEYS, 2> &ranks,
+                                   const packed<KEYS, 4> &bins, const int64_t *goals, V *places,
+                                   V *__restrict__ to)
 {
-    constexpr int TILE = tile_size<K>();
+    V values[KEYS];
+    load_rows(tile, valid, values);
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        places[with_gaps<V>(ranks.get(k))] = values[k];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < KEYS; k++) {
+        const int place = threadIdx.x + k * ONESWEEP_THREADS;
+        if (valid == ONESWEEP_THREADS * KEYS || place < valid)
+            to[goals[bins.get(k)] + place] = places[with_gaps<V>(place)];
+    }
+}
+
+/* Keys of one bin in all groups. */
+static __device__ uint32_t sum_groups(const uint32_t (*group_tables)[TABLE], int bin)
+{
+    uint32_t sum = 0;
+#pragma unroll
+    for (int group = 0; group < GROUPS; group++)
+        sum += group_tables[group][bin];
+    return sum >> COUNT_SHIFT;
+}
+
+/* Turn the groups' counts of one bin into first places in the tile, group by group from `first` on. */
+static __device__ void scan_groups(uint32_t (*group_tables)[TABLE], int bin, uint32_t first)
+{
+#pragma unroll
+    for (int group = 0; group < GROUPS; group++) {
+        const uint32_t of_group = group_tables[group][bin] >> COUNT_SHIFT;
+        group_tables[group][bin] = first;
+        first += of_group;
+    }
+}
+
+/* What a pass works on: [count] each; values NULL without values. */
+template <typename K, typename V>
+struct pass {
+    const K *from;
+    K *to;
+    const V *from_values;
+    V *to_values;
+    int64_t count;
+    int digit;  /* to sort by */
+    int number; /* of the pass, counting from 0 */
+    struct tables *tables;
+};
+
+/* Move the keys of one tile, and their values, to where the digit wants them. */
+template <typename K, typename V>
+static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
+    pass_kernel(const __grid_constant__ struct pass<K, V> pass)
+{
+    constexpr int TILE = tile_size<K, V>();
     constexpr int KEYS = TILE / ONESWEEP_THREADS;
-    extern __shared__ uint64_t shared[];                 // first the warps' counts, then the tile's keys
-    uint32_t(*counts)[BINS] = (uint32_t(*)[BINS])shared; // [WARPS]
-    K *places = (K *)shared;                             // [TILE]
+    extern __shared__ uint64_t shared[];                         // the groups' tables, then keys, then values
+    uint32_t(*group_tables)[TABLE] = (uint32_t(*)[TABLE])shared; // [GROUPS]
+    K *places = (K *)shared;                                     // [TILE]
     __shared__ int64_t goals[BINS]; // where a bin's keys go, less their place in the tile
     __shared__ uint32_t ticket;
-    uint64_t(*descriptors)[BINS] = tables->descriptors;
-    const int warp = threadIdx.x / WARP;
+    uint64_t(*descriptors)[BINS] = pass.tables->descriptors;
     const int bin = threadIdx.x; // of the threads below BINS
-    const int shift = digit * DIGIT_BITS;
+    const int shift = pass.digit * DIGIT_BITS;
 
     // 1. take a tile. By ticket, not by block number: nothing says that blocks start in order
     if (threadIdx.x == 0)
-        ticket = atomicAdd(&tables->tickets[pass], 1u);
+        ticket = atomicAdd(&pass.tables->tickets[pass.number], 1u);
     __syncthreads();
     const int64_t tile = ticket;
-    const int valid = (int)min((int64_t)TILE, count - tile * TILE);
+    const int valid = (int)min((int64_t)TILE, pass.count - tile * TILE);
 
     // 2. load
     K keys[KEYS];
-    load_rows(from + tile * TILE, valid, keys);
+    load_rows(pass.from + tile * TILE, valid, keys);
 
-    // 3. rank in the warps; count the tile's bins and publish the counts
-    uint32_t ranks[KEYS];
-    warp_rank(keys, shift, counts[warp], ranks);
+    // 3. rank; count the tile's bins and publish the counts. The first pass of keys alone has no order to
+    // keep; of 8-byte keys that gains nothing, and takes registers
+    packed<KEYS, 2> ranks;
+    const bool may_mix = sizeof(K) == 4 && !HAS_VALUES<V> && pass.number == 0 && valid == TILE;
+    const bool is_mixed = tile_rank(keys, shift, may_mix, group_tables, ranks);
     __syncthreads();
     uint32_t own = 0;
     if (bin < BINS) {
-#pragma unroll
-        for (int w = 0; w < WARPS; w++)
-            own += counts[w][bin];
-        publish(&descriptors[tile][bin], pass, tile == 0 ? STATE_SUM : STATE_OWN, own);
+        own = is_mixed ? group_tables[0][bin] : sum_groups(group_tables, bin);
+        stall(tile, STATE_OWN);
+        publish(&descriptors[tile][bin], pass.number, tile == 0 ? STATE_SUM : STATE_OWN, own);
     }
 
     // 4. places in the tile
     const uint32_t first = block_scan(own);
-    if (bin < BINS)
-        scan_warps(counts, bin, first);
+    if (bin < BINS) {
+        if (is_mixed)
+            group_tables[0][bin] = first;
+        else
+            scan_groups(group_tables, bin, first);
+    }
     __syncthreads();
+    const uint32_t *table = group_tables[is_mixed ? 0 : threadIdx.x / GROUP];
+    int same_shift = shift;
+    asm volatile("" : "+r"(same_shift)); // unseen by the compiler, which would keep 3.'s bins in registers
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        ranks[k] += counts[warp][digit_of(keys[k], shift)];
-    __syncthreads(); // the keys take the counts' memory
+        ranks.add(k, table[digit_of(keys[k], same_shift)]);
+    __syncthreads(); // the keys take the tables' memory
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        places[ranks[k]] = keys[k];
+        places[with_gaps<K>(ranks.get(k))] = keys[k];
 
     // 5. places among all keys; by now earlier tiles have had time to publish
-    if (bin < BINS)
-        goals[bin] = (int64_t)tables->bins[digit][bin] + look_back(descriptors, bin, tile, pass, own) - first;
+    if (bin < BINS) {
+        const int64_t before = look_back(descriptors, bin, tile, pass.number, own);
+        goals[bin] = (int64_t)pass.tables->bins[pass.digit][bin] + before - first;
+    }
     __syncthreads();
 
-    // 6. store
-    store_places(places, valid, shift, goals, to);
+    // 6. store; the values by way of the same places
+    packed<KEYS, 4> bins;
+    store_keys(places, valid, shift, goals, pass.to, bins);
+    if constexpr (HAS_VALUES<V>)
+        move_values(pass.from_values + tile * TILE, valid, ranks, bins, goals, (V *)shared, pass.to_values);
 }
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
 /* Count all digits; sets engine->result->digit_varies [sizeof(K)] and waits for it. */
 template <typename K>
-static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int64_t count,
+static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
                                  struct tables *tables)
 {
     cudaStream_t stream = engine->lanes[LANE_WORK];
     const int64_t blocks =
         min(divide_up(count, HISTOGRAM_TILE), (int64_t)engine->multiprocessors * ONESWEEP_HISTOGRAM_BLOCKS);
-    TRY_CUDA(cudaMemsetAsync(tables, 0, tables_bytes(divide_up(count, tile_size<K>())), stream));
+    TRY_CUDA(cudaMemsetAsync(tables, 0, tables_bytes(tiles), stream));
     histogram_kernel<<<(unsigned)blocks, ONESWEEP_THREADS, 0, stream>>>(keys, count, tables);
     scan_kernel<<<sizeof(K), BINS, 0, stream>>>(tables, count, engine->result->digit_varies);
     TRY_LAUNCH("rung 7, the count of digits");
@@ -383,45 +543,64 @@ static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int6
     return HSORT_OK;
 }
 
-template <typename K>
-static hsort_status sort_onesweep(struct cuda_engine *engine, K *keys, K *scratch, int64_t count,
-                                  struct tables *tables, void **sorted)
+template <typename T>
+static void swap(const T **from, T **to)
 {
-    constexpr size_t keys_bytes = tile_size<K>() * sizeof(K);
-    constexpr size_t counts_bytes = WARPS * BINS * sizeof(uint32_t);
-    constexpr size_t shared_bytes = keys_bytes > counts_bytes ? keys_bytes : counts_bytes;
-    TRY_CUDA(
-        cudaFuncSetAttribute(pass_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes));
-    TRY(count_digits(engine, keys, count, tables));
+    T *moved = *to;
+    *to = (T *)*from;
+    *from = moved;
+}
 
-    const unsigned tiles = (unsigned)divide_up(count, tile_size<K>());
-    int pass = 0;
-    for (int digit = 0; digit < (int)sizeof(K); digit++) {
-        if (!engine->result->digit_varies[digit])
+template <typename K, typename V>
+static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *job)
+{
+    constexpr size_t keys_bytes = with_gaps<K>(tile_size<K, V>()) * sizeof(K);
+    constexpr size_t groups_bytes = GROUPS * TABLE * sizeof(uint32_t);
+    constexpr size_t shared_bytes = keys_bytes > groups_bytes ? keys_bytes : groups_bytes;
+    static_assert(sizeof(V) <= sizeof(K), "the values fit where the keys have been");
+    struct pass<K, V> pass = {
+        (K *)job->keys, (K *)job->scratch_keys, (V *)job->values, (V *)job->scratch_values, job->count, 0, 0,
+            (struct tables *)job->workspace
+    };
+    TRY_CUDA(cudaFuncSetAttribute(pass_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)shared_bytes));
+    const int64_t tiles = divide_up(job->count, tile_size<K, V>());
+    TRY(count_digits(engine, pass.from, pass.count, tiles, pass.tables));
+    for (pass.digit = 0; pass.digit < (int)sizeof(K); pass.digit++) {
+        if (!engine->result->digit_varies[pass.digit])
             continue;
-        pass_kernel<<<tiles, ONESWEEP_THREADS, shared_bytes, engine->lanes[LANE_WORK]>>>(
-            keys, scratch, count, digit, pass++, tables);
+        pass_kernel<<<(unsigned)tiles, ONESWEEP_THREADS, shared_bytes, engine->lanes[LANE_WORK]>>>(pass);
         TRY_LAUNCH("rung 7, a pass");
-        K *moved = scratch;
-        scratch = keys;
-        keys = moved;
+        pass.number++;
+        swap(&pass.from, &pass.to);
+        swap(&pass.from_values, &pass.to_values);
     }
-    *sorted = keys;
+    job->sorted_keys = (void *)pass.from;
+    job->sorted_values = (void *)pass.from_values;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, int key_bytes, int64_t count,
+extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, const struct rung_job *job,
                                                   size_t *bytes)
 {
-    *bytes = tables_bytes(divide_up(count, key_bytes == 4 ? tile_size<uint32_t>() : tile_size<uint64_t>()));
+    const int tile = job->key_bytes == 8     ? tile_size<uint64_t, uint64_t>()
+                     : job->value_bytes == 0 ? tile_size<uint32_t, no_value>()
+                                             : tile_size<uint32_t, uint32_t>();
+    *bytes = tables_bytes(divide_up(job->count, tile));
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, int key_bytes, void *keys, void *scratch,
-                                        int64_t count, void *workspace, void **sorted)
+extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, struct rung_job *job)
 {
-    struct tables *tables = (struct tables *)workspace;
-    return key_bytes == 4
-               ? sort_onesweep(engine, (uint32_t *)keys, (uint32_t *)scratch, count, tables, sorted)
-               : sort_onesweep(engine, (uint64_t *)keys, (uint64_t *)scratch, count, tables, sorted);
+    if (job->key_bytes == 4)
+        return job->value_bytes == 0 ? sort_onesweep<uint32_t, no_value>(engine, job)
+                                     : sort_onesweep<uint32_t, uint32_t>(engine, job);
+    switch (job->value_bytes) {
+    case 0:
+        return sort_onesweep<uint64_t, no_value>(engine, job);
+    case 4:
+        return sort_onesweep<uint64_t, uint32_t>(engine, job);
+    default:
+        return sort_onesweep<uint64_t, uint64_t>(engine, job);
+    }
 }

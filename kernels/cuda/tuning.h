@@ -8,15 +8,83 @@
 enum {
     PAGEABLE_BYTES_MIN = 1 << 20, /* below, the driver's own copy is as good */
 
+#ifndef TUNING_SMALL
     /* rung 1 */
     BITONIC_GLOBAL_THREADS = 256,
 
-    /* rung 7: threads per block, keys per thread by key bytes. Two blocks share a multiprocessor (64
-     * registers per thread); a tile and its tables fit into 64 KiB, the least that any supported device
-     * has. */
+    /* rung 2: keys per tile by bytes of key and value, up to 8 or up to 16; 48 KiB at most */
+    BITONIC_SHARED_THREADS = 256,
+    BITONIC_SHARED_LOG_TILE_8 = 12,
+    BITONIC_SHARED_LOG_TILE_16 = 11,
+
+    /* rung 3: keys per lane by bytes of key and value. A tile has 2^(lanes + 2 keys) of them; 64 KiB at most */
+    BITONIC_WARP_LOG_LANES = 5,
+    BITONIC_WARP_LOG_KEYS_8 = 4,
+    BITONIC_WARP_LOG_KEYS_16 = 3,
+    BITONIC_ROWS_THREADS = 256,
+
+    /* rung 4: most steps per pass, by bytes of the keys; a pass of degree d holds 2^d keys per thread */
+    BITONIC_MULTISTEP_THREADS = 256,
+    BITONIC_DEGREE_4 = 6,
+    BITONIC_DEGREE_8 = 5,
+    BITONIC_DEGREE_PAIRS = 4,
+
+    /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, and per
+     * thread; by bytes of the keys: keys that lie together in memory at least */
+    PACKED_LOG_TILE_4 = 14,
+    PACKED_LOG_TILE_8 = 13,
+    PACKED_LOG_TILE_16 = 11,
+    PACKED_LOG_KEYS_4 = 6,
+    PACKED_LOG_KEYS_8 = 5,
+    PACKED_LOG_KEYS_16 = 4,
+    PACKED_LOG_RUN_4 = 4,
+    PACKED_LOG_RUN_8 = 3,
+    PACKED_BLOCKS_4 = 2,
+    PACKED_BLOCKS_8 = 2,
+    PACKED_BLOCKS_16 = 4,
+    PACKED_NARROW_BITS = 31, /* larger positions are counted in 64 bits */
+#else
+    /* The same for the proof of tests/test_network.cu: so small that 16 keys pass through global memory, shared
+     * memory, shuffles and registers. */
+    BITONIC_GLOBAL_THREADS = 4,
+    BITONIC_SHARED_THREADS = 256,
+    BITONIC_SHARED_LOG_TILE_8 = 2,
+    BITONIC_SHARED_LOG_TILE_16 = 3,
+    BITONIC_WARP_LOG_LANES = 1,
+    BITONIC_WARP_LOG_KEYS_8 = 1,
+    BITONIC_WARP_LOG_KEYS_16 = 1,
+    BITONIC_ROWS_THREADS = 32,
+    BITONIC_MULTISTEP_THREADS = 4,
+    BITONIC_DEGREE_4 = 2,
+    BITONIC_DEGREE_8 = 2,
+    BITONIC_DEGREE_PAIRS = 2,
+    PACKED_LOG_TILE_4 = 3,
+    PACKED_LOG_TILE_8 = 3,
+    PACKED_LOG_TILE_16 = 3,
+    PACKED_LOG_KEYS_4 = 2,
+    PACKED_LOG_KEYS_8 = 2,
+    PACKED_LOG_KEYS_16 = 1,
+    PACKED_LOG_RUN_4 = 1,
+    PACKED_LOG_RUN_8 = 1,
+    PACKED_BLOCKS_4 = 2,
+    PACKED_BLOCKS_8 = 2,
+    PACKED_BLOCKS_16 = 2,
+    PACKED_NARROW_BITS = 3,
+#endif
+
+    /* rung 6: keys of a block; counts that one block scans */
+    RADIX_4WAY_THREADS = 512,
+    RADIX_4WAY_SCAN_TILE = 1024,
+
+    /* rung 7: threads per block, keys per thread by key bytes, blocks that share a multiprocessor (64
+     * registers per thread); a block fits into 64 KiB of shared memory, the least that any supported device
+     * has. Keys in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
+     * then multiples of a number that should share few factors with the number of banks. */
     ONESWEEP_THREADS = 512,
-    ONESWEEP_KEYS_4 = 16,
-    ONESWEEP_KEYS_8 = 12,
+    ONESWEEP_KEYS_4 = 27,
+    ONESWEEP_KEYS_4_PAIRS = 23, /* 4-byte keys with values */
+    ONESWEEP_KEYS_8 = 15,
+    ONESWEEP_BLOCKS = 2,
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 

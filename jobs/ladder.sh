@@ -1,0 +1,90 @@
+#!/bin/bash
+# Measure the ladder of kernels on the first GPU: every rung x type x size x input, and the experiments of the sources.
+# Builds, measures for at most SECONDS, writes the CSV, rewrites the tables of kernels/README.md between their markers,
+# and draws the plots.
+#
+#   jobs/ladder.sh [SECONDS]         default 400, the build not counted: an H200 needs no more
+#   jobs/ladder.sh --from CSV [png]  only tables and plots, from a CSV that is there, without a GPU. png: plots as PNG
+#
+# The CSV is jobs/results/<date>_<gpu>_<commit>_ladder.csv, the plots lie in jobs/results/plots/. Without gnuplot there
+# are no plots; make them with --from elsewhere. Exits with 1 if a sort came out wrong; tables and plots then stay as
+# they are.
+set -euo pipefail
+
+jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# Tables and plots of the CSV $1, plots as $2.
+draw()
+{
+    python3 "$jobs/ladder_table.py" "$1" "$jobs/../kernels/README.md"
+    if ! command -v gnuplot >/dev/null; then
+        echo "no gnuplot, so no plots; with one: jobs/ladder.sh --from $1" >&2
+        return
+    fi
+    mkdir -p "$jobs/results/plots"
+    gnuplot -c "$jobs/ladder.gnuplot" "$1" "$jobs/results/plots" "$2"
+}
+
+if [ "${1:-}" = --from ]; then
+    draw "${2:?"a CSV has to follow"}" "${3:-svg}"
+    exit
+fi
+
+seconds=${1:-400}
+if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
+    echo "ladder: $seconds is no number of seconds" >&2
+    exit 2
+fi
+# shellcheck source=setup.sh
+. "$jobs/setup.sh" build
+build release bench_ladder --preset release
+bench=$ROOT/build/release/tests/bench_ladder
+if [ ! -x "$bench" ]; then
+    echo "ladder: this build has no bench_ladder; it takes the CUDA Toolkit" >&2
+    exit 4
+fi
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
+results=$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-none}_$(commit)_ladder.csv
+status=0
+
+# measure PERCENT OPTION...: run a part of the benchmark, which ends when PERCENT of the time is over. What a part does
+# not use, the next ones have.
+measure()
+{
+    local left=$((seconds * $1 / 100 - SECONDS))
+    if [ "$left" -le 0 ]; then
+        echo "# left out: ${*:2}: the time is over"
+        return
+    fi
+    "$bench" --seconds "$left" "${@:2}" || status=$?
+    if [ "$status" -gt 1 ]; then
+        exit "$status"
+    fi
+}
+
+# What matters most comes first.
+measure_all()
+{
+    local others=equal,largest,two,sorted,reverse,narrow:16,digit2,stairs,zipf,entropy2,entropy3,floats,strided
+    about_machine | sed 's/^/# /'
+    measure 20 --inputs uniform --types u32,u64
+    measure 32 --inputs uniform --types 4+4,8+4,8+8 --sizes 28
+    measure 60 --inputs "$others" --sizes 28 --rungs 0,5,7
+    measure 75 --experiment shuffle --experiment merge --experiment threads --experiment peters-degree \
+        --experiment peters-size --experiment peters-rate
+    measure 85 --experiment cpu
+    measure 90 --inputs uniform --types 4+4,8+4,8+8 --sizes 10,12,14,16,18,20,22,24,26
+    measure 100 --inputs "$others" --types u32 --sizes 28 --rungs 0-4,6
+    measure 100 --inputs uniform --types 4+4,8+4,8+8 --sizes 30
+    return "$status"
+}
+
+mkdir -p "$(dirname "$results")"
+SECONDS=0
+# Each part writes the names of the columns; the first one's are enough.
+measure_all | awk '!/^experiment,/ || !named++ { print; fflush() }' >"$results" || status=$?
+echo "every row: $results" >&2
+if [ "$status" = 0 ]; then
+    draw "$results" svg
+fi
+exit "$status"

@@ -127,8 +127,8 @@ about_machine()
     echo "commit: $(commit)"
 }
 
-# Of this tree; COMMIT in the environment stands in where the tree came without its history.
-commit() { git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || echo "${COMMIT:-unknown}"; }
+# Of this tree; COMMIT in the environment says it better where the tree came without its history.
+commit() { echo "${COMMIT:-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}"; }
 
 set_up "${1:-}"
 PYTHON=$(python_with_numpy || echo python3)

@@ -52,9 +52,9 @@ enum {
     COUNT_SHIFT = 16,     /* a group's word for a bin: its count, above a bit per lane */
     TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
     HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS,
-    FEW_DIGITS = 8,   /* of a row, to be found by a match */
-    LOOK_BACK = 4,    /* descriptors read at a time */
-    BANKS_BYTES = 128, /* of shared memory that can be read at once */
+    FEW_DIGITS = 8, /* of a row, to be found by a match */
+    LOOK_BACK = 4,  /* descriptors read at a time */
+    LOG_WARP = 5,
     STATE_SHIFT = 56, /* a descriptor's state lies above its count */
     BIN_ALIGNMENT = 256
 };
@@ -267,6 +267,14 @@ struct packed {
     {
         words[k / PARTS] += number << k % PARTS * BITS;
     }
+    /* Add to each its quotient by 2^log. */
+    __device__ void add_quotients(int log)
+    {
+        constexpr uint32_t ONES = PARTS == 1 ? 1 : PARTS == 2 ? 0x10001 : 0x1010101;
+#pragma unroll
+        for (int i = 0; i < (int)(sizeof words / sizeof words[0]); i++)
+            words[i] += words[i] >> log & ONES * ((1u << (BITS - log)) - 1);
+    }
     __device__ uint32_t get(int k) const
     {
         return words[k / PARTS] >> k % PARTS * BITS & ((1u << BITS) - 1);
@@ -351,13 +359,11 @@ static __device__ bool tile_rank(const K (&keys)[KEYS], int shift, bool may_mix,
     return false;
 }
 
-/* Where the element at `place` of a tile lies in shared memory: after as many as fill all banks, one is left out. Keys
- * that differ by powers of two have bins of equal size far apart, and without the gaps a row of them would meet in one
- * bank. */
-template <typename T>
+/* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that differ by powers
+ * of two may have few bins, all of one size, and without the gaps a row of them would meet in one bank. */
 static __host__ __device__ constexpr int with_gaps(int place)
 {
-    return place + place / (BANKS_BYTES / (int)sizeof(T));
+    return place + place / WARP;
 }
 
 /* Load a tile's keys or values, `valid` of them: a group's are contiguous, in rows of 16. A full tile needs
@@ -384,10 +390,11 @@ template <typename K, int KEYS>
 static __device__ void store_keys(const K *places, int valid, int shift, const int64_t *goals,
                                   K *__restrict__ to, packed<KEYS, 4> &bins)
 {
+    const K *own = places + with_gaps(threadIdx.x);
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const int place = threadIdx.x + k * ONESWEEP_THREADS;
-        const K key = places[with_gaps<K>(place)];
+        const K key = own[k * with_gaps(ONESWEEP_THREADS)];
         const uint32_t bin = digit_of(key, shift);
         bins.set(k, bin);
         if (valid == ONESWEEP_THREADS * KEYS || place < valid)
@@ -398,7 +405,7 @@ static __device__ void store_keys(const K *places, int valid, int shift, const i
 /* Move a tile's values as its keys have been: to their ranks in places [TILE], which the keys have left, and
  * on from there by the bins of those. */
 template <typename V, int KEYS>
-static __device__ void move_values(const V *__restrict__ tile, int valid, const packed<KEYS, 2> &ranks,
+static __device__ void move_values(const V *__restrict__ tile, int valid, const packed<KEYS, 2> &slots,
                                    const packed<KEYS, 4> &bins, const int64_t *goals, V *places,
                                    V *__restrict__ to)
 {
@@ -407,13 +414,13 @@ static __device__ void move_values(const V *__restrict__ tile, int valid, const 
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        places[with_gaps<V>(ranks.get(k))] = values[k];
+        places[slots.get(k)] = values[k];
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const int place = threadIdx.x + k * ONESWEEP_THREADS;
         if (valid == ONESWEEP_THREADS * KEYS || place < valid)
-            to[goals[bins.get(k)] + place] = places[with_gaps<V>(place)];
+            to[goals[bins.get(k)] + place] = places[with_gaps(threadIdx.x) + k * with_gaps(ONESWEEP_THREADS)];
     }
 }
 
@@ -506,10 +513,11 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         ranks.add(k, table[digit_of(keys[k], same_shift)]);
-    __syncthreads(); // the keys take the tables' memory
+    ranks.add_quotients(LOG_WARP); // with_gaps() of each
+    __syncthreads();               // the keys take the tables' memory
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        places[with_gaps<K>(ranks.get(k))] = keys[k];
+        places[ranks.get(k)] = keys[k];
 
     // 5. places among all keys; by now earlier tiles have had time to publish
     if (bin < BINS) {
@@ -527,6 +535,20 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
+/* Wait until the kernels on `stream` have set varies [digits], which is -1 before. The host watches the flags itself:
+ * to be woken takes longer than to count the digits of some thousand keys. */
+static hsort_status wait_for_digits(cudaStream_t stream, const volatile int32_t *varies, int digits)
+{
+    for (int digit = 0; digit < digits; digit++) {
+        while (varies[digit] < 0) {
+            const cudaError_t state = cudaStreamQuery(stream);
+            if (state != cudaErrorNotReady)
+                TRY_CUDA(state);
+        }
+    }
+    return HSORT_OK;
+}
+
 /* Count all digits; sets engine->result->digit_varies [sizeof(K)] and waits for it. */
 template <typename K>
 static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
@@ -535,12 +557,12 @@ static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int6
     cudaStream_t stream = engine->lanes[LANE_WORK];
     const int64_t blocks =
         min(divide_up(count, HISTOGRAM_TILE), (int64_t)engine->multiprocessors * ONESWEEP_HISTOGRAM_BLOCKS);
+    memset(engine->result->digit_varies, -1, sizeof engine->result->digit_varies);
     TRY_CUDA(cudaMemsetAsync(tables, 0, tables_bytes(tiles), stream));
     histogram_kernel<<<(unsigned)blocks, ONESWEEP_THREADS, 0, stream>>>(keys, count, tables);
     scan_kernel<<<sizeof(K), BINS, 0, stream>>>(tables, count, engine->result->digit_varies);
     TRY_LAUNCH("rung 7, the count of digits");
-    TRY_CUDA(cudaStreamSynchronize(stream));
-    return HSORT_OK;
+    return wait_for_digits(stream, engine->result->digit_varies, sizeof(K));
 }
 
 template <typename T>
@@ -554,7 +576,7 @@ static void swap(const T **from, T **to)
 template <typename K, typename V>
 static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *job)
 {
-    constexpr size_t keys_bytes = with_gaps<K>(tile_size<K, V>()) * sizeof(K);
+    constexpr size_t keys_bytes = with_gaps(tile_size<K, V>()) * sizeof(K);
     constexpr size_t groups_bytes = GROUPS * TABLE * sizeof(uint32_t);
     constexpr size_t shared_bytes = keys_bytes > groups_bytes ? keys_bytes : groups_bytes;
     static_assert(sizeof(V) <= sizeof(K), "the values fit where the keys have been");

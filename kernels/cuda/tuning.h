@@ -107,7 +107,9 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         int64_t up_to;
         int rung;
     } rows[] = {
+        {4, 1 << 17, 4},
         {4, INT64_MAX, 7},
+        {8, 1 << 18, 4},
         {8, INT64_MAX, 7},
     };
     int row = 0;

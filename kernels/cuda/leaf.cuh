@@ -34,11 +34,37 @@ static __host__ __device__ constexpr int with_gaps(int i)
     return i + i / WARP;
 }
 
+/* The keys of a leaf in shared memory, or its values; and, where there are values, the places in the bucket that the keys
+ * came from: equal keys stay in their order. */
+template <typename K, typename V>
+struct leaf_places {
+    K *keys;           // [with_gaps(LEAF_CAPACITY)]
+    uint16_t *origins; // [with_gaps(LEAF_CAPACITY)] not there without values
+
+    __device__ bool is_behind(int place, K key, int origin) const
+    {
+        const K other = keys[with_gaps(place)];
+        return other > key || (has_value<V> && other == key && origins[with_gaps(place)] > origin);
+    }
+    __device__ int origin_at(int place) const
+    {
+        return has_value<V> ? origins[with_gaps(place)] : 0;
+    }
+    __device__ void put(int place, K key, int origin) const
+    {
+        keys[with_gaps(place)] = key;
+        if constexpr (has_value<V>)
+            origins[with_gaps(place)] = (uint16_t)origin;
+    }
+};
+
 /* The shared memory that a leaf takes. */
-template <typename K>
+template <typename K, typename V>
 static constexpr int leaf_bytes()
 {
-    return LEAF_BINS_BYTES + with_gaps(LEAF_CAPACITY) * (int)sizeof(K);
+    static_assert(!has_value<V> || sizeof(V) <= sizeof(K), "values take the keys' places");
+    return LEAF_BINS_BYTES +
+           with_gaps(LEAF_CAPACITY) * (int)(sizeof(K) + (has_value<V> ? sizeof(uint16_t) : 0));
 }
 
 /* The sum of the values of all threads before this one. Every thread calls it; sums [warps] in shared memory may be used
@@ -183,61 +209,90 @@ static __device__ bool scan_bins(uint32_t *bins, int count, uint32_t *shared_bin
 }
 
 /* Sort the keys of those of the thread's own bins that have a bit in `several`, by insertion. */
-template <typename K>
-static __device__ void settle_bins(const uint32_t *bins, uint32_t several, K *places)
+template <typename K, typename V>
+static __device__ void settle_bins(const uint32_t *bins, uint32_t several, struct leaf_places<K, V> places)
 {
     for (; several != 0; several &= several - 1) {
         const int bin = threadIdx.x * LEAF_OWN_BINS + __ffs((int)several) - 1;
         const int begin = (int)bins[bin_slot(bin)], end = (int)bins[bin_slot(bin + 1)];
         for (int i = begin + 1; i < end; i++) {
-            const K key = places[with_gaps(i)];
+            const K key = places.keys[with_gaps(i)];
+            const int origin = places.origin_at(i);
             int place = i;
-            for (; place > begin && places[with_gaps(place - 1)] > key; place--)
-                places[with_gaps(place)] = places[with_gaps(place - 1)];
-            places[with_gaps(place)] = key;
+            for (; place > begin && places.is_behind(place - 1, key, origin); place--)
+                places.put(place, places.keys[with_gaps(place - 1)], places.origin_at(place - 1));
+            places.put(place, key, origin);
         }
     }
 }
 
 /* Sort places [count] by the network of rung 1. */
-template <typename K>
-static __device__ void leaf_bitonic(K *places, int count)
+template <typename K, typename V>
+static __device__ void leaf_bitonic(struct leaf_places<K, V> places, int count)
 {
     for (int log_run = 0; 1 << log_run < count; log_run++) {
         for (int log_stride = log_run; log_stride >= 0; log_stride--) {
             __syncthreads();
             for (int t = threadIdx.x; t < LEAF_CAPACITY / 2; t += LEAF_THREADS) {
                 const comparator<int> c = comparator_at(t, log_stride, log_stride == log_run);
-                if (c.upper < count) {
-                    const K lower = places[with_gaps(c.lower)], upper = places[with_gaps(c.upper)];
-                    places[with_gaps(c.lower)] = min(lower, upper);
-                    places[with_gaps(c.upper)] = max(lower, upper);
+                if (c.upper >= count)
+                    continue;
+                const K upper = places.keys[with_gaps(c.upper)];
+                const int upper_origin = places.origin_at(c.upper);
+                if (places.is_behind(c.lower, upper, upper_origin)) {
+                    places.put(c.upper, places.keys[with_gaps(c.lower)], places.origin_at(c.lower));
+                    places.put(c.lower, upper, upper_origin);
                 }
             }
         }
     }
 }
 
-/* Keys from [count] in ascending order to `to` [count], which may be the same array; at most LEAF_CAPACITY. `range` is
- * known of them; with range.bits -1 nothing is. */
-template <typename K>
-static __device__ void leaf_sort(const K *from, K *to, int count, struct leaf_range<K> range)
+/* Fetch the values to where their keys have gone: by way of shared memory, which the keys have left. */
+template <typename K, typename V>
+static __device__ void move_leaf_values(const V *from, V *to, int count, struct leaf_places<K, V> places)
+{
+    V *values = (V *)places.keys;
+    __syncthreads(); // the keys have been stored
+#pragma unroll
+    for (int k = 0; k < LEAF_KEYS; k++) {
+        const int i = threadIdx.x + k * LEAF_THREADS;
+        if (i < count)
+            values[with_gaps(i)] = from[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < LEAF_KEYS; k++) {
+        const int i = threadIdx.x + k * LEAF_THREADS;
+        if (i < count)
+            to[i] = values[with_gaps(places.origin_at(i))];
+    }
+}
+
+/* Keys, and values, from [count] in ascending order to `to` [count], which may be the same arrays; at most LEAF_CAPACITY.
+ * Stable. `range` is known of the keys; with range.bits -1 nothing is. */
+template <typename K, typename V>
+static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count, struct leaf_range<K> range)
 {
     extern __shared__ uint64_t shared[];
     uint32_t *bins = (uint32_t *)shared;
-    K *places = (K *)(shared + LEAF_BINS_BYTES / 8);
+    K *kept = (K *)(shared + LEAF_BINS_BYTES / 8);
+    const struct leaf_places<K, V> places = {
+        kept, (uint16_t *)(kept + with_gaps(LEAF_CAPACITY))
+    };
     K keys[LEAF_KEYS];
-    uint32_t slots[LEAF_KEYS], several;
+    uint32_t slots[LEAF_KEYS], several = 0;
 
     // 1. load
 #pragma unroll
     for (int k = 0; k < LEAF_KEYS; k++) {
         if ((int)threadIdx.x + k * LEAF_THREADS < count)
-            keys[k] = from[threadIdx.x + k * LEAF_THREADS];
+            keys[k] = from.keys[threadIdx.x + k * LEAF_THREADS];
     }
 
     // 2. count the bins; if they are crowded, once more with the exact range
-    bool is_exact = range.bits < 0, is_crowded = true;
+    const bool is_exact = range.bits < 0;
+    bool is_crowded = true;
     if (is_exact)
         range = find_range(keys, count);
     int shift = 0;
@@ -247,7 +302,7 @@ static __device__ void leaf_sort(const K *from, K *to, int count, struct leaf_ra
             range = find_range(keys, count);
         shift = max(range.bits - LEAF_LOG_BINS, 0);
         count_bins(keys, count, range.lowest, shift, bins, slots);
-        is_crowded = scan_bins(bins, count, &several) && shift > 0;
+        is_crowded = scan_bins(bins, count, &several);
         if (is_exact)
             break;
     }
@@ -255,22 +310,28 @@ static __device__ void leaf_sort(const K *from, K *to, int count, struct leaf_ra
     // 3. put the keys in the order of their bins
 #pragma unroll
     for (int k = 0; k < LEAF_KEYS; k++) {
-        if ((int)threadIdx.x + k * LEAF_THREADS < count)
-            places[with_gaps((int)(bins[slots[k] >> 16] + (slots[k] & 0xffff)))] = keys[k];
+        const int i = threadIdx.x + k * LEAF_THREADS;
+        if (i < count)
+            places.put((int)(bins[slots[k] >> 16] + (slots[k] & 0xffff)), keys[k], i);
     }
     __syncthreads();
 
-    // 4. settle the order inside the bins; bins of width 1 have equal keys only
-    if (is_crowded)
-        leaf_bitonic(places, count);
-    else if (shift > 0)
-        settle_bins(bins, several, places);
-    __syncthreads();
+    // 4. settle the order inside the bins; in bins of width 1 keys are equal
+    if (shift > 0 || has_value<V>) {
+        if (is_crowded)
+            leaf_bitonic(places, count);
+        else
+            settle_bins(bins, several, places);
+        __syncthreads();
+    }
 #pragma unroll
     for (int k = 0; k < LEAF_KEYS; k++) {
         if ((int)threadIdx.x + k * LEAF_THREADS < count)
-            to[threadIdx.x + k * LEAF_THREADS] = places[with_gaps(threadIdx.x) + k * with_gaps(LEAF_THREADS)];
+            to.keys[threadIdx.x + k * LEAF_THREADS] =
+                places.keys[with_gaps(threadIdx.x) + k * with_gaps(LEAF_THREADS)];
     }
+    if constexpr (has_value<V>)
+        move_leaf_values(from.values, to.values, count, places);
 }
 
 #endif

@@ -342,9 +342,9 @@ static __global__ void reverse_kernel(K *keys, int64_t count)
 }
 
 /* Each bucket by a block. */
-template <typename K>
+template <typename K, typename V>
 static __global__ void __launch_bounds__(LEAF_THREADS, LEAF_BLOCKS)
-    leaves_kernel(const K *from, K *to, const struct plan *plan)
+    leaves_kernel(columns<K, V> from, columns<K, V> to, const struct plan *plan)
 {
     const int64_t first = (int64_t)plan->begins[blockIdx.x];
     const int count = (int)((int64_t)plan->begins[blockIdx.x + 1] - first);
@@ -353,14 +353,26 @@ static __global__ void __launch_bounds__(LEAF_THREADS, LEAF_BLOCKS)
     const struct leaf_range<K> range = {
         (K)(window.lowest + ((uint64_t)blockIdx.x << window.shift)), at_end ? -1 : window.shift
     };
-    leaf_sort(from + first, to + first, count, range);
+    if (count > 0)
+        leaf_sort(from.at(first), to.at(first), count, range);
 }
 
 /* All keys by one block. */
-template <typename K>
-static __global__ void __launch_bounds__(LEAF_THREADS, LEAF_BLOCKS) leaf_kernel(K *keys, int count)
+template <typename K, typename V>
+static __global__ void __launch_bounds__(LEAF_THREADS, LEAF_BLOCKS) leaf_kernel(columns<K, V> data, int count)
 {
-    leaf_sort(keys, keys, count, leaf_range<K>{0, -1});
+    leaf_sort(data, data, count, leaf_range<K>{0, -1});
+}
+
+/* One block is enough. */
+template <typename K, typename V>
+static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, int64_t count)
+{
+    constexpr int bytes = leaf_bytes<K, V>();
+    TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(data, (int)count);
+    TRY_LAUNCH("rung 8, a leaf");
+    return HSORT_OK;
 }
 
 /* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
@@ -409,14 +421,15 @@ static hsort_status split(struct cuda_engine *engine, struct rung_job *job, int 
     const bool is_twice = bits > DIGIT_BITS;
     TRY_CUDA(
         cudaFuncSetAttribute(pass_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, pass_bytes));
+    constexpr int bytes = leaf_bytes<K, no_value>();
     TRY_CUDA(
-        cudaFuncSetAttribute(leaves_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, leaf_bytes<K>()));
+        cudaFuncSetAttribute(leaves_kernel<K, no_value>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     pass_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, pass_bytes, stream>>>(keys, scratch, job->count, 0, plan);
     if (is_twice) // each region ends with a tile that is not full
         pass_kernel<K, KEYS>
             <<<tiles + DIGITS, MSD_PASS_THREADS, pass_bytes, stream>>>(scratch, keys, job->count, 1, plan);
-    leaves_kernel<<<1u << bits, LEAF_THREADS, leaf_bytes<K>(), stream>>>(is_twice ? keys : scratch, keys,
-                                                                         plan);
+    const columns<K, no_value> dealt = {is_twice ? keys : scratch, NULL}, sorted = {keys, NULL};
+    leaves_kernel<<<1u << bits, LEAF_THREADS, bytes, stream>>>(dealt, sorted, plan);
     TRY_LAUNCH("rung 8, the passes");
     return HSORT_OK;
 }
@@ -427,13 +440,6 @@ static hsort_status sort_msd(struct cuda_engine *engine, struct rung_job *job)
     cudaStream_t stream = engine->lanes[LANE_WORK];
     struct plan *plan = (struct plan *)job->workspace;
     enum msd_verdict verdict;
-    if (job->count <= LEAF_CAPACITY) {
-        TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      leaf_bytes<K>()));
-        leaf_kernel<<<1, LEAF_THREADS, leaf_bytes<K>(), stream>>>((K *)job->keys, (int)job->count);
-        TRY_LAUNCH("rung 8, a leaf");
-        return HSORT_OK;
-    }
     const int bits = bucket_bits(job->count);
     TRY(make_plan(engine, (const K *)job->keys, job->count, bits, MSD_PASS_THREADS * KEYS, plan, &verdict));
     switch (verdict) {
@@ -462,6 +468,8 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
 
 extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct rung_job *job)
 {
+    if (job->count <= LEAF_CAPACITY)
+        return with_columns(job, [&](auto data) { return sort_as_leaf(engine, data, job->count); });
     if (job->value_bytes > 0)
         return rung_7_onesweep(engine, job);
     return job->key_bytes == 4 ? sort_msd<uint32_t, MSD_PASS_KEYS_4>(engine, job)

@@ -63,8 +63,8 @@ struct tuned {
 /* ---- places and positions ------------------------------------------------------------------------------ */
 
 /* Where a place lies in shared memory. After every 2^log_keys places one is left out: then the lanes of a warp meet
- * different banks, whichever bits of the place they have. The sum over the bits of a place, and so over a thread's part
- * and a key's. */
+ * different banks, whichever bits of the place they have. A sum over the bits of the place: so a thread's part of it and
+ * a key's can be added. */
 static __host__ __device__ constexpr uint32_t with_gaps(uint32_t place, int log_keys)
 {
     return place + (place >> log_keys);
@@ -104,7 +104,8 @@ static __device__ P position(const struct packed_pass &pass, uint32_t place)
 }
 
 template <typename P>
-static __device__ struct tile<P> find_tile(const struct packed_pass &pass, int64_t number, int64_t count) {
+static __device__ tile<P> find_tile(const struct packed_pass &pass, int64_t number, int64_t count)
+{
     const int middle_bits = pass.high_first - pass.low_bits;
     const int high_bits = pass.tile_bits - pass.low_bits;
     const int64_t middle_mask = ((INT64_C(1) << middle_bits) - 1) << pass.low_bits;

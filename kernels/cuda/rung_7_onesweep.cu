@@ -51,6 +51,7 @@ enum {
     TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
     HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS,
     FEW_DIGITS = 8, /* of a row, to be found by a match */
+    MOST_PEERS = 6, /* lanes of a row with the same digit that one counter may have to wait for */
     LOG_WARP = 5,
     BIN_ALIGNMENT = 256
 };
@@ -253,10 +254,9 @@ static __device__ void block_rank(const K (&keys)[KEYS], int shift, uint32_t *ta
         ranks.set(k, atomicAdd(&table[digit_of(keys[k], shift)], 1u));
 }
 
-/* Do at most FEW_DIGITS digits occur in a row of this warp? */
-static __device__ bool are_few(uint32_t bin)
+/* Do at most FEW_DIGITS digits occur in a row of this warp? peers: who has the same digit, for each lane. */
+static __device__ bool are_few(uint32_t peers)
 {
-    const uint32_t peers = __match_any_sync(ALL_LANES, bin);
     const bool is_last = peers >> threadIdx.x % WARP == 1;
     return __popc(__ballot_sync(ALL_LANES, is_last)) <= FEW_DIGITS;
 }
@@ -271,8 +271,9 @@ static __device__ bool tile_rank(const K (&keys)[KEYS], int shift, bool may_mix,
     uint32_t *table = group_tables[threadIdx.x / GROUP];
     for (int bin = threadIdx.x % GROUP; bin < BINS; bin += GROUP)
         table[bin] = 0;
-    const bool few = are_few(digit_of(keys[0], shift));
-    if (may_mix && !__syncthreads_or(few)) {
+    const uint32_t peers = __match_any_sync(ALL_LANES, digit_of(keys[0], shift));
+    const bool few = are_few(peers);
+    if (may_mix && !__syncthreads_or(few || __popc(peers) > MOST_PEERS)) {
         block_rank(keys, shift, group_tables[0], ranks);
         return true;
     }

@@ -35,6 +35,21 @@ static inline bool rung_is_network(int rung)
     return false;
 }
 
+/* Open the first GPU. False, after one line that says why, if there is none. */
+static inline bool open_first_gpu(struct cuda_engine **engine, struct cuda_device *device)
+{
+    char why[256];
+    struct engine *opened;
+    if (cuda_device_count(why, sizeof why) == 0) {
+        printf("skipped: %s\n", why);
+        return false;
+    }
+    MUST(cuda_device_get(0, device));
+    MUST(engine_open_cuda(0, 0, &opened));
+    *engine = (struct cuda_engine *)opened;
+    return true;
+}
+
 /* What inspect() finds in codes. */
 static inline struct engine_inspection look_at(struct cuda_engine *engine, int key_bytes, const void *keys,
                                                int64_t count)

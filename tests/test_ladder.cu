@@ -224,24 +224,17 @@ static bool take_arguments(int count, char **words)
 
 int main(int argc, char **argv)
 {
-    char why[256];
     struct cuda_device device;
-    struct engine *opened;
     if (!take_arguments(argc, argv)) {
         fprintf(stderr, "usage: test_ladder [small] [RUNG...]\n");
         return 1;
     }
-    if (cuda_device_count(why, sizeof why) == 0) {
-        printf("skipped: %s\n", why);
+    if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
-    }
+    ops = engine->base.ops;
     uint64_t seed = check_seed();
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
-    MUST(cuda_device_get(0, &device));
-    MUST(engine_open_cuda(0, 0, &opened));
-    engine = (struct cuda_engine *)opened;
-    ops = opened->ops;
     for (const struct ladder_type &type : ladder_types) {
         const int64_t tile = onesweep_tile(type);
         if (small_sizes) {
@@ -252,7 +245,7 @@ int main(int argc, char **argv)
         check_inputs(type, tile, &seed);
         check_random_sizes(type, &seed);
     }
-    ops->close(opened);
+    ops->close(&engine->base);
     printf("%d cases on %s, %d failures\n", cases, device.name, check_failures);
     return check_failures > 0;
 }

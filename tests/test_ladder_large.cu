@@ -51,20 +51,13 @@ static void check_large(int rung, int64_t count, int input, uint64_t seed)
 
 int main(void)
 {
-    char why[256];
     struct cuda_device device;
-    struct engine *opened;
-    if (cuda_device_count(why, sizeof why) == 0) {
-        printf("skipped: %s\n", why);
+    if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
-    }
+    ops = engine->base.ops;
     uint64_t seed = check_seed();
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
-    MUST(cuda_device_get(0, &device));
-    MUST(engine_open_cuda(0, 0, &opened));
-    engine = (struct cuda_engine *)opened;
-    ops = opened->ops;
     const int rungs[] = {7, last_network()};
     const int64_t sizes[] = {(INT64_C(1) << 31) + 12345, (INT64_C(1) << 32) + 54321};
     const int inputs[] = {UNIFORM, TWO, STAIRS};
@@ -74,7 +67,7 @@ int main(void)
                 check_large(rung, count, input, check_random(&seed));
         }
     }
-    ops->close(opened);
+    ops->close(&engine->base);
     if (cases == 0) {
         printf("skipped: the GPU has too little memory for 2^31 keys\n");
         return CHECK_SKIPPED;

@@ -60,25 +60,18 @@ static void check_merges(struct ladder_type type, uint64_t *seed)
 
 int main(void)
 {
-    char why[256];
     struct cuda_device device;
-    struct engine *opened;
-    if (cuda_device_count(why, sizeof why) == 0) {
-        printf("skipped: %s\n", why);
+    if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
-    }
+    ops = engine->base.ops;
     uint64_t seed = check_seed();
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
-    MUST(cuda_device_get(0, &device));
-    MUST(engine_open_cuda(0, 0, &opened));
-    engine = (struct cuda_engine *)opened;
-    ops = opened->ops;
     for (const struct ladder_type &type : ladder_types) {
         if (type.value_bytes == 0)
             check_merges(type, &seed);
     }
-    ops->close(opened);
+    ops->close(&engine->base);
     printf("%d cases on %s, %d failures\n", cases, device.name, check_failures);
     return check_failures > 0;
 }

@@ -184,17 +184,10 @@ static void prove(int rung, struct ladder_type type, int longest)
 
 int main(void)
 {
-    char why[256];
     struct cuda_device device;
-    struct engine *opened;
-    if (cuda_device_count(why, sizeof why) == 0) {
-        printf("skipped: %s\n", why);
+    if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
-    }
-    MUST(cuda_device_get(0, &device));
-    MUST(engine_open_cuda(0, 0, &opened));
-    engine = (struct cuda_engine *)opened;
-    ops = opened->ops;
+    ops = engine->base.ops;
     for (int rung : ladder_rungs) {
         if (!rung_is_network(rung))
             continue;
@@ -202,7 +195,7 @@ int main(void)
         for (int i = 0; i < LADDER_TYPES; i++)
             prove(rung, ladder_types[i], i == 0 || i == LADDER_TYPES - 1 ? LONGEST : LONGEST_OF_OTHERS);
     }
-    ops->close(opened);
+    ops->close(&engine->base);
     printf("%d lengths on %s, %d failures\n", cases, device.name, check_failures);
     return check_failures > 0;
 }

@@ -65,19 +65,12 @@ static int64_t tile_of(struct ladder_type type)
 
 int main(void)
 {
-    char why[256];
     struct cuda_device device;
-    struct engine *opened;
-    if (cuda_device_count(why, sizeof why) == 0) {
-        printf("skipped: %s\n", why);
+    if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
-    }
+    ops = engine->base.ops;
     uint64_t seed = check_seed();
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
-    MUST(cuda_device_get(0, &device));
-    MUST(engine_open_cuda(0, 0, &opened));
-    engine = (struct cuda_engine *)opened;
-    ops = opened->ops;
     const int inputs[] = {UNIFORM, TWO, LARGEST, SORTED, STAIRS, DIGIT2};
     for (struct ladder_type type : ladder_types) {
         const int64_t tile = tile_of(type);
@@ -87,7 +80,7 @@ int main(void)
                 check_stalled(type, count, input, check_random(&seed));
         }
     }
-    ops->close(opened);
+    ops->close(&engine->base);
     printf("%d cases on %s, %d failures\n", cases, device.name, check_failures);
     return check_failures > 0;
 }

@@ -51,7 +51,7 @@ enum {
     TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
     HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS,
     FEW_DIGITS = 8, /* of a row, to be found by a match */
-    LOG_WARP = 5,
+    LOG_WARP = 5,   /* of WARP, the places after which with_gaps() leaves one out */
     BIN_ALIGNMENT = 256
 };
 
@@ -326,8 +326,8 @@ static __device__ void store_keys(const K *places, int valid, int shift, const i
     }
 }
 
-/* Move a tile's values as its keys have been: to their ranks in places [TILE], which the keys have left, and
- * on from there by the bins of those. */
+/* Move a tile's values as its keys have been: to their slots, ranks with gaps, in places [with_gaps(TILE)],
+ * which the keys have left, and on from there by the bins of those. */
 template <typename V, int KEYS>
 static __device__ void move_values(const V *__restrict__ tile, int valid, const packed<KEYS, 2> &slots,
                                    const packed<KEYS, 4> &bins, const int64_t *goals, V *places,

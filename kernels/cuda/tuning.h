@@ -30,7 +30,7 @@ enum {
     BITONIC_DEGREE_PAIRS = 4,
 
     /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, and per
-     * thread; by bytes of the keys: keys that lie together in memory at least */
+     * thread, and blocks per multiprocessor; by bytes of the keys: keys that lie together in memory at least */
     PACKED_LOG_TILE_4 = 14,
     PACKED_LOG_TILE_8 = 13,
     PACKED_LOG_TILE_16 = 11,

@@ -51,6 +51,7 @@ enum {
     TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
     HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS,
     FEW_DIGITS = 8, /* of a row, to be found by a match */
+    MOST_PEERS = 6, /* lanes of a row that may set their bits in one word; if more would, they vote */
     LOG_WARP = 5,   /* of WARP, the places after which with_gaps() leaves one out */
     BIN_ALIGNMENT = 256
 };
@@ -205,18 +206,44 @@ struct packed {
     }
 };
 
+/* How the lanes of a row find those with the same digit. */
+enum peer_search {
+    BY_BITS, /* in the word of their bin, where each sets its bit */
+    BY_VOTE, /* so too, but for one digit that many have: a ballot finds its lanes */
+    BY_MATCH /* by a match, which takes the longer the more digits there are */
+};
+
+/* The way to search, for a warp. `common` is the digit to vote on. */
+struct search_choice {
+    enum peer_search way;
+    uint32_t common;
+};
+
+/* Choose by a warp's first row. Lanes that set bits in the same word wait for each other, so they must not be
+ * many. The other rows are taken to be like the first one: an input that is not so is sorted as well, only not
+ * as fast. */
+static __device__ struct search_choice choose_search(uint32_t bin)
+{
+    const uint32_t peers = __match_any_sync(ALL_LANES, bin);
+    const bool is_last = peers >> threadIdx.x % WARP == 1;
+    const uint32_t of_many = __ballot_sync(ALL_LANES, __popc(peers) > MOST_PEERS);
+    if (__popc(__ballot_sync(ALL_LANES, is_last)) <= FEW_DIGITS)
+        return {BY_MATCH, 0};
+    if (of_many == 0)
+        return {BY_BITS, 0};
+    return {BY_VOTE, __shfl_sync(ALL_LANES, bin, __ffs((int)of_many) - 1)};
+}
+
 /* Rank each key among the keys of its group with the same digit, in the order row by row, lane by lane;
  * leaves the group's counts in table [BINS], above COUNT_SHIFT. The table is clear before.
  *
  * The lanes of a row find each other in the word of their bin: each sets its bit there, and then sees who has
  * done the same. A ballot on each bit of the digit finds them too, with three times the instructions. Groups
  * of 16, because then the count so far fits into the same word: it is read and written together with the
- * bits.
- *
- * Lanes that set bits in the same word wait for each other. Where FEW digits occur they are found by a match
- * instead, which takes the longer the more digits there are. */
-template <bool FEW, typename K, int KEYS>
-static __device__ void group_rank(const K (&keys)[KEYS], int shift, uint32_t *table, packed<KEYS, 2> &ranks)
+ * bits. */
+template <enum peer_search WAY, typename K, int KEYS>
+static __device__ void group_rank(const K (&keys)[KEYS], int shift, uint32_t common, uint32_t *table,
+                                  packed<KEYS, 2> &ranks)
 {
     const int lane = threadIdx.x % GROUP;
     const int group_shift = threadIdx.x % WARP - lane;
@@ -228,9 +255,13 @@ static __device__ void group_rank(const K (&keys)[KEYS], int shift, uint32_t *ta
     for (int k = 0; k < KEYS; k++) {
         const uint32_t bin = digit_of(keys[k], shift);
         uint32_t peers = 0;
-        if (FEW)
+        if (WAY == BY_MATCH)
             peers = __match_any_sync(ALL_LANES, bin) >> group_shift & ((1u << COUNT_SHIFT) - 1);
-        else
+        if (WAY == BY_VOTE)
+            peers = __ballot_sync(ALL_LANES, bin == common) >> group_shift & ((1u << COUNT_SHIFT) - 1);
+        if (WAY == BY_VOTE && bin != common)
+            peers = 0;
+        if (WAY == BY_BITS || (WAY == BY_VOTE && bin != common))
             atomicOr(&table[bin], bit);
         __syncwarp(); // every lane has set its bit
         peers |= table[bin];
@@ -253,17 +284,8 @@ static __device__ void block_rank(const K (&keys)[KEYS], int shift, uint32_t *ta
         ranks.set(k, atomicAdd(&table[digit_of(keys[k], shift)], 1u));
 }
 
-/* Do at most FEW_DIGITS digits occur in a row of this warp? */
-static __device__ bool are_few(uint32_t bin)
-{
-    const uint32_t peers = __match_any_sync(ALL_LANES, bin);
-    const bool is_last = peers >> threadIdx.x % WARP == 1;
-    return __popc(__ballot_sync(ALL_LANES, is_last)) <= FEW_DIGITS;
-}
-
 /* Rank a tile's keys in their groups; or, if they `may_mix` and so lose their order, all in group_tables[0],
- * which is quicker. Is that what was done? The rows of a warp are taken to be like its first one: an input
- * that is not so is sorted as well, only not as fast. */
+ * which is quicker unless many meet in one counter. Is that what was done? */
 template <typename K, int KEYS>
 static __device__ bool tile_rank(const K (&keys)[KEYS], int shift, bool may_mix,
                                  uint32_t (*group_tables)[TABLE], packed<KEYS, 2> &ranks)
@@ -271,15 +293,17 @@ static __device__ bool tile_rank(const K (&keys)[KEYS], int shift, bool may_mix,
     uint32_t *table = group_tables[threadIdx.x / GROUP];
     for (int bin = threadIdx.x % GROUP; bin < BINS; bin += GROUP)
         table[bin] = 0;
-    const bool few = are_few(digit_of(keys[0], shift));
-    if (may_mix && !__syncthreads_or(few)) {
+    const struct search_choice choice = choose_search(digit_of(keys[0], shift));
+    if (may_mix && !__syncthreads_or(choice.way != BY_BITS)) {
         block_rank(keys, shift, group_tables[0], ranks);
         return true;
     }
-    if (few)
-        group_rank<true>(keys, shift, table, ranks);
+    if (choice.way == BY_MATCH)
+        group_rank<BY_MATCH>(keys, shift, 0, table, ranks);
+    else if (choice.way == BY_VOTE)
+        group_rank<BY_VOTE>(keys, shift, choice.common, table, ranks);
     else
-        group_rank<false>(keys, shift, table, ranks);
+        group_rank<BY_BITS>(keys, shift, 0, table, ranks);
     return false;
 }
 

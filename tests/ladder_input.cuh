@@ -64,7 +64,7 @@ enum { LADDER_TYPES = sizeof ladder_types / sizeof ladder_types[0] };
     } while (0)
 
 /* Word `number` of the random sequence that belongs to (seed, i). */
-static __device__ uint64_t random_word(uint64_t seed, int64_t i, int number)
+static inline __host__ __device__ uint64_t random_word(uint64_t seed, int64_t i, int number)
 {
     uint64_t r =
         (seed + (uint64_t)i) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)number * UINT64_C(0xd1b54a32d192ed03);

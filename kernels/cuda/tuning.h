@@ -88,6 +88,21 @@ enum {
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
+    /* rung 8: counting; a pass, by bytes of the keys; keys of a bucket, at most on average; a leaf, its keys per thread,
+     * bins, and keys that make a bin crowded */
+    MSD_COUNT_THREADS = 1024,
+    MSD_COUNT_KEYS = 4,
+    MSD_PASS_THREADS = 512,
+    MSD_PASS_BLOCKS = 2,
+    MSD_PASS_KEYS_4 = 20,
+    MSD_PASS_KEYS_8 = 14,
+    MSD_LEAF_KEYS = 4096,
+    LEAF_THREADS = 512,
+    LEAF_KEYS = 16,
+    LEAF_BLOCKS = 2,
+    LEAF_LOG_BINS = 13,
+    LEAF_CROWD = 24,
+
     /* merge: odd numbers of keys per thread, so that the threads of a warp start in different banks */
     MERGE_THREADS = 256,
     MERGE_KEYS_4 = 15,

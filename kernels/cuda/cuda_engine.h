@@ -17,7 +17,7 @@ struct cuda_result {
     uint64_t codes[ENGINE_GATHER_MAX];
     struct engine_inspection inspection;
     int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
-    int32_t verdict;                        /* of rung 8's plan: enum msd_verdict */
+    int32_t verdict;                        /* of rung 8's plan: see msd_plan.cuh */
     int32_t alive;                          /* written by the first kernel, when the engine opens */
 };
 
@@ -34,6 +34,7 @@ struct cuda_engine {
     struct engine base;
     int device; /* as the runtime counts them */
     int multiprocessors;
+    int block_bytes; /* of shared memory, at most, for a block */
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */
     cudaStream_t lanes[LANES];

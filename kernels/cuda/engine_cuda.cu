@@ -354,6 +354,8 @@ static hsort_status start_device(struct cuda_engine *engine)
 {
     TRY_CUDA(
         cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
+    TRY_CUDA(cudaDeviceGetAttribute(&engine->block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                    engine->device));
     for (int lane = 0; lane < LANES; lane++)
         TRY_CUDA(cudaStreamCreateWithFlags(&engine->lanes[lane], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));

@@ -18,7 +18,7 @@
     X(5, packed,            UNSTABLE, NETWORK, "tiles of any bits of the positions: more steps per pass") \
     X(6, radix_4way,        STABLE,   RADIX,   "radix, 2 bits per pass: no comparisons") \
     X(7, onesweep,          STABLE,   RADIX,   "radix, 8 bits per pass, each in one sweep over the keys") \
-    X(8, msd,               UNSTABLE, RADIX,   "radix from the top digit, finished in shared memory")
+    X(8, msd,               STABLE,   RADIX,   "radix from the top digit, finished in shared memory")
 // clang-format on
 
 /* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;

@@ -1,71 +1,106 @@
 /* The last step of rung 8: a block sorts the keys of a bucket in shared memory.
  *
- * The range of its keys is cut into 2^13 bins of equal width. Counting the bins tells where each begins, so that keys can
- * be put in order of their bins at once; and then a thread for every 16 bins puts the few keys in order that share one.
+ * The range of its keys is cut into 2^LEAF_LOG_BINS bins of equal width. Counting the bins tells where each begins, so
+ * that keys can be put in order of their bins at once. The few that share a bin are then put in order among themselves, by
+ * rounds that compare neighbours: as many rounds as the fullest bin has keys.
  *
  *     keys                17 42 10 40 16        range 10 .. 42, bins of width 8: 10-17 18-25 26-33 34-41 42-49
  *     bin                  0  4  0  3  0
  *     rank in its bin      0  0  1  0  2        as the counter of the bin said when it was counted
  *     bins begin at        0  3  3  3  4
  *     by bins             17 10 16 | 40 | 42
- *     settled             10 16 17 | 40 | 42
+ *     round 1, (0 1)(2 3) 10 17 16 | 40 | 42
+ *     round 2, (1 2)(3 4) 10 16 17 | 40 | 42
+ *     round 3, (0 1)(2 3) nothing left to do, but a bin of 3 keys may need it
  *
- * Where many keys crowd into a bin, that would take time quadratic in their number. Then the range is made exact, which may
- * help; or a bitonic sort does it. */
+ * A lane has LEAF_RUN places in a row in its registers, a warp LEAF_WINDOW; the seams between warps come afterwards. Sorting
+ * each bin by a thread of its own needs no rounds, but threads with fuller bins keep the others waiting.
+ *
+ * Where many keys crowd into a bin, the range is made exact, which may help; or a bitonic sort does it. */
 #ifndef LEAF_CUH
 #define LEAF_CUH
 
 #include "bitonic.cuh"
 #include "tuning.h"
 
-enum {
-    LEAF_CAPACITY = LEAF_THREADS * LEAF_KEYS, /* keys */
-    LEAF_BINS = 1 << LEAF_LOG_BINS,
-    LEAF_OWN_BINS = LEAF_BINS / LEAF_THREADS,
-    LEAF_BINS_BYTES = (LEAF_BINS + LEAF_BINS / WARP * 4 + 4) * 4
+/* How many keys a leaf has room for, and how many blocks should share a multiprocessor. */
+template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>
+struct leaf_size {
+    static constexpr int THREADS = THREADS_OF_BLOCK, KEYS = KEYS_OF_THREAD, CAPACITY = THREADS * KEYS,
+                         WARPS = THREADS / WARP, BLOCKS = BLOCKS_TOGETHER;
 };
-static_assert(LEAF_OWN_BINS % 4 == 0 && LEAF_OWN_BINS <= 32 && LEAF_BINS_BYTES <= 65536 * 4,
-              "vectors, a mask, a slot");
+typedef leaf_size<LEAF_THREADS, LEAF_KEYS, LEAF_BLOCKS> largest_leaf;
 
-/* Where element i of an array in shared memory lies: one in 32 is left out, so that strides of powers of two meet
- * different banks. */
+enum {
+    LEAF_CAPACITY = largest_leaf::CAPACITY, /* keys */
+    LEAF_BINS = 1 << LEAF_LOG_BINS,
+    LEAF_COUNTERS = LEAF_BINS + WARP,
+    LEAF_RUN = 8, /* places in a row that a lane settles */
+    LEAF_WINDOW = WARP * LEAF_RUN,
+    LEAF_CROWD = WARP / 2 /* keys of a bin that are settled: it then lies in a window or around a seam */
+};
+static_assert(LEAF_CAPACITY < 1 << 15, "two sums in a word");
+
+/* Where element i of an array of T in shared memory lies: one is left out behind 128 bytes, so that strides of powers of
+ * two meet different banks. */
+template <typename T>
 static __host__ __device__ constexpr int with_gaps(int i)
 {
-    return i + i / WARP;
+    return i + i / (128 / (int)sizeof(T));
 }
 
-/* The keys of a leaf in shared memory, or its values; and, where there are values, the places in the bucket that the keys
- * came from: equal keys stay in their order. */
+/* A key of a leaf and, where there are values, its place in the bucket: equal keys stay in their order. */
+template <typename K, typename V>
+struct leaf_element {
+    K key;
+    uint32_t origin;
+
+    __device__ bool is_behind(const leaf_element &other) const
+    {
+        return key > other.key || (has_value<V> && key == other.key && origin > other.origin);
+    }
+};
+
+/* The elements of a leaf in shared memory. */
 template <typename K, typename V>
 struct leaf_places {
-    K *keys;           // [with_gaps(LEAF_CAPACITY)]
-    uint16_t *origins; // [with_gaps(LEAF_CAPACITY)] not there without values
+    typedef leaf_element<K, V> element;
+    K *keys;           // [with_gaps(CAPACITY)]
+    uint16_t *origins; // [CAPACITY] not there without values
 
-    __device__ bool is_behind(int place, K key, int origin) const
+    __device__ element get(int place) const
     {
-        const K other = keys[with_gaps(place)];
-        return other > key || (has_value<V> && other == key && origins[with_gaps(place)] > origin);
+        return {keys[with_gaps<K>(place)], has_value<V> ? origins[place] : 0u};
     }
-    __device__ int origin_at(int place) const
+    /* Place first + j, first a multiple of LEAF_RUN, j below it: no gap lies in between. */
+    __device__ element get_of_run(int first, int j) const
     {
-        return has_value<V> ? origins[with_gaps(place)] : 0;
+        return {keys[with_gaps<K>(first) + j], has_value<V> ? origins[first + j] : 0u};
     }
-    __device__ void put(int place, K key, int origin) const
+    __device__ void put_of_run(int first, int j, element e) const
     {
-        keys[with_gaps(place)] = key;
+        keys[with_gaps<K>(first) + j] = e.key;
         if constexpr (has_value<V>)
-            origins[with_gaps(place)] = (uint16_t)origin;
+            origins[first + j] = (uint16_t)e.origin;
+    }
+    __device__ void put(int place, element e) const
+    {
+        keys[with_gaps<K>(place)] = e.key;
+        if constexpr (has_value<V>)
+            origins[place] = (uint16_t)e.origin;
     }
 };
 
 /* The shared memory that a leaf takes. */
-template <typename K, typename V>
+template <typename S, typename K, typename V>
 static constexpr int leaf_bytes()
 {
     static_assert(!has_value<V> || sizeof(V) <= sizeof(K), "values take the keys' places");
-    return LEAF_BINS_BYTES +
-           with_gaps(LEAF_CAPACITY) * (int)(sizeof(K) + (has_value<V> ? sizeof(uint16_t) : 0));
+    return LEAF_COUNTERS * 4 + with_gaps<K>(S::CAPACITY) * (int)sizeof(K) +
+           (has_value<V> ? S::CAPACITY * (int)sizeof(uint16_t) : 0);
 }
+
+/* ---- sums and extremes of a block ---------------------------------------------------------------------- */
 
 /* The sum of the values of all threads before this one. Every thread calls it; sums [warps] in shared memory may be used
  * again after the next barrier. */
@@ -87,6 +122,17 @@ static __device__ T block_sum_before(T value, T *sums)
     for (int other = 0; other < warp; other++)
         before += sums[other];
     return before;
+}
+
+static __device__ uint32_t warp_max(uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(ALL_LANES, value);
+#else
+    for (int flip = 1; flip < WARP; flip *= 2)
+        value = max(value, __shfl_xor_sync(ALL_LANES, value, flip));
+    return value;
+#endif
 }
 
 /* Make `low` and `high` the extremes of those of all threads. Every thread calls it; lows and highs [WARP] in shared
@@ -111,6 +157,8 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     }
 }
 
+/* ---- bins ---------------------------------------------------------------------------------------------- */
+
 /* What a leaf knows of its keys: none is smaller than `lowest`, and none differs from it by 2^bits or more. */
 template <typename K>
 struct leaf_range {
@@ -119,219 +167,323 @@ struct leaf_range {
 };
 
 /* The exact range of the keys. Every thread calls it. */
-template <typename K>
-static __device__ struct leaf_range<K> find_range(const K (&keys)[LEAF_KEYS], int count) {
+template <typename S, typename K>
+static __device__ struct leaf_range<K> find_range(const K (&keys)[S::KEYS], int left) {
     __shared__ K lows[WARP], highs[WARP];
     K low = (K) ~(K)0, high = 0;
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        if ((int)threadIdx.x + k * LEAF_THREADS < count) {
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left) {
             low = min(low, keys[k]);
             high = max(high, keys[k]);
         }
     }
     block_extremes(low, high, lows, highs);
-    int bits = 0;
-    while (bits < (int)sizeof(K) * 8 && (K)(high - low) >> bits != 0)
-        bits++;
+    const K width = high - low;
+    const int bits = sizeof(K) == 4 ? 32 - __clz((int)width) : 64 - __clzll((long long)width);
     return {low, bits};
 }
 
-/* Where a bin's counter lies: four words in 36 are left out, so that a thread's own bins are whole vectors, and those of a
- * warp in different banks. */
-static __device__ int
-bin_slot(int bin)
+/* A key's counter among those of the bins, in bytes, and its rank in its bin. */
+struct leaf_slot {
+    uint32_t counter, rank;
+};
+
+/* The counter, or first place, of a slot. */
+static __device__ uint32_t *counter_at(uint32_t *bins, uint32_t bytes)
 {
-    return bin + bin / WARP * 4;
+    return (uint32_t *)((char *)bins + bytes);
 }
 
-/* The bins of a thread, bins [LEAF_OWN_BINS] in a row, as they lie. */
-static __device__ uint4 *own_bins(uint32_t *bins)
+/* Count the keys of each bin, bins [LEAF_BINS]. Those that do not exist count behind, a counter for each lane: to ask before
+ * each step takes longer. */
+template <typename S, typename K>
+static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins,
+                                  struct leaf_slot (&slots)[S::KEYS])
 {
-    return (uint4 *)(bins + bin_slot(threadIdx.x * LEAF_OWN_BINS));
-}
-
-/* Count the keys of each bin; a key's slot and its rank in the bin go to slots[k], above and below 16 bits. What is not
- * there counts in the bin behind the last. */
-template <typename K>
-static __device__ void count_bins(const K (&keys)[LEAF_KEYS], int count, K lowest, int shift, uint32_t *bins,
-                                  uint32_t (&slots)[LEAF_KEYS])
-{
-#pragma unroll
-    for (int b = 0; b < LEAF_OWN_BINS / 4; b++)
-        own_bins(bins)[b] = make_uint4(0, 0, 0, 0);
-    if (threadIdx.x == 0)
-        bins[bin_slot(LEAF_BINS)] = 0;
+    for (int i = threadIdx.x; i < LEAF_BINS / 4; i += S::THREADS)
+        ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        if (k * LEAF_THREADS < count) {
-            const bool exists = (int)threadIdx.x + k * LEAF_THREADS < count;
-            const int slot = bin_slot(exists ? (int)((K)(keys[k] - lowest) >> shift) : LEAF_BINS);
-            slots[k] = (uint32_t)slot << 16 | atomicAdd(&bins[slot], 1u);
-        }
+    for (int k = 0; k < S::KEYS; k++) {
+        const uint32_t bin = (uint32_t)((K)(keys[k] - lowest) >> shift);
+        slots[k].counter = (k * S::THREADS < left ? bin : LEAF_BINS + threadIdx.x % WARP) * 4;
+        slots[k].rank = atomicAdd(counter_at(bins, slots[k].counter), 1u);
     }
     __syncthreads();
 }
 
-/* Turn counts into the bins' first places. Sets a bit in `shared_bins` for each of the thread's own bins that has several
- * keys. Is there a bin in the block with more than LEAF_CROWD? */
-static __device__ bool scan_bins(uint32_t *bins, int count, uint32_t *shared_bins)
+/* Turn counts into the bins' first places. Returns the keys of the fullest bin.
+ *
+ * A thread has four bins in a row and four more behind those of all threads: vectors that meet no bank twice. The sums of
+ * both lie in one word, one above the other. */
+template <typename S>
+static __device__ int scan_bins(uint32_t *bins)
 {
-    __shared__ uint32_t sums[LEAF_THREADS / WARP];
-    uint32_t own[LEAF_OWN_BINS], sum = 0, several = 0;
-    bool crowded = false;
+    constexpr int VECTORS = LEAF_BINS / 4 / S::THREADS;
+    static_assert(VECTORS * 4 * S::THREADS == LEAF_BINS && VECTORS <= 2 && S::WARPS <= WARP,
+                  "halves of a word");
+    __shared__ uint32_t sums[S::WARPS], fullest[S::WARPS]; // of warps
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    uint4 own[VECTORS];
+    uint32_t sum = 0, most = 0;
 #pragma unroll
-    for (int b = 0; b < LEAF_OWN_BINS / 4; b++) {
-        const uint4 four = own_bins(bins)[b];
-        own[4 * b] = four.x, own[4 * b + 1] = four.y, own[4 * b + 2] = four.z, own[4 * b + 3] = four.w;
+    for (int v = 0; v < VECTORS; v++) {
+        own[v] = ((uint4 *)bins)[v * S::THREADS + threadIdx.x];
+        most = max(most, max(max(own[v].x, own[v].y), max(own[v].z, own[v].w)));
+        sum += (own[v].x + own[v].y + own[v].z + own[v].w) << 16 * v;
     }
+    uint32_t so_far = sum;
 #pragma unroll
-    for (int b = 0; b < LEAF_OWN_BINS; b++) {
-        several |= own[b] > 1 ? 1u << b : 0;
-        crowded = crowded || own[b] > LEAF_CROWD;
-        sum += own[b];
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        const uint32_t below = __shfl_up_sync(ALL_LANES, so_far, distance);
+        so_far += lane >= distance ? below : 0;
     }
-    uint32_t place = block_sum_before(sum, sums);
-#pragma unroll
-    for (int b = 0; b < LEAF_OWN_BINS; b++) {
-        const uint32_t of_bin = own[b];
-        own[b] = place;
-        place += of_bin;
+    most = warp_max(most);
+    if (lane == WARP - 1) {
+        sums[warp] = so_far;
+        fullest[warp] = most;
     }
+    __syncthreads();
+
+    const uint32_t of_warp = sums[lane % S::WARPS];
+    uint32_t up_to_warp = of_warp;
 #pragma unroll
-    for (int b = 0; b < LEAF_OWN_BINS / 4; b++)
-        own_bins(bins)[b] = make_uint4(own[4 * b], own[4 * b + 1], own[4 * b + 2], own[4 * b + 3]);
-    if (threadIdx.x == 0)
-        bins[bin_slot(LEAF_BINS)] = (uint32_t)count;
-    *shared_bins = several;
-    return __syncthreads_or(crowded);
+    for (int distance = 1; distance < S::WARPS; distance *= 2) {
+        const uint32_t below = __shfl_up_sync(ALL_LANES, up_to_warp, distance, S::WARPS);
+        up_to_warp += lane % S::WARPS >= distance ? below : 0;
+    }
+    const uint32_t all = __shfl_sync(ALL_LANES, up_to_warp, S::WARPS - 1);
+    const uint32_t before = so_far - sum + __shfl_sync(ALL_LANES, up_to_warp - of_warp, warp);
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        const uint32_t x = v == 0 ? before & 0xffff : (before >> 16) + (all & 0xffff);
+        const uint32_t y = x + own[v].x, z = y + own[v].y, w = z + own[v].z;
+        ((uint4 *)bins)[v * S::THREADS + threadIdx.x] = make_uint4(x, y, z, w);
+    }
+    most = warp_max(fullest[lane % S::WARPS]);
+    __syncthreads();
+    return (int)most;
 }
 
-/* Sort the keys of those of the thread's own bins that have a bit in `several`, by insertion. */
+/* ---- order inside the bins ----------------------------------------------------------------------------- */
+
+/* What the lane at the lower, or the upper, of two places keeps of its own element and the other's. */
 template <typename K, typename V>
-static __device__ void settle_bins(const uint32_t *bins, uint32_t several, struct leaf_places<K, V> places)
+static __device__ leaf_element<K, V> keep_element(leaf_element<K, V> mine, leaf_element<K, V> other,
+                                                  bool is_lower)
 {
-    for (; several != 0; several &= several - 1) {
-        const int bin = threadIdx.x * LEAF_OWN_BINS + __ffs((int)several) - 1;
-        const int begin = (int)bins[bin_slot(bin)], end = (int)bins[bin_slot(bin + 1)];
-        for (int i = begin + 1; i < end; i++) {
-            const K key = places.keys[with_gaps(i)];
-            const int origin = places.origin_at(i);
-            int place = i;
-            for (; place > begin && places.is_behind(place - 1, key, origin); place--)
-                places.put(place, places.keys[with_gaps(place - 1)], places.origin_at(place - 1));
-            places.put(place, key, origin);
+    if constexpr (sizeof(K) == 4 && !has_value<V>)
+        return {is_lower ? min(mine.key, other.key) : max(mine.key, other.key), 0};
+    const bool take = is_lower ? mine.is_behind(other) : other.is_behind(mine);
+    return {take ? other.key : mine.key, take ? other.origin : mine.origin};
+}
+
+template <typename K, typename V>
+static __device__ void order_elements(leaf_element<K, V> &lower, leaf_element<K, V> &upper)
+{
+    const leaf_element<K, V> a = lower, b = upper;
+    if constexpr (sizeof(K) == 4 && !has_value<V>) {
+        lower.key = min(a.key, b.key);
+        upper.key = max(a.key, b.key);
+    } else {
+        const bool exchange = a.is_behind(b);
+        lower.key = exchange ? b.key : a.key, upper.key = exchange ? a.key : b.key;
+        if constexpr (has_value<V>)
+            lower.origin = exchange ? b.origin : a.origin, upper.origin = exchange ? a.origin : b.origin;
+    }
+}
+
+template <typename K, typename V>
+static __device__ leaf_element<K, V> element_of_lane(leaf_element<K, V> mine, int lane)
+{
+    return {__shfl_sync(ALL_LANES, mine.key, lane),
+            has_value<V> ? __shfl_sync(ALL_LANES, mine.origin, lane) : 0u};
+}
+
+/* What stands behind the last element. */
+template <typename K, typename V>
+static __device__ leaf_element<K, V> last_element()
+{
+    return {(K) ~(K)0, ~0u};
+}
+
+/* Settle the bins that lie in one window. A round compares neighbours, every second pair, also those of two lanes. FULL: the
+ * window has no place behind the last element. */
+template <bool FULL, typename K, typename V>
+static __device__ void settle_window(struct leaf_places<K, V> places, int begin, int count, int rounds)
+{
+    const int lane = threadIdx.x % WARP, first = begin + lane * LEAF_RUN;
+    leaf_element<K, V> run[LEAF_RUN];
+#pragma unroll
+    for (int j = 0; j < LEAF_RUN; j++)
+        run[j] = FULL || first + j < count ? places.get_of_run(first, j) : last_element<K, V>();
+#pragma unroll 1
+    for (int round = 0; round < rounds; round += 2) {
+#pragma unroll
+        for (int j = 0; j < LEAF_RUN; j += 2)
+            order_elements(run[j], run[j + 1]);
+        const leaf_element<K, V> below = element_of_lane(run[LEAF_RUN - 1], (lane + WARP - 1) % WARP),
+                                 above = element_of_lane(run[0], (lane + 1) % WARP);
+#pragma unroll
+        for (int j = 1; j < LEAF_RUN - 1; j += 2)
+            order_elements(run[j], run[j + 1]);
+        if (lane > 0)
+            run[0] = keep_element(run[0], below, false);
+        if (lane < WARP - 1)
+            run[LEAF_RUN - 1] = keep_element(run[LEAF_RUN - 1], above, true);
+    }
+#pragma unroll
+    for (int j = 0; j < LEAF_RUN; j++) {
+        if (FULL || first + j < count)
+            places.put_of_run(first, j, run[j]);
+    }
+}
+
+template <typename S, typename K, typename V>
+static __device__ void settle_windows(struct leaf_places<K, V> places, int count, int rounds)
+{
+    for (int begin = threadIdx.x / WARP * LEAF_WINDOW; begin < count; begin += S::WARPS * LEAF_WINDOW) {
+        if (begin + LEAF_WINDOW <= count)
+            settle_window<true>(places, begin, count, rounds);
+        else
+            settle_window<false>(places, begin, count, rounds);
+    }
+}
+
+/* Settle the bins that two windows share: a warp for the places around each seam. Both parts of such a bin are in order, so
+ * the two keys at the seam tell whether there is something to do. */
+template <typename S, typename K, typename V>
+static __device__ void settle_seams(struct leaf_places<K, V> places, int count, int rounds)
+{
+    const int lane = threadIdx.x % WARP;
+    for (int seam = (threadIdx.x / WARP + 1) * LEAF_WINDOW; seam < count; seam += S::WARPS * LEAF_WINDOW) {
+        if (!places.get(seam - 1).is_behind(places.get(seam)))
+            continue;
+        const int place = seam - WARP / 2 + lane;
+        leaf_element<K, V> mine = place < count ? places.get(place) : last_element<K, V>();
+#pragma unroll 1
+        for (int round = 0; round < rounds; round++) {
+            const int partner = ((lane + round % 2) ^ 1) - round % 2;
+            const leaf_element<K, V> other = element_of_lane(mine, partner & (WARP - 1));
+            if (0 <= partner && partner < WARP)
+                mine = keep_element(mine, other, lane < partner);
         }
+        if (place < count)
+            places.put(place, mine);
     }
 }
 
 /* Sort places [count] by the network of rung 1. */
-template <typename K, typename V>
+template <typename S, typename K, typename V>
 static __device__ void leaf_bitonic(struct leaf_places<K, V> places, int count)
 {
     for (int log_run = 0; 1 << log_run < count; log_run++) {
         for (int log_stride = log_run; log_stride >= 0; log_stride--) {
             __syncthreads();
-            for (int t = threadIdx.x; t < LEAF_CAPACITY / 2; t += LEAF_THREADS) {
+            for (int t = threadIdx.x; t < count; t += S::THREADS) {
                 const comparator<int> c = comparator_at(t, log_stride, log_stride == log_run);
                 if (c.upper >= count)
-                    continue;
-                const K upper = places.keys[with_gaps(c.upper)];
-                const int upper_origin = places.origin_at(c.upper);
-                if (places.is_behind(c.lower, upper, upper_origin)) {
-                    places.put(c.upper, places.keys[with_gaps(c.lower)], places.origin_at(c.lower));
-                    places.put(c.lower, upper, upper_origin);
+                    break;
+                leaf_element<K, V> lower = places.get(c.lower), upper = places.get(c.upper);
+                if (lower.is_behind(upper)) {
+                    places.put(c.lower, upper);
+                    places.put(c.upper, lower);
                 }
             }
         }
     }
 }
 
+/* ---- the leaf ------------------------------------------------------------------------------------------ */
+
 /* Fetch the values to where their keys have gone: by way of shared memory, which the keys have left. */
-template <typename K, typename V>
+template <typename S, typename K, typename V>
 static __device__ void move_leaf_values(const V *from, V *to, int count, struct leaf_places<K, V> places)
 {
     V *values = (V *)places.keys;
     __syncthreads(); // the keys have been stored
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        const int i = threadIdx.x + k * LEAF_THREADS;
+    for (int k = 0; k < S::KEYS; k++) {
+        const int i = threadIdx.x + k * S::THREADS;
         if (i < count)
-            values[with_gaps(i)] = from[i];
+            values[with_gaps<V>(i)] = from[i];
     }
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        const int i = threadIdx.x + k * LEAF_THREADS;
+    for (int k = 0; k < S::KEYS; k++) {
+        const int i = threadIdx.x + k * S::THREADS;
         if (i < count)
-            to[i] = values[with_gaps(places.origin_at(i))];
+            to[i] = values[with_gaps<V>(places.origins[i])];
     }
 }
 
-/* Keys, and values, from [count] in ascending order to `to` [count], which may be the same arrays; at most LEAF_CAPACITY.
+/* Keys, and values, from [count] in ascending order to `to` [count], which may be the same arrays; at most S::CAPACITY.
  * Stable. `range` is known of the keys; with range.bits -1 nothing is. */
-template <typename K, typename V>
+template <typename S = largest_leaf, typename K, typename V>
 static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count, struct leaf_range<K> range)
 {
-    extern __shared__ uint64_t shared[];
-    uint32_t *bins = (uint32_t *)shared;
-    K *kept = (K *)(shared + LEAF_BINS_BYTES / 8);
+    extern __shared__ uint4 leaf_memory[];
+    uint32_t *bins = (uint32_t *)leaf_memory;
+    K *kept = (K *)(bins + LEAF_COUNTERS);
     const struct leaf_places<K, V> places = {
-        kept, (uint16_t *)(kept + with_gaps(LEAF_CAPACITY))
+        kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))
     };
-    K keys[LEAF_KEYS];
-    uint32_t slots[LEAF_KEYS], several = 0;
+    K keys[S::KEYS];
+    struct leaf_slot slots[S::KEYS];
+    const int left = count - (int)threadIdx.x; // key k of this thread is there if k THREADS is below
 
     // 1. load
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        if ((int)threadIdx.x + k * LEAF_THREADS < count)
-            keys[k] = from.keys[threadIdx.x + k * LEAF_THREADS];
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left)
+            keys[k] = from.keys[threadIdx.x + k * S::THREADS];
     }
 
     // 2. count the bins; if they are crowded, once more with the exact range
     const bool is_exact = range.bits < 0;
-    bool is_crowded = true;
     if (is_exact)
-        range = find_range(keys, count);
-    int shift = 0;
-#pragma unroll 1
-    for (int attempt = 0; attempt < 2 && is_crowded; attempt++) {
-        if (attempt > 0)
-            range = find_range(keys, count);
+        range = find_range<S>(keys, left);
+    int shift = max(range.bits - LEAF_LOG_BINS, 0);
+    count_bins<S>(keys, left, range.lowest, shift, bins, slots);
+    int fullest = scan_bins<S>(bins);
+    if (!is_exact && fullest > LEAF_CROWD && shift > 0) {
+        range = find_range<S>(keys, left);
         shift = max(range.bits - LEAF_LOG_BINS, 0);
-        count_bins(keys, count, range.lowest, shift, bins, slots);
-        is_crowded = scan_bins(bins, count, &several);
-        if (is_exact)
-            break;
+        count_bins<S>(keys, left, range.lowest, shift, bins, slots);
+        fullest = scan_bins<S>(bins);
     }
 
     // 3. put the keys in the order of their bins
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        const int i = threadIdx.x + k * LEAF_THREADS;
-        if (i < count)
-            places.put((int)(bins[slots[k] >> 16] + (slots[k] & 0xffff)), keys[k], i);
+    for (int k = 0; k < S::KEYS; k++)
+        slots[k].rank += *counter_at(bins, slots[k].counter); // now its place
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left)
+            places.put((int)slots[k].rank, {keys[k], threadIdx.x + k * S::THREADS});
     }
     __syncthreads();
 
     // 4. settle the order inside the bins; in bins of width 1 keys are equal
-    if (shift > 0 || has_value<V>) {
-        if (is_crowded)
-            leaf_bitonic(places, count);
-        else
-            settle_bins(bins, several, places);
+    if ((shift > 0 || has_value<V>)&&fullest > 1) {
+        if (fullest > LEAF_CROWD) {
+            leaf_bitonic<S>(places, count);
+        } else {
+            settle_windows<S>(places, count, fullest);
+            __syncthreads();
+            settle_seams<S>(places, count, fullest);
+        }
         __syncthreads();
     }
 #pragma unroll
-    for (int k = 0; k < LEAF_KEYS; k++) {
-        if ((int)threadIdx.x + k * LEAF_THREADS < count)
-            to.keys[threadIdx.x + k * LEAF_THREADS] =
-                places.keys[with_gaps(threadIdx.x) + k * with_gaps(LEAF_THREADS)];
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left)
+            to.keys[threadIdx.x + k * S::THREADS] =
+                places.keys[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
     }
     if constexpr (has_value<V>)
-        move_leaf_values(from.values, to.values, count, places);
+        move_leaf_values<S>(from.values, to.values, count, places);
 }
 
 #endif

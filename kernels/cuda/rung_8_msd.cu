@@ -24,230 +24,45 @@
  *          Buckets must fit into a leaf. Where they do not, because values repeat or crowd, rung 7 sorts instead.
  * Source   Stehle, Jacobsen, "A memory bandwidth-efficient hybrid radix sort on GPUs", 2017. */
 #include "ladder.h"
-#include "leaf.cuh"
-#include "tuning.h"
+#include "msd_plan.cuh"
+#include "onesweep.cuh"
+#include "rung_8_cluster.h"
 
-enum {
-    DIGIT_BITS = 8, /* of a pass, at most */
-    DIGITS = 1 << DIGIT_BITS,
-    BUCKETS = DIGITS * DIGITS,
-    SAMPLES = 4096,
-    PLAN_THREADS = 1024
-};
+typedef leaf_size<LEAF_THREADS, LEAF_KEYS_USUAL, LEAF_BLOCKS_USUAL> usual_leaf;
 
-/* What the host must know. */
-enum msd_verdict {
-    MSD_UNKNOWN,
-    MSD_SORTED,
-    MSD_REVERSED,
-    MSD_SPLIT, /* into buckets that fit */
-    MSD_CROWDED
-};
+/* ---- a pass over keys alone ---------------------------------------------------------------------------- */
 
-/* How the keys of the input are dealt out to buckets: made from the sample, read by all kernels after it. */
-struct window {
-    uint64_t lowest;
-    int bits[2]; /* of the bucket's number that pass 1 and pass 2 look at */
-    int shift;   /* the bucket's width, as a power of two */
-};
-
-/* The workspace. */
-struct plan {
-    struct window window;
-    uint32_t ascents, descents;        /* some key is followed by a larger one, by a smaller one */
-    unsigned long long counted;        /* keys, by the sum of all counters */
-    uint64_t begins[BUCKETS + 1];      /* first positions of the buckets; counts before the scan */
-    uint64_t cursors[2][BUCKETS];      /* of the regions, of the buckets: where the next tile's keys go */
-    uint32_t region_tiles[DIGITS + 1]; /* tiles of pass 2 in the regions before */
-};
-
-/* ---- the window ---------------------------------------------------------------------------------------- */
-
-/* What keys are divided by: [lowest, lowest + (last + 1) 2^shift) into parts 0 to last of width 2^shift. Keys outside go
- * to the first and the last part. */
-template <typename K>
-struct divider {
-    K lowest;
-    int shift;
-    uint32_t last;
-
-    __device__ uint32_t part_of(K key) const
-    {
-        const K part = (max(key, lowest) - lowest) >> shift;
-        if (sizeof(K) == 8) // a comparison of 64 bits takes longer
-            return (uint64_t)part >> 32 != 0 ? last : min((uint32_t)part, last);
-        return min((uint32_t)part, last);
-    }
-};
-
-/* Of all keys into buckets. */
-template <typename K>
-static __device__ struct divider<K> bucket_divider(const struct window &window) {
-    return {(K)window.lowest, window.shift, (1u << (window.bits[0] + window.bits[1])) - 1};
-}
-
-/* Of all keys into regions, in pass 0; of the keys of a region into its buckets, in pass 1. */
-template <typename K>
-static __device__ struct divider<K> digit_divider(const struct window &window, int pass, int region) {
-    const int region_shift = window.shift + window.bits[1];
-    if (pass == 0)
-        return {(K)window.lowest, region_shift, (1u << window.bits[0]) - 1};
-    return {(K)(window.lowest + ((uint64_t)region << region_shift)), window.shift,
-            (1u << window.bits[1]) - 1};
-}
-
-/* Look at some keys, evenly spread, and lay the window over them. */
-template <typename K>
-static __global__ void __launch_bounds__(PLAN_THREADS)
-    sample_kernel(const K *__restrict__ keys, int64_t count, int bits, struct plan *plan)
-{
-    __shared__ K lows[WARP], highs[WARP];
-    K low = (K) ~(K)0, high = 0;
-    for (int i = threadIdx.x; i < SAMPLES; i += PLAN_THREADS) {
-        const K key = keys[(int64_t)((uint64_t)i * (uint64_t)(count - 1) / (SAMPLES - 1))];
-        low = min(low, key);
-        high = max(high, key);
-    }
-    block_extremes(low, high, lows, highs);
-    if (threadIdx.x == 0) {
-        int shift = 0;
-        while ((K)(high - low) >> shift >> bits != 0)
-            shift++;
-        // a width of all the range there is begins at 0: keys outside of the sample's range have buckets, too
-        plan->window.lowest = shift + bits >= (int)sizeof(K) * 8 ? 0 : low;
-        plan->window.bits[1] = bits > DIGIT_BITS ? bits / 2 : 0;
-        plan->window.bits[0] = bits - plan->window.bits[1];
-        plan->window.shift = shift;
-    }
-}
-
-/* ---- the count ----------------------------------------------------------------------------------------- */
-
-/* Count the keys of every bucket, in two halves of a word: 2^16 counters fit into shared memory like that. A counter
- * that runs over takes 2^16 or 2^16 - 1 from their sum, whatever half it is in, and nothing gives that back. So the
- * sum of all counters tells (make_plan()). Few keys are like that: a bucket of a block's keys then has more than a
- * leaf. */
-template <typename K>
-static __global__ void __launch_bounds__(MSD_COUNT_THREADS)
-    count_kernel(const K *__restrict__ keys, int64_t count, struct plan *plan)
-{
-    extern __shared__ uint64_t shared[];
-    uint32_t *counts = (uint32_t *)shared; // [words]
-    const struct divider<K> divider = bucket_divider<K>(plan->window);
-    const int words = (int)(divider.last + 1) / 2;
-    for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS)
-        counts[i] = 0;
-    __syncthreads();
-
-    uint32_t ascents = 0, descents = 0;
-    constexpr int TILE = MSD_COUNT_THREADS * MSD_COUNT_KEYS;
-    for (int64_t tile = (int64_t)blockIdx.x * TILE; tile < count; tile += (int64_t)gridDim.x * TILE) {
-        const K *own = keys + tile + threadIdx.x;
-        const int left =
-            (int)min(count - tile, (int64_t)TILE + 1) - (int)threadIdx.x; // keys from own on, and one more
-        K loaded[MSD_COUNT_KEYS], next[MSD_COUNT_KEYS];
-#pragma unroll
-        for (int k = 0; k < MSD_COUNT_KEYS; k++) {
-            if (k * MSD_COUNT_THREADS < left)
-                loaded[k] = own[k * MSD_COUNT_THREADS];
-            next[k] = k * MSD_COUNT_THREADS + 1 < left ? own[k * MSD_COUNT_THREADS + 1] : loaded[k];
-        }
-#pragma unroll
-        for (int k = 0; k < MSD_COUNT_KEYS; k++) {
-            if (k * MSD_COUNT_THREADS < left) {
-                const uint32_t bucket = divider.part_of(loaded[k]);
-                ascents |= loaded[k] < next[k];
-                descents |= loaded[k] > next[k];
-                atomicAdd(&counts[bucket / 2], bucket % 2 ? 1u << 16 : 1u);
-            }
-        }
-    }
-    ascents = __syncthreads_or(ascents);
-    descents = __syncthreads_or(descents);
-
-    for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS) {
-        const uint32_t pair = counts[i];
-        if (pair & 0xffff)
-            atomicAdd((unsigned long long *)&plan->begins[2 * i], (unsigned long long)(pair & 0xffff));
-        if (pair >> 16)
-            atomicAdd((unsigned long long *)&plan->begins[2 * i + 1], (unsigned long long)(pair >> 16));
-    }
-    if (threadIdx.x == 0 && ascents)
-        plan->ascents = 1;
-    if (threadIdx.x == 0 && descents)
-        plan->descents = 1;
-}
-
-/* Turn counts into first positions and decide. One block; a thread has as many buckets in a row as there are threads
- * too few. */
-static __global__ void __launch_bounds__(PLAN_THREADS)
-    plan_kernel(int64_t count, int capacity, int tile, struct plan *plan, volatile int32_t *verdict)
-{
-    __shared__ uint64_t sums[PLAN_THREADS / WARP];
-    const int buckets = 1 << (plan->window.bits[0] + plan->window.bits[1]);
-    const int own = (buckets + PLAN_THREADS - 1) / PLAN_THREADS;
-    const int first = threadIdx.x * own, last = min(first + own, buckets);
-    uint64_t sum = 0;
-    bool fits = true;
-    for (int i = first; i < last; i++) {
-        fits = fits && plan->begins[i] <= (uint64_t)capacity;
-        sum += plan->begins[i];
-    }
-    uint64_t position = block_sum_before(sum, sums);
-    for (int i = first; i < last; i++) {
-        const uint64_t of_bucket = plan->begins[i];
-        plan->begins[i] = plan->cursors[1][i] = position;
-        position += of_bucket;
-    }
-    if (threadIdx.x == PLAN_THREADS - 1) {
-        plan->begins[buckets] = position;
-        plan->counted = position;
-    }
-    fits = !__syncthreads_or(!fits) && plan->counted == (uint64_t)count;
-
-    // the regions of pass 1, and the tiles that pass 2 makes of them
-    const int in_region = 1 << plan->window.bits[1], regions = 1 << plan->window.bits[0];
-    uint32_t tiles = 0;
-    if ((int)threadIdx.x < regions) {
-        const uint64_t begin = plan->begins[threadIdx.x * in_region];
-        plan->cursors[0][threadIdx.x] = begin;
-        tiles = (uint32_t)((plan->begins[(threadIdx.x + 1) * in_region] - begin + tile - 1) / tile);
-    }
-    const uint32_t tiles_before = (uint32_t)block_sum_before((uint64_t)tiles, sums);
-    if ((int)threadIdx.x <= regions)
-        plan->region_tiles[threadIdx.x] = tiles_before;
-    if (threadIdx.x == 0)
-        *verdict = !plan->descents  ? MSD_SORTED
-                   : !plan->ascents ? MSD_REVERSED
-                   : fits           ? MSD_SPLIT
-                                    : MSD_CROWDED;
-}
-
-/* ---- a pass -------------------------------------------------------------------------------------------- */
-
-/* Keys that a pass takes per block: of one region in pass 2. */
+/* Keys that a pass takes per block: of one region in pass 1. */
 struct tile {
     int64_t first;
     int valid;
     int region;
 };
 
-/* Tile `number` of pass 1 or, with the tiles of every region for themselves, of pass 2. */
+/* Tile `number` of pass 0 or, with the tiles of every region for themselves, of pass 1. */
 static __device__ struct tile find_tile(const struct plan *plan, int pass, int size, int64_t number,
                                         int64_t count)
 {
     if (pass == 0)
         return {number * size, (int)min((int64_t)size, count - number * size), 0};
     int region = 0;
-    for (int step = DIGITS / 2; step > 0; step /= 2) { // the last one that begins at this tile or before
-        if (region + step < 1 << plan->window.bits[0] && plan->region_tiles[region + step] <= number)
+    for (int step = REGIONS / 2; step > 0; step /= 2) { // the last one that begins at this tile or before
+        if (plan->region_tiles[region + step] <= number)
             region += step;
     }
-    const int64_t end = (int64_t)plan->begins[(region + 1) << plan->window.bits[1]];
-    const int64_t first =
-        (int64_t)plan->begins[region << plan->window.bits[1]] + (number - plan->region_tiles[region]) * size;
+    const int64_t end = (int64_t)plan->region_begins[region + 1];
+    const int64_t first = (int64_t)plan->region_begins[region] + (number - plan->region_tiles[region]) * size;
     return {first, (int)max(min((int64_t)size, end - first), INT64_C(0)), region};
 }
+
+/* The digit of a key that a pass deals by. */
+template <typename K, enum map_kind KIND>
+struct pass_digit {
+    struct bucket_map<K, KIND> map; int shift; uint32_t mask;
+
+    __device__ uint32_t operator()(K key) const {return map(key) >> shift &mask;}
+}
+;
 
 /* Take `keys` places from a cursor; the first of them. */
 static __device__ uint64_t take_room(uint64_t *cursor, uint32_t keys)
@@ -257,21 +72,21 @@ static __device__ uint64_t take_room(uint64_t *cursor, uint32_t keys)
 
 /* Deal a tile's keys out: to regions by the upper digit of their bucket, or to buckets by the lower one. FULL: it has
  * `KEYS` keys for each thread, and none is asked whether it exists. */
-template <bool FULL, typename K, int KEYS>
+template <bool FULL, int KEYS, typename K, enum map_kind KIND>
 static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int valid,
-                            const struct divider<K> &divider, uint64_t *cursors)
+                            const struct pass_digit<K, KIND> &digit_of, uint64_t *cursors)
 {
     extern __shared__ uint64_t shared[];
     K *places = (K *)shared; // [with_gaps(THREADS * KEYS)]
-    __shared__ uint32_t counts[DIGITS];
-    __shared__ K *goals[DIGITS]; // where a digit's keys go, less their place in the tile
+    __shared__ uint32_t counts[REGIONS];
+    __shared__ K *goals[REGIONS]; // where a digit's keys go, less their place in the tile
     __shared__ uint32_t sums[MSD_PASS_THREADS / WARP];
     const auto exists = [&](int k) { return FULL || (int)threadIdx.x + k * MSD_PASS_THREADS < valid; };
     K keys[KEYS];
     uint32_t ranks[KEYS]; // below 16 bits, and the digit above
 
     // 1. load, and rank by counting
-    if (threadIdx.x < DIGITS)
+    if (threadIdx.x < REGIONS)
         counts[threadIdx.x] = 0;
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
@@ -282,16 +97,16 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         if (exists(k)) {
-            const uint32_t digit = divider.part_of(keys[k]);
+            const uint32_t digit = digit_of(keys[k]);
             ranks[k] = digit << 16 | atomicAdd(&counts[digit], 1u);
         }
     }
     __syncthreads();
 
     // 2. first places in the tile; and room among all keys, from the cursors
-    const uint32_t own = threadIdx.x < DIGITS ? counts[threadIdx.x] : 0;
+    const uint32_t own = threadIdx.x < REGIONS ? counts[threadIdx.x] : 0;
     const uint32_t first = block_sum_before(own, sums);
-    if (threadIdx.x < DIGITS) {
+    if (threadIdx.x < REGIONS) {
         counts[threadIdx.x] = first;
         if (own > 0)
             goals[threadIdx.x] = to + (int64_t)take_room(&cursors[threadIdx.x], own) - first;
@@ -309,26 +124,107 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
     for (int k = 0; k < KEYS; k++) {
         if (exists(k)) {
             const K key = places[with_gaps(threadIdx.x) + k * with_gaps(MSD_PASS_THREADS)];
-            goals[divider.part_of(key)][threadIdx.x + k * MSD_PASS_THREADS] = key;
+            goals[digit_of(key)][threadIdx.x + k * MSD_PASS_THREADS] = key;
         }
     }
 }
 
-template <typename K, int KEYS>
-static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
-    pass_kernel(const K *__restrict__ from, K *__restrict__ to, int64_t count, int pass, struct plan *plan)
+template <int KEYS, typename K, enum map_kind KIND>
+static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, int pass, struct plan *plan)
 {
-    constexpr int TILE = MSD_PASS_THREADS * KEYS;
-    const struct tile tile = find_tile(plan, pass, TILE, blockIdx.x, count);
-    const struct divider<K> divider = digit_divider<K>(plan->window, pass, tile.region);
-    uint64_t *cursors = &plan->cursors[pass][tile.region << plan->window.bits[1]];
-    if (tile.valid == TILE)
-        deal<true, K, KEYS>(from + tile.first, to, TILE, divider, cursors);
-    else if (tile.valid > 0)
-        deal<false, K, KEYS>(from + tile.first, to, tile.valid, divider, cursors);
+    __shared__ uint32_t cells[KIND == MAP_LINEAR ? 1 : CELLS];
+    const struct window &window = plan->window;
+    const int lower = window.bits[1];
+    const struct pass_digit<K, KIND> digit = {
+        load_map<K, KIND>(window, cells), pass == 0 ? lower : 0, pass == 0 ? ~0u : (1u << lower) - 1
+    };
+    uint64_t *cursors = &plan->cursors[pass][tile.region << lower];
+    if (tile.valid == MSD_PASS_THREADS * KEYS)
+        deal<true, KEYS>(from + tile.first, to, tile.valid, digit, cursors);
+    else
+        deal<false, KEYS>(from + tile.first, to, tile.valid, digit, cursors);
 }
 
-/* ---- the sort ------------------------------------------------------------------------------------------ */
+/* Queued before the host knows whether it is wanted. */
+template <typename K, int KEYS>
+static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
+    deal_kernel(const K *__restrict__ from, K *__restrict__ to, int64_t count, int pass, struct plan *plan)
+{
+    if (plan->verdict != MSD_SPLIT || plan->window.bits[pass] == 0)
+        return;
+    const struct tile tile = find_tile(plan, pass, MSD_PASS_THREADS * KEYS, blockIdx.x, count);
+    if (tile.valid <= 0)
+        return;
+    switch (plan->window.kind) {
+    case MAP_LINEAR:
+        return deal_tile<KEYS, K, MAP_LINEAR>(from, to, tile, pass, plan);
+    case MAP_TABLE:
+        return deal_tile<KEYS, K, MAP_TABLE>(from, to, tile, pass, plan);
+    case MAP_FINE:
+        if constexpr (sizeof(K) == 8)
+            return deal_tile<KEYS, K, MAP_FINE>(from, to, tile, pass, plan);
+    }
+}
+
+/* ---- leaves -------------------------------------------------------------------------------------------- */
+
+/* What is known of the keys in a bucket, without looking at them. */
+template <typename K>
+static __device__ struct leaf_range<K> range_of(const struct plan *plan, uint32_t bucket) {
+    const struct window &window = plan->window;
+    if (window.kind != MAP_LINEAR || bucket == 0 || bucket == window.last) // the ends have the keys outside
+        return {0, -1};
+    const int bits = window.right + window.below;
+    return {(K)(window.lowest + ((uint64_t)bucket << bits)), bits};
+}
+
+/* Each bucket by a block. What is too much for it has one value. */
+template <typename S, typename K, typename V>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    leaves_kernel(columns<K, V> from, columns<K, V> to, const struct plan *plan)
+{
+    if (blockIdx.x > plan->window.last)
+        return;
+    const int64_t first = (int64_t)plan->begins[blockIdx.x];
+    const int64_t count = (int64_t)plan->begins[blockIdx.x + 1] - first;
+    if (count > S::CAPACITY) {
+        for (int64_t i = threadIdx.x; i < count && from.keys != to.keys; i += S::THREADS)
+            to.store(first + i, from.load(first + i));
+    } else if (count > 0) {
+        leaf_sort<S>(from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
+    }
+}
+
+template <typename S, typename K, typename V>
+static hsort_status queue_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to, int bits,
+                                 const struct plan *plan)
+{
+    constexpr int bytes = leaf_bytes<S, K, V>();
+    TRY_CUDA(
+        cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    leaves_kernel<S><<<1u << bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(from, to, plan);
+    TRY_LAUNCH("rung 8, the leaves");
+    return HSORT_OK;
+}
+
+/* All keys by one block. */
+template <typename K, typename V>
+static __global__ void __launch_bounds__(LEAF_THREADS) leaf_kernel(columns<K, V> data, int count)
+{
+    leaf_sort<largest_leaf>(data, data, count, leaf_range<K>{0, -1});
+}
+
+template <typename K, typename V>
+static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, int64_t count)
+{
+    constexpr int bytes = leaf_bytes<largest_leaf, K, V>();
+    TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(data, (int)count);
+    TRY_LAUNCH("rung 8, a leaf");
+    return HSORT_OK;
+}
+
+/* ---- shortcuts ----------------------------------------------------------------------------------------- */
 
 template <typename K>
 static __global__ void reverse_kernel(K *keys, int64_t count)
@@ -341,127 +237,186 @@ static __global__ void reverse_kernel(K *keys, int64_t count)
     }
 }
 
-/* Each bucket by a block. */
-template <typename K, typename V>
-static __global__ void __launch_bounds__(LEAF_THREADS, LEAF_BLOCKS)
-    leaves_kernel(columns<K, V> from, columns<K, V> to, const struct plan *plan)
+/* The last bucket of [first, last] that begins at `position` or before. */
+static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
+                                       int64_t position)
 {
-    const int64_t first = (int64_t)plan->begins[blockIdx.x];
-    const int count = (int)((int64_t)plan->begins[blockIdx.x + 1] - first);
-    const struct window window = plan->window;
-    const bool at_end = blockIdx.x == 0 || blockIdx.x == gridDim.x - 1; // has the keys outside of the window
-    const struct leaf_range<K> range = {
-        (K)(window.lowest + ((uint64_t)blockIdx.x << window.shift)), at_end ? -1 : window.shift
-    };
-    if (count > 0)
-        leaf_sort(from.at(first), to.at(first), count, range);
-}
-
-/* All keys by one block. */
-template <typename K, typename V>
-static __global__ void __launch_bounds__(LEAF_THREADS, LEAF_BLOCKS) leaf_kernel(columns<K, V> data, int count)
-{
-    leaf_sort(data, data, count, leaf_range<K>{0, -1});
-}
-
-/* One block is enough. */
-template <typename K, typename V>
-static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, int64_t count)
-{
-    constexpr int bytes = leaf_bytes<K, V>();
-    TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(data, (int)count);
-    TRY_LAUNCH("rung 8, a leaf");
-    return HSORT_OK;
-}
-
-/* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
-static int bucket_bits(int64_t count)
-{
-    int bits = 1;
-    while (bits < 2 * DIGIT_BITS && count >> bits > MSD_LEAF_KEYS)
-        bits++;
-    return bits;
-}
-
-/* Sample, count and plan; then wait for the verdict. */
-template <typename K>
-static hsort_status make_plan(struct cuda_engine *engine, const K *keys, int64_t count, int bits, int tile,
-                              struct plan *plan, enum msd_verdict *verdict)
-{
-    cudaStream_t stream = engine->lanes[LANE_WORK];
-    volatile int32_t *answer = &engine->result->verdict;
-    const int bytes = (1 << bits) * 2;
-    const int64_t tiles = divide_up(count, MSD_COUNT_THREADS * MSD_COUNT_KEYS);
-    const unsigned blocks = (unsigned)min(tiles, (int64_t)engine->multiprocessors);
-    *answer = MSD_UNKNOWN;
-    TRY_CUDA(cudaMemsetAsync(plan, 0, offsetof(struct plan, cursors), stream));
-    TRY_CUDA(cudaFuncSetAttribute(count_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    sample_kernel<<<1, PLAN_THREADS, 0, stream>>>(keys, count, bits, plan);
-    count_kernel<<<blocks, MSD_COUNT_THREADS, bytes, stream>>>(keys, count, plan);
-    plan_kernel<<<1, PLAN_THREADS, 0, stream>>>(count, LEAF_CAPACITY, tile, plan, answer);
-    TRY_LAUNCH("rung 8, the plan");
-    while (*answer == MSD_UNKNOWN) {
-        const cudaError_t state = cudaStreamQuery(stream);
-        if (state != cudaErrorNotReady)
-            TRY_CUDA(state);
+    while (first < last) {
+        const uint32_t middle = last - (last - first) / 2;
+        if (begins[middle] <= (uint64_t)position)
+            first = middle;
+        else
+            last = middle - 1;
     }
-    *verdict = (enum msd_verdict) * answer;
-    return HSORT_OK;
+    return first;
 }
 
-template <typename K, int KEYS>
-static hsort_status split(struct cuda_engine *engine, struct rung_job *job, int bits, struct plan *plan)
+/* Write the keys anew, from their numbers alone: every bucket has one value. */
+template <typename K>
+static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
+    write_values_kernel(K *keys, int64_t count, const struct plan *plan)
 {
-    constexpr int TILE = MSD_PASS_THREADS * KEYS;
-    constexpr int pass_bytes = with_gaps(TILE) * (int)sizeof(K);
+    constexpr int TILE = MSD_WRITE_THREADS * MSD_WRITE_KEYS;
+    const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(begin + TILE, count);
+    const uint32_t first = find_bucket(plan->begins, 0, plan->window.last, begin);
+    const uint32_t last = find_bucket(plan->begins, first, plan->window.last, end - 1);
+    for (int64_t i = begin + threadIdx.x; i < end; i += MSD_WRITE_THREADS)
+        keys[i] = (K)plan->window.lowest + find_bucket(plan->begins, first, last, i);
+}
+
+/* ---- keys alone ---------------------------------------------------------------------------------------- */
+
+/* Queue the passes. Left without work where the keys turn out not to split. */
+template <typename K, int KEYS>
+static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *job, struct plan *plan)
+{
+    constexpr int TILE = MSD_PASS_THREADS * KEYS, bytes = with_gaps(TILE) * (int)sizeof(K);
     cudaStream_t stream = engine->lanes[LANE_WORK];
     K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
-    const bool is_twice = bits > DIGIT_BITS;
-    TRY_CUDA(
-        cudaFuncSetAttribute(pass_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, pass_bytes));
-    constexpr int bytes = leaf_bytes<K, no_value>();
-    TRY_CUDA(
-        cudaFuncSetAttribute(leaves_kernel<K, no_value>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    pass_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, pass_bytes, stream>>>(keys, scratch, job->count, 0, plan);
-    if (is_twice) // each region ends with a tile that is not full
-        pass_kernel<K, KEYS>
-            <<<tiles + DIGITS, MSD_PASS_THREADS, pass_bytes, stream>>>(scratch, keys, job->count, 1, plan);
-    const columns<K, no_value> dealt = {is_twice ? keys : scratch, NULL}, sorted = {keys, NULL};
-    leaves_kernel<<<1u << bits, LEAF_THREADS, bytes, stream>>>(dealt, sorted, plan);
+    TRY_CUDA(cudaFuncSetAttribute(deal_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    deal_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, bytes, stream>>>(keys, scratch, job->count, 0, plan);
+    deal_kernel<K, KEYS> // each region ends with a tile that is not full
+        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(scratch, keys, job->count, 1, plan);
     TRY_LAUNCH("rung 8, the passes");
     return HSORT_OK;
 }
 
 template <typename K, int KEYS>
-static hsort_status sort_msd(struct cuda_engine *engine, struct rung_job *job)
+static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
 {
     cudaStream_t stream = engine->lanes[LANE_WORK];
     struct plan *plan = (struct plan *)job->workspace;
-    enum msd_verdict verdict;
-    const int bits = bucket_bits(job->count);
-    TRY(make_plan(engine, (const K *)job->keys, job->count, bits, MSD_PASS_THREADS * KEYS, plan, &verdict));
-    switch (verdict) {
+    K *keys = (K *)job->keys;
+    struct msd_answer answer;
+    TRY(queue_plan(engine, keys, job->count, LEAF_CAPACITY, MSD_PASS_THREADS * KEYS, plan));
+    TRY((queue_passes<K, KEYS>(engine, job, plan)));
+    TRY(wait_for_answer(engine, &answer));
+    const columns<K, no_value> sorted = {keys, NULL};
+    const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)job->scratch_keys, NULL};
+    switch (answer.verdict) {
     case MSD_SPLIT:
-        return split<K, KEYS>(engine, job, bits, plan);
+        return answer.fullest <= usual_leaf::CAPACITY
+                   ? queue_leaves<usual_leaf>(engine, dealt, sorted, answer.bits, plan)
+                   : queue_leaves<largest_leaf>(engine, dealt, sorted, answer.bits, plan);
+    case MSD_VALUES:
+        write_values_kernel<<<(unsigned)divide_up(job->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
+                              MSD_WRITE_THREADS, 0, stream>>>(keys, job->count, plan);
+        break;
+    case MSD_REVERSED:
+        reverse_kernel<<<(unsigned)divide_up(job->count / 2, 256), 256, 0, stream>>>(keys, job->count);
+        break;
     case MSD_CROWDED:
         return rung_7_onesweep(engine, job);
-    case MSD_REVERSED:
-        reverse_kernel<<<(unsigned)divide_up(job->count / 2, 256), 256, 0, stream>>>((K *)job->keys,
-                                                                                     job->count);
-        TRY_LAUNCH("rung 8, the reversal");
-        return HSORT_OK;
     default:
+        break;
+    }
+    TRY_LAUNCH("rung 8, a shortcut");
+    return HSORT_OK;
+}
+
+/* ---- keys with values ---------------------------------------------------------------------------------- */
+
+/* A digit of a key's bucket number, for the stable pass of rung 7. */
+template <typename K, enum map_kind KIND>
+struct bucket_digit {
+    static constexpr int SHARED_WORDS = KIND == MAP_LINEAR ? 0 : CELLS; const struct window * window;
+    bool is_upper; struct pass_digit<K, KIND> digit; // made by prepare()
+
+    __device__ void prepare(uint32_t * words){
+        const int lower = window->bits[1]; digit = {load_map<K, KIND>(*window, words), is_upper ? lower : 0,
+                                                    is_upper ? ~0u : (1u << lower) - 1};}
+__device__ uint32_t operator()(K key) const
+{
+    return digit(key);
+}
+__device__ bucket_digit again() const
+{
+    return *this;
+}
+}
+;
+
+/* Where the keys of each lower digit begin, once they are in the order of that. */
+static __global__ void __launch_bounds__(REGIONS) lower_digits_kernel(struct plan *plan)
+{
+    __shared__ uint64_t sums[REGIONS / WARP];
+    const struct window &window = plan->window;
+    uint64_t keys = 0;
+    for (uint32_t region = 0; region < REGIONS && (int)threadIdx.x < 1 << window.bits[1]; region++) {
+        const uint32_t bucket = region << window.bits[1] | threadIdx.x;
+        if (bucket <= window.last)
+            keys += plan->counts[bucket];
+    }
+    plan->lower_begins[threadIdx.x] = block_sum_before(keys, sums);
+}
+
+/* By the lower digit, then by the upper one: two stable passes, as the other way round the second one would have to know
+ * the regions' borders. Then the leaves. */
+template <typename K, typename V, enum map_kind KIND>
+static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job,
+                                const struct msd_answer &answer, struct plan *plan)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const columns<K, V> data = columns_of<K, V>(job);
+    const columns<K, V> scratch = {(K *)job->scratch_keys, (V *)job->scratch_values};
+    pass<K, V, bucket_digit<K, KIND>> pass = {};
+    pass.from = data.keys, pass.to = scratch.keys;
+    pass.from_values = data.values, pass.to_values = scratch.values;
+    pass.count = job->count;
+    pass.digit.window = &plan->window;
+    pass.workspace = (struct onesweep_workspace *)(plan + 1);
+    TRY_CUDA(cudaMemsetAsync(pass.workspace, 0, onesweep_workspace_bytes(onesweep_tiles<K, V>(job->count)),
+                             stream));
+    if (answer.bits > REGION_BITS) {
+        lower_digits_kernel<<<1, REGIONS, 0, stream>>>(plan);
+        pass.first_places = plan->lower_begins;
+        TRY(onesweep_pass(engine, pass));
+        pass.from = scratch.keys, pass.to = data.keys;
+        pass.from_values = scratch.values, pass.to_values = data.values;
+        pass.number = 1;
+    }
+    pass.digit.is_upper = true;
+    pass.first_places = plan->region_begins;
+    TRY(onesweep_pass(engine, pass));
+    const columns<K, V> dealt = pass.number == 1 ? data : scratch;
+    if (answer.fullest <= usual_leaf::CAPACITY)
+        return queue_leaves<usual_leaf>(engine, dealt, data, answer.bits, plan);
+    return queue_leaves<largest_leaf>(engine, dealt, data, answer.bits, plan);
+}
+
+template <typename K, typename V>
+static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
+{
+    struct plan *plan = (struct plan *)job->workspace;
+    struct msd_answer answer;
+    TRY(queue_plan(engine, (const K *)job->keys, job->count, LEAF_CAPACITY, 1, plan));
+    TRY(wait_for_answer(engine, &answer));
+    if (answer.verdict == MSD_SORTED)
         return HSORT_OK;
+    if (answer.verdict != MSD_SPLIT && answer.verdict != MSD_VALUES)
+        return rung_7_onesweep(engine, job); // turned round, equal keys would not stay in their order
+    switch (answer.kind) {
+    case MAP_LINEAR:
+        return split_pairs<K, V, MAP_LINEAR>(engine, job, answer, plan);
+    case MAP_TABLE:
+        return split_pairs<K, V, MAP_TABLE>(engine, job, answer, plan);
+    default:
+        if constexpr (sizeof(K) == 8)
+            return split_pairs<K, V, MAP_FINE>(engine, job, answer, plan);
+        return HSORT_INTERNAL;
     }
 }
+
+/* ---- the rung ------------------------------------------------------------------------------------------ */
 
 extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct rung_job *job,
                                              size_t *bytes)
 {
     TRY(rung_7_onesweep_workspace(engine, job, bytes));
-    if (job->value_bytes == 0 && *bytes < sizeof(struct plan))
+    if (job->value_bytes > 0)
+        *bytes += sizeof(struct plan); // in front of what the stable passes want
+    else if (*bytes < sizeof(struct plan))
         *bytes = sizeof(struct plan);
     return HSORT_OK;
 }
@@ -470,8 +425,15 @@ extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct rung_job *
 {
     if (job->count <= LEAF_CAPACITY)
         return with_columns(job, [&](auto data) { return sort_as_leaf(engine, data, job->count); });
-    if (job->value_bytes > 0)
-        return rung_7_onesweep(engine, job);
-    return job->key_bytes == 4 ? sort_msd<uint32_t, MSD_PASS_KEYS_4>(engine, job)
-                               : sort_msd<uint64_t, MSD_PASS_KEYS_8>(engine, job);
+    bool done = false;
+    if (rung_8_cluster_fits(engine, job))
+        TRY(rung_8_cluster(engine, job, &done));
+    if (done)
+        return HSORT_OK;
+    if (job->key_bytes == 4)
+        return job->value_bytes == 0 ? sort_keys<uint32_t, MSD_PASS_KEYS_4>(engine, job)
+                                     : sort_pairs<uint32_t, uint32_t>(engine, job);
+    return job->value_bytes == 0   ? sort_keys<uint64_t, MSD_PASS_KEYS_8>(engine, job)
+           : job->value_bytes == 4 ? sort_pairs<uint64_t, uint32_t>(engine, job)
+                                   : sort_pairs<uint64_t, uint64_t>(engine, job);
 }

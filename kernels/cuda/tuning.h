@@ -88,20 +88,30 @@ enum {
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
-    /* rung 8: counting; a pass, by bytes of the keys; keys of a bucket, at most on average; a leaf, its keys per thread,
-     * bins, and keys that make a bin crowded */
+    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; keys of a bucket, at
+     * most on average; leaves, the largest and the usual ones; bytes of shared memory for 2^16 counters and more */
     MSD_COUNT_THREADS = 1024,
-    MSD_COUNT_KEYS = 4,
+    MSD_COUNT_VECTORS = 4,
     MSD_PASS_THREADS = 512,
     MSD_PASS_BLOCKS = 2,
     MSD_PASS_KEYS_4 = 20,
     MSD_PASS_KEYS_8 = 14,
     MSD_LEAF_KEYS = 4096,
+    MSD_WRITE_THREADS = 256,
+    MSD_WRITE_KEYS = 16,
+    MSD_ROOMY_BYTES = 160 << 10,
     LEAF_THREADS = 512,
     LEAF_KEYS = 16,
+    LEAF_KEYS_USUAL = 9,
     LEAF_BLOCKS = 2,
-    LEAF_LOG_BINS = 13,
-    LEAF_CROWD = 24,
+    LEAF_BLOCKS_USUAL = 2,
+    LEAF_LOG_BINS = 12,
+
+    /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to be
+     * had; of a leaf the same */
+    CLUSTER_COUNT_MAX = 1 << 17,
+    CLUSTER_BLOCK_KEYS = 4096,
+    CLUSTER_LEAF_KEYS = 4096,
 
     /* merge: odd numbers of keys per thread, so that the threads of a warp start in different banks */
     MERGE_THREADS = 256,

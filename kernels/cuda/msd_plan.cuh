@@ -1,0 +1,384 @@
+/* The plan of rung 8: which buckets there are, how many keys each has, where they begin, and what is to be done with them.
+ * Made on the device; the host waits once, for the answer. */
+#ifndef MSD_PLAN_CUH
+#define MSD_PLAN_CUH
+
+#include "leaf.cuh"
+#include "window.cuh"
+
+/* What becomes of the keys. */
+enum msd_verdict {
+    MSD_UNKNOWN, /* 0: not yet */
+    MSD_SORTED,
+    MSD_REVERSED,
+    MSD_VALUES, /* a bucket for each value: their numbers say all */
+    MSD_SPLIT,  /* into buckets that fit */
+    MSD_CROWDED
+};
+
+/* The workspace. What comes before `cursors` is 0 at first. */
+struct plan {
+    struct sample sample;
+    struct window window;
+    int32_t verdict;
+    uint32_t regions_done;
+    uint32_t ascents, descents,
+        outside; /* some key is followed by a larger one, by a smaller one; is not in the window */
+    alignas(8) uint32_t counts[BUCKETS]; /* keys of the buckets */
+    uint32_t fullest[REGIONS];           /* keys of a region's fullest bucket that must fit into a leaf */
+    uint64_t region_keys[REGIONS];
+    uint64_t cursors[2][BUCKETS];        /* of the regions, of the buckets: where the next tile's keys go */
+    uint64_t region_begins[REGIONS + 1]; /* first positions */
+    uint64_t begins[BUCKETS + 1];
+    uint32_t region_tiles[REGIONS + 1]; /* tiles of pass 1 in the regions before */
+    uint64_t lower_begins[REGIONS];     /* by the lower digit: elements with a smaller one */
+    alignas(256) uint8_t seen[sizeof(uint64_t) << LOG_SAMPLE_MAX]; /* the sample's keys */
+};
+
+/* ---- the count ----------------------------------------------------------------------------------------- */
+
+/* 16 bytes of keys. */
+template <typename K>
+union key_vector {
+    uint4 whole;
+    K keys[sizeof(uint4) / sizeof(K)];
+};
+
+/* What a thread notices while it counts. */
+struct notice {
+    bool ascents, descents, outside;
+};
+
+/* Add to a bucket's counter, 16 bits of a word in shared memory. Where values may repeat without end, what the upper half of
+ * its range holds is carried over to the counter of all blocks in time: by the thread that passes the middle, and so only
+ * once. */
+template <enum map_kind KIND>
+static __device__ void add_to_bucket(uint32_t bucket, uint32_t keys, uint32_t *halves, uint32_t *counts)
+{
+    constexpr uint32_t MIDDLE = 1u << 15;
+    const uint32_t above = bucket % 2 * 16;
+    if (KIND == MAP_LINEAR) {
+        atomicAdd(&halves[bucket / 2], keys << above);
+        return;
+    }
+    const uint32_t before = atomicAdd(&halves[bucket / 2], keys << above) >> above & 0xffff;
+    if (before < MIDDLE && before + keys >= MIDDLE) {
+        atomicSub(&halves[bucket / 2], MIDDLE << above);
+        atomicAdd(&counts[bucket], MIDDLE);
+    }
+}
+
+template <typename K, enum map_kind KIND>
+static __device__ void count_key(K key, const struct bucket_map<K, KIND> &map, uint32_t *halves,
+                                 uint32_t *counts, struct notice *notice)
+{
+    notice->outside |= map.is_outside(key);
+    add_to_bucket<KIND>(map(key), 1, halves, counts);
+}
+
+/* The keys of a vector; together, if they are for the same bucket: in sorted input those of whole warps are, and would wait
+ * for each other. */
+template <typename K, enum map_kind KIND>
+static __device__ void count_vector(const union key_vector<K> &vector, const struct bucket_map<K, KIND> &map,
+                                    uint32_t *halves, uint32_t *counts, struct notice *notice)
+{
+    constexpr int PER = sizeof(uint4) / sizeof(K);
+    uint32_t buckets[PER];
+    bool are_one = true;
+#pragma unroll
+    for (int k = 0; k < PER; k++) {
+        buckets[k] = map(vector.keys[k]);
+        notice->outside |= map.is_outside(vector.keys[k]);
+        are_one = are_one && buckets[k] == buckets[0];
+    }
+    if (are_one) {
+        add_to_bucket<KIND>(buckets[0], PER, halves, counts);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < PER; k++)
+        add_to_bucket<KIND>(buckets[k], 1, halves, counts);
+}
+
+/* Count a block's share of the keys: whole vectors by all blocks, and what is left at both ends by the first one. */
+template <typename K, enum map_kind KIND>
+static __device__ void count_share(const K *__restrict__ keys, int64_t count,
+                                   const struct bucket_map<K, KIND> &map, uint32_t *halves, uint32_t *counts,
+                                   struct notice *notice)
+{
+    constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = MSD_COUNT_THREADS * MSD_COUNT_VECTORS;
+    const int lane = threadIdx.x % WARP;
+    const int64_t front = min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
+    const int64_t vectors = (count - front) / PER;
+    if (blockIdx.x == 0) {
+        const int64_t rest = front + vectors * PER;
+        for (int64_t i = threadIdx.x; i < front + count - rest; i += MSD_COUNT_THREADS) {
+            const int64_t at = i < front ? i : rest + i - front;
+            const K key = keys[at], next = at + 1 < count ? keys[at + 1] : key;
+            notice->ascents |= key < next;
+            notice->descents |= key > next;
+            count_key(key, map, halves, counts, notice);
+        }
+    }
+    const uint4 *from = (const uint4 *)(keys + front);
+    for (int64_t first = (int64_t)blockIdx.x * STRIDE; first < vectors;
+         first += (int64_t)gridDim.x * STRIDE) {
+        const int own =
+            (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x; // vectors from this thread's on
+        key_vector<K> loaded[MSD_COUNT_VECTORS];
+#pragma unroll
+        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
+            if (v * MSD_COUNT_THREADS < own)
+                loaded[v].whole = from[first + threadIdx.x + v * MSD_COUNT_THREADS];
+        }
+        // their order; once both ways have been seen there is nothing more to learn
+        const bool is_open =
+            !__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents);
+#pragma unroll
+        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
+            if (!is_open)
+                break;
+            K next = __shfl_down_sync(ALL_LANES, loaded[v].keys[0], 1);
+            if (v * MSD_COUNT_THREADS < own) {
+                const int64_t behind = front + (first + threadIdx.x + v * MSD_COUNT_THREADS + 1) * PER;
+                if (behind >= count)
+                    next = loaded[v].keys[PER - 1];
+                else if (lane == WARP - 1 || v * MSD_COUNT_THREADS + 1 >= own)
+                    next = keys[behind];
+#pragma unroll
+                for (int k = 0; k < PER; k++) {
+                    const K above = k + 1 < PER ? loaded[v].keys[k + 1] : next;
+                    notice->ascents |= loaded[v].keys[k] < above;
+                    notice->descents |= loaded[v].keys[k] > above;
+                }
+            }
+        }
+#pragma unroll
+        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
+            if (v * MSD_COUNT_THREADS < own)
+                count_vector(loaded[v], map, halves, counts, notice);
+        }
+    }
+}
+
+/* Count the keys of every bucket, in two halves of a word: 2^16 counters fit into shared memory like that. A counter that
+ * runs over takes 2^16 or 2^16 - 1 from their sum, whatever half it is in, and nothing gives that back. So the sum of all
+ * counters tells (sum_kernel()). */
+template <typename K, enum map_kind KIND>
+static __device__ void count_buckets(const K *__restrict__ keys, int64_t count, struct plan *plan)
+{
+    extern __shared__ uint32_t halves[]; // [2^bits / 2]
+    __shared__ uint32_t cells[CELLS];
+    const struct bucket_map<K, KIND> map = load_map<K, KIND>(plan->window, cells);
+    const int words = 1 << (plan->window.bits[0] + plan->window.bits[1]) >> 1;
+    struct notice notice = {};
+    for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS)
+        halves[i] = 0;
+    __syncthreads();
+    count_share(keys, count, map, halves, plan->counts, &notice);
+    __syncthreads();
+    notice.ascents = __syncthreads_or(notice.ascents);
+    notice.descents = __syncthreads_or(notice.descents);
+    notice.outside = __syncthreads_or(notice.outside);
+    for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS) {
+        const uint64_t pair = halves[i]; // two counters side by side are a number of 64 bits
+        if (pair != 0)
+            atomicAdd((unsigned long long *)&plan->counts[2 * i],
+                      (unsigned long long)(pair >> 16 << 32 | (pair & 0xffff)));
+    }
+    if (threadIdx.x == 0) {
+        if (notice.ascents)
+            plan->ascents = 1;
+        if (notice.descents)
+            plan->descents = 1;
+        if (notice.outside)
+            plan->outside = 1;
+    }
+}
+
+template <typename K>
+static __global__ void __launch_bounds__(MSD_COUNT_THREADS, 1)
+    count_kernel(const K *__restrict__ keys, int64_t count, struct plan *plan)
+{
+    switch (plan->window.kind) {
+    case MAP_LINEAR:
+        return count_buckets<K, MAP_LINEAR>(keys, count, plan);
+    case MAP_TABLE:
+        return count_buckets<K, MAP_TABLE>(keys, count, plan);
+    case MAP_FINE:
+        if constexpr (sizeof(K) == 8)
+            return count_buckets<K, MAP_FINE>(keys, count, plan);
+    }
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+/* Has a bucket keys of one value only? */
+static __device__ bool is_one_value(const struct plan *plan, uint32_t bucket)
+{
+    const struct window &window = plan->window;
+    if (window.below > 0 || window.right > 0 || (plan->outside && (bucket == 0 || bucket == window.last)))
+        return false;
+    if (window.kind == MAP_LINEAR)
+        return true;
+    int cell = 0;
+    for (int step = CELLS / 2; step > 0; step /= 2) { // the last one that begins at this bucket or before
+        if (window.cells[cell + step] >> PARTS_BITS <= bucket)
+            cell += step;
+    }
+    return is_cut_to_values(window, cell);
+}
+
+static __device__ enum msd_verdict decide(const struct plan *plan, int64_t count, bool is_all,
+                                          uint32_t fullest, int capacity)
+{
+    if (plan->window.kind == MAP_NONE)
+        return MSD_CROWDED;
+    if (!plan->descents)
+        return MSD_SORTED;
+    if (!plan->ascents)
+        return MSD_REVERSED;
+    if (!is_all)
+        return MSD_CROWDED;
+    if (plan->window.is_each_value && !plan->outside)
+        return MSD_VALUES;
+    return fullest <= (uint32_t)capacity ? MSD_SPLIT : MSD_CROWDED;
+}
+
+/* What the host learns, in one word: wait_for_answer() takes it apart. */
+static __device__ int32_t make_answer(const struct plan *plan, uint32_t fullest)
+{
+    return plan->verdict | plan->window.kind << 3 | (plan->window.bits[0] + plan->window.bits[1]) << 5 |
+           (int32_t)(fullest << 10);
+}
+
+/* Sum the keys of each region, a block for each; the last block to do so finds where the regions begin, and decides. A
+ * bucket of one value may have any number of keys, as long as not all wait for its counter. `tile`: keys of a tile. */
+static __global__ void __launch_bounds__(REGIONS)
+    sum_kernel(int64_t count, int capacity, int tile, struct plan *plan, volatile int32_t *answer)
+{
+    __shared__ uint64_t sums[REGIONS / WARP];
+    __shared__ uint32_t ticket, maxima[REGIONS / WARP];
+    const int in_region = 1 << plan->window.bits[1], own = threadIdx.x;
+    const uint32_t bucket = blockIdx.x << plan->window.bits[1] | threadIdx.x;
+    const bool exists = own < in_region && bucket <= plan->window.last;
+    const uint32_t keys = exists ? plan->counts[bucket] : 0;
+    const bool must_fit = keys > (uint32_t)capacity && (keys > count / 8 || !is_one_value(plan, bucket));
+    const uint32_t that_must_fit = keys <= (uint32_t)capacity || must_fit ? keys : 0;
+    const uint64_t before = block_sum_before((uint64_t)keys, sums);
+    atomicMax(&plan->fullest[blockIdx.x], warp_max(that_must_fit));
+    if (own == REGIONS - 1)
+        plan->region_keys[blockIdx.x] = before + keys;
+    __threadfence();
+    __syncthreads();
+    if (own == 0)
+        ticket = atomicAdd(&plan->regions_done, 1u);
+    __syncthreads();
+    if (ticket != REGIONS - 1)
+        return;
+
+    const uint64_t of_region = *(volatile uint64_t *)&plan->region_keys[own];
+    const uint64_t begin = block_sum_before(of_region, sums);
+    plan->region_begins[own] = plan->cursors[0][own] = begin;
+    if (own == REGIONS - 1)
+        plan->region_begins[REGIONS] = begin + of_region;
+    const bool is_all = __syncthreads_or(own == REGIONS - 1 && begin + of_region == (uint64_t)count);
+    const uint32_t tiles = (uint32_t)((of_region + tile - 1) / tile);
+    const uint32_t tiles_before = (uint32_t)block_sum_before((uint64_t)tiles, sums);
+    plan->region_tiles[own] = tiles_before;
+    if (own == REGIONS - 1)
+        plan->region_tiles[REGIONS] = tiles_before + tiles;
+    const uint32_t of_warp = warp_max(*(volatile uint32_t *)&plan->fullest[own]);
+    if (own % WARP == 0)
+        maxima[own / WARP] = of_warp;
+    __syncthreads();
+    const uint32_t fullest = warp_max(maxima[own % (REGIONS / WARP)]);
+    if (own == 0) {
+        plan->verdict = decide(plan, count, is_all, fullest, capacity);
+        *answer = make_answer(plan, min(fullest, (uint32_t)capacity));
+    }
+}
+
+/* Where the buckets begin: a block for each region. */
+static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, struct plan *plan)
+{
+    __shared__ uint64_t sums[REGIONS / WARP];
+    const uint32_t bucket = blockIdx.x << plan->window.bits[1] | threadIdx.x;
+    const bool exists = (int)threadIdx.x < 1 << plan->window.bits[1] && bucket <= plan->window.last;
+    const uint64_t keys = exists ? plan->counts[bucket] : 0;
+    const uint64_t begin = plan->region_begins[blockIdx.x] + block_sum_before(keys, sums);
+    if (exists)
+        plan->begins[bucket] = plan->cursors[1][bucket] = begin;
+    if (bucket == 0)
+        plan->begins[plan->window.last + 1] = count;
+}
+
+/* ---- on the host --------------------------------------------------------------------------------------- */
+
+/* The answer, taken apart. */
+struct msd_answer {
+    enum msd_verdict verdict;
+    enum map_kind kind;
+    int bits; /* of a bucket's number */
+    int64_t fullest;
+};
+
+/* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
+static int bucket_bits(int64_t count, int most)
+{
+    int bits = 1;
+    while (bits < most && count >> bits > MSD_LEAF_KEYS)
+        bits++;
+    return bits;
+}
+
+/* Queue the kernels that make the plan. capacity: keys that a bucket may have; tile: of a pass, in keys. */
+template <typename K>
+static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_t count, int capacity,
+                               int tile, struct plan *plan)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const int log_seen = log_sample(count), seen = 1 << log_seen;
+    struct window_wish wish = {};
+    wish.most_bits = engine->block_bytes >= MSD_ROOMY_BYTES ? LOG_BUCKETS : LOG_BUCKETS - 2;
+    wish.linear_bits = bucket_bits(count, wish.most_bits);
+    wish.table_bits = min(max(wish.linear_bits + 1, LOG_CELLS + 2), wish.most_bits);
+    wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
+    wish.limit = (uint32_t)min(2.0f * seen / count * capacity + 8, 60000.0f);
+    const int counters = (1 << wish.most_bits) * 2;
+    const int64_t vectors =
+        divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
+    const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);
+    *(volatile int32_t *)&engine->result->verdict = MSD_UNKNOWN;
+    TRY_CUDA(cudaMemsetAsync(plan, 0, offsetof(struct plan, cursors), stream));
+    TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, counters));
+    TRY_CUDA(cudaFuncSetAttribute(count_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, counters));
+    sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(keys, count, log_seen, &plan->sample,
+                                                                        (K *)plan->seen);
+    window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, counters, stream>>>(
+        (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window);
+    count_kernel<<<blocks, MSD_COUNT_THREADS, counters, stream>>>(keys, count, plan);
+    sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, capacity, tile, plan, &engine->result->verdict);
+    begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, plan);
+    TRY_LAUNCH("rung 8, the plan");
+    return HSORT_OK;
+}
+
+/* Wait for the answer. The host watches it itself: to be woken takes longer than to sort some thousand keys. */
+static hsort_status wait_for_answer(struct cuda_engine *engine, struct msd_answer *answer)
+{
+    const volatile int32_t *word = &engine->result->verdict;
+    while (*word == MSD_UNKNOWN) {
+        const cudaError_t state = cudaStreamQuery(engine->lanes[LANE_WORK]);
+        if (state != cudaErrorNotReady)
+            TRY_CUDA(state);
+    }
+    const uint32_t found = (uint32_t)*word;
+    answer->verdict = (enum msd_verdict)(found & 7);
+    answer->kind = (enum map_kind)(found >> 3 & 3);
+    answer->bits = (int)(found >> 5 & 31);
+    answer->fullest = found >> 10;
+    return HSORT_OK;
+}
+
+#endif

@@ -1,0 +1,324 @@
+/* How rung 8 deals keys out to buckets: a function from keys to the numbers of buckets that never falls as keys rise, made
+ * from a sample so that no bucket gets much more than its share.
+ *
+ * Where the keys are spread evenly between the lowest and the highest of the sample, that window is cut into parts of equal
+ * width. Otherwise it is cut into cells of equal width, and each cell into a power of two of parts, by its share of the
+ * sample. Floats between -1 and 1 are like that: half of them lie in the last two of 2^11 ranges between powers of two.
+ *
+ *     sample          ....  .            :.    .::::...        one column for each cell
+ *     parts           1  1  1  1  1  1   2  1  2  4  2  1
+ *     first bucket    0  1  2  3  4  5   6  8  9 11 15 17
+ *
+ * A key's bucket is then the first one of its cell, plus the parts before it there. Looking for a key among splitters from
+ * the sample would suit every input, but takes eight steps where this takes one.
+ *
+ * Keys outside of the window count as its ends. */
+#ifndef WINDOW_CUH
+#define WINDOW_CUH
+
+#include "cuda_engine.h"
+#include "tuning.h"
+#include <type_traits>
+
+enum {
+    REGION_BITS = 8, /* of a bucket's number, that one pass looks at */
+    REGIONS = 1 << REGION_BITS,
+    LOG_BUCKETS = 2 * REGION_BITS,
+    BUCKETS = 1 << LOG_BUCKETS,
+    LOG_CELLS = 10,
+    CELLS = 1 << LOG_CELLS,
+    LOG_CELL_WIDTH = 16, /* cells are as wide as that, in the unit that makes it so */
+    PARTS_BITS = 16,     /* of a cell's word: its parts, below its first bucket */
+    PARTS_MAX = (1 << PARTS_BITS) - 1,
+    LOG_WINDOW = LOG_CELLS + LOG_CELL_WIDTH,
+    LOG_SAMPLE_MAX = 18,
+    SAMPLE_THREADS = 1024,
+    SAMPLE_PER_BLOCK = 8192
+};
+static_assert(CELLS == SAMPLE_THREADS, "a thread for each cell");
+
+enum map_kind {
+    MAP_NONE,   /* the keys do not split */
+    MAP_LINEAR, /* parts of equal width; of 8-byte keys the upper half says it all */
+    MAP_TABLE,  /* cells; the same of 8-byte keys */
+    MAP_FINE    /* cells; all of the key matters */
+};
+
+/* Made by the kernels below, read by those of the passes. Distances from the lowest key are shifted to the right, or to the
+ * left, until the window takes LOG_WINDOW bits or, where it is linear, the bits of a bucket's number. */
+struct window {
+    int32_t kind; /* enum map_kind */
+    int32_t right, left;
+    int32_t below;   /* bits of a key that the map does not look at */
+    int32_t bits[2]; /* of the bucket's number that pass 0 and pass 1 look at */
+    uint32_t last;   /* bucket */
+    int32_t
+        is_each_value; /* every bucket is for one value of keys: the lowest of all + the bucket's number */
+    uint64_t lowest, width;
+    uint32_t cells[CELLS]; /* the first bucket, above the number of parts */
+};
+
+/* The part of a key that the map looks at. */
+template <typename K, enum map_kind KIND>
+struct map_head {
+    typedef typename std::conditional<KIND == MAP_FINE, K, uint32_t>::type type;
+    static constexpr int BELOW = (sizeof(K) - sizeof(type)) * 8; /* bits that it leaves out */
+};
+
+/* The bucket of what lies `at` so far from the beginning of a window of cells. */
+static __device__ uint32_t bucket_at(uint32_t at, const uint32_t *cells)
+{
+    const uint32_t cell = cells[at >> LOG_CELL_WIDTH];
+    return (cell >> PARTS_BITS) +
+           ((at & ((1u << LOG_CELL_WIDTH) - 1)) * (cell & PARTS_MAX) >> LOG_CELL_WIDTH);
+}
+
+/* The bucket of a key. */
+template <typename K, enum map_kind KIND>
+struct bucket_map {
+    typedef typename map_head<K, KIND>::type head; head lowest, width; int right, left;
+    const uint32_t * cells; /* [CELLS] in shared memory */
+
+    static __device__ head head_of(K key){return (head)(key >> map_head<K, KIND>::BELOW);}
+__device__ uint32_t operator()(K key) const
+{
+    const head distance = min(max(head_of(key), lowest) - lowest, width);
+    if constexpr (KIND == MAP_LINEAR)
+        return (uint32_t)(distance >> right);
+    return bucket_at((uint32_t)(distance >> right) << left, cells);
+}
+__device__ bool is_outside(K key) const
+{
+    return (head)(head_of(key) - lowest) > width;
+}
+}
+;
+
+/* The map of a window. Every thread of the block calls it; cells [CELLS] in shared memory are there after the next
+ * barrier. */
+template <typename K, enum map_kind KIND>
+static __device__ struct bucket_map<K, KIND> load_map(const struct window &window, uint32_t *cells)
+{
+    typedef typename map_head<K, KIND>::type head;
+    if (KIND != MAP_LINEAR) {
+        for (int i = threadIdx.x; i < CELLS; i += blockDim.x)
+            cells[i] = window.cells[i];
+    }
+    return {(head)(window.lowest >> map_head<K, KIND>::BELOW),
+            (head)(window.width >> map_head<K, KIND>::BELOW), window.right, window.left, cells};
+}
+
+/* ---- the sample ---------------------------------------------------------------------------------------- */
+
+/* What the window should come to. */
+struct window_wish {
+    int linear_bits, table_bits, most_bits; /* of a bucket's number: for even keys, for others, at all */
+    float target;                           /* keys of the sample in a bucket */
+    uint32_t limit;                         /* that no bucket may have */
+};
+
+/* What the kernels of the sample work on; all of it 0 at first. */
+struct sample {
+    uint64_t highest, lowest_inverted; /* of the keys seen, and ~ of the lowest */
+    uint32_t blocks_done;
+    uint32_t counts[CELLS]; /* of the sample's keys */
+};
+
+/* Logarithm of the keys to look at: enough that a bucket's share shows. */
+static int log_sample(int64_t count)
+{
+    int log = 12;
+    while (log < LOG_SAMPLE_MAX && count >> (log + 4) > 1)
+        log++;
+    return log;
+}
+
+/* Take 2^log keys, evenly spread, to seen [2^log]. */
+template <typename K>
+static __global__ void __launch_bounds__(SAMPLE_THREADS)
+    sample_kernel(const K *__restrict__ keys, int64_t count, int log, struct sample *sample, K *seen)
+{
+    __shared__ K lows[WARP], highs[WARP];
+    const int64_t i = (int64_t)blockIdx.x * SAMPLE_THREADS + threadIdx.x;
+    const K key = keys[(uint64_t)i * (uint64_t)count >> log];
+    seen[i] = key;
+    K low = key, high = key;
+    block_extremes(low, high, lows, highs);
+    if (threadIdx.x == 0) {
+        atomicMax((unsigned long long *)&sample->highest, (unsigned long long)high);
+        atomicMax((unsigned long long *)&sample->lowest_inverted, ~(unsigned long long)low);
+    }
+}
+
+/* ---- the window ---------------------------------------------------------------------------------------- */
+
+/* Lay the window over the extremes of the sample, in units that make it LOG_WINDOW bits wide. Up to 2^most_bits values have
+ * buckets of their own. */
+template <typename K>
+static __device__ void scale_window(const struct sample *sample, int most_bits, struct window *window)
+{
+    constexpr K LARGEST = (K) ~(K)0;
+    K lowest = (K)~sample->lowest_inverted, width = (K)sample->highest - lowest;
+    const K most = (K)(1 << most_bits) - 1;
+    window->is_each_value = width <= most;
+    // the sample has missed the extremes, if barely
+    const K slack = window->is_each_value ? (K)((most - width) / 2) : (K)(width / 32),
+            below = min(slack, lowest);
+    lowest -= below;
+    width = window->is_each_value ? min(most, (K)(LARGEST - lowest))
+                                  : (K)(width + below + min(slack, (K)(LARGEST - lowest - below - width)));
+    const int bits = 64 - __clzll((long long)width);
+    window->lowest = lowest;
+    window->width = width;
+    window->right = max(bits - LOG_WINDOW, 0);
+    window->left = max(LOG_WINDOW - bits, 0);
+    window->below = 0;
+    window->kind = MAP_FINE;
+    if constexpr (sizeof(K) == 4) {
+        window->kind = MAP_TABLE;
+    } else if (bits >= 32 + LOG_WINDOW - REGION_BITS) { // the upper half of the key has bits enough
+        const uint64_t above = (lowest + width) >> 32 << 32;
+        window->lowest = lowest >> 32 << 32;
+        window->width = above - window->lowest;
+        const int head_bits = 64 - __clzll((long long)(window->width >> 32));
+        window->right = max(head_bits - LOG_WINDOW, 0);
+        window->left = max(LOG_WINDOW - head_bits, 0);
+        window->below = 32;
+        window->kind = MAP_TABLE;
+    }
+}
+
+/* Where a key of the sample lies in the window, LOG_WINDOW bits. */
+template <typename K>
+static __device__ uint32_t place_in_window(const struct window &window, K key)
+{
+    const int below = window.below;
+    const uint64_t distance =
+        min((uint64_t)max(key >> below, (K)(window.lowest >> below)) - (window.lowest >> below),
+            window.width >> below);
+    return (uint32_t)(distance >> window.right) << window.left;
+}
+
+/* Values in a cell; more than there can be parts where it is not known. */
+static __device__ uint32_t values_of_cell(const struct window &window)
+{
+    const bool is_known = window.below == 0 && window.right == 0;
+    return 1u << (is_known ? LOG_CELL_WIDTH - window.left : LOG_CELL_WIDTH);
+}
+
+/* Is every part of the cell for one value? */
+static __device__ bool is_cut_to_values(const struct window &window, uint32_t cell)
+{
+    return (window.cells[cell] & PARTS_MAX) == values_of_cell(window);
+}
+
+/* The same parts for all, if they fit the sample. Thread c has the counts of cell c. */
+template <typename K>
+static __device__ bool make_linear(struct window &window, uint32_t of_cell, int log_seen, int bits)
+{
+    const int below = window.below;
+    const uint64_t width = window.width >> below;
+    const uint32_t last = (uint32_t)(width >> window.right) << window.left;
+    const float share = ldexpf(1.0f, log_seen + LOG_CELL_WIDTH) / ((float)last + ldexpf(1.0f, window.left));
+    const bool is_more = (float)of_cell > 1.5f * share + 5 * sqrtf(share) + 5;
+    if (__syncthreads_or(is_more) || window.kind == MAP_FINE)
+        return false;
+    if (threadIdx.x == 0) {
+        int right = 0;
+        while (!window.is_each_value && width >> right >> bits != 0)
+            right++;
+        window.kind = MAP_LINEAR;
+        window.right = right;
+        window.left = 0;
+    }
+    return true;
+}
+
+/* Cut the cells into parts of at most `target` keys of the sample, or more where that makes too many. Thread c has the
+ * counts of cell c. */
+static __device__ void make_table(struct window &window, uint32_t of_cell, float target, int bits)
+{
+    __shared__ uint32_t sums[SAMPLE_THREADS / WARP];
+    const uint32_t most = min(values_of_cell(window), (uint32_t)PARTS_MAX);
+    for (;; target *= 1.1f) {
+        const uint32_t parts =
+            window.is_each_value ? most : min((uint32_t)((float)of_cell / target) + 1, most);
+        const uint32_t first = block_sum_before(parts, sums);
+        if (!__syncthreads_or(first + parts > (1u << bits) && !window.is_each_value)) {
+            window.cells[threadIdx.x] = first << PARTS_BITS | parts;
+            return;
+        }
+    }
+}
+
+/* Does some bucket have too many keys of the sample? */
+template <typename K>
+static __device__ bool is_crowded(const struct window &window, const K *seen, int log_seen,
+                                  struct window_wish wish)
+{
+    extern __shared__ uint32_t halves[]; // [2^most_bits / 2] counters of 16 bits
+    for (int i = threadIdx.x; i < 1 << wish.most_bits >> 1; i += SAMPLE_THREADS)
+        halves[i] = 0;
+    __syncthreads();
+    bool crowded = false;
+    for (int i = threadIdx.x; i < 1 << log_seen && !crowded; i += SAMPLE_THREADS) {
+        const uint32_t at = place_in_window<K>(window, seen[i]), bucket = bucket_at(at, window.cells),
+                       above = bucket % 2 * 16;
+        const uint32_t before = atomicAdd(&halves[bucket / 2], 1u << above) >> above & 0xffff;
+        crowded =
+            before >= (is_cut_to_values(window, at >> LOG_CELL_WIDTH) ? 1u << log_seen >> 3 : wish.limit);
+    }
+    return __syncthreads_or(crowded);
+}
+
+/* Count the sample's keys in the cells; the last block to do so makes the map. */
+template <typename K>
+static __global__ void __launch_bounds__(SAMPLE_THREADS)
+    window_kernel(const K *__restrict__ seen, int log_seen, struct window_wish wish, struct sample *sample,
+                  struct window *result)
+{
+    __shared__ uint32_t counts[CELLS];
+    __shared__ struct window window;
+    __shared__ bool is_last;
+    if (threadIdx.x == 0)
+        scale_window<K>(sample, wish.most_bits, &window);
+    counts[threadIdx.x] = 0;
+    __syncthreads();
+    const int first = blockIdx.x * SAMPLE_PER_BLOCK;
+    for (int i = threadIdx.x; i < SAMPLE_PER_BLOCK && first + i < 1 << log_seen; i += SAMPLE_THREADS)
+        atomicAdd(&counts[place_in_window<K>(window, seen[first + i]) >> LOG_CELL_WIDTH], 1u);
+    __syncthreads();
+    if (counts[threadIdx.x] > 0)
+        atomicAdd(&sample->counts[threadIdx.x], counts[threadIdx.x]);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicAdd(&sample->blocks_done, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (!is_last)
+        return;
+
+    const uint32_t of_cell = *(volatile uint32_t *)&sample->counts[threadIdx.x];
+    const bool is_linear = make_linear<K>(window, of_cell, log_seen, wish.linear_bits);
+    if (!is_linear) {
+        make_table(window, of_cell, wish.target, wish.table_bits);
+        __syncthreads();
+        if (is_crowded(window, seen, log_seen, wish) && threadIdx.x == 0)
+            window.kind = MAP_NONE;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const int all_bits = window.is_each_value ? wish.most_bits
+                             : is_linear          ? wish.linear_bits
+                                                  : wish.table_bits;
+        window.bits[1] = all_bits > REGION_BITS ? all_bits / 2 : 0;
+        window.bits[0] = all_bits - window.bits[1];
+        window.last = is_linear ? (uint32_t)(window.width >> window.below >> window.right)
+                                : bucket_at(place_in_window(window, (K) ~(K)0), window.cells);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < (int)(sizeof window / 4); i += SAMPLE_THREADS)
+        ((uint32_t *)result)[i] = ((uint32_t *)&window)[i];
+}
+
+#endif

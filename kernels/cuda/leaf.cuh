@@ -1,6 +1,6 @@
 /* The last step of rung 8: a block sorts the keys of a bucket in shared memory.
  *
- * The range of its keys is cut into 2^LEAF_LOG_BINS bins of equal width. Counting the bins tells where each begins, so
+ * The range of its keys is cut into 2^12 bins or so of equal width. Counting the bins tells where each begins, so
  * that keys can be put in order of their bins at once. The few that share a bin are then put in order among themselves, by
  * rounds that compare neighbours: as many rounds as the fullest bin has keys.
  *
@@ -27,19 +27,17 @@
 template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>
 struct leaf_size {
     static constexpr int THREADS = THREADS_OF_BLOCK, KEYS = KEYS_OF_THREAD, CAPACITY = THREADS * KEYS,
-                         WARPS = THREADS / WARP, BLOCKS = BLOCKS_TOGETHER;
+                         WARPS = THREADS / WARP, BLOCKS = BLOCKS_TOGETHER, VECTORS = 2,
+                         BINS = VECTORS * 4 * THREADS, COUNTERS = BINS + WARP;
 };
 typedef leaf_size<LEAF_THREADS, LEAF_KEYS, LEAF_BLOCKS> largest_leaf;
 
 enum {
     LEAF_CAPACITY = largest_leaf::CAPACITY, /* keys */
-    LEAF_BINS = 1 << LEAF_LOG_BINS,
-    LEAF_COUNTERS = LEAF_BINS + WARP,
-    LEAF_RUN = 8, /* places in a row that a lane settles */
+    LEAF_RUN = 8,                           /* places in a row that a lane settles */
     LEAF_WINDOW = WARP * LEAF_RUN,
     LEAF_CROWD = WARP / 2 /* keys of a bin that are settled: it then lies in a window or around a seam */
 };
-static_assert(LEAF_CAPACITY < 1 << 15, "two sums in a word");
 
 /* Where element i of an array of T in shared memory lies: one is left out behind 128 bytes, so that strides of powers of
  * two meet different banks. */
@@ -96,7 +94,7 @@ template <typename S, typename K, typename V>
 static constexpr int leaf_bytes()
 {
     static_assert(!has_value<V> || sizeof(V) <= sizeof(K), "values take the keys' places");
-    return LEAF_COUNTERS * 4 + with_gaps<K>(S::CAPACITY) * (int)sizeof(K) +
+    return S::COUNTERS * 4 + with_gaps<K>(S::CAPACITY) * (int)sizeof(K) +
            (has_value<V> ? S::CAPACITY * (int)sizeof(uint16_t) : 0);
 }
 
@@ -157,6 +155,12 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     }
 }
 
+/* The logarithm of a power of two. */
+static __device__ constexpr int log2_of(int power)
+{
+    return power == 1 ? 0 : 1 + log2_of(power / 2);
+}
+
 /* ---- bins ---------------------------------------------------------------------------------------------- */
 
 /* What a leaf knows of its keys: none is smaller than `lowest`, and none differs from it by 2^bits or more. */
@@ -195,19 +199,19 @@ static __device__ uint32_t *counter_at(uint32_t *bins, uint32_t bytes)
     return (uint32_t *)((char *)bins + bytes);
 }
 
-/* Count the keys of each bin, bins [LEAF_BINS]. Those that do not exist count behind, a counter for each lane: to ask before
+/* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
  * each step takes longer. */
 template <typename S, typename K>
 static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins,
                                   struct leaf_slot (&slots)[S::KEYS])
 {
-    for (int i = threadIdx.x; i < LEAF_BINS / 4; i += S::THREADS)
+    for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
         ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         const uint32_t bin = (uint32_t)((K)(keys[k] - lowest) >> shift);
-        slots[k].counter = (k * S::THREADS < left ? bin : LEAF_BINS + threadIdx.x % WARP) * 4;
+        slots[k].counter = (k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP) * 4;
         slots[k].rank = atomicAdd(counter_at(bins, slots[k].counter), 1u);
     }
     __syncthreads();
@@ -220,9 +224,8 @@ static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, 
 template <typename S>
 static __device__ int scan_bins(uint32_t *bins)
 {
-    constexpr int VECTORS = LEAF_BINS / 4 / S::THREADS;
-    static_assert(VECTORS * 4 * S::THREADS == LEAF_BINS && VECTORS <= 2 && S::WARPS <= WARP,
-                  "halves of a word");
+    constexpr int VECTORS = S::VECTORS;
+    static_assert(VECTORS <= 2 && S::CAPACITY < 1 << 16 && S::WARPS <= WARP, "halves of a word");
     __shared__ uint32_t sums[S::WARPS], fullest[S::WARPS]; // of warps
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     uint4 own[VECTORS];
@@ -425,7 +428,7 @@ static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count
 {
     extern __shared__ uint4 leaf_memory[];
     uint32_t *bins = (uint32_t *)leaf_memory;
-    K *kept = (K *)(bins + LEAF_COUNTERS);
+    K *kept = (K *)(bins + S::COUNTERS);
     const struct leaf_places<K, V> places = {
         kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))
     };
@@ -444,12 +447,17 @@ static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count
     const bool is_exact = range.bits < 0;
     if (is_exact)
         range = find_range<S>(keys, left);
-    int shift = max(range.bits - LEAF_LOG_BINS, 0);
+    if (range.bits == 0) { // one value
+        for (int i = threadIdx.x; i < count; i += S::THREADS)
+            to.store(i, from.load(i));
+        return;
+    }
+    int shift = max(range.bits - log2_of(S::BINS), 0);
     count_bins<S>(keys, left, range.lowest, shift, bins, slots);
     int fullest = scan_bins<S>(bins);
     if (!is_exact && fullest > LEAF_CROWD && shift > 0) {
         range = find_range<S>(keys, left);
-        shift = max(range.bits - LEAF_LOG_BINS, 0);
+        shift = max(range.bits - log2_of(S::BINS), 0);
         count_bins<S>(keys, left, range.lowest, shift, bins, slots);
         fullest = scan_bins<S>(bins);
     }

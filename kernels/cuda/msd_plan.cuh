@@ -167,8 +167,8 @@ static __device__ void count_share(const K *__restrict__ keys, int64_t count,
 template <typename K, enum map_kind KIND>
 static __device__ void count_buckets(const K *__restrict__ keys, int64_t count, struct plan *plan)
 {
-    extern __shared__ uint32_t halves[]; // [2^bits / 2]
-    __shared__ uint32_t cells[CELLS];
+    extern __shared__ uint32_t cells[]; // [CELLS], and then halves [2^bits / 2]
+    uint32_t *halves = cells + CELLS;
     const struct bucket_map<K, KIND> map = load_map<K, KIND>(plan->window, cells);
     const int words = 1 << (plan->window.bits[0] + plan->window.bits[1]) >> 1;
     struct notice notice = {};
@@ -342,22 +342,24 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     struct window_wish wish = {};
     wish.most_bits = engine->block_bytes >= MSD_ROOMY_BYTES ? LOG_BUCKETS : LOG_BUCKETS - 2;
     wish.linear_bits = bucket_bits(count, wish.most_bits);
-    wish.table_bits = min(max(wish.linear_bits + 1, LOG_CELLS + 2), wish.most_bits);
+    wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
     wish.limit = (uint32_t)min(2.0f * seen / count * capacity + 8, 60000.0f);
-    const int counters = (1 << wish.most_bits) * 2;
+    const int counters = (1 << wish.most_bits) * 2, cells = CELLS * 4;
     const int64_t vectors =
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
     const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);
     *(volatile int32_t *)&engine->result->verdict = MSD_UNKNOWN;
     TRY_CUDA(cudaMemsetAsync(plan, 0, offsetof(struct plan, cursors), stream));
-    TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, counters));
-    TRY_CUDA(cudaFuncSetAttribute(count_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, counters));
+    const int slices = max(counters, CELLS * SLICES * 4);
+    TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
+    TRY_CUDA(
+        cudaFuncSetAttribute(count_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, cells + counters));
     sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(keys, count, log_seen, &plan->sample,
                                                                         (K *)plan->seen);
-    window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, counters, stream>>>(
+    window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, slices, stream>>>(
         (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window);
-    count_kernel<<<blocks, MSD_COUNT_THREADS, counters, stream>>>(keys, count, plan);
+    count_kernel<<<blocks, MSD_COUNT_THREADS, cells + counters, stream>>>(keys, count, plan);
     sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, capacity, tile, plan, &engine->result->verdict);
     begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, plan);
     TRY_LAUNCH("rung 8, the plan");

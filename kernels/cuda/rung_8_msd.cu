@@ -28,7 +28,13 @@
 #include "onesweep.cuh"
 #include "rung_8_cluster.h"
 
-typedef leaf_size<LEAF_THREADS, LEAF_KEYS_USUAL, LEAF_BLOCKS_USUAL> usual_leaf;
+/* Leaves for most buckets, for fuller ones, and for those that the sample has misjudged. */
+template <typename K, typename V>
+using usual_leaf =
+    typename std::conditional<sizeof(K) == 4 && !has_value<V>,
+                              leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL * 2, 2 * LEAF_BLOCKS>,
+                              leaf_size<LEAF_THREADS, LEAF_KEYS_USUAL, LEAF_BLOCKS>>::type;
+typedef leaf_size<LEAF_THREADS * 2, LEAF_KEYS, 1> huge_leaf;
 
 /* ---- a pass over keys alone ---------------------------------------------------------------------------- */
 
@@ -70,6 +76,13 @@ static __device__ uint64_t take_room(uint64_t *cursor, uint32_t keys)
     return atomicAdd((unsigned long long *)cursor, (unsigned long long)keys);
 }
 
+/* The shared memory for the keys of a tile. */
+template <typename K, int KEYS>
+static __host__ __device__ constexpr int pass_bytes()
+{
+    return (with_gaps(MSD_PASS_THREADS * KEYS) * (int)sizeof(K) + 7) / 8 * 8;
+}
+
 /* Deal a tile's keys out: to regions by the upper digit of their bucket, or to buckets by the lower one. FULL: it has
  * `KEYS` keys for each thread, and none is asked whether it exists. */
 template <bool FULL, int KEYS, typename K, enum map_kind KIND>
@@ -103,14 +116,12 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
     }
     __syncthreads();
 
-    // 2. first places in the tile; and room among all keys, from the cursors
+    // 2. room among all keys, from the cursors, which takes its time; first places in the tile
     const uint32_t own = threadIdx.x < REGIONS ? counts[threadIdx.x] : 0;
+    const int64_t room = own > 0 ? (int64_t)take_room(&cursors[threadIdx.x], own) : 0;
     const uint32_t first = block_sum_before(own, sums);
-    if (threadIdx.x < REGIONS) {
+    if (threadIdx.x < REGIONS)
         counts[threadIdx.x] = first;
-        if (own > 0)
-            goals[threadIdx.x] = to + (int64_t)take_room(&cursors[threadIdx.x], own) - first;
-    }
     __syncthreads();
 
     // 3. order them in shared memory, so that runs leave and not single keys
@@ -119,6 +130,8 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
         if (exists(k))
             places[with_gaps((int)(counts[ranks[k] >> 16] + (ranks[k] & 0xffff)))] = keys[k];
     }
+    if (own > 0)
+        goals[threadIdx.x] = to + room - first;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
@@ -132,7 +145,8 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
 template <int KEYS, typename K, enum map_kind KIND>
 static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, int pass, struct plan *plan)
 {
-    __shared__ uint32_t cells[KIND == MAP_LINEAR ? 1 : CELLS];
+    extern __shared__ uint64_t shared[];
+    uint32_t *cells = (uint32_t *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
     const struct window &window = plan->window;
     const int lower = window.bits[1];
     const struct pass_digit<K, KIND> digit = {
@@ -168,6 +182,13 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
 
 /* ---- leaves -------------------------------------------------------------------------------------------- */
 
+/* Keys that a bucket may have. */
+static int leaf_capacity(const struct cuda_engine *engine)
+{
+    constexpr int bytes = leaf_bytes<huge_leaf, uint64_t, uint64_t>() + 4096; // of its own variables
+    return engine->block_bytes >= bytes ? (int)huge_leaf::CAPACITY : (int)largest_leaf::CAPACITY;
+}
+
 /* What is known of the keys in a bucket, without looking at them. */
 template <typename K>
 static __device__ struct leaf_range<K> range_of(const struct plan *plan, uint32_t bucket) {
@@ -178,33 +199,46 @@ static __device__ struct leaf_range<K> range_of(const struct plan *plan, uint32_
     return {(K)(window.lowest + ((uint64_t)bucket << bits)), bits};
 }
 
-/* Each bucket by a block. What is too much for it has one value. */
+/* Each bucket of more than `above` keys that fits by a block. What has more than `most` has one value. */
 template <typename S, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    leaves_kernel(columns<K, V> from, columns<K, V> to, const struct plan *plan)
+    leaves_kernel(columns<K, V> from, columns<K, V> to, int above, int most, const struct plan *plan)
 {
     if (blockIdx.x > plan->window.last)
         return;
     const int64_t first = (int64_t)plan->begins[blockIdx.x];
     const int64_t count = (int64_t)plan->begins[blockIdx.x + 1] - first;
-    if (count > S::CAPACITY) {
+    if (count > most && above == 0) {
         for (int64_t i = threadIdx.x; i < count && from.keys != to.keys; i += S::THREADS)
             to.store(first + i, from.load(first + i));
-    } else if (count > 0) {
+    } else if (above < count && count <= S::CAPACITY) {
         leaf_sort<S>(from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
     }
 }
 
 template <typename S, typename K, typename V>
-static hsort_status queue_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to, int bits,
-                                 const struct plan *plan)
+static hsort_status queue_leaves_of(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
+                                    int above, const struct msd_answer &answer, const struct plan *plan)
 {
     constexpr int bytes = leaf_bytes<S, K, V>();
+    if (answer.fullest <= above && above > 0)
+        return HSORT_OK;
     TRY_CUDA(
         cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaves_kernel<S><<<1u << bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(from, to, plan);
+    leaves_kernel<S><<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+        from, to, above, leaf_capacity(engine), plan);
     TRY_LAUNCH("rung 8, the leaves");
     return HSORT_OK;
+}
+
+/* Sizes one after the other: a block that has nothing to do costs little, room for more keys than there are much. */
+template <typename K, typename V>
+static hsort_status queue_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
+                                 const struct msd_answer &answer, const struct plan *plan)
+{
+    TRY((queue_leaves_of<usual_leaf<K, V>>(engine, from, to, 0, answer, plan)));
+    TRY((queue_leaves_of<largest_leaf>(engine, from, to, usual_leaf<K, V>::CAPACITY, answer, plan)));
+    return queue_leaves_of<huge_leaf>(engine, from, to, largest_leaf::CAPACITY, answer, plan);
 }
 
 /* All keys by one block. */
@@ -270,7 +304,8 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
 template <typename K, int KEYS>
 static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *job, struct plan *plan)
 {
-    constexpr int TILE = MSD_PASS_THREADS * KEYS, bytes = with_gaps(TILE) * (int)sizeof(K);
+    constexpr int TILE = MSD_PASS_THREADS * KEYS,
+                  bytes = pass_bytes<K, KEYS>() + CELLS * (int)sizeof(uint32_t);
     cudaStream_t stream = engine->lanes[LANE_WORK];
     K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
@@ -289,16 +324,14 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     struct plan *plan = (struct plan *)job->workspace;
     K *keys = (K *)job->keys;
     struct msd_answer answer;
-    TRY(queue_plan(engine, keys, job->count, LEAF_CAPACITY, MSD_PASS_THREADS * KEYS, plan));
+    TRY(queue_plan(engine, keys, job->count, leaf_capacity(engine), MSD_PASS_THREADS * KEYS, plan));
     TRY((queue_passes<K, KEYS>(engine, job, plan)));
     TRY(wait_for_answer(engine, &answer));
     const columns<K, no_value> sorted = {keys, NULL};
     const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)job->scratch_keys, NULL};
     switch (answer.verdict) {
     case MSD_SPLIT:
-        return answer.fullest <= usual_leaf::CAPACITY
-                   ? queue_leaves<usual_leaf>(engine, dealt, sorted, answer.bits, plan)
-                   : queue_leaves<largest_leaf>(engine, dealt, sorted, answer.bits, plan);
+        return queue_leaves(engine, dealt, sorted, answer, plan);
     case MSD_VALUES:
         write_values_kernel<<<(unsigned)divide_up(job->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
                               MSD_WRITE_THREADS, 0, stream>>>(keys, job->count, plan);
@@ -380,9 +413,9 @@ static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job
     pass.first_places = plan->region_begins;
     TRY(onesweep_pass(engine, pass));
     const columns<K, V> dealt = pass.number == 1 ? data : scratch;
-    if (answer.fullest <= usual_leaf::CAPACITY)
-        return queue_leaves<usual_leaf>(engine, dealt, data, answer.bits, plan);
-    return queue_leaves<largest_leaf>(engine, dealt, data, answer.bits, plan);
+    if (answer.verdict == MSD_VALUES && pass.number == 1)
+        return HSORT_OK;
+    return queue_leaves(engine, dealt, data, answer, plan);
 }
 
 template <typename K, typename V>
@@ -390,7 +423,7 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
 {
     struct plan *plan = (struct plan *)job->workspace;
     struct msd_answer answer;
-    TRY(queue_plan(engine, (const K *)job->keys, job->count, LEAF_CAPACITY, 1, plan));
+    TRY(queue_plan(engine, (const K *)job->keys, job->count, leaf_capacity(engine), 1, plan));
     TRY(wait_for_answer(engine, &answer));
     if (answer.verdict == MSD_SORTED)
         return HSORT_OK;

@@ -95,7 +95,7 @@ enum {
     MSD_PASS_THREADS = 512,
     MSD_PASS_BLOCKS = 2,
     MSD_PASS_KEYS_4 = 20,
-    MSD_PASS_KEYS_8 = 14,
+    MSD_PASS_KEYS_8 = 12,
     MSD_LEAF_KEYS = 4096,
     MSD_WRITE_THREADS = 256,
     MSD_WRITE_KEYS = 16,
@@ -104,8 +104,6 @@ enum {
     LEAF_KEYS = 16,
     LEAF_KEYS_USUAL = 9,
     LEAF_BLOCKS = 2,
-    LEAF_BLOCKS_USUAL = 2,
-    LEAF_LOG_BINS = 12,
 
     /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to be
      * had; of a leaf the same */

@@ -2,8 +2,7 @@
  * from a sample so that no bucket gets much more than its share.
  *
  * Where the keys are spread evenly between the lowest and the highest of the sample, that window is cut into parts of equal
- * width. Otherwise it is cut into cells of equal width, and each cell into a power of two of parts, by its share of the
- * sample. Floats between -1 and 1 are like that: half of them lie in the last two of 2^11 ranges between powers of two.
+ * width. Otherwise it is cut into cells of equal width, and each cell into parts of equal width, by its share of the sample. Floats between -1 and 1 are like that: half of them lie in the last two of 2^11 ranges between powers of two.
  *
  *     sample          ....  .            :.    .::::...        one column for each cell
  *     parts           1  1  1  1  1  1   2  1  2  4  2  1
@@ -25,7 +24,7 @@ enum {
     REGIONS = 1 << REGION_BITS,
     LOG_BUCKETS = 2 * REGION_BITS,
     BUCKETS = 1 << LOG_BUCKETS,
-    LOG_CELLS = 10,
+    LOG_CELLS = 12,
     CELLS = 1 << LOG_CELLS,
     LOG_CELL_WIDTH = 16, /* cells are as wide as that, in the unit that makes it so */
     PARTS_BITS = 16,     /* of a cell's word: its parts, below its first bucket */
@@ -33,9 +32,13 @@ enum {
     LOG_WINDOW = LOG_CELLS + LOG_CELL_WIDTH,
     LOG_SAMPLE_MAX = 18,
     SAMPLE_THREADS = 1024,
+    OWN_CELLS = 4, /* of a thread */
+    SLICES = 8,    /* of a cell, in which the sample is counted */
+    LOG_SLICE = LOG_CELL_WIDTH - 3,
+    PART_UNITS = 256, /* of a part, where cells share one */
     SAMPLE_PER_BLOCK = 8192
 };
-static_assert(CELLS == SAMPLE_THREADS, "a thread for each cell");
+static_assert(CELLS == SAMPLE_THREADS * OWN_CELLS, "some cells for each thread");
 
 enum map_kind {
     MAP_NONE,   /* the keys do not split */
@@ -121,7 +124,7 @@ struct window_wish {
 struct sample {
     uint64_t highest, lowest_inverted; /* of the keys seen, and ~ of the lowest */
     uint32_t blocks_done;
-    uint32_t counts[CELLS]; /* of the sample's keys */
+    alignas(16) uint32_t counts[CELLS * SLICES]; /* of the sample's keys */
 };
 
 /* Logarithm of the keys to look at: enough that a bucket's share shows. */
@@ -212,16 +215,15 @@ static __device__ bool is_cut_to_values(const struct window &window, uint32_t ce
     return (window.cells[cell] & PARTS_MAX) == values_of_cell(window);
 }
 
-/* The same parts for all, if they fit the sample. Thread c has the counts of cell c. */
+/* The same parts for all, if they fit the sample. `own`: keys in the thread's cells. */
 template <typename K>
-static __device__ bool make_linear(struct window &window, uint32_t of_cell, int log_seen, int bits)
+static __device__ bool make_linear(struct window &window, float own, int log_seen, int bits)
 {
-    const int below = window.below;
-    const uint64_t width = window.width >> below;
-    const uint32_t last = (uint32_t)(width >> window.right) << window.left;
-    const float share = ldexpf(1.0f, log_seen + LOG_CELL_WIDTH) / ((float)last + ldexpf(1.0f, window.left));
-    const bool is_more = (float)of_cell > 1.5f * share + 5 * sqrtf(share) + 5;
-    if (__syncthreads_or(is_more) || window.kind == MAP_FINE)
+    const uint64_t width = window.width >> window.below;
+    const float last = (float)((uint32_t)(width >> window.right) << window.left);
+    const float share =
+        ldexpf((float)OWN_CELLS, log_seen + LOG_CELL_WIDTH) / (last + ldexpf(1.0f, window.left));
+    if (__syncthreads_or(own > 1.5f * share + 5 * sqrtf(share) + 5) || window.kind == MAP_FINE)
         return false;
     if (threadIdx.x == 0) {
         int right = 0;
@@ -234,20 +236,57 @@ static __device__ bool make_linear(struct window &window, uint32_t of_cell, int 
     return true;
 }
 
-/* Cut the cells into parts of at most `target` keys of the sample, or more where that makes too many. Thread c has the
- * counts of cell c. */
-static __device__ void make_table(struct window &window, uint32_t of_cell, float target, int bits)
+/* What cell `cell` weighs: its keys; or as many as it would have, were all of it like its fullest slice. The keys may begin
+ * in the middle of a cell. What a slice has by chance is left out. */
+static __device__ float weigh_cell(const struct sample *sample, int cell, float *keys)
+{
+    uint32_t sum = 0, fullest = 0;
+#pragma unroll
+    for (int slice = 0; slice < SLICES; slice += 4) {
+        const uint4 four = __ldcg((const uint4 *)&sample->counts[cell * SLICES + slice]);
+        sum += four.x + four.y + four.z + four.w;
+        fullest = max(max(max(four.x, four.y), max(four.z, four.w)), fullest);
+    }
+    *keys += (float)sum;
+    return max((float)sum, SLICES * ((float)fullest - 2 * sqrtf((float)fullest)));
+}
+
+/* The parts of a cell, in PART_UNITS. Cells that weigh less than a part share one with those that follow. Where a part would
+ * have few values, their number divides that of the cell: else some had twice as many as others. */
+static __device__ uint32_t cut_cell(float weight, float target, uint32_t values)
+{
+    if (weight < target)
+        return (uint32_t)(weight * PART_UNITS / target);
+    uint32_t parts = (uint32_t)ceilf(weight / target);
+    if (parts > values / 4)
+        parts = min(2u << (31 - __clz((int)(parts - 1))), values);
+    return min(parts, (uint32_t)PARTS_MAX) * PART_UNITS;
+}
+
+/* Cut the cells into parts that weigh at most `target`, or more where that makes too many. weights: of the thread's cells.
+ * A window of few values has a part for each. */
+static __device__ void make_table(struct window &window, const float (&weights)[OWN_CELLS], float target,
+                                  int bits)
 {
     __shared__ uint32_t sums[SAMPLE_THREADS / WARP];
-    const uint32_t most = min(values_of_cell(window), (uint32_t)PARTS_MAX);
+    const uint32_t values = values_of_cell(window);
     for (;; target *= 1.1f) {
-        const uint32_t parts =
-            window.is_each_value ? most : min((uint32_t)((float)of_cell / target) + 1, most);
-        const uint32_t first = block_sum_before(parts, sums);
-        if (!__syncthreads_or(first + parts > (1u << bits) && !window.is_each_value)) {
-            window.cells[threadIdx.x] = first << PARTS_BITS | parts;
-            return;
+        uint32_t units[OWN_CELLS], sum = 0;
+#pragma unroll
+        for (int c = 0; c < OWN_CELLS; c++) {
+            units[c] = window.is_each_value ? values * PART_UNITS : cut_cell(weights[c], target, values);
+            sum += units[c];
         }
+        uint32_t begin = block_sum_before(sum, sums);
+        if (__syncthreads_or((begin + sum) / PART_UNITS >= 1u << bits && !window.is_each_value))
+            continue;
+#pragma unroll
+        for (int c = 0; c < OWN_CELLS; c++) {
+            const uint32_t first = begin / PART_UNITS;
+            begin += units[c];
+            window.cells[threadIdx.x * OWN_CELLS + c] = first << PARTS_BITS | (begin / PART_UNITS - first);
+        }
+        return;
     }
 }
 
@@ -271,54 +310,65 @@ static __device__ bool is_crowded(const struct window &window, const K *seen, in
     return __syncthreads_or(crowded);
 }
 
-/* Count the sample's keys in the cells; the last block to do so makes the map. */
 template <typename K>
-static __global__ void __launch_bounds__(SAMPLE_THREADS)
-    window_kernel(const K *__restrict__ seen, int log_seen, struct window_wish wish, struct sample *sample,
-                  struct window *result)
+static __device__ void make_map(const K *seen, int log_seen, const struct window_wish &wish,
+                                const struct sample *sample, struct window &window, struct window *result)
 {
-    __shared__ uint32_t counts[CELLS];
-    __shared__ struct window window;
-    __shared__ bool is_last;
-    if (threadIdx.x == 0)
-        scale_window<K>(sample, wish.most_bits, &window);
-    counts[threadIdx.x] = 0;
-    __syncthreads();
-    const int first = blockIdx.x * SAMPLE_PER_BLOCK;
-    for (int i = threadIdx.x; i < SAMPLE_PER_BLOCK && first + i < 1 << log_seen; i += SAMPLE_THREADS)
-        atomicAdd(&counts[place_in_window<K>(window, seen[first + i]) >> LOG_CELL_WIDTH], 1u);
-    __syncthreads();
-    if (counts[threadIdx.x] > 0)
-        atomicAdd(&sample->counts[threadIdx.x], counts[threadIdx.x]);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        is_last = atomicAdd(&sample->blocks_done, 1u) == gridDim.x - 1;
-    __syncthreads();
-    if (!is_last)
-        return;
-
-    const uint32_t of_cell = *(volatile uint32_t *)&sample->counts[threadIdx.x];
-    const bool is_linear = make_linear<K>(window, of_cell, log_seen, wish.linear_bits);
+    float weights[OWN_CELLS], own = 0;
+#pragma unroll
+    for (int c = 0; c < OWN_CELLS; c++)
+        weights[c] = weigh_cell(sample, threadIdx.x * OWN_CELLS + c, &own);
+    const bool is_linear = make_linear<K>(window, own, log_seen, wish.linear_bits);
     if (!is_linear) {
-        make_table(window, of_cell, wish.target, wish.table_bits);
+        make_table(window, weights, wish.target, wish.table_bits);
         __syncthreads();
         if (is_crowded(window, seen, log_seen, wish) && threadIdx.x == 0)
             window.kind = MAP_NONE;
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        const int all_bits = window.is_each_value ? wish.most_bits
-                             : is_linear          ? wish.linear_bits
-                                                  : wish.table_bits;
-        window.bits[1] = all_bits > REGION_BITS ? all_bits / 2 : 0;
-        window.bits[0] = all_bits - window.bits[1];
+        const int bits = window.is_each_value ? wish.most_bits
+                         : is_linear          ? wish.linear_bits
+                                              : wish.table_bits;
+        window.bits[1] = bits > REGION_BITS ? bits / 2 : 0;
+        window.bits[0] = bits - window.bits[1];
         window.last = is_linear ? (uint32_t)(window.width >> window.below >> window.right)
                                 : bucket_at(place_in_window(window, (K) ~(K)0), window.cells);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < (int)(sizeof window / 4); i += SAMPLE_THREADS)
         ((uint32_t *)result)[i] = ((uint32_t *)&window)[i];
+}
+
+/* Count the sample's keys; the last block to do so makes the map. */
+template <typename K>
+static __global__ void __launch_bounds__(SAMPLE_THREADS)
+    window_kernel(const K *__restrict__ seen, int log_seen, struct window_wish wish, struct sample *sample,
+                  struct window *result)
+{
+    extern __shared__ uint32_t counts[]; // [CELLS SLICES]
+    __shared__ struct window window;
+    __shared__ bool is_last;
+    if (threadIdx.x == 0)
+        scale_window<K>(sample, wish.most_bits, &window);
+    for (int i = threadIdx.x; i < CELLS * SLICES; i += SAMPLE_THREADS)
+        counts[i] = 0;
+    __syncthreads();
+    const int first = blockIdx.x * SAMPLE_PER_BLOCK;
+    for (int i = threadIdx.x; i < SAMPLE_PER_BLOCK && first + i < 1 << log_seen; i += SAMPLE_THREADS)
+        atomicAdd(&counts[place_in_window<K>(window, seen[first + i]) >> LOG_SLICE], 1u);
+    __syncthreads();
+    for (int i = threadIdx.x; i < CELLS * SLICES; i += SAMPLE_THREADS) {
+        if (counts[i] > 0)
+            atomicAdd(&sample->counts[i], counts[i]);
+    }
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicAdd(&sample->blocks_done, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (is_last)
+        make_map(seen, log_seen, wish, sample, window, result);
 }
 
 #endif

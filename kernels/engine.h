@@ -46,7 +46,10 @@ struct engine_inspection {
     uint64_t fingerprint[2];  /* sum of fingerprint_add() over the keys as they lie in memory */
 };
 
-enum { ENGINE_GATHER_MAX = 1024 };
+enum {
+    ENGINE_GATHER_MAX = 1024,
+    ENGINE_CHUNKS_MAX = 64 /* chunks that a sort with less scratch than keys is cut into at most */
+};
 
 struct engine;
 struct engine_mark; /* a point in a lane's work */
@@ -98,20 +101,34 @@ struct engine_ops {
     hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
     hsort_status (*decode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
 
-    /* Bytes of workspace that sort() needs beside keys and scratch. `rung` -1: the one chosen for this size.
-     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has. */
-    hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count, size_t *bytes);
+    /* Bytes of workspace that sort() needs beside keys and scratch. `rung` -1: the one chosen for these sizes.
+     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or that needs more scratch. */
+    hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count,
+                                   int64_t scratch_count, size_t *bytes);
 
-    /* Sort codes ascending. keys, scratch [count] in engine memory, both overwritten; workspace as said above, aligned
-     * to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold the result. */
-    hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch, int64_t count,
-                         void *workspace, void **sorted);
+    /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten; workspace as said
+     * above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold
+     * the result.
+     * A radix rung wants scratch_count >= count. With less it sorts chunks and merges them in place (in_place.h); the
+     * result is then in keys, and the call waits for some of the work. With less than 1 / ENGINE_CHUNKS_MAX of count,
+     * only a network sorts, which needs no scratch at all; rung -1 takes one. */
+    hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
+                         int64_t scratch_count, int64_t count, void *workspace, void **sorted);
 
     /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those
      * of `a` first. Runs that are not sorted (a rank that failed sent them) give keys in no order, but nothing outside
      * the buffers is touched. */
     hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                           int64_t b_count, void *out);
+
+    /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 .. a_count +
+     * b_count: *from_a of them are of a; equal keys: those of a first. Of runs that are not sorted it is some number that
+     * the counts allow. Waits for the result. */
+    hsort_status (*cut)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
+                        int64_t b_count, int64_t outputs, int64_t *from_a);
+
+    /* Let a and b [count] change places; they do not overlap. */
+    hsort_status (*swap)(struct engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
     /* codes[i] = keys[positions[i]], widened to 64 bits. positions, codes [count <= ENGINE_GATHER_MAX] on the host.
      * Waits for the result. */

@@ -104,7 +104,7 @@ static hsort_status open_engine(hsort_context *ctx, int devices)
 static hsort_status check_rung(const hsort_context *ctx)
 {
     size_t bytes;
-    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, 8, 1, &bytes);
+    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, 8, 1, 1, &bytes);
 }
 
 static hsort_status make_tables(hsort_context *ctx)
@@ -212,14 +212,19 @@ void hsort_destroy(hsort_context **ctx)
     *ctx = NULL;
 }
 
+void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes)
+{
+    ctx->engine->ops->free(ctx->engine, *memory);
+    *memory = NULL;
+    *have_bytes = 0;
+}
+
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes)
 {
     if (bytes <= *have_bytes)
         return HSORT_OK;
     // Freed first: both at once would need the sum.
-    ctx->engine->ops->free(ctx->engine, *memory);
-    *memory = NULL;
-    *have_bytes = 0;
+    context_drop(ctx, memory, have_bytes);
     TRY(ctx->engine->ops->alloc(ctx->engine, bytes, memory));
     *have_bytes = bytes;
     return HSORT_OK;

@@ -44,6 +44,9 @@ hsort_status context_fail(hsort_context *ctx, hsort_status status);
 /* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective. */
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
 
+/* Free *memory, engine memory. NULL is fine. Not collective. */
+void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
+
 /* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through buffer[0], which
  * must not be empty then. Not collective. */
 hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count);

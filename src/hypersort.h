@@ -195,7 +195,8 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *   stream  a cudaStream_t after whose work the keys are ready, or NULL for the default stream or host keys
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
  * Order    see the head of this file. Stable: cannot be told for keys alone.
- * Memory   as hsort_workspace() says, on the engine; kept by ctx for the next sort until it is destroyed.
+ * Memory   as hsort_workspace() says, on the engine; kept by ctx for the next sort until it is destroyed. One rank alone
+ *          does with less where less is free, down to 1/64 of its keys; slower the less there is (kernels/README.md).
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL;
  *          after ARGUMENT and the MEMORY ones the keys are untouched, after the others undefined.
@@ -231,8 +232,9 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
 /* Engine memory that a sort will take on this rank, beyond the caller's buffers.            Not collective.
  *   type       of the keys
  *   count      the largest count, in or out, of any rank
- *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx; messages
- *              take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least 64 MiB
+ *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx at most;
+ *              messages take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least
+ *              64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
 

@@ -29,6 +29,7 @@ struct sort {
     int64_t total, block;
     const int64_t *now_at; /* [size + 1] where each rank's first key is at present */
     bool even;             /* no rank holds more than a block at the door */
+    int64_t scratch;       /* keys that x.spare has room for: a block, or less on a rank that is alone */
     struct exchange x;     /* x.keys is always where this rank's keys are */
     hsort_status status;   /* the first failure on this rank */
     double entered, phase_began;
@@ -138,19 +139,82 @@ static hsort_status plan(struct sort *s)
     return HSORT_OK;
 }
 
-/* The two buffers of a block each. The caller's output serves as one of them if it is large enough. */
+/* Bytes of engine memory for the three things that a sort keeps in its context. */
+struct sizes {
+    size_t keys, scratch, workspace;
+};
+
+/* The sizes with room for `scratch` keys in the second buffer. */
+static hsort_status size_for(const struct sort *s, int64_t scratch, struct sizes *sizes)
+{
+    hsort_context *ctx = s->ctx;
+    sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
+    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->block,
+                                            scratch, &sizes->workspace);
+}
+
+static size_t growth(size_t have, size_t want)
+{
+    return want > have ? want - have : 0;
+}
+
+static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bool *room)
+{
+    hsort_context *ctx = s->ctx;
+    size_t free_bytes = 0;
+    const size_t grows = growth(ctx->buffer_bytes[1], sizes->keys) +
+                         growth(ctx->buffer_bytes[0], sizes->scratch) +
+                         growth(ctx->workspace_bytes, sizes->workspace);
+    if (grows > 0) // the system is not asked before each of many small sorts
+        TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    *room = grows <= free_bytes;
+    return HSORT_OK;
+}
+
+/* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do with less. Take
+ * as large a part of a block as there is memory for. Not none at all, though a network could do with that: keys that fill
+ * memory to the last hundredth are rather a count that is wrong. What earlier sorts left goes, and the keys' own buffer
+ * comes first. */
+static hsort_status take_less(struct sort *s, struct sizes *sizes)
+{
+    hsort_context *ctx = s->ctx;
+    size_t free_bytes;
+    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
+    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
+    if (sizes->keys == 0)
+        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes->keys));
+    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    // Not the last byte: allocations are rounded up, and the engine's own kernels want some memory too.
+    const size_t most = free_bytes - free_bytes / 64;
+    for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
+        const int64_t part = s->block / chunks + (s->block % chunks != 0);
+        // A little more than a part: of a random run of two parts, one changes sides, more or less, and should fit.
+        s->scratch = chunks == 1 ? part : part + part / 64;
+        TRY(size_for(s, s->scratch, sizes));
+        if (sizes->scratch + sizes->workspace <= most)
+            return HSORT_OK;
+    }
+    return HSORT_OK; // the last share; that there is no room for it either, its allocation says
+}
+
+/* Two buffers of a block each, and workspace; a rank that is alone may take less for the second one. The caller's output
+ * serves as the first if it is large enough. */
 static hsort_status reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    const size_t bytes = (size_t)s->block * (size_t)s->map.key_bytes;
     const bool lent = s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
-    size_t workspace_bytes;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->block,
-                                         &workspace_bytes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
-    if (!lent)
-        TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], bytes));
+    struct sizes sizes = {.keys = lent ? 0 : (size_t)s->block * (size_t)s->map.key_bytes};
+    bool room = true;
+    s->scratch = s->block;
+    TRY(size_for(s, s->scratch, &sizes));
+    if (ctx->comm.size == 1)
+        TRY(has_room(s, &sizes, &room));
+    if (!room)
+        TRY(take_less(s, &sizes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
+    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes.keys));
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
                              .transport = ctx->transport,
@@ -244,7 +308,7 @@ static void sort_shard(struct sort *s, const void *loaded)
     void *sorted = s->x.keys;
     if (!failed(s))
         note(s, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.spare,
-                          s->x.count, ctx->workspace, &sorted));
+                          s->scratch, s->x.count, ctx->workspace, &sorted));
     if (sorted == s->x.spare)
         turn(s);
     end_phase(s, HSORT_PHASE_LOCAL_SORT);
@@ -384,7 +448,7 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
         return HSORT_ARGUMENT;
     size_t workspace_bytes;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count,
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
                                          &workspace_bytes));
     *bytes = 2 * (size_t)count * width + workspace_bytes;
     return HSORT_OK;

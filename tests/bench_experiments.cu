@@ -211,8 +211,8 @@ static void time_contest(struct bench *b, struct contest *c, int rung, double (&
     MUST(ladder_workspace(b->engine, rung, &job, &workspace_bytes));
     MUST(b->ops->alloc(&b->engine->base, workspace_bytes, &job.workspace));
     ms[0] = wall_ms(b, c, [&] {
-        MUST(c->host->ops->sort(c->host, rung, b->type.key_bytes, c->keys, c->scratch, b->count, c->workspace,
-                                &sorted));
+        MUST(c->host->ops->sort(c->host, rung, b->type.key_bytes, c->keys, c->scratch, b->count, b->count,
+                                c->workspace, &sorted));
     });
     ms[1] = wall_ms(b, c, [&] {
         MUST(ladder_sort(b->engine, rung, &job));
@@ -288,7 +288,7 @@ static void cpu(struct bench *b)
     struct contest c;
     size_t workspace_bytes;
     MUST(engine_open_host((int)std::max(1u, std::thread::hardware_concurrency()), &c.host));
-    MUST(c.host->ops->sort_workspace(c.host, 7, 4, counts[n - 1], &workspace_bytes));
+    MUST(c.host->ops->sort_workspace(c.host, 7, 4, counts[n - 1], counts[n - 1], &workspace_bytes));
     c.original = host_memory(&c, most);
     c.scratch = host_memory(&c, most);
     c.workspace = host_memory(&c, workspace_bytes);

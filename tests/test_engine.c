@@ -374,6 +374,7 @@ static hsort_status call(int which, void *keys, void *other)
     const struct keymap map = keymap_make(HSORT_F64, HSORT_DESCENDING);
     struct engine_inspection inspection;
     const int64_t position = 3;
+    int64_t from_keys;
     uint64_t code;
     void *sorted;
     switch (which) {
@@ -382,8 +383,8 @@ static hsort_status call(int which, void *keys, void *other)
     case 1:
         return ops->decode(engine, map, keys, keys, FAULT_KEYS);
     case 2:
-        return ops->sort(engine, -1, 8, keys, other, FAULT_KEYS, (char *)other + FAULT_KEYS * 8 + GUARD,
-                         &sorted);
+        return ops->sort(engine, -1, 8, keys, other, FAULT_KEYS, FAULT_KEYS,
+                         (char *)other + FAULT_KEYS * 8 + GUARD, &sorted);
     case 3:
         return ops->merge(engine, 8, keys, FAULT_KEYS / 2, (char *)keys + FAULT_KEYS * 4, FAULT_KEYS / 2,
                           other);
@@ -391,6 +392,10 @@ static hsort_status call(int which, void *keys, void *other)
         return ops->gather(engine, 8, keys, &position, 1, &code);
     case 5:
         return ops->inspect(engine, map, keys, FAULT_KEYS, &inspection);
+    case 6:
+        return ops->cut(engine, 8, keys, FAULT_KEYS, other, FAULT_KEYS, FAULT_KEYS, &from_keys);
+    case 7:
+        return ops->swap(engine, 8, keys, other, FAULT_KEYS);
     default:
         return ops->copy(engine, LANE_WORK, other, keys, FAULT_KEYS * 8);
     }
@@ -400,11 +405,11 @@ static hsort_status call(int which, void *keys, void *other)
 static void test_faults(void)
 {
     size_t workspace;
-    must(ops->sort_workspace(engine, -1, 8, FAULT_KEYS, &workspace), "sort_workspace");
+    must(ops->sort_workspace(engine, -1, 8, FAULT_KEYS, FAULT_KEYS, &workspace), "sort_workspace");
     struct buffer keys = buffer_new(NULL, FAULT_KEYS * 8, 0),
                   other = buffer_new(NULL, FAULT_KEYS * 8 + GUARD + workspace, 0);
-    for (int which = 0; which <= 6; which++) {
-        fault_set(which < 6 ? FAULT_KERNEL : FAULT_COPY, 1);
+    for (int which = 0; which <= 8; which++) {
+        fault_set(which < 8 ? FAULT_KERNEL : FAULT_COPY, 1);
         hsort_status status = call(which, buffer_keys(&keys), buffer_keys(&other));
         CHECK(status != HSORT_OK && status_text()[0] != '\0', "call %d passes a fault, text \"%s\"", which,
               status_text());

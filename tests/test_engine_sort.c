@@ -24,7 +24,7 @@ static bool rung_exists(int rung)
 {
     size_t bytes;
     status_clear();
-    const hsort_status status = ops->sort_workspace(engine, rung, 8, 1000, &bytes);
+    const hsort_status status = ops->sort_workspace(engine, rung, 8, 1000, 1000, &bytes);
     CHECK(status == HSORT_OK || (status == HSORT_ARGUMENT && status_text()[0] != '\0'),
           "rung %d: status %d, \"%s\"", rung, status, status_text());
     status_clear();
@@ -38,12 +38,12 @@ static void check_sort(int rung, int key_bytes, int64_t count, const void *keys,
     snprintf(what, sizeof what, "%s, rung %d, u%d, %lld keys, %s", ops->name, rung, 8 * key_bytes,
              (long long)count, pattern);
     size_t workspace_bytes;
-    must(ops->sort_workspace(engine, rung, key_bytes, count, &workspace_bytes), what);
+    must(ops->sort_workspace(engine, rung, key_bytes, count, count, &workspace_bytes), what);
     const size_t bytes = (size_t)count * (size_t)key_bytes;
     struct buffer in = buffer_new(keys, bytes, shift), scratch = buffer_new(NULL, bytes, 2 * shift);
     struct buffer workspace = buffer_new(NULL, workspace_bytes, 0);
     void *sorted = NULL;
-    must(ops->sort(engine, rung, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count,
+    must(ops->sort(engine, rung, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
                    buffer_keys(&workspace), &sorted),
          what);
     const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);

@@ -45,13 +45,13 @@ static void sort_on_host(int key_bytes, void *keys, int64_t count)
     void *here, *scratch, *workspace, *sorted;
     size_t workspace_bytes;
     MUST(engine_open_host(1, &host));
-    MUST(host->ops->sort_workspace(host, 7, key_bytes, count, &workspace_bytes));
+    MUST(host->ops->sort_workspace(host, 7, key_bytes, count, count, &workspace_bytes));
     MUST(host->ops->alloc(host, bytes, &here));
     MUST(host->ops->alloc(host, bytes, &scratch));
     MUST(host->ops->alloc(host, workspace_bytes, &workspace));
     MUST(ops->copy(&engine->base, LANE_WORK, here, keys, bytes));
     MUST(ops->wait(&engine->base, LANE_WORK));
-    MUST(host->ops->sort(host, 7, key_bytes, here, scratch, count, workspace, &sorted));
+    MUST(host->ops->sort(host, 7, key_bytes, here, scratch, count, count, workspace, &sorted));
     MUST(ops->copy(&engine->base, LANE_WORK, keys, sorted, bytes));
     MUST(ops->wait(&engine->base, LANE_WORK));
     host->ops->free(host, here);

@@ -18,6 +18,7 @@ struct cuda_result {
     struct engine_inspection inspection;
     int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
     int32_t verdict;                        /* of rung 8's plan: see msd_plan.cuh */
+    int64_t cut;                            /* keys of one run among the first of a merge */
     int32_t alive;                          /* written by the first kernel, when the engine opens */
 };
 
@@ -99,6 +100,9 @@ hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const v
                           struct engine_inspection *found);
 hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                         const void *b, int64_t b_count, void *out);
+hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
+                      const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
+hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
  *
  * Kernels live in the other files; here is only what needs none. */
 #include "cuda_engine.h"
+#include "in_place.h"
 #include "ladder.h"
 #include "tuning.h"
 #include <new>
@@ -272,20 +273,60 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
     return count > 0 ? keys_decode(cuda(base), map, to, from, count) : HSORT_OK;
 }
 
+static bool is_network(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, kind, ...) \
+    case number:                          \
+        return RUNG_##kind == RUNG_NETWORK;
+        LADDER(X)
+#undef X
+    }
+    return false;
+}
+
+/* How to sort with the scratch there is: by which rung, and how many keys at a time; all, unless a radix rung
+ * has too little scratch for that. */
+struct sort_plan {
+    int rung;
+    int64_t chunk;
+};
+
+static hsort_status plan_sort(int rung, int key_bytes, int64_t count, int64_t scratch_count,
+                              struct sort_plan *plan)
+{
+    plan->rung = rung == -1 ? tuning_rung(key_bytes, count) : rung;
+    plan->chunk = count;
+    if (scratch_count >= count || count <= 1 || is_network(plan->rung))
+        return HSORT_OK;
+    const int64_t chunk = in_place_chunk(count, scratch_count);
+    if (chunk == 0 && rung != -1)
+        return status_fail(HSORT_ARGUMENT, "rung %d sorts no %lld keys with scratch for %lld", rung,
+                           (long long)count, (long long)scratch_count);
+    plan->chunk = chunk > 0 ? chunk : count;
+    if (rung == -1)
+        plan->rung = chunk > 0 ? tuning_rung(key_bytes, chunk) : TUNING_IN_PLACE_RUNG;
+    return HSORT_OK;
+}
+
 static hsort_status engine_sort_workspace(struct engine *base, int rung, int key_bytes, int64_t count,
-                                          size_t *bytes)
+                                          int64_t scratch_count, size_t *bytes)
 {
     device_scope scope(cuda(base));
+    struct sort_plan plan;
+    *bytes = 0;
+    TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
     struct rung_job job = {};
     job.key_bytes = key_bytes;
-    job.count = count;
-    return ladder_workspace(cuda(base), rung == -1 ? tuning_rung(key_bytes, count) : rung, &job, bytes);
+    job.count = plan.chunk;
+    return ladder_workspace(cuda(base), plan.rung, &job, bytes);
 }
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
-                                int64_t count, void *workspace, void **sorted)
+                                int64_t scratch_count, int64_t count, void *workspace, void **sorted)
 {
     device_scope scope(cuda(base));
+    struct sort_plan plan;
     struct rung_job job = {};
     job.key_bytes = key_bytes;
     job.count = count;
@@ -294,7 +335,10 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     job.workspace = workspace;
     *sorted = keys;
     TRY(kernel_fault("sort"));
-    TRY(ladder_sort(cuda(base), rung == -1 ? tuning_rung(key_bytes, count) : rung, &job));
+    TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
+    if (plan.chunk < count)
+        return in_place_sort(base, plan.rung, key_bytes, keys, count, scratch, scratch_count, workspace);
+    TRY(ladder_sort(cuda(base), plan.rung, &job));
     *sorted = job.sorted_keys;
     return HSORT_OK;
 }
@@ -305,6 +349,22 @@ static hsort_status engine_merge(struct engine *base, int key_bytes, const void 
     device_scope scope(cuda(base));
     TRY(kernel_fault("merge"));
     return a_count + b_count > 0 ? keys_merge(cuda(base), key_bytes, a, a_count, b, b_count, out) : HSORT_OK;
+}
+
+static hsort_status engine_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
+                               const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
+{
+    device_scope scope(cuda(base));
+    *from_a = 0;
+    TRY(kernel_fault("cut"));
+    return keys_cut(cuda(base), key_bytes, a, a_count, b, b_count, outputs, from_a);
+}
+
+static hsort_status engine_swap(struct engine *base, int key_bytes, void *a, void *b, int64_t count)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("swap"));
+    return count > 0 ? keys_swap(cuda(base), key_bytes, a, b, count) : HSORT_OK;
 }
 
 static hsort_status engine_gather(struct engine *base, int key_bytes, const void *keys,
@@ -451,6 +511,8 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         engine_sort_workspace,
         engine_sort,
         engine_merge,
+        engine_cut,
+        engine_swap,
         engine_gather,
         engine_inspect,
     };

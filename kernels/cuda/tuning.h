@@ -116,7 +116,11 @@ enum {
     MERGE_KEYS_4 = 15,
     MERGE_KEYS_8 = 11,
 
-    /* encode, decode, inspect */
+    /* the network that sorts where there is no scratch at all; threads that look for a cut together */
+    TUNING_IN_PLACE_RUNG = 5,
+    CUT_THREADS = 1024,
+
+    /* encode, decode, inspect, swap */
     PASS_THREADS = 256,
     PASS_KEYS = 8,
     INSPECT_BLOCKS = 8 /* per multiprocessor */

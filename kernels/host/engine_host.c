@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "bitonic.h"
+#include "in_place.h"
 #include "merge.h"
 #include "radix.h"
 
@@ -19,6 +20,7 @@ enum {
     ALIGNMENT = 256,
     HUGE_PAGE = 2 << 20,
     TOUCH_STRIDE = 4096,          // bytes: the smallest page
+    SWAP_KEYS = 512,              // that change places at a time, through the stack
     PARALLEL_COUNT = 1 << 14,     // keys, and
     PARALLEL_COPY_BYTES = 1 << 20 // bytes, from which on waking the threads pays
 };
@@ -235,29 +237,44 @@ static hsort_status host_decode(struct engine *engine, struct keymap map, void *
     return HSORT_OK;
 }
 
-static hsort_status host_sort_workspace(struct engine *engine, int rung, int key_bytes, int64_t count,
-                                        size_t *bytes)
+/* The rung to sort with: the one asked for, or, for RUNG_CHOSEN, the radix sort if there is scratch for it. */
+static hsort_status choose_rung(int rung, int64_t count, int64_t scratch_count, int *chosen)
 {
-    (void)key_bytes, (void)count;
-    *bytes = 0;
-    if (rung == RUNG_CHOSEN || rung == RUNG_RADIX)
-        *bytes = radix_workspace(threads_of(engine));
-    else if (rung != RUNG_BITONIC)
+    const bool scratch_lacks =
+        scratch_count < count && count > 1 && in_place_chunk(count, scratch_count) == 0;
+    *chosen = rung != RUNG_CHOSEN ? rung : scratch_lacks ? RUNG_BITONIC : RUNG_RADIX;
+    if (*chosen != RUNG_BITONIC && *chosen != RUNG_RADIX)
         return status_fail(HSORT_ARGUMENT,
                            "the host engine has no rung %d: it has %d (bitonic) and %d (radix)", rung,
                            RUNG_BITONIC, RUNG_RADIX);
+    if (*chosen == RUNG_RADIX && scratch_lacks)
+        return status_fail(HSORT_ARGUMENT, "rung %d sorts no %lld keys with scratch for %lld", rung,
+                           (long long)count, (long long)scratch_count);
+    return HSORT_OK;
+}
+
+static hsort_status host_sort_workspace(struct engine *engine, int rung, int key_bytes, int64_t count,
+                                        int64_t scratch_count, size_t *bytes)
+{
+    int chosen;
+    (void)key_bytes;
+    *bytes = 0;
+    TRY(choose_rung(rung, count, scratch_count, &chosen));
+    *bytes = chosen == RUNG_RADIX ? radix_workspace(threads_of(engine)) : 0;
     return HSORT_OK;
 }
 
 static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
-                              int64_t count, void *workspace, void **sorted)
+                              int64_t scratch_count, int64_t count, void *workspace, void **sorted)
 {
-    size_t workspace_bytes;
+    int chosen;
     *sorted = keys;
-    TRY(host_sort_workspace(engine, rung, key_bytes, count, &workspace_bytes));
+    TRY(choose_rung(rung, count, scratch_count, &chosen));
     TRY(kernel_passes("sort"));
-    if (rung == RUNG_BITONIC)
+    if (chosen == RUNG_BITONIC)
         bitonic_sort(threads_of(engine), key_bytes, keys, count);
+    else if (scratch_count < count && count > 1)
+        return in_place_sort(engine, chosen, key_bytes, keys, count, scratch, scratch_count, workspace);
     else
         radix_sort(threads_of(engine), key_bytes, keys, scratch, count, workspace);
     return HSORT_OK;
@@ -268,6 +285,33 @@ static hsort_status host_merge(struct engine *engine, int key_bytes, const void 
 {
     TRY(kernel_passes("merge"));
     merge_runs(threads_of(engine), key_bytes, a, a_count, b, b_count, out);
+    return HSORT_OK;
+}
+
+static hsort_status host_cut(struct engine *engine, int key_bytes, const void *a, int64_t a_count,
+                             const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
+{
+    (void)engine;
+    *from_a = 0;
+    TRY(kernel_passes("cut"));
+    *from_a = merge_cut(key_bytes, a, a_count, b, b_count, outputs);
+    return HSORT_OK;
+}
+
+static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, void *b, int64_t count)
+{
+    const int64_t pieces = count / SWAP_KEYS + (count % SWAP_KEYS != 0);
+    TRY(kernel_passes("swap"));
+#pragma omp parallel for num_threads(threads_of(engine)) if (count >= PARALLEL_COUNT)
+    for (int64_t piece = 0; piece < pieces; piece++) {
+        const int64_t first = piece * SWAP_KEYS, left = count - first;
+        const size_t bytes = (size_t)(left < SWAP_KEYS ? left : SWAP_KEYS) * (size_t)key_bytes;
+        char *from = (char *)a + first * key_bytes, *to = (char *)b + first * key_bytes;
+        uint64_t kept[SWAP_KEYS];
+        memcpy(kept, from, bytes);
+        memcpy(from, to, bytes);
+        memcpy(to, kept, bytes);
+    }
     return HSORT_OK;
 }
 
@@ -335,6 +379,8 @@ static const struct engine_ops host_ops = {
     .sort_workspace = host_sort_workspace,
     .sort = host_sort,
     .merge = host_merge,
+    .cut = host_cut,
+    .swap = host_swap,
     .gather = host_gather,
     .inspect = host_inspect,
 };

@@ -49,6 +49,11 @@ static int64_t hold_cut(int64_t cut, int64_t a_from, int64_t length, int64_t a_c
 #undef KEY
 #undef NAMED
 
+int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, int64_t rank)
+{
+    return key_bytes == 4 ? cut_u32(a, a_count, b, b_count, rank) : cut_u64(a, a_count, b, b_count, rank);
+}
+
 void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
                 void *out)
 {

@@ -16,7 +16,7 @@
  * A lane has LEAF_RUN places in a row in its registers, a warp LEAF_WINDOW; the seams between warps come afterwards. Sorting
  * each bin by a thread of its own needs no rounds, but threads with fuller bins keep the others waiting.
  *
- * Where many keys crowd into a bin, the range is made exact, which may help; or a bitonic sort does it. */
+ * Where many keys crowd into a bin, the range is made exact, which may help; or a merge sort does it. */
 #ifndef LEAF_CUH
 #define LEAF_CUH
 
@@ -377,23 +377,70 @@ static __device__ void settle_seams(struct leaf_places<K, V> places, int count, 
     }
 }
 
-/* Sort places [count] by the network of rung 1. */
-template <typename S, typename K, typename V>
-static __device__ void leaf_bitonic(struct leaf_places<K, V> places, int count)
+/* Put a thread's elements in order, by rounds that compare neighbours. */
+template <int KEYS, typename K, typename V>
+static __device__ void order_run(leaf_element<K, V> (&run)[KEYS])
 {
-    for (int log_run = 0; 1 << log_run < count; log_run++) {
-        for (int log_stride = log_run; log_stride >= 0; log_stride--) {
-            __syncthreads();
-            for (int t = threadIdx.x; t < count; t += S::THREADS) {
-                const comparator<int> c = comparator_at(t, log_stride, log_stride == log_run);
-                if (c.upper >= count)
-                    break;
-                leaf_element<K, V> lower = places.get(c.lower), upper = places.get(c.upper);
-                if (lower.is_behind(upper)) {
-                    places.put(c.lower, upper);
-                    places.put(c.upper, lower);
-                }
-            }
+#pragma unroll 1
+    for (int round = 0; round < KEYS; round += 2) {
+#pragma unroll
+        for (int j = 0; j + 1 < KEYS; j += 2)
+            order_elements(run[j], run[j + 1]);
+#pragma unroll
+        for (int j = 1; j + 1 < KEYS; j += 2)
+            order_elements(run[j], run[j + 1]);
+    }
+}
+
+/* How many of the first `outputs` elements of a merge come from the run at `a` [a_count]; the others come from b. */
+template <typename K, typename V>
+static __device__ int leaf_cut(struct leaf_places<K, V> places, int a, int a_count, int b, int b_count,
+                               int outputs)
+{
+    int low = max(outputs - b_count, 0), high = min(outputs, a_count);
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (places.get(a + middle).is_behind(places.get(b + outputs - 1 - middle)))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Sort places [count] by merging, whatever the keys: runs of a thread first, then two and two. A network takes four times
+ * as long. */
+template <typename S, typename K, typename V>
+static __device__ void leaf_merge(struct leaf_places<K, V> places, int count)
+{
+    leaf_element<K, V> run[S::KEYS];
+    const int own = threadIdx.x * S::KEYS;
+#pragma unroll
+    for (int j = 0; j < S::KEYS; j++)
+        run[j] = own + j < count ? places.get(own + j) : last_element<K, V>();
+    order_run<S::KEYS, K, V>(run);
+    for (int length = S::KEYS;; length *= 2) {
+        __syncthreads(); // the places have been read
+#pragma unroll
+        for (int j = 0; j < S::KEYS; j++) {
+            if (own + j < count)
+                places.put(own + j, run[j]);
+        }
+        if (length >= count)
+            return;
+        __syncthreads();
+        const int begin = own / (2 * length) * (2 * length), middle = min(begin + length, count),
+                  end = min(begin + 2 * length, count), before = min(own, count) - min(begin, count);
+        int a = begin + leaf_cut(places, begin, middle - begin, middle, end - middle, before),
+            b = middle + before - (a - begin);
+#pragma unroll
+        for (int j = 0; j < S::KEYS; j++) {
+            const leaf_element<K, V> from_a = a < middle ? places.get(a) : last_element<K, V>(),
+                                     from_b = b < end ? places.get(b) : last_element<K, V>();
+            const bool takes_b = b < end && (a >= middle || from_a.is_behind(from_b));
+            run[j] = takes_b ? from_b : from_a;
+            a += !takes_b;
+            b += takes_b;
         }
     }
 }
@@ -476,7 +523,7 @@ static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count
     // 4. settle the order inside the bins; in bins of width 1 keys are equal
     if ((shift > 0 || has_value<V>)&&fullest > 1) {
         if (fullest > LEAF_CROWD) {
-            leaf_bitonic<S>(places, count);
+            leaf_merge<S>(places, count);
         } else {
             settle_windows<S>(places, count, fullest);
             __syncthreads();

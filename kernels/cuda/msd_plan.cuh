@@ -24,6 +24,7 @@ struct plan {
     uint32_t regions_done;
     uint32_t ascents, descents,
         outside; /* some key is followed by a larger one, by a smaller one; is not in the window */
+    uint32_t fuller_count;
     alignas(8) uint32_t counts[BUCKETS]; /* keys of the buckets */
     uint32_t fullest[REGIONS];           /* keys of a region's fullest bucket that must fit into a leaf */
     uint64_t region_keys[REGIONS];
@@ -32,6 +33,7 @@ struct plan {
     uint64_t begins[BUCKETS + 1];
     uint32_t region_tiles[REGIONS + 1]; /* tiles of pass 1 in the regions before */
     uint64_t lower_begins[REGIONS];     /* by the lower digit: elements with a smaller one */
+    uint32_t fuller[BUCKETS]; /* the buckets that are too full for a usual leaf, fuller_count of them */
     alignas(256) uint8_t seen[sizeof(uint64_t) << LOG_SAMPLE_MAX]; /* the sample's keys */
 };
 
@@ -229,20 +231,26 @@ static __device__ bool is_one_value(const struct plan *plan, uint32_t bucket)
     return is_cut_to_values(window, cell);
 }
 
+/* What leaves can take. */
+struct leaf_room {
+    int most, usual; /* keys */
+    bool is_stable;  /* and so cannot turn descending keys round */
+};
+
 static __device__ enum msd_verdict decide(const struct plan *plan, int64_t count, bool is_all,
-                                          uint32_t fullest, int capacity)
+                                          uint32_t fullest, const struct leaf_room &room)
 {
     if (plan->window.kind == MAP_NONE)
         return MSD_CROWDED;
     if (!plan->descents)
         return MSD_SORTED;
-    if (!plan->ascents)
+    if (!plan->ascents && !room.is_stable)
         return MSD_REVERSED;
     if (!is_all)
         return MSD_CROWDED;
     if (plan->window.is_each_value && !plan->outside)
         return MSD_VALUES;
-    return fullest <= (uint32_t)capacity ? MSD_SPLIT : MSD_CROWDED;
+    return fullest <= (uint32_t)room.most ? MSD_SPLIT : MSD_CROWDED;
 }
 
 /* What the host learns, in one word: wait_for_answer() takes it apart. */
@@ -255,7 +263,7 @@ static __device__ int32_t make_answer(const struct plan *plan, uint32_t fullest)
 /* Sum the keys of each region, a block for each; the last block to do so finds where the regions begin, and decides. A
  * bucket of one value may have any number of keys, as long as not all wait for its counter. `tile`: keys of a tile. */
 static __global__ void __launch_bounds__(REGIONS)
-    sum_kernel(int64_t count, int capacity, int tile, struct plan *plan, volatile int32_t *answer)
+    sum_kernel(int64_t count, struct leaf_room room, int tile, struct plan *plan, volatile int32_t *answer)
 {
     __shared__ uint64_t sums[REGIONS / WARP];
     __shared__ uint32_t ticket, maxima[REGIONS / WARP];
@@ -263,8 +271,9 @@ static __global__ void __launch_bounds__(REGIONS)
     const uint32_t bucket = blockIdx.x << plan->window.bits[1] | threadIdx.x;
     const bool exists = own < in_region && bucket <= plan->window.last;
     const uint32_t keys = exists ? plan->counts[bucket] : 0;
-    const bool must_fit = keys > (uint32_t)capacity && (keys > count / 8 || !is_one_value(plan, bucket));
-    const uint32_t that_must_fit = keys <= (uint32_t)capacity || must_fit ? keys : 0;
+    const uint32_t most = (uint32_t)room.most;
+    const bool must_fit = keys <= most || keys > count / 8 || !is_one_value(plan, bucket);
+    const uint32_t that_must_fit = must_fit ? keys : 0;
     const uint64_t before = block_sum_before((uint64_t)keys, sums);
     atomicMax(&plan->fullest[blockIdx.x], warp_max(that_must_fit));
     if (own == REGIONS - 1)
@@ -294,13 +303,13 @@ static __global__ void __launch_bounds__(REGIONS)
     __syncthreads();
     const uint32_t fullest = warp_max(maxima[own % (REGIONS / WARP)]);
     if (own == 0) {
-        plan->verdict = decide(plan, count, is_all, fullest, capacity);
-        *answer = make_answer(plan, min(fullest, (uint32_t)capacity));
+        plan->verdict = decide(plan, count, is_all, fullest, room);
+        *answer = make_answer(plan, min(fullest, most));
     }
 }
 
-/* Where the buckets begin: a block for each region. */
-static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, struct plan *plan)
+/* Where the buckets begin, a block for each region; and which have more keys than a usual leaf takes. */
+static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, int usual, struct plan *plan)
 {
     __shared__ uint64_t sums[REGIONS / WARP];
     const uint32_t bucket = blockIdx.x << plan->window.bits[1] | threadIdx.x;
@@ -309,6 +318,8 @@ static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, s
     const uint64_t begin = plan->region_begins[blockIdx.x] + block_sum_before(keys, sums);
     if (exists)
         plan->begins[bucket] = plan->cursors[1][bucket] = begin;
+    if (keys > (uint64_t)usual)
+        plan->fuller[atomicAdd(&plan->fuller_count, 1u)] = bucket;
     if (bucket == 0)
         plan->begins[plan->window.last + 1] = count;
 }
@@ -332,10 +343,10 @@ static int bucket_bits(int64_t count, int most)
     return bits;
 }
 
-/* Queue the kernels that make the plan. capacity: keys that a bucket may have; tile: of a pass, in keys. */
+/* Queue the kernels that make the plan. tile: keys of a tile of the passes. */
 template <typename K>
-static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_t count, int capacity,
-                               int tile, struct plan *plan)
+static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_t count,
+                               struct leaf_room room, int tile, struct plan *plan)
 {
     cudaStream_t stream = engine->lanes[LANE_WORK];
     const int log_seen = log_sample(count), seen = 1 << log_seen;
@@ -344,7 +355,7 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     wish.linear_bits = bucket_bits(count, wish.most_bits);
     wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
-    wish.limit = (uint32_t)min(2.0f * seen / count * capacity + 8, 60000.0f);
+    wish.limit = (uint32_t)min(2.0f * seen / count * room.most + 8, 60000.0f);
     const int counters = (1 << wish.most_bits) * 2, cells = CELLS * 4;
     const int64_t vectors =
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
@@ -360,8 +371,8 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, slices, stream>>>(
         (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window);
     count_kernel<<<blocks, MSD_COUNT_THREADS, cells + counters, stream>>>(keys, count, plan);
-    sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, capacity, tile, plan, &engine->result->verdict);
-    begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, plan);
+    sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room, tile, plan, &engine->result->verdict);
+    begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room.usual, plan);
     TRY_LAUNCH("rung 8, the plan");
     return HSORT_OK;
 }

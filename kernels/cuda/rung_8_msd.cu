@@ -34,7 +34,8 @@ using usual_leaf =
     typename std::conditional<sizeof(K) == 4 && !has_value<V>,
                               leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL * 2, 2 * LEAF_BLOCKS>,
                               leaf_size<LEAF_THREADS, LEAF_KEYS_USUAL, LEAF_BLOCKS>>::type;
-typedef leaf_size<LEAF_THREADS * 2, LEAF_KEYS, 1> huge_leaf;
+template <typename V>
+using huge_leaf = leaf_size<LEAF_THREADS * 2, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, 1>;
 
 /* ---- a pass over keys alone ---------------------------------------------------------------------------- */
 
@@ -116,12 +117,14 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
     }
     __syncthreads();
 
-    // 2. room among all keys, from the cursors, which takes its time; first places in the tile
+    // 2. first places in the tile; and room among all keys, from the cursors
     const uint32_t own = threadIdx.x < REGIONS ? counts[threadIdx.x] : 0;
-    const int64_t room = own > 0 ? (int64_t)take_room(&cursors[threadIdx.x], own) : 0;
     const uint32_t first = block_sum_before(own, sums);
-    if (threadIdx.x < REGIONS)
+    if (threadIdx.x < REGIONS) {
         counts[threadIdx.x] = first;
+        if (own > 0)
+            goals[threadIdx.x] = to + (int64_t)take_room(&cursors[threadIdx.x], own) - first;
+    }
     __syncthreads();
 
     // 3. order them in shared memory, so that runs leave and not single keys
@@ -130,8 +133,6 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
         if (exists(k))
             places[with_gaps((int)(counts[ranks[k] >> 16] + (ranks[k] & 0xffff)))] = keys[k];
     }
-    if (own > 0)
-        goals[threadIdx.x] = to + room - first;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
@@ -166,7 +167,11 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
 {
     if (plan->verdict != MSD_SPLIT || plan->window.bits[pass] == 0)
         return;
-    const struct tile tile = find_tile(plan, pass, MSD_PASS_THREADS * KEYS, blockIdx.x, count);
+    // Tiles that run together should not ask the same cursors: in pass 1 they are from different regions
+    const unsigned stride = gridDim.x / MSD_PASS_APART; // without a rest, as launched
+    const unsigned number =
+        pass == 0 ? blockIdx.x : blockIdx.x % MSD_PASS_APART * stride + blockIdx.x / MSD_PASS_APART;
+    const struct tile tile = find_tile(plan, pass, MSD_PASS_THREADS * KEYS, number, count);
     if (tile.valid <= 0)
         return;
     switch (plan->window.kind) {
@@ -183,10 +188,11 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
 /* ---- leaves -------------------------------------------------------------------------------------------- */
 
 /* Keys that a bucket may have. */
-static int leaf_capacity(const struct cuda_engine *engine)
+static int leaf_capacity(const struct cuda_engine *engine, bool with_values)
 {
-    constexpr int bytes = leaf_bytes<huge_leaf, uint64_t, uint64_t>() + 4096; // of its own variables
-    return engine->block_bytes >= bytes ? (int)huge_leaf::CAPACITY : (int)largest_leaf::CAPACITY;
+    if (engine->block_bytes < MSD_ROOMY_BYTES)
+        return largest_leaf::CAPACITY;
+    return with_values ? (int)huge_leaf<uint64_t>::CAPACITY : (int)huge_leaf<no_value>::CAPACITY;
 }
 
 /* What is known of the keys in a bucket, without looking at them. */
@@ -199,46 +205,69 @@ static __device__ struct leaf_range<K> range_of(const struct plan *plan, uint32_
     return {(K)(window.lowest + ((uint64_t)bucket << bits)), bits};
 }
 
-/* Each bucket of more than `above` keys that fits by a block. What has more than `most` has one value. */
+/* Each bucket that fits by a block. What has more than `most` keys has one value. */
 template <typename S, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    leaves_kernel(columns<K, V> from, columns<K, V> to, int above, int most, const struct plan *plan)
+    leaves_kernel(columns<K, V> from, columns<K, V> to, int most, const struct plan *plan)
 {
     if (blockIdx.x > plan->window.last)
         return;
     const int64_t first = (int64_t)plan->begins[blockIdx.x];
     const int64_t count = (int64_t)plan->begins[blockIdx.x + 1] - first;
-    if (count > most && above == 0) {
+    if (count > most) {
         for (int64_t i = threadIdx.x; i < count && from.keys != to.keys; i += S::THREADS)
             to.store(first + i, from.load(first + i));
-    } else if (above < count && count <= S::CAPACITY) {
+    } else if (0 < count && count <= S::CAPACITY) {
         leaf_sort<S>(from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
     }
 }
 
+/* The buckets of more than `above` keys, from the list of the fuller ones. */
 template <typename S, typename K, typename V>
-static hsort_status queue_leaves_of(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
-                                    int above, const struct msd_answer &answer, const struct plan *plan)
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    fuller_leaves_kernel(columns<K, V> from, columns<K, V> to, int above, const struct plan *plan)
+{
+    for (uint32_t i = blockIdx.x; i < plan->fuller_count; i += gridDim.x) {
+        const uint32_t bucket = plan->fuller[i];
+        const int64_t first = (int64_t)plan->begins[bucket];
+        const int64_t count = (int64_t)plan->begins[bucket + 1] - first;
+        if (above < count && count <= S::CAPACITY) {
+            leaf_sort<S>(from.at(first), to.at(first), (int)count, range_of<K>(plan, bucket));
+            __syncthreads(); // before the next one takes the memory
+        }
+    }
+}
+
+template <typename S, typename K, typename V>
+static hsort_status queue_fuller_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
+                                        int above, const struct msd_answer &answer, const struct plan *plan)
 {
     constexpr int bytes = leaf_bytes<S, K, V>();
-    if (answer.fullest <= above && above > 0)
+    if (answer.fullest <= above)
         return HSORT_OK;
-    TRY_CUDA(
-        cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaves_kernel<S><<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
-        from, to, above, leaf_capacity(engine), plan);
-    TRY_LAUNCH("rung 8, the leaves");
+    TRY_CUDA(cudaFuncSetAttribute(fuller_leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  bytes));
+    fuller_leaves_kernel<S>
+        <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+            from, to, above, plan);
+    TRY_LAUNCH("rung 8, the fuller leaves");
     return HSORT_OK;
 }
 
-/* Sizes one after the other: a block that has nothing to do costs little, room for more keys than there are much. */
+/* By size: room for more keys than there are costs more than another launch. */
 template <typename K, typename V>
 static hsort_status queue_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
                                  const struct msd_answer &answer, const struct plan *plan)
 {
-    TRY((queue_leaves_of<usual_leaf<K, V>>(engine, from, to, 0, answer, plan)));
-    TRY((queue_leaves_of<largest_leaf>(engine, from, to, usual_leaf<K, V>::CAPACITY, answer, plan)));
-    return queue_leaves_of<huge_leaf>(engine, from, to, largest_leaf::CAPACITY, answer, plan);
+    typedef usual_leaf<K, V> S;
+    constexpr int bytes = leaf_bytes<S, K, V>();
+    TRY_CUDA(
+        cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    leaves_kernel<S><<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+        from, to, leaf_capacity(engine, has_value<V>), plan);
+    TRY_LAUNCH("rung 8, the leaves");
+    TRY((queue_fuller_leaves<largest_leaf>(engine, from, to, S::CAPACITY, answer, plan)));
+    return queue_fuller_leaves<huge_leaf<V>>(engine, from, to, largest_leaf::CAPACITY, answer, plan);
 }
 
 /* All keys by one block. */
@@ -311,8 +340,9 @@ static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *jo
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
     TRY_CUDA(cudaFuncSetAttribute(deal_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     deal_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, bytes, stream>>>(keys, scratch, job->count, 0, plan);
-    deal_kernel<K, KEYS> // each region ends with a tile that is not full
-        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(scratch, keys, job->count, 1, plan);
+    // each region ends with a tile that is not full
+    const unsigned most = (unsigned)divide_up(tiles + REGIONS, MSD_PASS_APART) * MSD_PASS_APART;
+    deal_kernel<K, KEYS><<<most, MSD_PASS_THREADS, bytes, stream>>>(scratch, keys, job->count, 1, plan);
     TRY_LAUNCH("rung 8, the passes");
     return HSORT_OK;
 }
@@ -324,7 +354,9 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     struct plan *plan = (struct plan *)job->workspace;
     K *keys = (K *)job->keys;
     struct msd_answer answer;
-    TRY(queue_plan(engine, keys, job->count, leaf_capacity(engine), MSD_PASS_THREADS * KEYS, plan));
+    TRY(queue_plan(engine, keys, job->count,
+                   {leaf_capacity(engine, false), usual_leaf<K, no_value>::CAPACITY, false},
+                   MSD_PASS_THREADS * KEYS, plan));
     TRY((queue_passes<K, KEYS>(engine, job, plan)));
     TRY(wait_for_answer(engine, &answer));
     const columns<K, no_value> sorted = {keys, NULL};
@@ -423,12 +455,13 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
 {
     struct plan *plan = (struct plan *)job->workspace;
     struct msd_answer answer;
-    TRY(queue_plan(engine, (const K *)job->keys, job->count, leaf_capacity(engine), 1, plan));
+    TRY(queue_plan(engine, (const K *)job->keys, job->count,
+                   {leaf_capacity(engine, true), usual_leaf<K, V>::CAPACITY, true}, 1, plan));
     TRY(wait_for_answer(engine, &answer));
     if (answer.verdict == MSD_SORTED)
         return HSORT_OK;
     if (answer.verdict != MSD_SPLIT && answer.verdict != MSD_VALUES)
-        return rung_7_onesweep(engine, job); // turned round, equal keys would not stay in their order
+        return rung_7_onesweep(engine, job);
     switch (answer.kind) {
     case MAP_LINEAR:
         return split_pairs<K, V, MAP_LINEAR>(engine, job, answer, plan);

@@ -36,7 +36,8 @@ enum {
     SLICES = 8,    /* of a cell, in which the sample is counted */
     LOG_SLICE = LOG_CELL_WIDTH - 3,
     PART_UNITS = 256, /* of a part, where cells share one */
-    SAMPLE_PER_BLOCK = 8192
+    SAMPLE_PER_BLOCK = 8192,
+    AT_ONCE = 4 /* keys that a thread loads */
 };
 static_assert(CELLS == SAMPLE_THREADS * OWN_CELLS, "some cells for each thread");
 
@@ -300,12 +301,19 @@ static __device__ bool is_crowded(const struct window &window, const K *seen, in
         halves[i] = 0;
     __syncthreads();
     bool crowded = false;
-    for (int i = threadIdx.x; i < 1 << log_seen && !crowded; i += SAMPLE_THREADS) {
-        const uint32_t at = place_in_window<K>(window, seen[i]), bucket = bucket_at(at, window.cells),
-                       above = bucket % 2 * 16;
-        const uint32_t before = atomicAdd(&halves[bucket / 2], 1u << above) >> above & 0xffff;
-        crowded =
-            before >= (is_cut_to_values(window, at >> LOG_CELL_WIDTH) ? 1u << log_seen >> 3 : wish.limit);
+    for (int i = threadIdx.x; i < 1 << log_seen && !crowded; i += SAMPLE_THREADS * AT_ONCE) {
+        K keys[AT_ONCE]; // there are as many: the smallest sample fills a turn
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            keys[k] = seen[i + k * SAMPLE_THREADS];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const uint32_t at = place_in_window<K>(window, keys[k]), bucket = bucket_at(at, window.cells),
+                           above = bucket % 2 * 16;
+            const uint32_t before = atomicAdd(&halves[bucket / 2], 1u << above) >> above & 0xffff;
+            const bool is_cut = is_cut_to_values(window, at >> LOG_CELL_WIDTH);
+            crowded = crowded || before >= (is_cut ? 1u << log_seen >> 3 : wish.limit);
+        }
     }
     return __syncthreads_or(crowded);
 }

@@ -177,7 +177,7 @@ static void check_borders(struct ladder_type type, int64_t tile, uint64_t *seed)
 
 static void check_inputs(struct ladder_type type, int64_t tile, uint64_t *seed)
 {
-    const int64_t sizes[] = {2, 33, 1000, 4097, tile, 3 * tile + 17, 65537, 1000003};
+    const int64_t sizes[] = {2, 33, 1000, 4097, tile, 3 * tile + 17, 65537, 150001, 1000003};
     for (int input = 0; input < LADDER_INPUT_COUNT; input++) {
         for (int64_t count : sizes)
             check_rungs(type, count, input, check_random(seed));
@@ -190,7 +190,8 @@ static void check_random_sizes(struct ladder_type type, uint64_t *seed)
         const int64_t below = INT64_C(1) << (1 + check_random(seed) % 22);
         check_rungs(type, (int64_t)(check_random(seed) % (uint64_t)below), UNIFORM, check_random(seed));
     }
-    check_rungs(type, (INT64_C(1) << 24) + 5, STAIRS, check_random(seed));
+    for (int input : {STAIRS, FLOATS, ZIPF})
+        check_rungs(type, (INT64_C(1) << 24) + 5, input, check_random(seed));
     check_rungs(type, (INT64_C(1) << 26) - 1, UNIFORM, check_random(seed));
 }
 
@@ -202,6 +203,10 @@ static void check_small(struct ladder_type type, int64_t tile, uint64_t *seed)
         check_rungs(type, count, UNIFORM, check_random(seed));
     for (int input : {EQUAL, TWO, REVERSE, NARROW, STRIDED})
         check_rungs(type, 4097, input, check_random(seed));
+    if (wanted_rungs >> 8 & 1) { // what is too much for its cluster
+        for (int input : {UNIFORM, FLOATS, ZIPF})
+            check_rungs(type, CLUSTER_COUNT_MAX + 77, input, check_random(seed));
+    }
 }
 
 /* Take the arguments; false if there is one that means nothing. */

@@ -351,10 +351,11 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     cudaStream_t stream = engine->lanes[LANE_WORK];
     const int log_seen = log_sample(count), seen = 1 << log_seen;
     struct window_wish wish = {};
-    wish.most_bits = engine->block_bytes >= MSD_ROOMY_BYTES ? LOG_BUCKETS : LOG_BUCKETS - 2;
+    wish.most_bits = LOG_BUCKETS;
     wish.linear_bits = bucket_bits(count, wish.most_bits);
     wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
+    wish.answer_for_none = MSD_CROWDED;
     wish.limit = (uint32_t)min(2.0f * seen / count * room.most + 8, 60000.0f);
     const int counters = (1 << wish.most_bits) * 2, cells = CELLS * 4;
     const int64_t vectors =
@@ -369,7 +370,7 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(keys, count, log_seen, &plan->sample,
                                                                         (K *)plan->seen);
     window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, slices, stream>>>(
-        (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window);
+        (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window, &engine->result->verdict);
     count_kernel<<<blocks, MSD_COUNT_THREADS, cells + counters, stream>>>(keys, count, plan);
     sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room, tile, plan, &engine->result->verdict);
     begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room.usual, plan);

@@ -32,8 +32,8 @@
 template <typename K, typename V>
 using usual_leaf =
     typename std::conditional<sizeof(K) == 4 && !has_value<V>,
-                              leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL * 2, 2 * LEAF_BLOCKS>,
-                              leaf_size<LEAF_THREADS, LEAF_KEYS_USUAL, LEAF_BLOCKS>>::type;
+                              leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL_4, LEAF_BLOCKS_4>,
+                              leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL_8, LEAF_BLOCKS_8>>::type;
 template <typename V>
 using huge_leaf = leaf_size<LEAF_THREADS * 2, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, 1>;
 
@@ -160,18 +160,14 @@ static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, 
         deal<false, KEYS>(from + tile.first, to, tile.valid, digit, cursors);
 }
 
-/* Queued before the host knows whether it is wanted. */
+/* May have been queued before it was known whether it is wanted. */
 template <typename K, int KEYS>
 static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
     deal_kernel(const K *__restrict__ from, K *__restrict__ to, int64_t count, int pass, struct plan *plan)
 {
     if (plan->verdict != MSD_SPLIT || plan->window.bits[pass] == 0)
         return;
-    // Tiles that run together should not ask the same cursors: in pass 1 they are from different regions
-    const unsigned stride = gridDim.x / MSD_PASS_APART; // without a rest, as launched
-    const unsigned number =
-        pass == 0 ? blockIdx.x : blockIdx.x % MSD_PASS_APART * stride + blockIdx.x / MSD_PASS_APART;
-    const struct tile tile = find_tile(plan, pass, MSD_PASS_THREADS * KEYS, number, count);
+    const struct tile tile = find_tile(plan, pass, MSD_PASS_THREADS * KEYS, blockIdx.x, count);
     if (tile.valid <= 0)
         return;
     switch (plan->window.kind) {
@@ -190,7 +186,7 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
 /* Keys that a bucket may have. */
 static int leaf_capacity(const struct cuda_engine *engine, bool with_values)
 {
-    if (engine->block_bytes < MSD_ROOMY_BYTES)
+    if (engine->block_bytes < MSD_HUGE_BYTES)
         return largest_leaf::CAPACITY;
     return with_values ? (int)huge_leaf<uint64_t>::CAPACITY : (int)huge_leaf<no_value>::CAPACITY;
 }
@@ -278,11 +274,13 @@ static __global__ void __launch_bounds__(LEAF_THREADS) leaf_kernel(columns<K, V>
 }
 
 template <typename K, typename V>
-static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, int64_t count)
+static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
 {
     constexpr int bytes = leaf_bytes<largest_leaf, K, V>();
+    if (bytes + LEAF_OWN_BYTES > engine->block_bytes)
+        return rung_7_onesweep(engine, job);
     TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(data, (int)count);
+    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(data, (int)job->count);
     TRY_LAUNCH("rung 8, a leaf");
     return HSORT_OK;
 }
@@ -329,20 +327,20 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
 
 /* ---- keys alone ---------------------------------------------------------------------------------------- */
 
-/* Queue the passes. Left without work where the keys turn out not to split. */
+/* Queue the passes; with_cells: the map may have some, and they take shared memory. */
 template <typename K, int KEYS>
-static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *job, struct plan *plan)
+static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *job, bool with_cells,
+                                 struct plan *plan)
 {
-    constexpr int TILE = MSD_PASS_THREADS * KEYS,
-                  bytes = pass_bytes<K, KEYS>() + CELLS * (int)sizeof(uint32_t);
+    constexpr int TILE = MSD_PASS_THREADS * KEYS;
+    const int bytes = pass_bytes<K, KEYS>() + (with_cells ? CELLS * (int)sizeof(uint32_t) : 0);
     cudaStream_t stream = engine->lanes[LANE_WORK];
     K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
     TRY_CUDA(cudaFuncSetAttribute(deal_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     deal_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, bytes, stream>>>(keys, scratch, job->count, 0, plan);
-    // each region ends with a tile that is not full
-    const unsigned most = (unsigned)divide_up(tiles + REGIONS, MSD_PASS_APART) * MSD_PASS_APART;
-    deal_kernel<K, KEYS><<<most, MSD_PASS_THREADS, bytes, stream>>>(scratch, keys, job->count, 1, plan);
+    deal_kernel<K, KEYS> // each region ends with a tile that is not full
+        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(scratch, keys, job->count, 1, plan);
     TRY_LAUNCH("rung 8, the passes");
     return HSORT_OK;
 }
@@ -357,8 +355,13 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     TRY(queue_plan(engine, keys, job->count,
                    {leaf_capacity(engine, false), usual_leaf<K, no_value>::CAPACITY, false},
                    MSD_PASS_THREADS * KEYS, plan));
-    TRY((queue_passes<K, KEYS>(engine, job, plan)));
+    // Few keys do not wait for the answer, but for passes with nothing to do, if that is what it says
+    const bool is_early = job->count < MSD_EARLY_COUNT;
+    if (is_early)
+        TRY((queue_passes<K, KEYS>(engine, job, true, plan)));
     TRY(wait_for_answer(engine, &answer));
+    if (!is_early && answer.verdict == MSD_SPLIT)
+        TRY((queue_passes<K, KEYS>(engine, job, answer.kind != MAP_LINEAR, plan)));
     const columns<K, no_value> sorted = {keys, NULL};
     const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)job->scratch_keys, NULL};
     switch (answer.verdict) {
@@ -479,7 +482,9 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
 extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct rung_job *job,
                                              size_t *bytes)
 {
-    TRY(rung_7_onesweep_workspace(engine, job, bytes));
+    TRY(rung_7_onesweep_workspace(engine, job, bytes)); // which may have to take over
+    if (job->count <= LEAF_CAPACITY)
+        return HSORT_OK;
     if (job->value_bytes > 0)
         *bytes += sizeof(struct plan); // in front of what the stable passes want
     else if (*bytes < sizeof(struct plan))
@@ -490,15 +495,18 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
 extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct rung_job *job)
 {
     if (job->count <= LEAF_CAPACITY)
-        return with_columns(job, [&](auto data) { return sort_as_leaf(engine, data, job->count); });
+        return with_columns(job, [&](auto data) { return sort_as_leaf(engine, data, job); });
     bool done = false;
     if (rung_8_cluster_fits(engine, job))
         TRY(rung_8_cluster(engine, job, &done));
     if (done)
         return HSORT_OK;
+    const int capacity = leaf_capacity(engine, job->value_bytes > 0);
+    if (engine->block_bytes < MSD_ROOMY_BYTES || job->count / BUCKETS > capacity - capacity / 16)
+        return rung_7_onesweep(engine, job);
     if (job->key_bytes == 4)
         return job->value_bytes == 0 ? sort_keys<uint32_t, MSD_PASS_KEYS_4>(engine, job)
-                                     : sort_pairs<uint32_t, uint32_t>(engine, job);
+                                     : rung_7_onesweep(engine, job); // its passes are few
     return job->value_bytes == 0   ? sort_keys<uint64_t, MSD_PASS_KEYS_8>(engine, job)
            : job->value_bytes == 4 ? sort_pairs<uint64_t, uint32_t>(engine, job)
                                    : sort_pairs<uint64_t, uint64_t>(engine, job);

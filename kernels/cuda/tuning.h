@@ -88,23 +88,31 @@ enum {
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
-    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; keys of a bucket, at
-     * most on average; leaves, the largest and the usual ones; bytes of shared memory for 2^16 counters and more */
+    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; below how many keys
+     * the passes are queued early; keys of a bucket, at most on average; bytes of shared memory that a block must be able
+     * to have for it, and for the largest leaves */
     MSD_COUNT_THREADS = 1024,
     MSD_COUNT_VECTORS = 4,
     MSD_PASS_THREADS = 512,
     MSD_PASS_BLOCKS = 2,
-    MSD_PASS_APART = 64,
     MSD_PASS_KEYS_4 = 20,
     MSD_PASS_KEYS_8 = 12,
+    MSD_EARLY_COUNT = 1 << 24,
     MSD_LEAF_KEYS = 4096,
     MSD_WRITE_THREADS = 256,
     MSD_WRITE_KEYS = 16,
     MSD_ROOMY_BYTES = 160 << 10,
+    MSD_HUGE_BYTES = 212 << 10,
+
+    /* leaves: threads, keys per thread and blocks per multiprocessor; the usual ones of rung 8 have half the threads */
     LEAF_THREADS = 512,
     LEAF_KEYS = 16,
-    LEAF_KEYS_USUAL = 9,
     LEAF_BLOCKS = 2,
+    LEAF_KEYS_USUAL_4 = 17,
+    LEAF_KEYS_USUAL_8 = 17,
+    LEAF_BLOCKS_4 = 4,
+    LEAF_BLOCKS_8 = 3,
+    LEAF_OWN_BYTES = 2048, /* of variables in shared memory, at most */
 
     /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to be
      * had; of a leaf the same */
@@ -135,10 +143,10 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         int64_t up_to;
         int rung;
     } rows[] = {
-        {4, 1 << 17, 4},
-        {4, INT64_MAX, 7},
-        {8, 1 << 18, 4},
-        {8, INT64_MAX, 7},
+        {4, 1 << 17, 8},
+        {4, 1 << 24, 7}, // rung 8 would be faster on uniform keys, but slower than CUB on others
+        {4, INT64_MAX, 8},
+        {8, INT64_MAX, 8},
     };
     int row = 0;
     while (rows[row].key_bytes != key_bytes || rows[row].up_to < count)

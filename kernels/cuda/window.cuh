@@ -119,6 +119,7 @@ struct window_wish {
     int linear_bits, table_bits, most_bits; /* of a bucket's number: for even keys, for others, at all */
     float target;                           /* keys of the sample in a bucket */
     uint32_t limit;                         /* that no bucket may have */
+    int32_t answer_for_none;                /* what the host is told if the keys do not split */
 };
 
 /* What the kernels of the sample work on; all of it 0 at first. */
@@ -264,6 +265,16 @@ static __device__ uint32_t cut_cell(float weight, float target, uint32_t values)
     return min(parts, (uint32_t)PARTS_MAX) * PART_UNITS;
 }
 
+/* What the last thread of the block has. Every thread calls it. */
+static __device__ uint32_t block_last(uint32_t value)
+{
+    __shared__ uint32_t last;
+    if (threadIdx.x == blockDim.x - 1)
+        last = value;
+    __syncthreads();
+    return last;
+}
+
 /* Cut the cells into parts that weigh at most `target`, or more where that makes too many. weights: of the thread's cells.
  * A window of few values has a part for each. */
 static __device__ void make_table(struct window &window, const float (&weights)[OWN_CELLS], float target,
@@ -271,6 +282,12 @@ static __device__ void make_table(struct window &window, const float (&weights)[
 {
     __shared__ uint32_t sums[SAMPLE_THREADS / WARP];
     const uint32_t values = values_of_cell(window);
+    float all = 0;
+#pragma unroll
+    for (int c = 0; c < OWN_CELLS; c++)
+        all += weights[c];
+    const uint32_t before = block_sum_before((uint32_t)all, sums), sum_of_all = before + (uint32_t)all;
+    target = max(target, (float)block_last(sum_of_all) / (float)(1u << bits));
     for (;; target *= 1.1f) {
         uint32_t units[OWN_CELLS], sum = 0;
 #pragma unroll
@@ -352,7 +369,7 @@ static __device__ void make_map(const K *seen, int log_seen, const struct window
 template <typename K>
 static __global__ void __launch_bounds__(SAMPLE_THREADS)
     window_kernel(const K *__restrict__ seen, int log_seen, struct window_wish wish, struct sample *sample,
-                  struct window *result)
+                  struct window *result, volatile int32_t *answer)
 {
     extern __shared__ uint32_t counts[]; // [CELLS SLICES]
     __shared__ struct window window;
@@ -377,6 +394,8 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     __syncthreads();
     if (is_last)
         make_map(seen, log_seen, wish, sample, window, result);
+    if (is_last && threadIdx.x == 0 && window.kind == MAP_NONE)
+        *answer = wish.answer_for_none;
 }
 
 #endif

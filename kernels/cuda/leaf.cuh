@@ -372,6 +372,7 @@ static __device__ void settle_seams(struct leaf_places<K, V> places, int count, 
             if (0 <= partner && partner < WARP)
                 mine = keep_element(mine, other, lane < partner);
         }
+        __syncwarp();
         if (place < count)
             places.put(place, mine);
     }

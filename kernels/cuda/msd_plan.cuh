@@ -16,7 +16,9 @@ enum msd_verdict {
     MSD_CROWDED
 };
 
-/* The workspace. What comes before `cursors` is 0 at first. */
+enum { REGION_CURSOR = 16, BUCKET_CURSOR = 4 }; /* words from one to the next */
+
+/* The workspace. What comes before the cursors is 0 at first. */
 struct plan {
     struct sample sample;
     struct window window;
@@ -28,7 +30,8 @@ struct plan {
     alignas(8) uint32_t counts[BUCKETS]; /* keys of the buckets */
     uint32_t fullest[REGIONS];           /* keys of a region's fullest bucket that must fit into a leaf */
     uint64_t region_keys[REGIONS];
-    uint64_t cursors[2][BUCKETS];        /* of the regions, of the buckets: where the next tile's keys go */
+    /* where the next tile's keys go; apart from each other, as many tiles ask at once */
+    uint64_t region_cursors[REGIONS][REGION_CURSOR], bucket_cursors[BUCKETS][BUCKET_CURSOR];
     uint64_t region_begins[REGIONS + 1]; /* first positions */
     uint64_t begins[BUCKETS + 1];
     uint32_t region_tiles[REGIONS + 1]; /* tiles of pass 1 in the regions before */
@@ -288,7 +291,7 @@ static __global__ void __launch_bounds__(REGIONS)
 
     const uint64_t of_region = *(volatile uint64_t *)&plan->region_keys[own];
     const uint64_t begin = block_sum_before(of_region, sums);
-    plan->region_begins[own] = plan->cursors[0][own] = begin;
+    plan->region_begins[own] = plan->region_cursors[own][0] = begin;
     if (own == REGIONS - 1)
         plan->region_begins[REGIONS] = begin + of_region;
     const bool is_all = __syncthreads_or(own == REGIONS - 1 && begin + of_region == (uint64_t)count);
@@ -317,7 +320,7 @@ static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, i
     const uint64_t keys = exists ? plan->counts[bucket] : 0;
     const uint64_t begin = plan->region_begins[blockIdx.x] + block_sum_before(keys, sums);
     if (exists)
-        plan->begins[bucket] = plan->cursors[1][bucket] = begin;
+        plan->begins[bucket] = plan->bucket_cursors[bucket][0] = begin;
     if (keys > (uint64_t)usual)
         plan->fuller[atomicAdd(&plan->fuller_count, 1u)] = bucket;
     if (bucket == 0)
@@ -362,7 +365,7 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
     const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);
     *(volatile int32_t *)&engine->result->verdict = MSD_UNKNOWN;
-    TRY_CUDA(cudaMemsetAsync(plan, 0, offsetof(struct plan, cursors), stream));
+    TRY_CUDA(cudaMemsetAsync(plan, 0, offsetof(struct plan, region_cursors), stream));
     const int slices = max(counters, CELLS * SLICES * 4);
     TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
     TRY_CUDA(

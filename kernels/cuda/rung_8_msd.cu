@@ -88,7 +88,7 @@ static __host__ __device__ constexpr int pass_bytes()
  * `KEYS` keys for each thread, and none is asked whether it exists. */
 template <bool FULL, int KEYS, typename K, enum map_kind KIND>
 static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int valid,
-                            const struct pass_digit<K, KIND> &digit_of, uint64_t *cursors)
+                            const struct pass_digit<K, KIND> &digit_of, uint64_t *cursors, int stride)
 {
     extern __shared__ uint64_t shared[];
     K *places = (K *)shared; // [with_gaps(THREADS * KEYS)]
@@ -123,7 +123,7 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
     if (threadIdx.x < REGIONS) {
         counts[threadIdx.x] = first;
         if (own > 0)
-            goals[threadIdx.x] = to + (int64_t)take_room(&cursors[threadIdx.x], own) - first;
+            goals[threadIdx.x] = to + (int64_t)take_room(&cursors[threadIdx.x * stride], own) - first;
     }
     __syncthreads();
 
@@ -153,11 +153,12 @@ static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, 
     const struct pass_digit<K, KIND> digit = {
         load_map<K, KIND>(window, cells), pass == 0 ? lower : 0, pass == 0 ? ~0u : (1u << lower) - 1
     };
-    uint64_t *cursors = &plan->cursors[pass][tile.region << lower];
+    uint64_t *cursors = pass == 0 ? plan->region_cursors[0] : plan->bucket_cursors[tile.region << lower];
+    const int stride = pass == 0 ? REGION_CURSOR : BUCKET_CURSOR;
     if (tile.valid == MSD_PASS_THREADS * KEYS)
-        deal<true, KEYS>(from + tile.first, to, tile.valid, digit, cursors);
+        deal<true, KEYS>(from + tile.first, to, tile.valid, digit, cursors, stride);
     else
-        deal<false, KEYS>(from + tile.first, to, tile.valid, digit, cursors);
+        deal<false, KEYS>(from + tile.first, to, tile.valid, digit, cursors, stride);
 }
 
 /* May have been queued before it was known whether it is wanted. */

@@ -225,7 +225,8 @@ static __device__ bool make_linear(struct window &window, float own, int log_see
     const float last = (float)((uint32_t)(width >> window.right) << window.left);
     const float share =
         ldexpf((float)OWN_CELLS, log_seen + LOG_CELL_WIDTH) / (last + ldexpf(1.0f, window.left));
-    if (__syncthreads_or(own > 1.5f * share + 5 * sqrtf(share) + 5) || window.kind == MAP_FINE)
+    const bool is_more = own > 1.5f * share + 5 * sqrtf(share) + 5;
+    if (__syncthreads_or(is_more || window.kind == MAP_FINE))
         return false;
     if (threadIdx.x == 0) {
         int right = 0;

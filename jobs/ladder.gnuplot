@@ -29,15 +29,15 @@ title_of(what) = \
     system(sprintf("echo %s | sed 's/rung_\\([0-9]*\\)_/\\1 /; s/cub_merge_sort/CUB merge sort/; s/_/ /g'", what))
 
 # A rung has its colour in every plot, by its number; CUB's merge sort is grey.
-array colour[9] = [0x000000, 0xa6761d, 0xb07cc6, 0x66a3d9, 0x1f4e9e, 0xe41a1c, 0xff7f00, 0x33a02c, 0x999999]
-number_of(what) = what eq "cub_merge_sort" ? 8 : int(word(system("echo ".what." | tr _ ' '"), 2))
+array colour[10] = [0x000000, 0xa6761d, 0xb07cc6, 0x66a3d9, 0x1f4e9e, 0xe41a1c, 0xff7f00, 0x33a02c, 0xe7298a, 0x999999]
+number_of(what) = what eq "cub_merge_sort" ? 9 : int(word(system("echo ".what." | tr _ ' '"), 2))
 colour_of(what) = colour[number_of(what) + 1]
 
 set datafile separator ","
 set grid lt 1 lw 0.5 lc rgb "#dddddd"
 set style data linespoints
 set pointsize 0.6
-do for [i = 1:8] { set linetype i lw 1.5 }
+do for [i = 1:9] { set linetype i lw 1.5 }
 gpu = system(sprintf("sed -n 's/^# gpus: *[0-9]* //p' %s", csv))
 
 # ---- sorting rate by type -----------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ measure_all()
     about_machine | sed 's/^/# /'
     measure 20 --inputs uniform --types u32,u64
     measure 32 --inputs uniform --types 4+4,8+4,8+8 --sizes 28
-    measure 60 --inputs "$others" --sizes 28 --rungs 0,5,7
+    measure 60 --inputs "$others" --sizes 28 --rungs 0,5,7,8
     measure 75 --experiment shuffle --experiment merge --experiment threads --experiment peters-degree \
         --experiment peters-size --experiment peters-rate
     measure 85 --experiment cpu

@@ -1,27 +1,25 @@
 /* Rung 8: radix sort from the most significant digit, finished in shared memory.
  *
  * Idea     Three trips through memory are enough. Two of them deal keys out to buckets so small that the third can
- *          sort each of them in shared memory, where another 13 bits cost next to nothing.
+ *          sort each of them in shared memory, where another 12 bits cost next to nothing.
  * Change   Against rung 7: a pass need not keep equal digits in their order, since the passes go from the top down and
  *          what is equal so far is sorted later. So a key's rank is what a counter in shared memory returns, and a tile
- *          asks one counter per bin for room: no look-back. And the bits that no two keys of a bucket share are never
+ *          asks one cursor per digit for room: no look-back. And the bits that no two keys of a bucket share are never
  *          looked at.
- * Picture  kernels/README.md, with 16 keys. The window of the keys, from the lowest to the highest of a sample, is cut
- *          into 2^16 buckets of equal width, whose number is two digits:
+ * Picture  kernels/README.md, with 16 keys. A key's bucket, one of 2^16, comes from a map made for the keys at hand
+ *          (window.cuh); its number is two digits:
  *
- *            key - lowest     | bucket: digit 1 | digit 2 |   13 bits: bin   |   the rest        |
- *            is read by         pass 1, 2         pass 2      the leaf           the few that share a bin
+ *            keys     --- pass 0, by the upper digit: 256 regions --->   scratch
+ *            scratch  --- pass 1, by the lower one: 256 buckets of each region --->   keys
+ *            keys     --- leaves: each bucket (leaf.cuh) --->   keys
  *
- *            keys     --- pass 1: 256 regions --->   scratch
- *            scratch  --- pass 2: each region, 256 buckets --->   keys
- *            keys     --- leaves: each bucket --->   keys
- *
- *          The regions and buckets begin where a count of all keys says, which also notices sorted and reversed keys.
- * Cost     7 moves of a key whatever its width, where rung 7 takes 9 or 17. Scratch for all keys; workspace 1 MiB. The
- *          host waits once, for the plan.
- * Limit    Bytes in passes of 8-byte keys; of 4-byte keys the instructions of the leaf and the random access of shared
- *          memory.
- *          Buckets must fit into a leaf. Where they do not, because values repeat or crowd, rung 7 sorts instead.
+ *          The regions and buckets begin where a count of all keys says (msd_plan.cuh), which also notices sorted and
+ *          reversed keys, and keys of few values. Values travel by rung 7's stable pass, lower digit first, and with
+ *          their keys through stable leaves. What fits into one block or one cluster takes one launch.
+ * Cost     7 moves of a key whatever its width, where rung 7 takes 9 or 17; values 6. Scratch for all; workspace some
+ *          MiB. The host waits once, for the plan.
+ * Limit    Shared memory, at random addresses: a key meets it three times in a pass and three times in a leaf. Where
+ *          buckets do not fit into leaves, because values repeat or crowd, rung 7 sorts instead.
  * Source   Stehle, Jacobsen, "A memory bandwidth-efficient hybrid radix sort on GPUs", 2017. */
 #include "ladder.h"
 #include "msd_plan.cuh"

@@ -172,7 +172,8 @@ struct leaf_range {
 
 /* The exact range of the keys. Every thread calls it. */
 template <typename S, typename K>
-static __device__ struct leaf_range<K> find_range(const K (&keys)[S::KEYS], int left) {
+static __device__ leaf_range<K> find_range(const K (&keys)[S::KEYS], int left)
+{
     __shared__ K lows[WARP], highs[WARP];
     K low = (K) ~(K)0, high = 0;
 #pragma unroll
@@ -203,7 +204,7 @@ static __device__ uint32_t *counter_at(uint32_t *bins, uint32_t bytes)
  * each step takes longer. */
 template <typename S, typename K>
 static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins,
-                                  struct leaf_slot (&slots)[S::KEYS])
+                                  leaf_slot (&slots)[S::KEYS])
 {
     for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
         ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
@@ -314,7 +315,7 @@ static __device__ leaf_element<K, V> last_element()
 /* Settle the bins that lie in one window. A round compares neighbours, every second pair, also those of two lanes. FULL: the
  * window has no place behind the last element. */
 template <bool FULL, typename K, typename V>
-static __device__ void settle_window(struct leaf_places<K, V> places, int begin, int count, int rounds)
+static __device__ void settle_window(leaf_places<K, V> places, int begin, int count, int rounds)
 {
     const int lane = threadIdx.x % WARP, first = begin + lane * LEAF_RUN;
     leaf_element<K, V> run[LEAF_RUN];
@@ -344,7 +345,7 @@ static __device__ void settle_window(struct leaf_places<K, V> places, int begin,
 }
 
 template <typename S, typename K, typename V>
-static __device__ void settle_windows(struct leaf_places<K, V> places, int count, int rounds)
+static __device__ void settle_windows(leaf_places<K, V> places, int count, int rounds)
 {
     for (int begin = threadIdx.x / WARP * LEAF_WINDOW; begin < count; begin += S::WARPS * LEAF_WINDOW) {
         if (begin + LEAF_WINDOW <= count)
@@ -357,7 +358,7 @@ static __device__ void settle_windows(struct leaf_places<K, V> places, int count
 /* Settle the bins that two windows share: a warp for the places around each seam. Both parts of such a bin are in order, so
  * the two keys at the seam tell whether there is something to do. */
 template <typename S, typename K, typename V>
-static __device__ void settle_seams(struct leaf_places<K, V> places, int count, int rounds)
+static __device__ void settle_seams(leaf_places<K, V> places, int count, int rounds)
 {
     const int lane = threadIdx.x % WARP;
     for (int seam = (threadIdx.x / WARP + 1) * LEAF_WINDOW; seam < count; seam += S::WARPS * LEAF_WINDOW) {
@@ -395,8 +396,7 @@ static __device__ void order_run(leaf_element<K, V> (&run)[KEYS])
 
 /* How many of the first `outputs` elements of a merge come from the run at `a` [a_count]; the others come from b. */
 template <typename K, typename V>
-static __device__ int leaf_cut(struct leaf_places<K, V> places, int a, int a_count, int b, int b_count,
-                               int outputs)
+static __device__ int leaf_cut(leaf_places<K, V> places, int a, int a_count, int b, int b_count, int outputs)
 {
     int low = max(outputs - b_count, 0), high = min(outputs, a_count);
     while (low < high) {
@@ -412,7 +412,7 @@ static __device__ int leaf_cut(struct leaf_places<K, V> places, int a, int a_cou
 /* Sort places [count] by merging, whatever the keys: runs of a thread first, then two and two. A network takes four times
  * as long. */
 template <typename S, typename K, typename V>
-static __device__ void leaf_merge(struct leaf_places<K, V> places, int count)
+static __device__ void leaf_merge(leaf_places<K, V> places, int count)
 {
     leaf_element<K, V> run[S::KEYS];
     const int own = threadIdx.x * S::KEYS;
@@ -450,7 +450,7 @@ static __device__ void leaf_merge(struct leaf_places<K, V> places, int count)
 
 /* Fetch the values to where their keys have gone: by way of shared memory, which the keys have left. */
 template <typename S, typename K, typename V>
-static __device__ void move_leaf_values(const V *from, V *to, int count, struct leaf_places<K, V> places)
+static __device__ void move_leaf_values(const V *from, V *to, int count, leaf_places<K, V> places)
 {
     V *values = (V *)places.keys;
     __syncthreads(); // the keys have been stored
@@ -472,16 +472,14 @@ static __device__ void move_leaf_values(const V *from, V *to, int count, struct 
 /* Keys, and values, from [count] in ascending order to `to` [count], which may be the same arrays; at most S::CAPACITY.
  * Stable. `range` is known of the keys; with range.bits -1 nothing is. */
 template <typename S = largest_leaf, typename K, typename V>
-static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count, struct leaf_range<K> range)
+static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count, leaf_range<K> range)
 {
     extern __shared__ uint4 leaf_memory[];
     uint32_t *bins = (uint32_t *)leaf_memory;
     K *kept = (K *)(bins + S::COUNTERS);
-    const struct leaf_places<K, V> places = {
-        kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))
-    };
+    const leaf_places<K, V> places = {kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))};
     K keys[S::KEYS];
-    struct leaf_slot slots[S::KEYS];
+    leaf_slot slots[S::KEYS];
     const int left = count - (int)threadIdx.x; // key k of this thread is there if k THREADS is below
 
     // 1. load

@@ -57,7 +57,7 @@ struct notice {
 /* Add to a bucket's counter, 16 bits of a word in shared memory. Where values may repeat without end, what the upper half of
  * its range holds is carried over to the counter of all blocks in time: by the thread that passes the middle, and so only
  * once. */
-template <enum map_kind KIND>
+template <map_kind KIND>
 static __device__ void add_to_bucket(uint32_t bucket, uint32_t keys, uint32_t *halves, uint32_t *counts)
 {
     constexpr uint32_t MIDDLE = 1u << 15;
@@ -73,9 +73,9 @@ static __device__ void add_to_bucket(uint32_t bucket, uint32_t keys, uint32_t *h
     }
 }
 
-template <typename K, enum map_kind KIND>
-static __device__ void count_key(K key, const struct bucket_map<K, KIND> &map, uint32_t *halves,
-                                 uint32_t *counts, struct notice *notice)
+template <typename K, map_kind KIND>
+static __device__ void count_key(K key, const bucket_map<K, KIND> &map, uint32_t *halves, uint32_t *counts,
+                                 struct notice *notice)
 {
     notice->outside |= map.is_outside(key);
     add_to_bucket<KIND>(map(key), 1, halves, counts);
@@ -83,8 +83,8 @@ static __device__ void count_key(K key, const struct bucket_map<K, KIND> &map, u
 
 /* The keys of a vector; together, if they are for the same bucket: in sorted input those of whole warps are, and would wait
  * for each other. */
-template <typename K, enum map_kind KIND>
-static __device__ void count_vector(const union key_vector<K> &vector, const struct bucket_map<K, KIND> &map,
+template <typename K, map_kind KIND>
+static __device__ void count_vector(const key_vector<K> &vector, const bucket_map<K, KIND> &map,
                                     uint32_t *halves, uint32_t *counts, struct notice *notice)
 {
     constexpr int PER = sizeof(uint4) / sizeof(K);
@@ -106,10 +106,9 @@ static __device__ void count_vector(const union key_vector<K> &vector, const str
 }
 
 /* Count a block's share of the keys: whole vectors by all blocks, and what is left at both ends by the first one. */
-template <typename K, enum map_kind KIND>
-static __device__ void count_share(const K *__restrict__ keys, int64_t count,
-                                   const struct bucket_map<K, KIND> &map, uint32_t *halves, uint32_t *counts,
-                                   struct notice *notice)
+template <typename K, map_kind KIND>
+static __device__ void count_share(const K *__restrict__ keys, int64_t count, const bucket_map<K, KIND> &map,
+                                   uint32_t *halves, uint32_t *counts, struct notice *notice)
 {
     constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = MSD_COUNT_THREADS * MSD_COUNT_VECTORS;
     const int lane = threadIdx.x % WARP;
@@ -169,12 +168,12 @@ static __device__ void count_share(const K *__restrict__ keys, int64_t count,
 /* Count the keys of every bucket, in two halves of a word: 2^16 counters fit into shared memory like that. A counter that
  * runs over takes 2^16 or 2^16 - 1 from their sum, whatever half it is in, and nothing gives that back. So the sum of all
  * counters tells (sum_kernel()). */
-template <typename K, enum map_kind KIND>
+template <typename K, map_kind KIND>
 static __device__ void count_buckets(const K *__restrict__ keys, int64_t count, struct plan *plan)
 {
     extern __shared__ uint32_t cells[]; // [CELLS], and then halves [2^bits / 2]
     uint32_t *halves = cells + CELLS;
-    const struct bucket_map<K, KIND> map = load_map<K, KIND>(plan->window, cells);
+    const bucket_map<K, KIND> map = load_map<K, KIND>(plan->window, cells);
     const int words = 1 << (plan->window.bits[0] + plan->window.bits[1]) >> 1;
     struct notice notice = {};
     for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS)

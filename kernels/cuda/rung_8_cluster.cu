@@ -114,7 +114,7 @@ static __device__ int sample_position(int i, int samples, int count)
  * ranks [the block's samples] are zero. */
 template <typename K>
 static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int leaves, int count,
-                                        struct cluster_board<K> *board)
+                                        cluster_board<K> *board)
 {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int samples = leaves * LEAF_SAMPLES, part = samples / WARPS;
@@ -134,7 +134,7 @@ static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int le
     for (int i = lane; i < own; i += WARP) {
         if (ranks[i] % LEAF_SAMPLES == 0 && warp < (int)gridDim.x) {
             const int leaf = (int)ranks[i] / LEAF_SAMPLES; // leaf 0 is told of, too, and never asked for
-            struct cluster_board<K> *other = board_of(board, warp);
+            cluster_board<K> *other = board_of(board, warp);
             other->splitters[leaf] = sample[first + i];
             other->positions[leaf] = sample_position(first + i, samples, count);
         }
@@ -147,7 +147,7 @@ static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int le
  * only if a key of the warp is equal to a splitter. */
 template <typename K, int KEYS>
 static __device__ void find_leaves(const K (&keys)[KEYS], int first, int leaves,
-                                   const struct cluster_board<K> &board, int (&found)[KEYS])
+                                   const cluster_board<K> &board, int (&found)[KEYS])
 {
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
@@ -235,7 +235,7 @@ static __device__ uint32_t rank_in_warp(const int (&found)[KEYS], int count, int
  * in lane l, the first place of leaf l. The cluster has been arrived at and not been waited for. */
 template <typename K, int KEYS>
 static __device__ uint32_t order_by_leaf(K (&keys)[KEYS], int (&found)[KEYS], int count, int leaves,
-                                         K *staged, struct cluster_board<K> *board)
+                                         K *staged, cluster_board<K> *board)
 {
     __shared__ uint32_t warp_counts[WARPS][LEAVES_MAX];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -282,12 +282,9 @@ static __device__ uint32_t order_by_leaf(K (&keys)[KEYS], int (&found)[KEYS], in
 
 /* Sort the keys of a leaf, which lie where they belong. */
 template <typename K>
-static __device__ void sort_leaf(K *keys, int count, int leaf, int leaves,
-                                 const struct cluster_board<K> &board)
+static __device__ void sort_leaf(K *keys, int count, int leaf, int leaves, const cluster_board<K> &board)
 {
-    struct leaf_range<K> range = {
-        0, -1
-    }; // not known before the first splitter, nor behind the last
+    leaf_range<K> range = {0, -1}; // not known before the first splitter, nor behind the last
     if (leaf > 0 && leaf + 1 < leaves) {
         const K width = board.splitters[leaf + 1] - board.splitters[leaf];
         if (width == 0)
@@ -305,7 +302,7 @@ template <typename K, int KEYS>
 static __device__ void sort_keys(K *keys, int count, int leaves, volatile int32_t *verdict)
 {
     extern __shared__ uint64_t shared[];
-    __shared__ struct cluster_board<K> board;
+    __shared__ cluster_board<K> board;
     __shared__ uint32_t ranks[LEAVES_MAX / BLOCKS_MAX * LEAF_SAMPLES];
     const int lane = threadIdx.x % WARP, block = (int)blockIdx.x, blocks = (int)gridDim.x;
     const bool speaks = block == 0 && threadIdx.x == 0;

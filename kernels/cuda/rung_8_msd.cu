@@ -61,13 +61,17 @@ static __device__ struct tile find_tile(const struct plan *plan, int pass, int s
 }
 
 /* The digit of a key that a pass deals by. */
-template <typename K, enum map_kind KIND>
+template <typename K, map_kind KIND>
 struct pass_digit {
-    struct bucket_map<K, KIND> map; int shift; uint32_t mask;
+    struct bucket_map<K, KIND> map;
+    int shift;
+    uint32_t mask;
 
-    __device__ uint32_t operator()(K key) const {return map(key) >> shift &mask;}
-}
-;
+    __device__ uint32_t operator()(K key) const
+    {
+        return map(key) >> shift & mask;
+    }
+};
 
 /* Take `keys` places from a cursor; the first of them. */
 static __device__ uint64_t take_room(uint64_t *cursor, uint32_t keys)
@@ -84,9 +88,9 @@ static __host__ __device__ constexpr int pass_bytes()
 
 /* Deal a tile's keys out: to regions by the upper digit of their bucket, or to buckets by the lower one. FULL: it has
  * `KEYS` keys for each thread, and none is asked whether it exists. */
-template <bool FULL, int KEYS, typename K, enum map_kind KIND>
+template <bool FULL, int KEYS, typename K, map_kind KIND>
 static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int valid,
-                            const struct pass_digit<K, KIND> &digit_of, uint64_t *cursors, int stride)
+                            const pass_digit<K, KIND> &digit_of, uint64_t *cursors, int stride)
 {
     extern __shared__ uint64_t shared[];
     K *places = (K *)shared; // [with_gaps(THREADS * KEYS)]
@@ -141,16 +145,15 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
     }
 }
 
-template <int KEYS, typename K, enum map_kind KIND>
+template <int KEYS, typename K, map_kind KIND>
 static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, int pass, struct plan *plan)
 {
     extern __shared__ uint64_t shared[];
     uint32_t *cells = (uint32_t *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
     const struct window &window = plan->window;
     const int lower = window.bits[1];
-    const struct pass_digit<K, KIND> digit = {
-        load_map<K, KIND>(window, cells), pass == 0 ? lower : 0, pass == 0 ? ~0u : (1u << lower) - 1
-    };
+    const pass_digit<K, KIND> digit = {load_map<K, KIND>(window, cells), pass == 0 ? lower : 0,
+                                       pass == 0 ? ~0u : (1u << lower) - 1};
     uint64_t *cursors = pass == 0 ? plan->region_cursors[0] : plan->bucket_cursors[tile.region << lower];
     const int stride = pass == 0 ? REGION_CURSOR : BUCKET_CURSOR;
     if (tile.valid == MSD_PASS_THREADS * KEYS)
@@ -192,7 +195,8 @@ static int leaf_capacity(const struct cuda_engine *engine, bool with_values)
 
 /* What is known of the keys in a bucket, without looking at them. */
 template <typename K>
-static __device__ struct leaf_range<K> range_of(const struct plan *plan, uint32_t bucket) {
+static __device__ leaf_range<K> range_of(const struct plan *plan, uint32_t bucket)
+{
     const struct window &window = plan->window;
     if (window.kind != MAP_LINEAR || bucket == 0 || bucket == window.last) // the ends have the keys outside
         return {0, -1};
@@ -385,24 +389,29 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
 /* ---- keys with values ---------------------------------------------------------------------------------- */
 
 /* A digit of a key's bucket number, for the stable pass of rung 7. */
-template <typename K, enum map_kind KIND>
+template <typename K, map_kind KIND>
 struct bucket_digit {
-    static constexpr int SHARED_WORDS = KIND == MAP_LINEAR ? 0 : CELLS; const struct window * window;
-    bool is_upper; struct pass_digit<K, KIND> digit; // made by prepare()
+    static constexpr int SHARED_WORDS = KIND == MAP_LINEAR ? 0 : CELLS;
+    const struct window *map_window;
+    bool is_upper;
+    pass_digit<K, KIND> digit; // made by prepare()
 
-    __device__ void prepare(uint32_t * words){
-        const int lower = window->bits[1]; digit = {load_map<K, KIND>(*window, words), is_upper ? lower : 0,
-                                                    is_upper ? ~0u : (1u << lower) - 1};}
-__device__ uint32_t operator()(K key) const
-{
-    return digit(key);
-}
-__device__ bucket_digit again() const
-{
-    return *this;
-}
-}
-;
+    __device__ void prepare(uint32_t *words)
+    {
+        const int lower = map_window->bits[1];
+        digit.map = load_map<K, KIND>(*map_window, words);
+        digit.shift = is_upper ? lower : 0;
+        digit.mask = is_upper ? ~0u : (1u << lower) - 1;
+    }
+    __device__ uint32_t operator()(K key) const
+    {
+        return digit(key);
+    }
+    __device__ bucket_digit again() const
+    {
+        return *this;
+    }
+};
 
 /* Where the keys of each lower digit begin, once they are in the order of that. */
 static __global__ void __launch_bounds__(REGIONS) lower_digits_kernel(struct plan *plan)
@@ -420,7 +429,7 @@ static __global__ void __launch_bounds__(REGIONS) lower_digits_kernel(struct pla
 
 /* By the lower digit, then by the upper one: two stable passes, as the other way round the second one would have to know
  * the regions' borders. Then the leaves. */
-template <typename K, typename V, enum map_kind KIND>
+template <typename K, typename V, map_kind KIND>
 static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job,
                                 const struct msd_answer &answer, struct plan *plan)
 {
@@ -431,7 +440,7 @@ static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job
     pass.from = data.keys, pass.to = scratch.keys;
     pass.from_values = data.values, pass.to_values = scratch.values;
     pass.count = job->count;
-    pass.digit.window = &plan->window;
+    pass.digit.map_window = &plan->window;
     pass.workspace = (struct onesweep_workspace *)(plan + 1);
     TRY_CUDA(cudaMemsetAsync(pass.workspace, 0, onesweep_workspace_bytes(onesweep_tiles<K, V>(job->count)),
                              stream));

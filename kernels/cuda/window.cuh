@@ -1,15 +1,17 @@
-/* How rung 8 deals keys out to buckets: a function from keys to the numbers of buckets that never falls as keys rise, made
- * from a sample so that no bucket gets much more than its share.
+/* How rung 8 deals keys out to buckets: a function from keys to the numbers of buckets that never falls as keys rise,
+ * made from a sample so that no bucket gets much more than its share.
  *
- * Where the keys are spread evenly between the lowest and the highest of the sample, that window is cut into parts of equal
- * width. Otherwise it is cut into cells of equal width, and each cell into parts of equal width, by its share of the sample. Floats between -1 and 1 are like that: half of them lie in the last two of 2^11 ranges between powers of two.
+ * Where the keys are spread evenly between the lowest and the highest of the sample, that window is cut into parts of
+ * equal width. Otherwise it is cut into cells of equal width, and each cell into parts of equal width, by its share of
+ * the sample; cells with little share a part. Floats between -1 and 1 are like that: half of them lie in the last two of
+ * some 2^11 ranges between powers of two.
  *
  *     sample          ....  .            :.    .::::...        one column for each cell
- *     parts           1  1  1  1  1  1   2  1  2  4  2  1
- *     first bucket    0  1  2  3  4  5   6  8  9 11 15 17
+ *     parts           1     1            2  1     2  4  3  1   about as many as the sample has keys
+ *     first bucket    0     1            2  4     5  7 11 14
  *
- * A key's bucket is then the first one of its cell, plus the parts before it there. Looking for a key among splitters from
- * the sample would suit every input, but takes eight steps where this takes one.
+ * A key's bucket is then the first one of its cell, plus the parts before it there. Looking for a key among splitters
+ * from the sample would suit every input, but takes eight steps where this takes one.
  *
  * Keys outside of the window count as its ends. */
 #ifndef WINDOW_CUH
@@ -63,7 +65,7 @@ struct window {
 };
 
 /* The part of a key that the map looks at. */
-template <typename K, enum map_kind KIND>
+template <typename K, map_kind KIND>
 struct map_head {
     typedef typename std::conditional<KIND == MAP_FINE, K, uint32_t>::type type;
     static constexpr int BELOW = (sizeof(K) - sizeof(type)) * 8; /* bits that it leaves out */
@@ -78,30 +80,34 @@ static __device__ uint32_t bucket_at(uint32_t at, const uint32_t *cells)
 }
 
 /* The bucket of a key. */
-template <typename K, enum map_kind KIND>
+template <typename K, map_kind KIND>
 struct bucket_map {
-    typedef typename map_head<K, KIND>::type head; head lowest, width; int right, left;
-    const uint32_t * cells; /* [CELLS] in shared memory */
+    typedef typename map_head<K, KIND>::type head;
+    head lowest, width;
+    int right, left;
+    const uint32_t *cells; /* [CELLS] in shared memory */
 
-    static __device__ head head_of(K key){return (head)(key >> map_head<K, KIND>::BELOW);}
-__device__ uint32_t operator()(K key) const
-{
-    const head distance = min(max(head_of(key), lowest) - lowest, width);
-    if constexpr (KIND == MAP_LINEAR)
-        return (uint32_t)(distance >> right);
-    return bucket_at((uint32_t)(distance >> right) << left, cells);
-}
-__device__ bool is_outside(K key) const
-{
-    return (head)(head_of(key) - lowest) > width;
-}
-}
-;
+    static __device__ head head_of(K key)
+    {
+        return (head)(key >> map_head<K, KIND>::BELOW);
+    }
+    __device__ uint32_t operator()(K key) const
+    {
+        const head distance = min(max(head_of(key), lowest) - lowest, width);
+        if constexpr (KIND == MAP_LINEAR)
+            return (uint32_t)(distance >> right);
+        return bucket_at((uint32_t)(distance >> right) << left, cells);
+    }
+    __device__ bool is_outside(K key) const
+    {
+        return (head)(head_of(key) - lowest) > width;
+    }
+};
 
 /* The map of a window. Every thread of the block calls it; cells [CELLS] in shared memory are there after the next
  * barrier. */
-template <typename K, enum map_kind KIND>
-static __device__ struct bucket_map<K, KIND> load_map(const struct window &window, uint32_t *cells)
+template <typename K, map_kind KIND>
+static __device__ bucket_map<K, KIND> load_map(const struct window &window, uint32_t *cells)
 {
     typedef typename map_head<K, KIND>::type head;
     if (KIND != MAP_LINEAR) {

@@ -235,4 +235,5 @@ def main():
         file.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -135,7 +135,7 @@ enum {
     INSPECT_BLOCKS = 8 /* per multiprocessor */
 };
 
-/* The rung for `count` keys of `key_bytes`: the first row that covers them. */
+/* The rung for `count` keys of `key_bytes`: the first row that covers them. jobs/tune.sh measures and writes the rows. */
 static inline int tuning_rung(int key_bytes, int64_t count)
 {
     static const struct {
@@ -143,10 +143,14 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         int64_t up_to;
         int rung;
     } rows[] = {
+        // clang-format off
         {4, 1 << 17, 8},
-        {4, 1 << 24, 7}, // rung 8 would be faster on uniform keys, but slower than CUB on others
+        {4, 1 << 24, 7},
         {4, INT64_MAX, 8},
+        {8, 1 << 17, 8},
+        {8, 1 << 20, 7},
         {8, INT64_MAX, 8},
+        // clang-format on
     };
     int row = 0;
     while (rows[row].key_bytes != key_bytes || rows[row].up_to < count)

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Measure which rung should sort by default on the first GPU, and write that into kernels/cuda/tuning.h: by type of keys
+# and their number. What was measured goes to jobs/results/<date>_<gpu>_<commit>_tune.csv. Build again afterwards.
+#
+#   jobs/tune.sh [SECONDS]     default 120, the build not counted
+#   jobs/tune.sh --from CSV    only write the table, from a CSV that is there, without a GPU
+set -euo pipefail
+
+jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+write_rows() { python3 "$jobs/tune_table.py" "$1" "$jobs/../kernels/cuda/tuning.h"; }
+
+if [ "${1:-}" = --from ]; then
+    write_rows "${2:?"a CSV has to follow"}"
+    exit
+fi
+
+seconds=${1:-120}
+if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
+    echo "tune: $seconds is no number of seconds" >&2
+    exit 2
+fi
+# shellcheck source=setup.sh
+. "$jobs/setup.sh" build
+build release bench_ladder --preset release
+bench=$ROOT/build/release/tests/bench_ladder
+if [ ! -x "$bench" ]; then
+    echo "tune: this build has no bench_ladder; it takes the CUDA Toolkit" >&2
+    exit 4
+fi
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
+results=$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-none}_$(commit)_tune.csv
+mkdir -p "$(dirname "$results")"
+about_machine | sed 's/^/# /' >"$results"
+# Inputs that rungs differ on. Rows come by input, so time that is too short leaves out whole inputs.
+"$bench" --seconds "$seconds" --rungs 0,4,5,7,8 --types u32,u64 --sizes 10-28 \
+    --inputs uniform,floats,zipf,sorted,two,entropy3 >>"$results"
+echo "every row: $results" >&2
+write_rows "$results"

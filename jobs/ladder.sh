@@ -37,14 +37,8 @@ if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
 fi
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
-build release bench_ladder --preset release
-bench=$ROOT/build/release/tests/bench_ladder
-if [ ! -x "$bench" ]; then
-    echo "ladder: this build has no bench_ladder; it takes the CUDA Toolkit" >&2
-    exit 4
-fi
-gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
-results=$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-none}_$(commit)_ladder.csv
+build_bench
+results=$(results_of ladder)
 status=0
 
 # measure PERCENT OPTION...: run a part of the benchmark, which ends when PERCENT of the time is over. What a part does
@@ -56,7 +50,7 @@ measure()
         echo "# left out: ${*:2}: the time is over"
         return
     fi
-    "$bench" --seconds "$left" "${@:2}" || status=$?
+    "$BENCH" --seconds "$left" "${@:2}" || status=$?
     if [ "$status" -gt 1 ]; then
         exit "$status"
     fi
@@ -79,10 +73,13 @@ measure_all()
     return "$status"
 }
 
-mkdir -p "$(dirname "$results")"
 SECONDS=0
 # Each part writes the names of the columns; the first one's are enough.
 measure_all | awk '!/^experiment,/ || !named++ { print; fflush() }' >"$results" || status=$?
+if ! grep -qv '^#' "$results"; then # nothing was measured
+    rm "$results"
+    exit "$status"
+fi
 echo "every row: $results" >&2
 if [ "$status" = 0 ]; then
     draw "$results" svg

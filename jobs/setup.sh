@@ -3,7 +3,7 @@
 #
 #   jobs/setup.sh build|tests      alone: set up, nothing else; `tests` adds what only the tests need
 #   . jobs/setup.sh build|tests    in a script: also sets ROOT, MPIRUN, CORES and PYTHON, and defines build(),
-#                                  about_machine() and commit()
+#                                  build_bench(), results_of(), about_machine() and commit()
 #
 # What is there already is left alone; if nothing is missing, apt-get is not called, so this works without a network.
 # Where nothing can be installed, it says in one command what to type and exits 4.
@@ -128,6 +128,25 @@ about_machine()
 }
 
 # Of this tree; COMMIT in the environment says it better where the tree came without its history.
+# Build the benchmark of the kernels, and set BENCH to it.
+build_bench()
+{
+    build release bench_ladder --preset release
+    BENCH=$ROOT/build/release/tests/bench_ladder
+    if [ ! -x "$BENCH" ]; then
+        give_up "this build has no bench_ladder; it takes the CUDA Toolkit"
+    fi
+}
+
+# The file for what the benchmark measures on this GPU: results_of KIND.
+results_of()
+{
+    local gpu
+    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
+    mkdir -p "$ROOT/jobs/results"
+    echo "$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-none}_$(commit)_$1.csv"
+}
+
 commit() { echo "${COMMIT:-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}"; }
 
 set_up "${1:-}"

@@ -22,18 +22,14 @@ if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
 fi
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
-build release bench_ladder --preset release
-bench=$ROOT/build/release/tests/bench_ladder
-if [ ! -x "$bench" ]; then
-    echo "tune: this build has no bench_ladder; it takes the CUDA Toolkit" >&2
-    exit 4
-fi
-gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
-results=$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-none}_$(commit)_tune.csv
-mkdir -p "$(dirname "$results")"
-about_machine | sed 's/^/# /' >"$results"
+build_bench
+results=$(results_of tune)
+measured=$(mktemp)
+trap 'rm -f "$measured"' EXIT
+about_machine | sed 's/^/# /' >"$measured"
 # Inputs that rungs differ on. Rows come by input, so time that is too short leaves out whole inputs.
-"$bench" --seconds "$seconds" --rungs 0,4,5,7,8 --types u32,u64 --sizes 10-28 \
-    --inputs uniform,floats,zipf,sorted,two,entropy3 >>"$results"
+"$BENCH" --seconds "$seconds" --rungs 0,4,5,7,8 --types u32,u64 --sizes 10-28 \
+    --inputs uniform,floats,zipf,sorted,two,entropy3 >>"$measured"
+cp "$measured" "$results"
 echo "every row: $results" >&2
 write_rows "$results"

@@ -34,7 +34,9 @@ double bench_bytes(struct bench *b, int rung)
     case 6: // a local sort and a shuffle per 2-bit digit
         return 2 * 4 * b->type.key_bytes * pass;
     case 8: // counts, two passes, the leaves; where it leaves the keys to rung 7, that takes more
-        return b->type.value_bytes == 0 ? keys + 3 * pass : keys + b->varying_digits * pass;
+        if (b->type.key_bytes == 8 || b->type.value_bytes == 0)
+            return keys + 3 * pass;
+        return bench_bytes(b, 7);
     case 7: // as 0, but without the digits that are the same in all keys
         return keys + b->varying_digits * pass;
     }

@@ -10,31 +10,6 @@ static const int ladder_rungs[] = {
 #undef X
 };
 
-/* The columns of LADDER for one of them. */
-static inline enum rung_order rung_order(int rung)
-{
-    switch (rung) {
-#define X(number, name, order, ...) \
-    case number:                    \
-        return RUNG_##order;
-        LADDER(X)
-#undef X
-    }
-    return RUNG_UNSTABLE;
-}
-
-static inline bool rung_is_network(int rung)
-{
-    switch (rung) {
-#define X(number, name, order, kind, ...) \
-    case number:                          \
-        return RUNG_##kind == RUNG_NETWORK;
-        LADDER(X)
-#undef X
-    }
-    return false;
-}
-
 /* Open the first GPU. False, after one line that says why, if there is none. */
 static inline bool open_first_gpu(struct cuda_engine **engine, struct cuda_device *device)
 {

@@ -273,18 +273,6 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
     return count > 0 ? keys_decode(cuda(base), map, to, from, count) : HSORT_OK;
 }
 
-static bool is_network(int rung)
-{
-    switch (rung) {
-#define X(number, name, order, kind, ...) \
-    case number:                          \
-        return RUNG_##kind == RUNG_NETWORK;
-        LADDER(X)
-#undef X
-    }
-    return false;
-}
-
 /* How to sort with the scratch there is: by which rung, and how many keys at a time; all, unless a radix rung
  * has too little scratch for that. */
 struct sort_plan {
@@ -297,7 +285,7 @@ static hsort_status plan_sort(int rung, int key_bytes, int64_t count, int64_t sc
 {
     plan->rung = rung == -1 ? tuning_rung(key_bytes, count) : rung;
     plan->chunk = count;
-    if (scratch_count >= count || count <= 1 || is_network(plan->rung))
+    if (scratch_count >= count || count <= 1 || rung_is_network(plan->rung))
         return HSORT_OK;
     const int64_t chunk = in_place_chunk(count, scratch_count);
     if (chunk == 0 && rung != -1)

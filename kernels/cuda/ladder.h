@@ -44,6 +44,31 @@ enum rung_kind {
     RUNG_RADIX    /* by digits; the result may lie in scratch */
 };
 
+/* The columns of LADDER for one rung. */
+static inline enum rung_order rung_order(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, ...) \
+    case number:                    \
+        return RUNG_##order;
+        LADDER(X)
+#undef X
+    }
+    return RUNG_UNSTABLE;
+}
+
+static inline bool rung_is_network(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, kind, ...) \
+    case number:                          \
+        return RUNG_##kind == RUNG_NETWORK;
+        LADDER(X)
+#undef X
+    }
+    return false;
+}
+
 #ifdef __cplusplus
 extern "C" {
 #endif

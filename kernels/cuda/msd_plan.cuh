@@ -380,15 +380,11 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     return HSORT_OK;
 }
 
-/* Wait for the answer. The host watches it itself: to be woken takes longer than to sort some thousand keys. */
+/* Wait for the answer. */
 static hsort_status wait_for_answer(struct cuda_engine *engine, struct msd_answer *answer)
 {
     const volatile int32_t *word = &engine->result->verdict;
-    while (*word == MSD_UNKNOWN) {
-        const cudaError_t state = cudaStreamQuery(engine->lanes[LANE_WORK]);
-        if (state != cudaErrorNotReady)
-            TRY_CUDA(state);
-    }
+    TRY(wait_for_word(engine->lanes[LANE_WORK], word, MSD_UNKNOWN));
     const uint32_t found = (uint32_t)*word;
     answer->verdict = (enum msd_verdict)(found & 7);
     answer->kind = (enum map_kind)(found >> 3 & 3);

@@ -123,20 +123,6 @@ static __global__ void __launch_bounds__(BINS)
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-/* Wait until the kernels on `stream` have set varies [digits], which is -1 before. The host watches the flags itself:
- * to be woken takes longer than to count the digits of some thousand keys. */
-static hsort_status wait_for_digits(cudaStream_t stream, const volatile int32_t *varies, int digits)
-{
-    for (int digit = 0; digit < digits; digit++) {
-        while (varies[digit] < 0) {
-            const cudaError_t state = cudaStreamQuery(stream);
-            if (state != cudaErrorNotReady)
-                TRY_CUDA(state);
-        }
-    }
-    return HSORT_OK;
-}
-
 /* Count all digits; sets engine->result->digit_varies [sizeof(K)] and waits for it. */
 template <typename K>
 static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
@@ -150,7 +136,9 @@ static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int6
     histogram_kernel<<<(unsigned)blocks, ONESWEEP_THREADS, 0, stream>>>(keys, count, tables);
     scan_kernel<<<sizeof(K), BINS, 0, stream>>>(tables, count, engine->result->digit_varies);
     TRY_LAUNCH("rung 7, the count of digits");
-    return wait_for_digits(stream, engine->result->digit_varies, sizeof(K));
+    for (size_t digit = 0; digit < sizeof(K); digit++)
+        TRY(wait_for_word(stream, &engine->result->digit_varies[digit], -1));
+    return HSORT_OK;
 }
 
 template <typename T>

@@ -444,11 +444,7 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct rung_job 
         TRY((launch_cluster<K, LEAF_KEYS>(engine, keys, count, blocks, leaves, done)));
     if (!*done)
         return HSORT_OK;
-    while (*verdict == CLUSTER_UNKNOWN) {
-        const cudaError_t state = cudaStreamQuery(engine->lanes[LANE_WORK]);
-        if (state != cudaErrorNotReady)
-            TRY_CUDA(state);
-    }
+    TRY(wait_for_word(engine->lanes[LANE_WORK], verdict, CLUSTER_UNKNOWN));
     *done = *verdict == CLUSTER_SPLIT;
     return HSORT_OK;
 }
@@ -456,15 +452,13 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct rung_job 
 extern "C" bool rung_8_cluster_fits(const struct cuda_engine *engine, const struct rung_job *job)
 {
     constexpr int bytes = cluster_bytes<uint64_t, LEAF_KEYS>();
-    int has_clusters = 0, shared_bytes = 0;
-    if (job->value_bytes > 0 || job->count <= LEAF_CAPACITY || job->count > CLUSTER_COUNT_MAX)
+    int has_clusters = 0;
+    if (engine->block_bytes < bytes || job->value_bytes > 0 || job->count <= LEAF_CAPACITY ||
+        job->count > CLUSTER_COUNT_MAX)
         return false;
-    // the runtime knows these without asking the device
+    // the runtime knows this without asking the device
     return cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, engine->device) == cudaSuccess &&
-           has_clusters &&
-           cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, engine->device) ==
-               cudaSuccess &&
-           shared_bytes >= bytes;
+           has_clusters;
 }
 
 extern "C" hsort_status rung_8_cluster(struct cuda_engine *engine, struct rung_job *job, bool *done)

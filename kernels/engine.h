@@ -46,6 +46,13 @@ struct engine_inspection {
     uint64_t fingerprint[2];  /* sum of fingerprint_add() over the keys as they lie in memory */
 };
 
+/* What a sort takes where its keys are not codes yet. */
+struct engine_bits {
+    struct keymap map;
+    const void *from; /* [count] the keys as they came, engine memory; not changed, unless it is `keys` */
+    bool decode;      /* the result is to be such bits again, in `keys`; otherwise it is codes */
+};
+
 enum {
     ENGINE_GATHER_MAX = 1024,
     ENGINE_CHUNKS_MAX = 64 /* chunks that a sort with less scratch than keys is cut into at most */
@@ -109,11 +116,14 @@ struct engine_ops {
     /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten; workspace as said
      * above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold
      * the result.
+     * bits NULL: keys holds codes. Otherwise encode(), sort() and decode() in one, which saves passes over the keys where a
+     * rung can encode what it loads first and decode what it stores last.
      * A radix rung wants scratch_count >= count. With less it sorts chunks and merges them in place (in_place.h); the
      * result is then in keys, and the call waits for some of the work. With less than 1 / ENGINE_CHUNKS_MAX of count,
      * only a network sorts, which needs no scratch at all; rung -1 takes one. */
     hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
-                         int64_t scratch_count, int64_t count, void *workspace, void **sorted);
+                         int64_t scratch_count, int64_t count, void *workspace, const struct engine_bits *bits,
+                         void **sorted);
 
     /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those
      * of `a` first. Runs that are not sorted (a rank that failed sent them) give keys in no order, but nothing outside

@@ -156,7 +156,7 @@ static hsort_status sort_chunk(const struct in_place *p, char *keys, int64_t cou
 {
     void *sorted;
     TRY(p->engine->ops->sort(p->engine, p->rung, p->key_bytes, keys, p->scratch, count, count, p->workspace,
-                             &sorted));
+                             NULL, &sorted));
     return sorted == keys ? HSORT_OK : copy(p, keys, sorted, count);
 }
 

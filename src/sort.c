@@ -299,16 +299,21 @@ static hsort_status pass_sorted(struct sort *s, bool *done)
     return comm_agree(comm, s->status);
 }
 
+/* Of one rank, the local sort is the last to touch the keys, and decodes them. */
+static bool is_alone(const struct sort *s)
+{
+    return s->ctx->comm.size == 1;
+}
+
 static void sort_shard(struct sort *s, const void *loaded)
 {
     hsort_context *ctx = s->ctx;
     const struct engine_ops *ops = ctx->engine->ops;
-    if (!failed(s))
-        note(s, ops->encode(ctx->engine, s->map, s->x.keys, loaded, s->x.count));
+    const struct engine_bits bits = {s->map, loaded, is_alone(s)};
     void *sorted = s->x.keys;
     if (!failed(s))
         note(s, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.spare,
-                          s->scratch, s->x.count, ctx->workspace, &sorted));
+                          s->scratch, s->x.count, ctx->workspace, &bits, &sorted));
     if (sorted == s->x.spare)
         turn(s);
     end_phase(s, HSORT_PHASE_LOCAL_SORT);
@@ -360,7 +365,9 @@ static void store(struct sort *s)
     const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->now_at;
     const bool as_wanted = memcmp(s->now_at, ctx->want_at, table_bytes) == 0;
     const bool straight = as_wanted && s->out_space == SPACE_ENGINE;
-    note(s, engine->ops->decode(engine, s->map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
+    struct keymap map = s->map;
+    map.identity = map.identity || is_alone(s);
+    note(s, engine->ops->decode(engine, map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
     if (!as_wanted) {
         if (s->x.keys == s->out && bytes > 0) {
             note(s, engine->ops->copy(engine, LANE_WORK, s->x.spare, s->x.keys, bytes));

@@ -44,6 +44,7 @@ struct bench {
     struct ladder_type type;
     int64_t count, room;
     int input;
+    struct keymap map; /* of the keys; codes, unless an experiment makes others of them */
     void *original;
     struct rung_job job;
     struct engine_inspection before;
@@ -78,8 +79,12 @@ void bench_close(struct bench *b);
  * with a note, if the GPU has too little memory. */
 bool bench_load(struct bench *b, struct ladder_type type, int64_t count, int input);
 
-/* Time it on the data in hand and write the row; or a note, if it was left out or its result was wrong. */
-void bench_row(struct bench *b, const struct bench_subject *subject);
+/* Take the codes of the data in hand for those of keys of this type, and put such keys in their place. */
+void bench_decode(struct bench *b, hsort_type type);
+
+/* Time it on the data in hand and write the row; or a note, if it was left out or its result was wrong. Its ms, or
+ * 0. */
+double bench_row(struct bench *b, const struct bench_subject *subject);
 
 /* Rung `number` as a subject, on the data in hand. */
 struct bench_subject bench_rung(struct bench *b, int number);
@@ -99,6 +104,10 @@ double bench_bytes(struct bench *b, int rung);
 
 /* Run one of the experiments, by name; false if there is none of this name. */
 bool bench_experiment(struct bench *b, const char *name);
+
+/* Two of them, in bench_engine.cu: keys of all types, and with less scratch than keys. */
+void bench_types(struct bench *b);
+void bench_less_scratch(struct bench *b);
 extern const char bench_experiment_names[];
 
 #endif

@@ -212,7 +212,7 @@ static void time_contest(struct bench *b, struct contest *c, int rung, double (&
     MUST(b->ops->alloc(&b->engine->base, workspace_bytes, &job.workspace));
     ms[0] = wall_ms(b, c, [&] {
         MUST(c->host->ops->sort(c->host, rung, b->type.key_bytes, c->keys, c->scratch, b->count, b->count,
-                                c->workspace, &sorted));
+                                c->workspace, NULL, &sorted));
     });
     ms[1] = wall_ms(b, c, [&] {
         MUST(ladder_sort(b->engine, rung, &job));
@@ -344,9 +344,12 @@ static const struct {
                    {"threads", threads},
                    {"shuffle", shuffle},
                    {"cpu", cpu},
-                   {"merge", merge}};
+                   {"merge", merge},
+                   {"types", bench_types},
+                   {"less-scratch", bench_less_scratch}};
 
-const char bench_experiment_names[] = "peters-rate peters-degree peters-size threads shuffle cpu merge";
+const char bench_experiment_names[] =
+    "peters-rate peters-degree peters-size threads shuffle cpu merge types less-scratch";
 
 bool bench_experiment(struct bench *b, const char *name)
 {

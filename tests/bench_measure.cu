@@ -131,10 +131,18 @@ bool bench_load(struct bench *b, struct ladder_type type, int64_t count, int inp
     b->job.value_bytes = type.value_bytes;
     b->job.count = count;
     b->cub_ms = 0;
+    b->map = keymap_make(type.key_bytes == 4 ? HSORT_U32 : HSORT_U64, HSORT_ASCENDING);
     fill_keys(b->engine, type.key_bytes, b->original, count, input, 1);
     b->before = look_at(b->engine, type.key_bytes, b->original, count);
     b->varying_digits = count_varying_digits(b);
     return true;
+}
+
+void bench_decode(struct bench *b, hsort_type type)
+{
+    b->map = keymap_make(type, HSORT_ASCENDING);
+    MUST(b->ops->decode(&b->engine->base, b->map, b->original, b->original, b->count));
+    MUST(b->ops->inspect(&b->engine->base, b->map, b->original, b->count, &b->before));
 }
 
 /* ---- timing -------------------------------------------------------------------------------------------- */
@@ -162,7 +170,8 @@ static struct bench_pace *find_pace(struct bench *b, const struct bench_subject 
 
 static bool is_result_right(struct bench *b, const struct bench_subject *subject, const struct rung_job *job)
 {
-    struct engine_inspection found = look_at(b->engine, b->type.key_bytes, job->sorted_keys, b->count);
+    struct engine_inspection found;
+    MUST(b->ops->inspect(&b->engine->base, b->map, job->sorted_keys, b->count, &found));
     if (found.fingerprint[0] != b->before.fingerprint[0] || found.fingerprint[1] != b->before.fingerprint[1])
         return false;
     if (subject->is_partial)
@@ -264,14 +273,15 @@ static bool time_subject(struct bench *b, const struct bench_subject *subject, s
     return is_timed;
 }
 
-void bench_row(struct bench *b, const struct bench_subject *subject)
+double bench_row(struct bench *b, const struct bench_subject *subject)
 {
     struct bench_timing timing;
     if (!time_subject(b, subject, &timing))
-        return;
+        return 0;
     if (subject->sort == ladder_sort && subject->number == 0)
         b->cub_ms = timing.ms;
     bench_write(b, subject->what, subject->variant, timing, subject->bytes);
+    return timing.ms;
 }
 
 void bench_write(struct bench *b, const char *what, const char *variant, struct bench_timing timing,

@@ -5,175 +5,25 @@
  *   test_differential draw SEED [RUNG...]     one draw once more: the line of a failure names SEED and RUNG
  *   test_differential selftest                spoil results in every way there is: each must be noticed
  *
+ * Half of the draws without values are given to the rung as keys of a type and an order, not as codes: in the buffer that the codes would
+ * lie in or in one of their own, which must not change; and are wanted back as codes or as such keys.
+ *
  * The keys must be CUB's, one by one. So that a fault which CUB shares is noticed too, they must also be in
  * order and have the fingerprint of the input. Values must be those of their keys, all of them once, in the
  * order of the input where the rung is stable. Nothing may be written outside the buffers.
  *
  * Memory for the largest draw is allocated once (ladder_arena.cuh): thousands of draws take seconds. */
-#include <signal.h>
-#include <unistd.h>
-#include "ladder_arena.cuh"
-#include "ladder_draw.cuh"
-#include "ladder_guard.cuh"
+#include "ladder_trial.cuh"
 
 enum {
     SECONDS_USUAL = 20,
-    SECONDS_PER_DRAW = 60,    /* after which it hangs */
     SLOW_COUNT_MAX = 1 << 18, /* keys for slow rungs */
     BYTES_PER_KEY = 64,       /* of all buffers of a draw, for a key of 8 bytes with a value of 8 */
     BYTES_BESIDE = 64 << 20   /* workspaces, guards */
 };
 
-static struct cuda_engine *engine;
-static const struct engine_ops *ops;
 static uint32_t wanted_rungs; /* a bit for each number */
 static int draws;
-
-/* ---- one draw, one rung -------------------------------------------------------------------------------- */
-
-struct trial {
-    struct draw draw;
-    int rung;
-    void *original, *expected; /* [count] the input; what CUB makes of it */
-    struct engine_inspection before;
-    struct guarded_job g;
-};
-
-/* What is wrong with a result. */
-enum finding {
-    FOUND_PLACE = 1, /* it is not in one pair of buffers, or not in place */
-    FOUND_KEYS = 2,  /* keys are not CUB's */
-    FOUND_FORM = 4,  /* keys are not in order, or not those of the input */
-    FOUND_VALUES = 8,
-    FOUND_BYTES = 16 /* outside the buffers */
-};
-
-struct verdict {
-    unsigned found; /* of enum finding */
-    unsigned long long keys, values, bytes;
-};
-
-/* The trial in words, with the command that repeats it; good until the next call. */
-static const char *describe(const struct trial *t)
-{
-    static char text[320];
-    snprintf(text, sizeof text, "test_differential draw %llu %d: rung %d, %s",
-             (unsigned long long)t->draw.seed, t->rung, t->rung, draw_words(&t->draw));
-    return text;
-}
-
-/* For the handler of the alarm, which must not format. */
-static char running[400];
-
-static void report_hang(int)
-{
-    if (write(STDERR_FILENO, running, strlen(running)) < 0)
-        _exit(2);
-    _exit(1);
-}
-
-/* Queue the sort and wait for it; a CUDA error ends the program, as nothing works after it. */
-static void sort_and_wait(const struct trial *t, int rung, struct rung_job *job)
-{
-    device_scope scope(engine);
-    if (ladder_sort(engine, rung, job) == HSORT_OK && ops->wait(&engine->base, LANE_WORK) == HSORT_OK)
-        return;
-    fprintf(stderr, "%s: %s reports: %s\n", describe(t), rung == t->rung ? "it" : "CUB", status_text());
-    exit(1);
-}
-
-/* Sort a copy of the input with CUB, without values. */
-static void make_expected(struct trial *t)
-{
-    struct rung_job job = {};
-    const size_t bytes = (size_t)t->draw.count * t->draw.type.key_bytes;
-    size_t workspace_bytes;
-    job.key_bytes = t->draw.type.key_bytes;
-    job.count = t->draw.count;
-    MUST(ladder_workspace(engine, 0, &job, &workspace_bytes));
-    MUST(ops->alloc(&engine->base, bytes, &job.keys));
-    MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
-    MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
-    MUST(ops->copy(&engine->base, LANE_WORK, job.keys, t->original, bytes));
-    sort_and_wait(t, 0, &job);
-    t->expected = job.sorted_keys;
-}
-
-/* Buffers as guarded_job_make() has them, but aligned as the draw says. */
-static void make_buffers(struct trial *t)
-{
-    const struct ladder_type type = t->draw.type;
-    struct guarded_job *const g = &t->g;
-    struct guarded *const buffers[] = {&g->keys, &g->scratch_keys, &g->values, &g->scratch_values};
-    const int element_bytes[] = {type.key_bytes, type.key_bytes, type.value_bytes, type.value_bytes};
-    size_t workspace_bytes;
-    *g = {};
-    g->engine = engine;
-    g->job.key_bytes = type.key_bytes;
-    g->job.value_bytes = type.value_bytes;
-    g->job.count = t->draw.count;
-    MUST(ladder_workspace(engine, t->rung, &g->job, &workspace_bytes));
-    for (int b = 0; b < 4; b++)
-        *buffers[b] = guarded_make(g, element_bytes[b], t->draw.count, !(t->draw.shifted >> b & 1));
-    g->workspace = guarded_make(g, 1, workspace_bytes, true);
-    g->job.keys = g->keys.elements;
-    g->job.scratch_keys = g->scratch_keys.elements;
-    g->job.values = g->values.elements;
-    g->job.scratch_values = g->scratch_values.elements;
-    g->job.workspace = g->workspace.elements;
-    MUST(ops->copy(&engine->base, LANE_WORK, g->job.keys, t->original, g->keys.bytes));
-    fill_values(engine, type.value_bytes, g->job.values, t->draw.count);
-}
-
-/* Make the input and sort it with CUB and with the rung. */
-static void run_trial(struct trial *t, const struct draw *draw, int rung)
-{
-    *t = {};
-    t->draw = *draw;
-    t->rung = rung;
-    arena_empty();
-    snprintf(running, sizeof running, "%s: not done after %d seconds\n", describe(t), SECONDS_PER_DRAW);
-    alarm(SECONDS_PER_DRAW);
-    MUST(ops->alloc(&engine->base, (size_t)draw->count * draw->type.key_bytes, &t->original));
-    fill_draw(engine, draw, t->original);
-    t->before = look_at(engine, draw->type.key_bytes, t->original, draw->count);
-    make_expected(t);
-    make_buffers(t);
-    sort_and_wait(t, rung, &t->g.job);
-    alarm(0);
-}
-
-static bool is_well_placed(const struct trial *t)
-{
-    const struct rung_job *job = &t->g.job;
-    if (job->sorted_keys == job->keys && job->sorted_values == job->values)
-        return true;
-    return !rung_is_network(t->rung) && job->sorted_keys == job->scratch_keys &&
-           job->sorted_values == job->scratch_values;
-}
-
-/* Look at everything. */
-static struct verdict judge(struct trial *t)
-{
-    const struct ladder_type type = t->draw.type;
-    const int64_t count = t->draw.count;
-    const struct rung_job *job = &t->g.job;
-    struct verdict v = {};
-    if (!is_well_placed(t)) {
-        v.found = FOUND_PLACE;
-        return v;
-    }
-    v.keys = count_different(engine, type.key_bytes, job->sorted_keys, t->expected, count);
-    if (type.value_bytes > 0)
-        v.values = wrong_pairs(engine, type.key_bytes, type.value_bytes, t->original, job->sorted_keys,
-                               job->sorted_values, count, rung_order(t->rung));
-    v.bytes = guarded_job_free(&t->g, rung_is_network(t->rung));
-    v.found =
-        (v.keys > 0 ? FOUND_KEYS : 0) | (v.values > 0 ? FOUND_VALUES : 0) | (v.bytes > 0 ? FOUND_BYTES : 0);
-    if (!is_sorted_form(engine, type.key_bytes, job->sorted_keys, count, t->before))
-        v.found |= FOUND_FORM;
-    return v;
-}
 
 static bool is_room_for(int64_t count)
 {
@@ -186,9 +36,10 @@ static void check_draw(const struct draw *draw, int rung)
     run_trial(&t, draw, rung);
     const struct verdict v = judge(&t);
     CHECK(v.found == 0,
-          "%s: %llu keys are not CUB's%s, %llu values are wrong, %llu bytes outside are overwritten%s",
+          "%s: %llu keys are not CUB's%s, %llu values are wrong, %llu bytes outside are overwritten, "
+          "%llu keys of the input%s",
           describe(&t), v.keys, v.found & FOUND_FORM ? " and not the input's in order" : "", v.values,
-          v.bytes, v.found & FOUND_PLACE ? ", the result is not where it may be" : "");
+          v.bytes, v.input, v.found & FOUND_PLACE ? ", the result is not where it may be" : "");
     draws++;
 }
 
@@ -399,6 +250,20 @@ static bool write_scratch(struct trial *t, uint64_t *random)
     return true;
 }
 
+/* Where the input lay in a buffer of its own. */
+static bool change_input(struct trial *t, uint64_t *random)
+{
+    const size_t bytes = (size_t)t->draw.count * t->draw.type.key_bytes;
+    unsigned char byte;
+    if (!t->from)
+        return false;
+    unsigned char *const at = (unsigned char *)t->from + check_random(random) % bytes;
+    copy_now(&byte, at, 1);
+    byte ^= 1;
+    copy_now(at, &byte, 1);
+    return true;
+}
+
 static bool misplace(struct trial *t, uint64_t *)
 {
     t->g.job.sorted_keys = t->expected;
@@ -422,6 +287,7 @@ static const struct way {
     {"a value doubled", double_value, FOUND_VALUES, FOUND_VALUES},
     {"a byte outside", write_outside, FOUND_BYTES, FOUND_BYTES},
     {"a byte of unneeded scratch", write_scratch, FOUND_BYTES, FOUND_BYTES},
+    {"a key of the input", change_input, FOUND_INPUT, FOUND_INPUT},
     {"the result elsewhere", misplace, FOUND_PLACE, FOUND_PLACE},
 };
 

@@ -384,7 +384,7 @@ static hsort_status call(int which, void *keys, void *other)
         return ops->decode(engine, map, keys, keys, FAULT_KEYS);
     case 2:
         return ops->sort(engine, -1, 8, keys, other, FAULT_KEYS, FAULT_KEYS,
-                         (char *)other + FAULT_KEYS * 8 + GUARD, &sorted);
+                         (char *)other + FAULT_KEYS * 8 + GUARD, NULL, &sorted);
     case 3:
         return ops->merge(engine, 8, keys, FAULT_KEYS / 2, (char *)keys + FAULT_KEYS * 4, FAULT_KEYS / 2,
                           other);

@@ -44,7 +44,7 @@ static void check_sort(int rung, int key_bytes, int64_t count, const void *keys,
     struct buffer workspace = buffer_new(NULL, workspace_bytes, 0);
     void *sorted = NULL;
     must(ops->sort(engine, rung, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
-                   buffer_keys(&workspace), &sorted),
+                   buffer_keys(&workspace), NULL, &sorted),
          what);
     const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
     buffer_result(&workspace, what);
@@ -92,6 +92,74 @@ static void test_sort(uint64_t random)
                 test_sort_count(rungs, key_bytes, count, &random);
         test_sort_count(rungs, key_bytes, MANY, &random);
     }
+}
+
+/* ---- keys of any type ---- */
+
+/* Keys that are not codes yet: in the buffer that the codes would lie in, or apart; wanted back as codes, or as they were. */
+struct given {
+    hsort_type type;
+    hsort_order order;
+    bool apart, decode;
+};
+
+static void check_given(struct given given, int64_t count, enum pattern pattern, uint64_t *random)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, hsort_type_name(given.type),
+             given.order == HSORT_ASCENDING ? "ascending" : "descending", given.apart ? ", apart" : "",
+             given.decode ? ", and back" : "", (long long)count, pattern_names[pattern]);
+    const int key_bytes = (int)hsort_type_bytes(given.type);
+    const size_t bytes = (size_t)count * (size_t)key_bytes, shift = given.apart ? (size_t)key_bytes : 0;
+    void *keys = keys_new(pattern, key_bytes, count, random), *expected = host_alloc(bytes + 1);
+    memcpy(expected, keys, bytes);
+    order_sort(given.type, given.order, expected, count);
+    const struct keymap map = keymap_make(given.type, given.order);
+    for (int64_t i = 0; i < count && !given.decode; i++) {
+        if (key_bytes == 4)
+            ((uint32_t *)expected)[i] = keymap_encode32(map, ((uint32_t *)expected)[i]);
+        else
+            ((uint64_t *)expected)[i] = keymap_encode64(map, ((uint64_t *)expected)[i]);
+    }
+
+    size_t workspace_bytes;
+    must(ops->sort_workspace(engine, -1, key_bytes, count, count, &workspace_bytes), what);
+    struct buffer in = buffer_new(given.apart ? NULL : keys, bytes, shift);
+    struct buffer scratch = buffer_new(NULL, bytes, 2 * shift),
+                  workspace = buffer_new(NULL, workspace_bytes, 0);
+    struct buffer from = buffer_new(keys, bytes, 3 * shift);
+    const struct engine_bits bits = {map, buffer_keys(given.apart ? &from : &in), given.decode};
+    void *sorted = NULL;
+    must(ops->sort(engine, -1, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
+                   buffer_keys(&workspace), &bits, &sorted),
+         what);
+    const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
+    buffer_result(&workspace, what);
+    CHECK(sorted == buffer_keys(&in) || (sorted == buffer_keys(&scratch) && !given.decode),
+          "%s: the result is not where it should be", what);
+    int64_t wrong =
+        first_difference(sorted == buffer_keys(&in) ? in_result : scratch_result, expected, key_bytes, count);
+    CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
+    wrong = first_difference(buffer_result(&from, what), keys, key_bytes, count);
+    CHECK(wrong < 0, "%s: key %lld of the input has changed", what, (long long)wrong);
+    struct buffer *const all[] = {&in, &scratch, &workspace, &from};
+    for (int i = 0; i < 4; i++)
+        buffer_free(all[i]);
+    free(keys);
+    free(expected);
+}
+
+/* Counts for one thread, block, cluster, and more; every way to give keys in turn, but each pattern and type. */
+static void test_given(uint64_t random)
+{
+    static const int64_t counts[] = {0, 1, 2, 100, 5000, 8193, 70001, 300007};
+    int turn = 0;
+    for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+        for (int type = 0; type < 6; type++)
+            for (int pattern = 0; pattern < PATTERNS; pattern++, turn += 3) // 3 and 8 have no common factor
+                check_given((struct given){(hsort_type)type, turn & 4 ? HSORT_DESCENDING : HSORT_ASCENDING,
+                                           turn & 1, turn & 2},
+                            counts[i], (enum pattern)pattern, &random);
 }
 
 /* ---- merge ---- */
@@ -172,6 +240,7 @@ int main(int argc, char **argv)
     open_engine(argc, argv);
     printf("test_engine_sort %s: seed %llu\n", ops->name, (unsigned long long)seed);
     test_sort(seed);
+    test_given(seed);
     test_merge(seed);
     ops->close(engine);
     return check_failures > 0;

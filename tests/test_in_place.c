@@ -159,7 +159,7 @@ static void check_sort(const struct problem *p, int rung, int64_t scratch_count)
     void *sorted = NULL;
     must(ops->sort(engine, rung, p->key_bytes, buffer_keys(&keys),
                    scratch_count > 0 ? buffer_keys(&scratch) : NULL, scratch_count, p->count,
-                   buffer_keys(&workspace), &sorted),
+                   buffer_keys(&workspace), NULL, &sorted),
          what);
     const void *in_keys = buffer_result(&keys, what), *in_scratch = buffer_result(&scratch, what);
     buffer_result(&workspace, what);
@@ -217,7 +217,7 @@ static void test_refusal(void)
     hsort_status status = ops->sort_workspace(engine, RUNG_RADIX, 8, 1000, 15, &bytes);
     CHECK(status == HSORT_ARGUMENT && status_text()[0] != '\0', "workspace: status %d", status);
     status_clear();
-    status = ops->sort(engine, RUNG_RADIX, 8, keys, NULL, 0, 1000, NULL, &sorted);
+    status = ops->sort(engine, RUNG_RADIX, 8, keys, NULL, 0, 1000, NULL, NULL, &sorted);
     CHECK(status == HSORT_ARGUMENT && status_text()[0] != '\0', "sort: status %d", status);
     status_clear();
     must(ops->sort_workspace(engine, RUNG_RADIX, 8, 1000, 16, &bytes), "the least scratch");

@@ -51,7 +51,7 @@ static void sort_on_host(int key_bytes, void *keys, int64_t count)
     MUST(host->ops->alloc(host, workspace_bytes, &workspace));
     MUST(ops->copy(&engine->base, LANE_WORK, here, keys, bytes));
     MUST(ops->wait(&engine->base, LANE_WORK));
-    MUST(host->ops->sort(host, 7, key_bytes, here, scratch, count, count, workspace, &sorted));
+    MUST(host->ops->sort(host, 7, key_bytes, here, scratch, count, count, workspace, NULL, &sorted));
     MUST(ops->copy(&engine->base, LANE_WORK, keys, sorted, bytes));
     MUST(ops->wait(&engine->base, LANE_WORK));
     host->ops->free(host, here);

@@ -1,5 +1,7 @@
-/* More keys than 32-bit numbers count, signed (2^31) and unsigned (2^32), where the card has the memory: one
- * radix rung and the fastest network. Order and fingerprint are checked; CUB is not asked. */
+/* More keys than 32-bit numbers count, signed (2^31) and unsigned (2^32), where the card has the memory: the
+ * radix rungs and the fastest network; and 3 * 2^32 keys of 8 bytes, which leave room for a part of them only as scratch.
+ * Order and fingerprint are checked; CUB is not asked. */
+#include <time.h>
 #include "check.h"
 #include "ladder_verify.cuh"
 
@@ -49,6 +51,43 @@ static void check_large(int rung, int64_t count, int input, uint64_t seed)
     ops->free(&engine->base, job.workspace);
 }
 
+/* Keys that fill more than half of the GPU, by the engine, which is given as much scratch as there is room for. */
+static void check_fuller_than_half(int64_t count, uint64_t seed)
+{
+    const size_t bytes = (size_t)count * 8;
+    void *keys, *scratch, *workspace, *sorted;
+    size_t workspace_bytes, free_bytes;
+    MUST(ops->memory_free(&engine->base, &free_bytes));
+    if (free_bytes < bytes + bytes / 16) {
+        printf("not run: %lld keys of 8 bytes and scratch need more memory than this GPU has free\n",
+               (long long)count);
+        return;
+    }
+    MUST(ops->alloc(&engine->base, bytes, &keys));
+    MUST(ops->memory_free(&engine->base, &free_bytes));
+    const int64_t room = (int64_t)(free_bytes - free_bytes / 16) / 8;
+    const int64_t scratch_count = room < count ? room : count;
+    MUST(ops->alloc(&engine->base, (size_t)scratch_count * 8, &scratch));
+    MUST(ops->sort_workspace(&engine->base, -1, 8, count, scratch_count, &workspace_bytes));
+    MUST(ops->alloc(&engine->base, workspace_bytes, &workspace));
+    fill_keys(engine, 8, keys, count, UNIFORM, seed);
+    const struct engine_inspection before = look_at(engine, 8, keys, count);
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    MUST(ops->sort(&engine->base, -1, 8, keys, scratch, scratch_count, count, workspace, NULL, &sorted));
+    MUST(ops->wait(&engine->base, LANE_WORK));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    CHECK(sorted == keys && is_sorted_form(engine, 8, sorted, count, before),
+          "%lld keys of 8 bytes with scratch for %lld, seed %llu: not sorted", (long long)count,
+          (long long)scratch_count, (unsigned long long)seed);
+    printf("%lld keys of 8 bytes with scratch for %lld: %.3f s\n", (long long)count, (long long)scratch_count,
+           (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+    cases++;
+    ops->free(&engine->base, keys);
+    ops->free(&engine->base, scratch);
+    ops->free(&engine->base, workspace);
+}
+
 int main(void)
 {
     struct cuda_device device;
@@ -58,7 +97,7 @@ int main(void)
     uint64_t seed = check_seed();
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
-    const int rungs[] = {7, last_network()};
+    const int rungs[] = {7, 8, last_network()};
     const int64_t sizes[] = {(INT64_C(1) << 31) + 12345, (INT64_C(1) << 32) + 54321};
     const int inputs[] = {UNIFORM, TWO, STAIRS};
     for (int rung : rungs) {
@@ -67,6 +106,7 @@ int main(void)
                 check_large(rung, count, input, check_random(&seed));
         }
     }
+    check_fuller_than_half(INT64_C(3) << 32, check_random(&seed));
     ops->close(&engine->base);
     if (cases == 0) {
         printf("skipped: the GPU has too little memory for 2^31 keys\n");

@@ -310,8 +310,19 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     return ladder_workspace(cuda(base), plan.rung, &job, bytes);
 }
 
+/* With less scratch than keys, which every chunk's rung would have to encode for itself. */
+static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *plan,
+                                   const struct rung_job *job, int64_t scratch_count)
+{
+    TRY(ladder_encode(cuda(base), job));
+    TRY(in_place_sort(base, plan->rung, job->key_bytes, job->keys, job->count, job->scratch_keys,
+                      scratch_count, job->workspace));
+    return ladder_decode(cuda(base), job, job->keys);
+}
+
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
-                                int64_t scratch_count, int64_t count, void *workspace, void **sorted)
+                                int64_t scratch_count, int64_t count, void *workspace,
+                                const struct engine_bits *bits, void **sorted)
 {
     device_scope scope(cuda(base));
     struct sort_plan plan;
@@ -321,11 +332,12 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     job.keys = keys;
     job.scratch_keys = scratch;
     job.workspace = workspace;
+    job.bits = bits;
     *sorted = keys;
     TRY(kernel_fault("sort"));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
     if (plan.chunk < count)
-        return in_place_sort(base, plan.rung, key_bytes, keys, count, scratch, scratch_count, workspace);
+        return sort_in_chunks(base, &plan, &job, scratch_count);
     TRY(ladder_sort(cuda(base), plan.rung, &job));
     *sorted = job.sorted_keys;
     return HSORT_OK;

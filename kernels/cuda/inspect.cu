@@ -1,22 +1,11 @@
 /* One pass over keys: encode, decode, inspect; and gather, which reads a few of them. All but gather are
  * bound by the bytes they read, so each thread has PASS_KEYS loads in flight before it uses the first. */
+#include "coding.cuh"
 #include "cuda_engine.h"
 #include "tuning.h"
 #include <string.h>
 
 enum { PASS_TILE = PASS_THREADS * PASS_KEYS };
-
-template <typename K>
-static __device__ K encode(struct keymap map, K bits)
-{
-    return sizeof(K) == 4 ? (K)keymap_encode32(map, (uint32_t)bits) : (K)keymap_encode64(map, bits);
-}
-
-template <typename K>
-static __device__ K decode(struct keymap map, K code)
-{
-    return sizeof(K) == 4 ? (K)keymap_decode32(map, (uint32_t)code) : (K)keymap_decode64(map, code);
-}
 
 /* ---- encode, decode ------------------------------------------------------------------------------------ */
 

@@ -21,6 +21,7 @@
 #define LEAF_CUH
 
 #include "bitonic.cuh"
+#include "coding.cuh"
 #include "tuning.h"
 
 /* How many keys a leaf has room for, and how many blocks should share a multiprocessor. */
@@ -448,6 +449,30 @@ static __device__ void leaf_merge(leaf_places<K, V> places, int count)
 
 /* ---- the leaf ------------------------------------------------------------------------------------------ */
 
+template <typename S, bool DECODES, typename K, typename V>
+static __device__ void store_keys(const struct coding &coding, leaf_places<K, V> places, K *to, int left)
+{
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left) {
+            const K code = places.keys[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
+            to[threadIdx.x + k * S::THREADS] = DECODES ? decode(coding.map, code) : code;
+        }
+    }
+}
+
+/* Elements [count] that are in order as they are. */
+template <typename S, typename K, typename V>
+static __device__ void copy_elements(const struct coding &coding, columns<K, V> from, columns<K, V> to,
+                                     int64_t count)
+{
+    for (int64_t i = threadIdx.x; i < count; i += S::THREADS) {
+        element<K, V> e = from.load(i);
+        e.key = stored_key(coding, loaded_code(coding, e.key));
+        to.store(i, e);
+    }
+}
+
 /* Fetch the values to where their keys have gone: by way of shared memory, which the keys have left. */
 template <typename S, typename K, typename V>
 static __device__ void move_leaf_values(const V *from, V *to, int count, leaf_places<K, V> places)
@@ -470,9 +495,10 @@ static __device__ void move_leaf_values(const V *from, V *to, int count, leaf_pl
 }
 
 /* Keys, and values, from [count] in ascending order to `to` [count], which may be the same arrays; at most S::CAPACITY.
- * Stable. `range` is known of the keys; with range.bits -1 nothing is. */
+ * Stable. `range` is known of the codes; with range.bits -1 nothing is. */
 template <typename S = largest_leaf, typename K, typename V>
-static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count, leaf_range<K> range)
+static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from, columns<K, V> to, int count,
+                                 leaf_range<K> range)
 {
     extern __shared__ uint4 leaf_memory[];
     uint32_t *bins = (uint32_t *)leaf_memory;
@@ -488,14 +514,14 @@ static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count
         if (k * S::THREADS < left)
             keys[k] = from.keys[threadIdx.x + k * S::THREADS];
     }
+    encode_loaded(coding, keys);
 
     // 2. count the bins; if they are crowded, once more with the exact range
     const bool is_exact = range.bits < 0;
     if (is_exact)
         range = find_range<S>(keys, left);
     if (range.bits == 0) { // one value
-        for (int i = threadIdx.x; i < count; i += S::THREADS)
-            to.store(i, from.load(i));
+        copy_elements<S>(coding, from, to, count);
         return;
     }
     int shift = max(range.bits - log2_of(S::BINS), 0);
@@ -530,12 +556,10 @@ static __device__ void leaf_sort(columns<K, V> from, columns<K, V> to, int count
         }
         __syncthreads();
     }
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left)
-            to.keys[threadIdx.x + k * S::THREADS] =
-                places.keys[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
-    }
+    if (coding.decodes)
+        store_keys<S, true>(coding, places, to.keys, left);
+    else
+        store_keys<S, false>(coding, places, to.keys, left);
     if constexpr (has_value<V>)
         move_leaf_values<S>(from.values, to.values, count, places);
 }

@@ -107,8 +107,9 @@ static __device__ void count_vector(const key_vector<K> &vector, const bucket_ma
 
 /* Count a block's share of the keys: whole vectors by all blocks, and what is left at both ends by the first one. */
 template <typename K, map_kind KIND>
-static __device__ void count_share(const K *__restrict__ keys, int64_t count, const bucket_map<K, KIND> &map,
-                                   uint32_t *halves, uint32_t *counts, struct notice *notice)
+static __device__ void count_share(const struct coding &coding, const K *__restrict__ keys, int64_t count,
+                                   const bucket_map<K, KIND> &map, uint32_t *halves, uint32_t *counts,
+                                   struct notice *notice)
 {
     constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = MSD_COUNT_THREADS * MSD_COUNT_VECTORS;
     const int lane = threadIdx.x % WARP;
@@ -118,7 +119,8 @@ static __device__ void count_share(const K *__restrict__ keys, int64_t count, co
         const int64_t rest = front + vectors * PER;
         for (int64_t i = threadIdx.x; i < front + count - rest; i += MSD_COUNT_THREADS) {
             const int64_t at = i < front ? i : rest + i - front;
-            const K key = keys[at], next = at + 1 < count ? keys[at + 1] : key;
+            const K key = loaded_code(coding, keys[at]),
+                    next = at + 1 < count ? loaded_code(coding, keys[at + 1]) : key;
             notice->ascents |= key < next;
             notice->descents |= key > next;
             count_key(key, map, halves, counts, notice);
@@ -135,6 +137,9 @@ static __device__ void count_share(const K *__restrict__ keys, int64_t count, co
             if (v * MSD_COUNT_THREADS < own)
                 loaded[v].whole = from[first + threadIdx.x + v * MSD_COUNT_THREADS];
         }
+#pragma unroll
+        for (int v = 0; v < MSD_COUNT_VECTORS; v++)
+            encode_loaded(coding, loaded[v].keys);
         // their order; once both ways have been seen there is nothing more to learn
         const bool is_open =
             !__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents);
@@ -148,7 +153,7 @@ static __device__ void count_share(const K *__restrict__ keys, int64_t count, co
                 if (behind >= count)
                     next = loaded[v].keys[PER - 1];
                 else if (lane == WARP - 1 || v * MSD_COUNT_THREADS + 1 >= own)
-                    next = keys[behind];
+                    next = loaded_code(coding, keys[behind]);
 #pragma unroll
                 for (int k = 0; k < PER; k++) {
                     const K above = k + 1 < PER ? loaded[v].keys[k + 1] : next;
@@ -169,7 +174,8 @@ static __device__ void count_share(const K *__restrict__ keys, int64_t count, co
  * runs over takes 2^16 or 2^16 - 1 from their sum, whatever half it is in, and nothing gives that back. So the sum of all
  * counters tells (sum_kernel()). */
 template <typename K, map_kind KIND>
-static __device__ void count_buckets(const K *__restrict__ keys, int64_t count, struct plan *plan)
+static __device__ void count_buckets(const struct coding &coding, const K *__restrict__ keys, int64_t count,
+                                     struct plan *plan)
 {
     extern __shared__ uint32_t cells[]; // [CELLS], and then halves [2^bits / 2]
     uint32_t *halves = cells + CELLS;
@@ -179,7 +185,7 @@ static __device__ void count_buckets(const K *__restrict__ keys, int64_t count, 
     for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS)
         halves[i] = 0;
     __syncthreads();
-    count_share(keys, count, map, halves, plan->counts, &notice);
+    count_share(coding, keys, count, map, halves, plan->counts, &notice);
     __syncthreads();
     notice.ascents = __syncthreads_or(notice.ascents);
     notice.descents = __syncthreads_or(notice.descents);
@@ -202,16 +208,17 @@ static __device__ void count_buckets(const K *__restrict__ keys, int64_t count, 
 
 template <typename K>
 static __global__ void __launch_bounds__(MSD_COUNT_THREADS, 1)
-    count_kernel(const K *__restrict__ keys, int64_t count, struct plan *plan)
+    count_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys, int64_t count,
+                 struct plan *plan)
 {
     switch (plan->window.kind) {
     case MAP_LINEAR:
-        return count_buckets<K, MAP_LINEAR>(keys, count, plan);
+        return count_buckets<K, MAP_LINEAR>(coding, keys, count, plan);
     case MAP_TABLE:
-        return count_buckets<K, MAP_TABLE>(keys, count, plan);
+        return count_buckets<K, MAP_TABLE>(coding, keys, count, plan);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return count_buckets<K, MAP_FINE>(keys, count, plan);
+            return count_buckets<K, MAP_FINE>(coding, keys, count, plan);
     }
 }
 
@@ -347,8 +354,8 @@ static int bucket_bits(int64_t count, int most)
 
 /* Queue the kernels that make the plan. tile: keys of a tile of the passes. */
 template <typename K>
-static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_t count,
-                               struct leaf_room room, int tile, struct plan *plan)
+static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &coding, const K *keys,
+                               int64_t count, struct leaf_room room, int tile, struct plan *plan)
 {
     cudaStream_t stream = engine->lanes[LANE_WORK];
     const int log_seen = log_sample(count), seen = 1 << log_seen;
@@ -369,11 +376,11 @@ static hsort_status queue_plan(struct cuda_engine *engine, const K *keys, int64_
     TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
     TRY_CUDA(
         cudaFuncSetAttribute(count_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, cells + counters));
-    sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(keys, count, log_seen, &plan->sample,
-                                                                        (K *)plan->seen);
+    sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(coding, keys, count, log_seen,
+                                                                        &plan->sample, (K *)plan->seen);
     window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, slices, stream>>>(
         (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window, &engine->result->verdict);
-    count_kernel<<<blocks, MSD_COUNT_THREADS, cells + counters, stream>>>(keys, count, plan);
+    count_kernel<<<blocks, MSD_COUNT_THREADS, cells + counters, stream>>>(coding, keys, count, plan);
     sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room, tile, plan, &engine->result->verdict);
     begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room.usual, plan);
     TRY_LAUNCH("rung 8, the plan");

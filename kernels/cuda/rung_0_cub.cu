@@ -72,6 +72,37 @@ extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, struct rung_job *
     return sort_cub(engine, job, job->workspace, &bytes);
 }
 
+static hsort_status sort_typed(struct cuda_engine *engine, hsort_type type, struct rung_job *job,
+                               void *workspace, size_t *workspace_bytes)
+{
+    switch (type) {
+    case HSORT_I32:
+        return sort_keys<int32_t>(engine, job, workspace, workspace_bytes);
+    case HSORT_F32:
+        return sort_keys<float>(engine, job, workspace, workspace_bytes);
+    case HSORT_I64:
+        return sort_keys<int64_t>(engine, job, workspace, workspace_bytes);
+    case HSORT_F64:
+        return sort_keys<double>(engine, job, workspace, workspace_bytes);
+    default:
+        return sort_cub(engine, job, workspace, workspace_bytes);
+    }
+}
+
+extern "C" hsort_status cub_sort_typed_workspace(struct cuda_engine *engine, hsort_type type,
+                                                 const struct rung_job *job, size_t *bytes)
+{
+    struct rung_job sizes = *job;
+    return sort_typed(engine, type, &sizes, NULL, bytes);
+}
+
+extern "C" hsort_status cub_sort_typed(struct cuda_engine *engine, hsort_type type, struct rung_job *job)
+{
+    size_t bytes;
+    TRY(cub_sort_typed_workspace(engine, type, job, &bytes));
+    return sort_typed(engine, type, job, job->workspace, &bytes);
+}
+
 /* ---- the merge sort ------------------------------------------------------------------------------------ */
 
 template <typename K>

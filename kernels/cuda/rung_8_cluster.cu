@@ -282,24 +282,29 @@ static __device__ uint32_t order_by_leaf(K (&keys)[KEYS], int (&found)[KEYS], in
 
 /* Sort the keys of a leaf, which lie where they belong. */
 template <typename K>
-static __device__ void sort_leaf(K *keys, int count, int leaf, int leaves, const cluster_board<K> &board)
+static __device__ void sort_leaf(const struct coding &coding, K *keys, int count, int leaf, int leaves,
+                                 const cluster_board<K> &board)
 {
+    const columns<K, no_value> column = {keys, NULL};
     leaf_range<K> range = {0, -1}; // not known before the first splitter, nor behind the last
     if (leaf > 0 && leaf + 1 < leaves) {
         const K width = board.splitters[leaf + 1] - board.splitters[leaf];
-        if (width == 0)
-            return; // all are equal
+        if (width == 0) { // all are equal
+            if (coding.decodes)
+                copy_elements<largest_leaf>(coding, column, column, count);
+            return;
+        }
         range = {board.splitters[leaf], 64 - __clzll((long long)width)};
     }
-    const columns<K, no_value> column = {keys, NULL};
-    if (count > 1)
-        leaf_sort(column, column, count, range);
+    if (count > 0)
+        leaf_sort(coding, column, column, count, range);
 }
 
 /* Sort keys [count]. One cluster is the whole grid. Dynamic shared memory: the sample [leaves LEAF_SAMPLES], then the
  * block's keys, then what a leaf takes. */
 template <typename K, int KEYS>
-static __device__ void sort_keys(K *keys, int count, int leaves, volatile int32_t *verdict)
+static __device__ void sort_keys(const struct coding &coding, const K *from, K *keys, int count, int leaves,
+                                 volatile int32_t *verdict)
 {
     extern __shared__ uint64_t shared[];
     __shared__ cluster_board<K> board;
@@ -315,11 +320,12 @@ static __device__ void sort_keys(K *keys, int count, int leaves, volatile int32_
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const int i = (int)threadIdx.x + k * LEAF_THREADS;
-        loaded[k] = i < own ? keys[first + i] : 0;
+        loaded[k] = i < own ? from[first + i] : 0;
     }
+    encode_loaded(coding, loaded);
 #pragma unroll 1
     for (int i = threadIdx.x; i < leaves * LEAF_SAMPLES; i += LEAF_THREADS)
-        sample[i] = keys[sample_position(i, leaves * LEAF_SAMPLES, count)];
+        sample[i] = loaded_code(coding, from[sample_position(i, leaves * LEAF_SAMPLES, count)]);
     if (threadIdx.x < sizeof ranks / sizeof *ranks)
         ranks[threadIdx.x] = 0;
     __syncthreads();
@@ -360,10 +366,11 @@ static __device__ void sort_keys(K *keys, int count, int leaves, volatile int32_
     cluster_wait();
 
     // 5. sort
+    const struct coding last = {coding.map, false, coding.decodes};
     const int each = leaves / blocks;
     for (int leaf = block * each; leaf < (block + 1) * each; leaf++) {
         K *begin = keys + __shfl_sync(ALL_LANES, leaf_begin, leaf);
-        sort_leaf(begin, (int)__shfl_sync(ALL_LANES, leaf_size, leaf), leaf, leaves, board);
+        sort_leaf(last, begin, (int)__shfl_sync(ALL_LANES, leaf_size, leaf), leaf, leaves, board);
         __syncthreads(); // the next one takes the same shared memory
     }
 }
@@ -371,10 +378,11 @@ static __device__ void sort_keys(K *keys, int count, int leaves, volatile int32_
 /* Code for GPUs without clusters may be translated for one that has them: it says no. */
 template <typename K, int KEYS>
 static __global__ void __launch_bounds__(LEAF_THREADS, 1)
-    cluster_kernel(K *keys, int count, int leaves, volatile int32_t *verdict)
+    cluster_kernel(const __grid_constant__ struct coding coding, const K *from, K *keys, int count,
+                   int leaves, volatile int32_t *verdict)
 {
     if (HAS_CLUSTERS)
-        sort_keys<K, KEYS>(keys, count, leaves, verdict);
+        sort_keys<K, KEYS>(coding, from, keys, count, leaves, verdict);
     else if (blockIdx.x == 0 && threadIdx.x == 0)
         *verdict = CLUSTER_CROWDED;
 }
@@ -394,8 +402,8 @@ static constexpr int cluster_bytes()
 
 /* Launch the kernel; whether the device takes it. */
 template <typename K, int KEYS>
-static hsort_status launch_cluster(struct cuda_engine *engine, K *keys, int count, int blocks, int leaves,
-                                   bool *taken)
+static hsort_status launch_cluster(struct cuda_engine *engine, const struct source<K> &source, K *keys,
+                                   int count, int blocks, int leaves, bool *taken)
 {
     constexpr int bytes = cluster_bytes<K, KEYS>();
     TRY_CUDA(
@@ -414,8 +422,8 @@ static hsort_status launch_cluster(struct cuda_engine *engine, K *keys, int coun
     config.attrs = &cluster;
     config.numAttrs = 1;
     volatile int32_t *verdict = &engine->result->verdict;
-    const cudaError_t launched =
-        cudaLaunchKernelEx(&config, cluster_kernel<K, KEYS>, keys, count, leaves, verdict);
+    const cudaError_t launched = cudaLaunchKernelEx(&config, cluster_kernel<K, KEYS>, source.coding,
+                                                    source.keys, keys, count, leaves, verdict);
     *taken = launched == cudaSuccess;
     if (launched == cudaErrorInvalidClusterSize || launched == cudaErrorLaunchOutOfResources) {
         cudaGetLastError(); // no group of multiprocessors is large enough: not an error of the sort
@@ -439,9 +447,9 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct rung_job 
     *verdict = CLUSTER_UNKNOWN;
     constexpr int FEW = LEAF_KEYS / 2; // keys of a thread suffice for most
     if (count <= blocks * FEW * LEAF_THREADS)
-        TRY((launch_cluster<K, FEW>(engine, keys, count, blocks, leaves, done)));
+        TRY((launch_cluster<K, FEW>(engine, source_of<K>(job), keys, count, blocks, leaves, done)));
     else
-        TRY((launch_cluster<K, LEAF_KEYS>(engine, keys, count, blocks, leaves, done)));
+        TRY((launch_cluster<K, LEAF_KEYS>(engine, source_of<K>(job), keys, count, blocks, leaves, done)));
     if (!*done)
         return HSORT_OK;
     TRY(wait_for_word(engine->lanes[LANE_WORK], verdict, CLUSTER_UNKNOWN));

@@ -89,8 +89,8 @@ static __host__ __device__ constexpr int pass_bytes()
 /* Deal a tile's keys out: to regions by the upper digit of their bucket, or to buckets by the lower one. FULL: it has
  * `KEYS` keys for each thread, and none is asked whether it exists. */
 template <bool FULL, int KEYS, typename K, map_kind KIND>
-static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int valid,
-                            const pass_digit<K, KIND> &digit_of, uint64_t *cursors, int stride)
+static __device__ void deal(const struct coding &coding, const K *__restrict__ from, K *__restrict__ to,
+                            int valid, const pass_digit<K, KIND> &digit_of, uint64_t *cursors, int stride)
 {
     extern __shared__ uint64_t shared[];
     K *places = (K *)shared; // [with_gaps(THREADS * KEYS)]
@@ -109,6 +109,7 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
         if (exists(k))
             keys[k] = from[threadIdx.x + k * MSD_PASS_THREADS];
     }
+    encode_loaded(coding, keys);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
@@ -146,7 +147,8 @@ static __device__ void deal(const K *__restrict__ from, K *__restrict__ to, int 
 }
 
 template <int KEYS, typename K, map_kind KIND>
-static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, int pass, struct plan *plan)
+static __device__ void deal_tile(const struct coding &coding, const K *from, K *to, const struct tile &tile,
+                                 int pass, struct plan *plan)
 {
     extern __shared__ uint64_t shared[];
     uint32_t *cells = (uint32_t *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
@@ -157,15 +159,16 @@ static __device__ void deal_tile(const K *from, K *to, const struct tile &tile, 
     uint64_t *cursors = pass == 0 ? plan->region_cursors[0] : plan->bucket_cursors[tile.region << lower];
     const int stride = pass == 0 ? REGION_CURSOR : BUCKET_CURSOR;
     if (tile.valid == MSD_PASS_THREADS * KEYS)
-        deal<true, KEYS>(from + tile.first, to, tile.valid, digit, cursors, stride);
+        deal<true, KEYS>(coding, from + tile.first, to, tile.valid, digit, cursors, stride);
     else
-        deal<false, KEYS>(from + tile.first, to, tile.valid, digit, cursors, stride);
+        deal<false, KEYS>(coding, from + tile.first, to, tile.valid, digit, cursors, stride);
 }
 
 /* May have been queued before it was known whether it is wanted. */
 template <typename K, int KEYS>
 static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
-    deal_kernel(const K *__restrict__ from, K *__restrict__ to, int64_t count, int pass, struct plan *plan)
+    deal_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ from, K *__restrict__ to,
+                int64_t count, int pass, struct plan *plan)
 {
     if (plan->verdict != MSD_SPLIT || plan->window.bits[pass] == 0)
         return;
@@ -174,12 +177,12 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
         return;
     switch (plan->window.kind) {
     case MAP_LINEAR:
-        return deal_tile<KEYS, K, MAP_LINEAR>(from, to, tile, pass, plan);
+        return deal_tile<KEYS, K, MAP_LINEAR>(coding, from, to, tile, pass, plan);
     case MAP_TABLE:
-        return deal_tile<KEYS, K, MAP_TABLE>(from, to, tile, pass, plan);
+        return deal_tile<KEYS, K, MAP_TABLE>(coding, from, to, tile, pass, plan);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return deal_tile<KEYS, K, MAP_FINE>(from, to, tile, pass, plan);
+            return deal_tile<KEYS, K, MAP_FINE>(coding, from, to, tile, pass, plan);
     }
 }
 
@@ -207,39 +210,42 @@ static __device__ leaf_range<K> range_of(const struct plan *plan, uint32_t bucke
 /* Each bucket that fits by a block. What has more than `most` keys has one value. */
 template <typename S, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    leaves_kernel(columns<K, V> from, columns<K, V> to, int most, const struct plan *plan)
+    leaves_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to,
+                  int most, const struct plan *plan)
 {
     if (blockIdx.x > plan->window.last)
         return;
     const int64_t first = (int64_t)plan->begins[blockIdx.x];
     const int64_t count = (int64_t)plan->begins[blockIdx.x + 1] - first;
     if (count > most) {
-        for (int64_t i = threadIdx.x; i < count && from.keys != to.keys; i += S::THREADS)
-            to.store(first + i, from.load(first + i));
+        if (from.keys != to.keys || coding.decodes)
+            copy_elements<S>(coding, from.at(first), to.at(first), count);
     } else if (0 < count && count <= S::CAPACITY) {
-        leaf_sort<S>(from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
+        leaf_sort<S>(coding, from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
     }
 }
 
 /* The buckets of more than `above` keys, from the list of the fuller ones. */
 template <typename S, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    fuller_leaves_kernel(columns<K, V> from, columns<K, V> to, int above, const struct plan *plan)
+    fuller_leaves_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to,
+                         int above, const struct plan *plan)
 {
     for (uint32_t i = blockIdx.x; i < plan->fuller_count; i += gridDim.x) {
         const uint32_t bucket = plan->fuller[i];
         const int64_t first = (int64_t)plan->begins[bucket];
         const int64_t count = (int64_t)plan->begins[bucket + 1] - first;
         if (above < count && count <= S::CAPACITY) {
-            leaf_sort<S>(from.at(first), to.at(first), (int)count, range_of<K>(plan, bucket));
+            leaf_sort<S>(coding, from.at(first), to.at(first), (int)count, range_of<K>(plan, bucket));
             __syncthreads(); // before the next one takes the memory
         }
     }
 }
 
 template <typename S, typename K, typename V>
-static hsort_status queue_fuller_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
-                                        int above, const struct msd_answer &answer, const struct plan *plan)
+static hsort_status queue_fuller_leaves(struct cuda_engine *engine, const struct coding &coding,
+                                        columns<K, V> from, columns<K, V> to, int above,
+                                        const struct msd_answer &answer, const struct plan *plan)
 {
     constexpr int bytes = leaf_bytes<S, K, V>();
     if (answer.fullest <= above)
@@ -248,32 +254,33 @@ static hsort_status queue_fuller_leaves(struct cuda_engine *engine, columns<K, V
                                   bytes));
     fuller_leaves_kernel<S>
         <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
-            from, to, above, plan);
+            coding, from, to, above, plan);
     TRY_LAUNCH("rung 8, the fuller leaves");
     return HSORT_OK;
 }
 
 /* By size: room for more keys than there are costs more than another launch. */
 template <typename K, typename V>
-static hsort_status queue_leaves(struct cuda_engine *engine, columns<K, V> from, columns<K, V> to,
-                                 const struct msd_answer &answer, const struct plan *plan)
+static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding &coding, columns<K, V> from,
+                                 columns<K, V> to, const struct msd_answer &answer, const struct plan *plan)
 {
     typedef usual_leaf<K, V> S;
     constexpr int bytes = leaf_bytes<S, K, V>();
     TRY_CUDA(
         cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     leaves_kernel<S><<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
-        from, to, leaf_capacity(engine, has_value<V>), plan);
+        coding, from, to, leaf_capacity(engine, has_value<V>), plan);
     TRY_LAUNCH("rung 8, the leaves");
-    TRY((queue_fuller_leaves<largest_leaf>(engine, from, to, S::CAPACITY, answer, plan)));
-    return queue_fuller_leaves<huge_leaf<V>>(engine, from, to, largest_leaf::CAPACITY, answer, plan);
+    TRY((queue_fuller_leaves<largest_leaf>(engine, coding, from, to, S::CAPACITY, answer, plan)));
+    return queue_fuller_leaves<huge_leaf<V>>(engine, coding, from, to, largest_leaf::CAPACITY, answer, plan);
 }
 
 /* All keys by one block. */
 template <typename K, typename V>
-static __global__ void __launch_bounds__(LEAF_THREADS) leaf_kernel(columns<K, V> data, int count)
+static __global__ void __launch_bounds__(LEAF_THREADS)
+    leaf_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to, int count)
 {
-    leaf_sort<largest_leaf>(data, data, count, leaf_range<K>{0, -1});
+    leaf_sort<largest_leaf>(coding, from, to, count, leaf_range<K>{0, -1});
 }
 
 template <typename K, typename V>
@@ -281,9 +288,11 @@ static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data,
 {
     constexpr int bytes = leaf_bytes<largest_leaf, K, V>();
     if (bytes + LEAF_OWN_BYTES > engine->block_bytes)
-        return rung_7_onesweep(engine, job);
+        return ladder_sort_codes(engine, job, rung_7_onesweep);
+    const struct source<K> source = source_of<K>(job);
     TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(data, (int)job->count);
+    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+        source.coding, columns<K, V>{(K *)source.keys, data.values}, data, (int)job->count);
     TRY_LAUNCH("rung 8, a leaf");
     return HSORT_OK;
 }
@@ -291,13 +300,14 @@ static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data,
 /* ---- shortcuts ----------------------------------------------------------------------------------------- */
 
 template <typename K>
-static __global__ void reverse_kernel(K *keys, int64_t count)
+static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
+    reverse_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int64_t count)
 {
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count / 2) {
-        const K key = keys[i];
-        keys[i] = keys[count - 1 - i];
-        keys[count - 1 - i] = key;
+    const int64_t i = (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x, mirror = count - 1 - i;
+    if (i <= mirror) {
+        const K lower = from[i], upper = from[mirror]; // both before either is overwritten
+        to[i] = stored_key(coding, loaded_code(coding, upper));
+        to[mirror] = stored_key(coding, loaded_code(coding, lower));
     }
 }
 
@@ -318,22 +328,36 @@ static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, u
 /* Write the keys anew, from their numbers alone: every bucket has one value. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    write_values_kernel(K *keys, int64_t count, const struct plan *plan)
+    write_values_kernel(const __grid_constant__ struct coding coding, K *keys, int64_t count,
+                        const struct plan *plan)
 {
     constexpr int TILE = MSD_WRITE_THREADS * MSD_WRITE_KEYS;
     const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(begin + TILE, count);
     const uint32_t first = find_bucket(plan->begins, 0, plan->window.last, begin);
     const uint32_t last = find_bucket(plan->begins, first, plan->window.last, end - 1);
     for (int64_t i = begin + threadIdx.x; i < end; i += MSD_WRITE_THREADS)
-        keys[i] = (K)plan->window.lowest + find_bucket(plan->begins, first, last, i);
+        keys[i] = stored_key(coding, (K)((K)plan->window.lowest + find_bucket(plan->begins, first, last, i)));
+}
+
+/* The keys are in order as they came: to job->keys, if they are not there yet, as codes or as they are. */
+template <typename K>
+static hsort_status leave_sorted(struct cuda_engine *engine, const struct source<K> &source,
+                                 struct rung_job *job)
+{
+    if (source.coding.encodes && !source.coding.decodes)
+        return ladder_encode(engine, job);
+    if (source.keys != job->keys)
+        TRY_CUDA(cudaMemcpyAsync(job->keys, source.keys, (size_t)job->count * sizeof(K), cudaMemcpyDefault,
+                                 engine->lanes[LANE_WORK]));
+    return HSORT_OK;
 }
 
 /* ---- keys alone ---------------------------------------------------------------------------------------- */
 
 /* Queue the passes; with_cells: the map may have some, and they take shared memory. */
 template <typename K, int KEYS>
-static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *job, bool with_cells,
-                                 struct plan *plan)
+static hsort_status queue_passes(struct cuda_engine *engine, const struct source<K> &source,
+                                 struct rung_job *job, bool with_cells, struct plan *plan)
 {
     constexpr int TILE = MSD_PASS_THREADS * KEYS;
     const int bytes = pass_bytes<K, KEYS>() + (with_cells ? CELLS * (int)sizeof(uint32_t) : 0);
@@ -341,9 +365,11 @@ static hsort_status queue_passes(struct cuda_engine *engine, struct rung_job *jo
     K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
     TRY_CUDA(cudaFuncSetAttribute(deal_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    deal_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, bytes, stream>>>(keys, scratch, job->count, 0, plan);
+    deal_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, bytes, stream>>>(source.coding, source.keys, scratch,
+                                                                     job->count, 0, plan);
     deal_kernel<K, KEYS> // each region ends with a tile that is not full
-        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(scratch, keys, job->count, 1, plan);
+        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(codes_only, scratch, keys, job->count, 1,
+                                                               plan);
     TRY_LAUNCH("rung 8, the passes");
     return HSORT_OK;
 }
@@ -354,33 +380,36 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     cudaStream_t stream = engine->lanes[LANE_WORK];
     struct plan *plan = (struct plan *)job->workspace;
     K *keys = (K *)job->keys;
+    const struct source<K> source = source_of<K>(job);
+    const struct coding last = {source.coding.map, false, source.coding.decodes};
     struct msd_answer answer;
-    TRY(queue_plan(engine, keys, job->count,
+    TRY(queue_plan(engine, source.coding, source.keys, job->count,
                    {leaf_capacity(engine, false), usual_leaf<K, no_value>::CAPACITY, false},
                    MSD_PASS_THREADS * KEYS, plan));
     // Few keys do not wait for the answer, but for passes with nothing to do, if that is what it says
     const bool is_early = job->count < MSD_EARLY_COUNT;
     if (is_early)
-        TRY((queue_passes<K, KEYS>(engine, job, true, plan)));
+        TRY((queue_passes<K, KEYS>(engine, source, job, true, plan)));
     TRY(wait_for_answer(engine, &answer));
     if (!is_early && answer.verdict == MSD_SPLIT)
-        TRY((queue_passes<K, KEYS>(engine, job, answer.kind != MAP_LINEAR, plan)));
+        TRY((queue_passes<K, KEYS>(engine, source, job, answer.kind != MAP_LINEAR, plan)));
     const columns<K, no_value> sorted = {keys, NULL};
     const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)job->scratch_keys, NULL};
     switch (answer.verdict) {
     case MSD_SPLIT:
-        return queue_leaves(engine, dealt, sorted, answer, plan);
+        return queue_leaves(engine, last, dealt, sorted, answer, plan);
     case MSD_VALUES:
         write_values_kernel<<<(unsigned)divide_up(job->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
-                              MSD_WRITE_THREADS, 0, stream>>>(keys, job->count, plan);
+                              MSD_WRITE_THREADS, 0, stream>>>(last, keys, job->count, plan);
         break;
     case MSD_REVERSED:
-        reverse_kernel<<<(unsigned)divide_up(job->count / 2, 256), 256, 0, stream>>>(keys, job->count);
+        reverse_kernel<<<(unsigned)divide_up(job->count - job->count / 2, MSD_WRITE_THREADS),
+                         MSD_WRITE_THREADS, 0, stream>>>(source.coding, source.keys, keys, job->count);
         break;
     case MSD_CROWDED:
-        return rung_7_onesweep(engine, job);
+        return ladder_sort_codes(engine, job, rung_7_onesweep);
     default:
-        break;
+        return leave_sorted(engine, source, job);
     }
     TRY_LAUNCH("rung 8, a shortcut");
     return HSORT_OK;
@@ -458,7 +487,7 @@ static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job
     const columns<K, V> dealt = pass.number == 1 ? data : scratch;
     if (answer.verdict == MSD_VALUES && pass.number == 1)
         return HSORT_OK;
-    return queue_leaves(engine, dealt, data, answer, plan);
+    return queue_leaves(engine, codes_only, dealt, data, answer, plan);
 }
 
 template <typename K, typename V>
@@ -466,7 +495,7 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
 {
     struct plan *plan = (struct plan *)job->workspace;
     struct msd_answer answer;
-    TRY(queue_plan(engine, (const K *)job->keys, job->count,
+    TRY(queue_plan(engine, codes_only, (const K *)job->keys, job->count,
                    {leaf_capacity(engine, true), usual_leaf<K, V>::CAPACITY, true}, 1, plan));
     TRY(wait_for_answer(engine, &answer));
     if (answer.verdict == MSD_SORTED)
@@ -511,7 +540,7 @@ extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct rung_job *
         return HSORT_OK;
     const int capacity = leaf_capacity(engine, job->value_bytes > 0);
     if (engine->block_bytes < MSD_ROOMY_BYTES || job->count / BUCKETS > capacity - capacity / 16)
-        return rung_7_onesweep(engine, job);
+        return ladder_sort_codes(engine, job, rung_7_onesweep);
     if (job->key_bytes == 4)
         return job->value_bytes == 0 ? sort_keys<uint32_t, MSD_PASS_KEYS_4>(engine, job)
                                      : rung_7_onesweep(engine, job); // its passes are few

@@ -17,6 +17,7 @@
 #ifndef WINDOW_CUH
 #define WINDOW_CUH
 
+#include "coding.cuh"
 #include "cuda_engine.h"
 #include "tuning.h"
 #include <type_traits>
@@ -144,14 +145,15 @@ static int log_sample(int64_t count)
     return log;
 }
 
-/* Take 2^log keys, evenly spread, to seen [2^log]. */
+/* Take the codes of 2^log keys, evenly spread, to seen [2^log]. */
 template <typename K>
 static __global__ void __launch_bounds__(SAMPLE_THREADS)
-    sample_kernel(const K *__restrict__ keys, int64_t count, int log, struct sample *sample, K *seen)
+    sample_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys, int64_t count,
+                  int log, struct sample *sample, K *seen)
 {
     __shared__ K lows[WARP], highs[WARP];
     const int64_t i = (int64_t)blockIdx.x * SAMPLE_THREADS + threadIdx.x;
-    const K key = keys[(uint64_t)i * (uint64_t)count >> log];
+    const K key = loaded_code(coding, keys[(uint64_t)i * (uint64_t)count >> log]);
     seen[i] = key;
     K low = key, high = key;
     block_extremes(low, high, lows, highs);

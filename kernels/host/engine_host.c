@@ -264,12 +264,9 @@ static hsort_status host_sort_workspace(struct engine *engine, int rung, int key
     return HSORT_OK;
 }
 
-static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
-                              int64_t scratch_count, int64_t count, void *workspace, void **sorted)
+static hsort_status sort_codes(struct engine *engine, int chosen, int key_bytes, void *keys, void *scratch,
+                               int64_t scratch_count, int64_t count, void *workspace)
 {
-    int chosen;
-    *sorted = keys;
-    TRY(choose_rung(rung, count, scratch_count, &chosen));
     TRY(kernel_passes("sort"));
     if (chosen == RUNG_BITONIC)
         bitonic_sort(threads_of(engine), key_bytes, keys, count);
@@ -278,6 +275,19 @@ static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, vo
     else
         radix_sort(threads_of(engine), key_bytes, keys, scratch, count, workspace);
     return HSORT_OK;
+}
+
+static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
+                              int64_t scratch_count, int64_t count, void *workspace,
+                              const struct engine_bits *bits, void **sorted)
+{
+    int chosen;
+    *sorted = keys;
+    TRY(choose_rung(rung, count, scratch_count, &chosen));
+    if (bits)
+        TRY(host_encode(engine, bits->map, keys, bits->from, count));
+    TRY(sort_codes(engine, chosen, key_bytes, keys, scratch, scratch_count, count, workspace));
+    return bits && bits->decode ? host_decode(engine, bits->map, keys, keys, count) : HSORT_OK;
 }
 
 static hsort_status host_merge(struct engine *engine, int key_bytes, const void *a, int64_t a_count,

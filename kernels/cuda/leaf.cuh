@@ -190,22 +190,24 @@ static __device__ leaf_range<K> find_range(const K (&keys)[S::KEYS], int left)
     return {low, bits};
 }
 
-/* A key's counter among those of the bins, in bytes, and its rank in its bin. */
-struct leaf_slot {
-    uint32_t counter, rank;
-};
+/* A key's counter among those of the bins, in bytes, above its rank in its bin: one register, of which a thread has as many as
+ * keys. Of keys that do not exist the rank is any number of 32 bits. */
+static __device__ uint32_t make_slot(uint32_t counter, uint32_t rank)
+{
+    return __byte_perm(rank, counter, 0x5410);
+}
 
 /* The counter, or first place, of a slot. */
-static __device__ uint32_t *counter_at(uint32_t *bins, uint32_t bytes)
+static __device__ uint32_t *counter_of(uint32_t *bins, uint32_t slot)
 {
-    return (uint32_t *)((char *)bins + bytes);
+    return (uint32_t *)((char *)bins + (slot >> 16));
 }
 
 /* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
  * each step takes longer. */
 template <typename S, typename K>
 static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins,
-                                  leaf_slot (&slots)[S::KEYS])
+                                  uint32_t (&slots)[S::KEYS])
 {
     for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
         ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
@@ -213,8 +215,8 @@ static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, 
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         const uint32_t bin = (uint32_t)((K)(keys[k] - lowest) >> shift);
-        slots[k].counter = (k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP) * 4;
-        slots[k].rank = atomicAdd(counter_at(bins, slots[k].counter), 1u);
+        const uint32_t counter = k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP;
+        slots[k] = make_slot(counter * 4, atomicAdd(&bins[counter], 1u));
     }
     __syncthreads();
 }
@@ -505,7 +507,7 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
     K *kept = (K *)(bins + S::COUNTERS);
     const leaf_places<K, V> places = {kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))};
     K keys[S::KEYS];
-    leaf_slot slots[S::KEYS];
+    uint32_t slots[S::KEYS];
     const int left = count - (int)threadIdx.x; // key k of this thread is there if k THREADS is below
 
     // 1. load
@@ -537,11 +539,11 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
     // 3. put the keys in the order of their bins
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++)
-        slots[k].rank += *counter_at(bins, slots[k].counter); // now its place
+        slots[k] = (slots[k] & 0xffff) + *counter_of(bins, slots[k]); // now its place
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         if (k * S::THREADS < left)
-            places.put((int)slots[k].rank, {keys[k], threadIdx.x + k * S::THREADS});
+            places.put((int)slots[k], {keys[k], threadIdx.x + k * S::THREADS});
     }
     __syncthreads();
 

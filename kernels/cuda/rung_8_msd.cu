@@ -26,12 +26,15 @@
 #include "onesweep.cuh"
 #include "rung_8_cluster.h"
 
-/* Leaves for most buckets, for fuller ones, and for those that the sample has misjudged. */
+/* Leaves for most buckets; for fuller ones (largest_leaf, and with 2^29 keys spread evenly, wide_leaf); and for those that the
+ * sample has misjudged. */
 template <typename K, typename V>
 using usual_leaf =
     typename std::conditional<sizeof(K) == 4 && !has_value<V>,
                               leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL_4, LEAF_BLOCKS_4>,
                               leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL_8, LEAF_BLOCKS_8>>::type;
+template <typename V>
+using wide_leaf = leaf_size<LEAF_THREADS, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, LEAF_BLOCKS>;
 template <typename V>
 using huge_leaf = leaf_size<LEAF_THREADS * 2, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, 1>;
 
@@ -272,7 +275,10 @@ static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding
         coding, from, to, leaf_capacity(engine, has_value<V>), plan);
     TRY_LAUNCH("rung 8, the leaves");
     TRY((queue_fuller_leaves<largest_leaf>(engine, coding, from, to, S::CAPACITY, answer, plan)));
-    return queue_fuller_leaves<huge_leaf<V>>(engine, coding, from, to, largest_leaf::CAPACITY, answer, plan);
+    if constexpr ((int)wide_leaf<V>::CAPACITY > (int)largest_leaf::CAPACITY)
+        TRY((queue_fuller_leaves<wide_leaf<V>>(engine, coding, from, to, largest_leaf::CAPACITY, answer,
+                                               plan)));
+    return queue_fuller_leaves<huge_leaf<V>>(engine, coding, from, to, wide_leaf<V>::CAPACITY, answer, plan);
 }
 
 /* All keys by one block. */

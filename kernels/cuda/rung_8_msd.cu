@@ -282,25 +282,38 @@ static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding
 }
 
 /* All keys by one block. */
-template <typename K, typename V>
-static __global__ void __launch_bounds__(LEAF_THREADS)
+template <typename S, typename K, typename V>
+static __global__ void __launch_bounds__(S::THREADS)
     leaf_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to, int count)
 {
-    leaf_sort<largest_leaf>(coding, from, to, count, leaf_range<K>{0, -1});
+    leaf_sort<S>(coding, from, to, count, leaf_range<K>{0, -1});
 }
 
-template <typename K, typename V>
-static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
+template <typename S, typename K, typename V>
+static hsort_status launch_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
 {
-    constexpr int bytes = leaf_bytes<largest_leaf, K, V>();
-    if (bytes + LEAF_OWN_BYTES > engine->block_bytes)
-        return ladder_sort_codes(engine, job, rung_7_onesweep);
+    constexpr int bytes = leaf_bytes<S, K, V>();
     const struct source<K> source = source_of<K>(job);
-    TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaf_kernel<<<1, LEAF_THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+    TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    leaf_kernel<S><<<1, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
         source.coding, columns<K, V>{(K *)source.keys, data.values}, data, (int)job->count);
     TRY_LAUNCH("rung 8, a leaf");
     return HSORT_OK;
+}
+
+/* With as few keys for a thread as will do: where many share a bin, the time to merge grows with that. */
+template <typename K, typename V>
+static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
+{
+    typedef leaf_size<LEAF_THREADS, LEAF_KEYS / 4, 1> quarter_leaf;
+    typedef leaf_size<LEAF_THREADS, LEAF_KEYS / 2, 1> half_leaf;
+    if (leaf_bytes<largest_leaf, K, V>() + LEAF_OWN_BYTES > engine->block_bytes)
+        return ladder_sort_codes(engine, job, rung_7_onesweep);
+    if (job->count <= quarter_leaf::CAPACITY)
+        return launch_leaf<quarter_leaf>(engine, data, job);
+    if (job->count <= half_leaf::CAPACITY)
+        return launch_leaf<half_leaf>(engine, data, job);
+    return launch_leaf<largest_leaf>(engine, data, job);
 }
 
 /* ---- shortcuts ----------------------------------------------------------------------------------------- */

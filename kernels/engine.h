@@ -55,7 +55,15 @@ struct engine_bits {
 
 enum {
     ENGINE_GATHER_MAX = 1024,
-    ENGINE_CHUNKS_MAX = 64 /* chunks that a sort with less scratch than keys is cut into at most */
+    ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
+    ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
+};
+
+/* What another process needs to map memory of this engine's kind: engine_ops.peer_export(). Plain bytes: it travels. */
+struct engine_peer_handle {
+    unsigned char allocation[64]; /* names the allocation; never the same for two that lived in this job */
+    uint64_t offset, bytes;       /* of the memory in the allocation; of the whole allocation */
+    int32_t lasting;              /* 1: memory of alloc(), gone only at free(); 0: the caller's, gone when the caller likes */
 };
 
 struct engine;
@@ -83,6 +91,22 @@ struct engine_ops {
 
     /* Where the caller's pointer lies; NULL is SPACE_ENGINE. Memory of another device is HSORT_ARGUMENT. */
     hsort_status (*space_of)(struct engine *engine, const void *pointer, enum engine_space *space);
+
+    /* Memory of other processes. peer_export, peer_open and peer_close are NULL in an engine that cannot map any.
+     *
+     * Name the place of `memory` for other processes: memory of alloc(), or of the caller's on this device. Errors
+     * HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool memory), or in an
+     * allocation of less than ENGINE_PEER_BYTES. */
+    hsort_status (*peer_export)(struct engine *engine, const void *memory, struct engine_peer_handle *handle);
+
+    /* Map another process's allocation whole: *memory is where its first byte appears, and copy() and kernels can read it
+     * there; NULL after an error. Takes long, so it is for the caller to keep; one handle is not opened twice at a time,
+     * nor a handle of this process. Errors HSORT_CUDA: no path between the devices, or none for this process. */
+    hsort_status (*peer_open)(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
+
+    /* End the mapping; nothing may be reading it. The owner must not free the allocation before (CUDA leaves undefined what
+     * happens then). NULL is fine. */
+    void (*peer_close)(struct engine *engine, void *memory);
 
     /* ---- lanes ---- */
 

@@ -5,7 +5,8 @@
  *                                    |            swap
  *     higher rank   [ leaves 2 3 | stays 5 7 ]   ------>    [ 6 9 | 5 7 ]   merge into spare:   5 6 7 9
  *
- * so a rank needs its run and one spare buffer of a block, and the two change roles. Ranks may hold less than a block:
+ * so a rank needs its run and one spare buffer of a block, and the two change roles. Ranks that read each other's memory
+ * merge without the swap (merge_across()). Ranks may hold less than a block:
  * the rest is thought to be +infinity, which the network moves to the last ranks without a byte being sent. */
 #include "exchange.h"
 #include "hypercube.h"
@@ -20,39 +21,85 @@ static void note(hsort_status *status, hsort_status happened)
 static hsort_status merge_into_spare(struct exchange *x, const char *a, int64_t a_count, const char *b,
                                      int64_t b_count)
 {
-    const double start = MPI_Wtime();
     hsort_status status = x->engine->ops->merge(x->engine, x->key_bytes, a, a_count, b, b_count, x->spare);
     note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
     void *merged = x->spare;
     x->spare = x->keys;
     x->keys = merged;
+    return status;
+}
+
+/* What two partners know of each other once the cut is found. */
+struct halves {
+    int partner;
+    bool lower; /* this rank is the lower one */
+    int64_t kept, outgoing, incoming;
+    char *place;        /* where the outgoing keys lie */
+    const char *stayed; /* where the kept ones lie */
+};
+
+/* Merge the kept keys with those that came, which lie at `arrived`; nothing to do if they are one run where they lie. */
+static hsort_status merge_halves(struct exchange *x, const struct halves *h, const char *arrived)
+{
+    return h->lower ? merge_into_spare(x, h->stayed, h->kept, arrived, h->incoming)
+                    : merge_into_spare(x, arrived, h->incoming, h->stayed, h->kept);
+}
+
+/* Let the keys change places with the partner's, then merge. */
+static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
+{
+    const size_t width = (size_t)x->key_bytes;
+    hsort_status status =
+        x->transport->ops->swap(x->transport, h->partner, h->place, (size_t)h->outgoing * width, h->partner,
+                                h->place, (size_t)h->incoming * width, &x->moved_bytes);
+    const bool one_run_in_place = h->kept == 0 || (h->incoming == 0 && h->lower);
+    if (one_run_in_place)
+        return status;
+    const double start = MPI_Wtime();
+    note(&status, merge_halves(x, h, h->place));
     x->merge_seconds += MPI_Wtime() - start;
+    return status;
+}
+
+/* Where the partners map each other's memory each merges straight out of the other's: the keys cross the link as the merge
+ * reads them, and nobody writes into the runs that are being read.
+ *
+ *     lower rank    keys [ 1 4 | 6 9 ]              spare [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
+ *                               \ /    read by
+ *     higher rank   keys [ 2 3 | 5 7 ]   the merges  spare [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
+ *
+ * One pass, of which nobody can say what is link and what is merge: all of it counts as exchange. `theirs`: see
+ * transport_ops.expose(). */
+static hsort_status merge_across(struct exchange *x, const struct halves *h, const void *theirs)
+{
+    hsort_status status = HSORT_OK;
+    if (!(h->incoming == 0 && h->lower))
+        status = merge_halves(x, h, theirs);
+    x->moved_bytes += h->outgoing * x->key_bytes;
+    note(&status, x->transport->ops->conceal(x->transport, h->partner));
     return status;
 }
 
 static hsort_status compare_split(struct exchange *x, int partner)
 {
-    const bool lower = x->comm->rank < partner;
-    const size_t width = (size_t)x->key_bytes;
-    int64_t kept, incoming;
-    hsort_status status = split_pair(x, partner, &kept, &incoming);
-    const int64_t outgoing = x->count - kept;
-    if (outgoing == 0 && incoming == 0)
+    struct halves h = {.partner = partner, .lower = x->comm->rank < partner};
+    hsort_status status = split_pair(x, partner, &h.kept, &h.incoming);
+    h.outgoing = x->count - h.kept;
+    if (h.outgoing == 0 && h.incoming == 0)
         return status;
     x->rounds_moved++;
+    x->count = h.kept + h.incoming;
 
     // The lower rank gives away its last keys, the higher its first; what comes takes their place.
+    const size_t width = (size_t)x->key_bytes;
     char *keys = x->keys;
-    char *place = lower ? keys + (size_t)kept * width : keys;
-    note(&status, x->transport->ops->swap(x->transport, partner, place, (size_t)outgoing * width, partner,
-                                          place, (size_t)incoming * width, &x->moved_bytes));
-    const char *stayed = lower ? keys : keys + (size_t)outgoing * width;
-    x->count = kept + incoming;
-    const bool one_run_in_place = kept == 0 || (incoming == 0 && lower);
-    if (one_run_in_place)
-        return status;
-    note(&status, lower ? merge_into_spare(x, stayed, kept, place, incoming)
-                        : merge_into_spare(x, place, incoming, stayed, kept));
+    h.place = h.lower ? keys + (size_t)h.kept * width : keys;
+    h.stayed = h.lower ? keys : keys + (size_t)h.outgoing * width;
+    const void *theirs = NULL;
+    if (x->transport->ops->expose)
+        note(&status,
+             x->transport->ops->expose(x->transport, partner, h.place, (size_t)h.outgoing * width, &theirs));
+    note(&status, theirs ? merge_across(x, &h, theirs) : swap_and_merge(x, &h));
     return status;
 }
 

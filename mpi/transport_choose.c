@@ -1,7 +1,9 @@
 /* Which transport a context uses. The hard question is whether MPI takes device pointers: its own answer is wrong in both
  * directions in the field, and a library that does not take them may crash on one. So: asked first, because a wrong yes
- * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared. */
+ * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared.
+ * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c). */
 #include "transport.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(OPEN_MPI) && OPEN_MPI
@@ -75,28 +77,62 @@ static hsort_status try_messages(struct comm *comm, struct engine *engine, bool 
     return status;
 }
 
+/* Is device memory what MPI takes? *takes as transport_choose() says. Collective. */
+static hsort_status ask_mpi(struct comm *comm, struct engine *engine, int *takes)
+{
+    bool whole = may_try();
+    int64_t all_whole, some_whole;
+    TRY(comm_range(comm, whole, &all_whole, &some_whole));
+    if (all_whole) {
+        TRY(try_messages(comm, engine, &whole));
+        TRY(comm_range(comm, whole, &all_whole, &some_whole));
+    }
+    *takes = (int)all_whole;
+    return HSORT_OK;
+}
+
+/* Put `ipc` on top of *transport where any two ranks map each other's memory; if they must and none do, that is an error.
+ * Collective. */
+static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, size_t piece_bytes,
+                            struct transport **transport)
+{
+    char why[256] = "there is only one rank";
+    struct transport *ipc = NULL;
+    const char *user = getenv("HYPERSORT_IPC");
+    const bool wanted = must || !user || strcmp(user, "0") != 0, able = engine->ops->peer_open != NULL;
+    if (comm->size > 1 && able)
+        TRY(transport_open_ipc(comm, engine, wanted, piece_bytes, *transport, &ipc, why, sizeof why));
+    else if (!able)
+        snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
+    if (ipc)
+        *transport = ipc;
+    if (ipc || !must)
+        return HSORT_OK;
+    return comm_agree(comm, status_fail(able ? HSORT_CUDA : HSORT_ARGUMENT,
+                                        "transport ipc: no two ranks map each other's memory: %s", why));
+}
+
 hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted,
                               size_t piece_bytes, struct transport **transport, int *takes_device_pointers)
 {
     *transport = NULL;
     *takes_device_pointers = -1;
     const bool on_device = strcmp(engine->ops->name, "cuda") == 0;
-    if (on_device && wanted != HSORT_TRANSPORT_STAGED) {
-        bool whole = may_try();
-        int64_t all_whole, some_whole;
-        TRY(comm_range(comm, whole, &all_whole, &some_whole));
-        if (all_whole) {
-            TRY(try_messages(comm, engine, &whole));
-            TRY(comm_range(comm, whole, &all_whole, &some_whole));
-        }
-        *takes_device_pointers = (int)all_whole;
-        if (wanted == HSORT_TRANSPORT_MPI && !all_whole)
-            return comm_agree(comm,
-                              status_fail(HSORT_MPI,
-                                          "this MPI does not take device pointers: use transport staged, or "
-                                          "set HYPERSORT_GPU_AWARE_MPI=1 if you know better"));
+    if (on_device && wanted != HSORT_TRANSPORT_STAGED)
+        TRY(ask_mpi(comm, engine, takes_device_pointers));
+    if (wanted == HSORT_TRANSPORT_MPI && *takes_device_pointers == 0)
+        return comm_agree(
+            comm, status_fail(HSORT_MPI, "this MPI does not take device pointers: use transport staged, or "
+                                         "set HYPERSORT_GPU_AWARE_MPI=1 if you know better"));
+    const bool through_host = wanted == HSORT_TRANSPORT_STAGED || *takes_device_pointers == 0;
+    hsort_status status =
+        comm_agree(comm, through_host ? transport_open_staged(comm, engine, piece_bytes, transport)
+                                      : transport_open_mpi(comm, engine, piece_bytes, transport));
+    if (status == HSORT_OK && (wanted == HSORT_TRANSPORT_AUTO || wanted == HSORT_TRANSPORT_IPC))
+        status = add_ipc(comm, engine, wanted == HSORT_TRANSPORT_IPC, piece_bytes, transport);
+    if (status != HSORT_OK && *transport) {
+        (*transport)->ops->close(*transport);
+        *transport = NULL;
     }
-    bool through_host = wanted == HSORT_TRANSPORT_STAGED || *takes_device_pointers == 0;
-    return comm_agree(comm, through_host ? transport_open_staged(comm, engine, piece_bytes, transport)
-                                         : transport_open_mpi(comm, engine, piece_bytes, transport));
+    return status;
 }

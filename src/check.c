@@ -53,6 +53,8 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
     hsort_status status = context_finish(ctx, check_arguments(type, order, keys, count, result));
     if (status != HSORT_OK)
         return status;
+    if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < PIECE_BYTES)) != HSORT_OK)
+        return context_fail(ctx, status);
     struct verifier verifier;
     verify_start(&verifier, type, order);
     if ((status = context_finish(ctx, add_keys(ctx, &verifier, keys, count, stream))) != HSORT_OK)

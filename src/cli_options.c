@@ -56,7 +56,7 @@ static const struct option_row rows[] = {
     {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"exchange", 0, SORT, WORD, "auto|bitonic", FIELD(sort.exchange), "how keys move between ranks"},
-    {"transport", 0, SORT | INFO, WORD, "auto|staged|mpi", FIELD(sort.transport),
+    {"transport", 0, SORT | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
      "how bytes go between two ranks"},
     {"threads", 0, GEN | SORT | CHECK | INFO, NUMBER, "N", FIELD(sort.threads),
      "of each rank (0: the cores it is bound to)"},

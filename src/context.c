@@ -35,9 +35,34 @@ hsort_status context_fail(hsort_context *ctx, hsort_status status)
     return status;
 }
 
+/* Give up mappings of other ranks' memory; an agreement must follow. */
+static void forget(hsort_context *ctx, enum transport_forget what)
+{
+    if (ctx->transport && ctx->transport->ops->forget)
+        ctx->transport->ops->forget(ctx->transport, what);
+}
+
+hsort_status context_agree(hsort_context *ctx, hsort_status mine)
+{
+    forget(ctx, FORGET_PASSING);
+    return comm_agree(&ctx->comm, mine);
+}
+
+hsort_status context_unmap(hsort_context *ctx, bool frees)
+{
+    int64_t none_frees, some_frees;
+    if (!ctx->transport->ops->forget)
+        return HSORT_OK;
+    TRY(comm_range(&ctx->comm, frees, &none_frees, &some_frees));
+    if (!some_frees)
+        return HSORT_OK;
+    forget(ctx, FORGET_ALL);
+    return comm_agree(&ctx->comm, HSORT_OK);
+}
+
 hsort_status context_finish(hsort_context *ctx, hsort_status mine)
 {
-    hsort_status status = comm_agree(&ctx->comm, mine);
+    hsort_status status = context_agree(ctx, mine);
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
@@ -51,7 +76,7 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
     if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_BITONIC)
         return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
-    if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_MPI)
+    if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_IPC)
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
     if (o->binding < HSORT_BINDING_AUTO || o->binding > HSORT_BINDING_NONE)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
@@ -194,8 +219,10 @@ void hsort_destroy(hsort_context **ctx)
     hsort_context *c = ctx ? *ctx : NULL;
     if (!c)
         return;
-    if (c->transport)
+    if (c->transport) {
+        (void)context_unmap(c, true); // if MPI fails here, nobody can be waited for
         c->transport->ops->close(c->transport);
+    }
     if (c->engine) {
         c->engine->ops->free(c->engine, c->buffer[0]);
         c->engine->ops->free(c->engine, c->buffer[1]);
@@ -266,8 +293,8 @@ hsort_engine hsort_engine_in_use(const hsort_context *ctx)
 
 hsort_transport hsort_path(const hsort_context *ctx, int peer)
 {
-    (void)peer; // one transport serves all pairs
-    return ctx->transport->ops->kind;
+    const struct transport_ops *ops = ctx->transport->ops;
+    return ops->path ? ops->path(ctx->transport, peer) : ops->kind;
 }
 
 int hsort_mpi_takes_device_pointers(const hsort_context *ctx)

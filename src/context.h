@@ -34,14 +34,23 @@ struct hsort_context {
 /* Begin a public call: forget the last error. Not collective. */
 void context_enter(hsort_context *ctx);
 
-/* End a public collective call: agree on `mine` and keep the line that hsort_last_error() gives.    Collective. */
+/* Agree on `mine` where a phase ends in which ranks may have read each other's memory. Any of it that is the caller's is
+ * the caller's alone again. Collective. */
+hsort_status context_agree(hsort_context *ctx, hsort_status mine);
+
+/* Before context memory is freed: if any rank says that it `frees` some, no rank maps another's afterwards.   Collective.
+ * Errors HSORT_MPI. */
+hsort_status context_unmap(hsort_context *ctx, bool frees);
+
+/* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.    Collective. */
 hsort_status context_finish(hsort_context *ctx, hsort_status mine);
 
 /* Keep the line of an agreement that has failed already: comm->error, or this rank's own text after HSORT_MPI.
  * Returns `status`. Not collective. */
 hsort_status context_fail(hsort_context *ctx, hsort_status status);
 
-/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective. */
+/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective, but where other ranks
+ * may map it, and it grows, context_unmap() comes first. */
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
 
 /* Free *memory, engine memory. NULL is fine. Not collective. */

@@ -93,9 +93,16 @@ typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_C
 typedef enum hsort_exchange { HSORT_EXCHANGE_AUTO, HSORT_EXCHANGE_BITONIC } hsort_exchange;
 
 /* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere. MPI: the engine's
- * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. AUTO: MPI where a checked message
- * at creation arrives whole, else STAGED. */
-typedef enum hsort_transport { HSORT_TRANSPORT_AUTO, HSORT_TRANSPORT_STAGED, HSORT_TRANSPORT_MPI } hsort_transport;
+ * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. IPC: ranks of one node read each
+ * other's device memory, over NVLink where there is one; pairs that cannot go the way that AUTO gives them; an
+ * error if no pair can. AUTO: IPC between two ranks that could read each other's memory at creation, unless
+ * HYPERSORT_IPC=0 is in the environment; else MPI where a checked message arrived whole; else STAGED. */
+typedef enum hsort_transport {
+    HSORT_TRANSPORT_AUTO,
+    HSORT_TRANSPORT_STAGED,
+    HSORT_TRANSPORT_MPI,
+    HSORT_TRANSPORT_IPC
+} hsort_transport;
 
 /* Where a rank's threads and its GPU come from. AUTO: bind only what the launcher left unbound. */
 typedef enum hsort_binding { HSORT_BINDING_AUTO, HSORT_BINDING_NONE } hsort_binding;
@@ -233,8 +240,8 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *   type       of the keys
  *   count      the largest count, in or out, of any rank
  *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx at most;
- *              messages take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least
- *              64 MiB
+ *              messages take some 16 MiB more where MPI handles engine memory, 32 MiB more where ranks read each
+ *              other's, and hsort_check() of host keys at least 64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
 
@@ -276,7 +283,7 @@ HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos
 /* The engine in use, never AUTO. Not collective, same on every rank. */
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
-/* The path between this rank and `peer`, never AUTO. Not collective. */
+/* The path between this rank and `peer`, never AUTO; the same seen from `peer`. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
 /* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no GPU, or

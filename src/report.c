@@ -42,7 +42,8 @@ void report_error(const char *text)
 
 const char *report_transport_name(hsort_transport transport)
 {
-    return transport == HSORT_TRANSPORT_MPI ? "mpi" : transport == HSORT_TRANSPORT_STAGED ? "staged" : "auto";
+    static const char *const names[] = {"auto", "staged", "mpi", "ipc"};
+    return names[transport];
 }
 
 static const char *order_name(hsort_order order)

@@ -51,7 +51,7 @@ bool report_same_keys(const struct check_report *report);
 /* Flush stdout and see whether all of it could be written. Errors HSORT_IO. */
 hsort_status report_flush(void);
 
-/* "staged", "mpi". */
+/* "auto", "staged", "mpi" or "ipc". */
 const char *report_transport_name(hsort_transport transport);
 
 /* Put a line that is the same on every rank into comm->error (printf style, no newline); return `status`. */

@@ -153,6 +153,21 @@ static hsort_status size_for(const struct sort *s, int64_t scratch, struct sizes
                                             scratch, &sizes->workspace);
 }
 
+/* Does the caller's output serve as the keys' buffer? */
+static bool lends(const struct sort *s)
+{
+    return s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
+}
+
+/* Does a buffer make way for a larger one? Other ranks may have it mapped. */
+static bool outgrows(const struct sort *s)
+{
+    const hsort_context *ctx = s->ctx;
+    const size_t bytes = (size_t)s->block * (size_t)s->map.key_bytes;
+    return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
+           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
+}
+
 static size_t growth(size_t have, size_t want)
 {
     return want > have ? want - have : 0;
@@ -203,7 +218,7 @@ static hsort_status take_less(struct sort *s, struct sizes *sizes)
 static hsort_status reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    const bool lent = s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
+    const bool lent = lends(s);
     struct sizes sizes = {.keys = lent ? 0 : (size_t)s->block * (size_t)s->map.key_bytes};
     bool room = true;
     s->scratch = s->block;
@@ -296,7 +311,7 @@ static hsort_status pass_sorted(struct sort *s, bool *done)
     if (s->in != s->out)
         note(s, rebalance(&s->x, s->now_at, s->ctx->want_at, s->in, s->out));
     end_phase(s, HSORT_PHASE_EXCHANGE);
-    return comm_agree(comm, s->status);
+    return context_agree(s->ctx, s->status);
 }
 
 /* Of one rank, the local sort is the last to touch the keys, and decodes them. */
@@ -421,7 +436,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
                      .stream = stream};
     s.entered = s.phase_began = MPI_Wtime();
     hsort_status status = plan(&s);
-    if (status != HSORT_OK)
+    if (status != HSORT_OK || (status = context_unmap(ctx, outgrows(&s))) != HSORT_OK)
         return context_fail(ctx, status);
     if ((status = context_finish(ctx, reserve(&s))) != HSORT_OK)
         return status;

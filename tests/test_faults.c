@@ -4,7 +4,8 @@
  * what they are promised to survive; the context can be destroyed, and the next one sorts.
  *
  *     test_faults          the host engine
- *     test_faults cuda     the cuda engine */
+ *     test_faults cuda     the cuda engine
+ *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c */
 #include "engine.h"
 #include "faults.h"
 #include "hypersort.h"
@@ -211,6 +212,12 @@ int main(int argc, char **argv)
     if (cuda && cuda_device_count(why, sizeof why) == 0)
         return ranks_skip(why);
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    if (argc > 1 && strcmp(argv[1], "ipc") == 0) {
+        walk(DEED_CREATE, HSORT_TRANSPORT_IPC, FAULT_ALLOC, size - 1);
+        walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        return ranks_finish();
+    }
     walk_all(DEED_CREATE, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);

@@ -7,8 +7,12 @@
  * follows from the printed seed and its number alone.
  *
  *     test_sort          the host engine
+ *     test_sort_ipc ipc  the same, with ranks that map each other's memory (shared_engine.h)
  *     test_sort cuda     the cuda engine, keys in host, pinned, managed and device memory */
 #include "device_buffer.h"
+#ifdef SHARED_ENGINE
+#include "shared_engine.h"
+#endif
 #include "engine.h"
 #include "input.h"
 #include "layout.h"
@@ -394,6 +398,36 @@ static bool open_host(void)
            open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, 0, size <= 2 ? 2 : 1, "defaults");
 }
 
+#ifdef SHARED_ENGINE
+static bool some_may(int owner, int reader)
+{
+    return (owner + reader) % 3 == 1;
+}
+
+/* Every rank reads every other one's memory, or some do. */
+static bool open_shared(void)
+{
+    bool opened = open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, 72, 1, "ipc, pieces of 72 bytes") &&
+                  open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, 0, 1, "defaults, all pairs");
+    shared_may_map = some_may;
+    opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, 64, 1, "ipc, some pairs");
+    shared_may_map = NULL;
+    for (int peer = 0; opened && peer < size; peer++) {
+        CHECK(peer == rank || hsort_path(settings[1].ctx, peer) == HSORT_TRANSPORT_IPC, "AUTO is not ipc");
+        CHECK(peer == rank ||
+                  (hsort_path(settings[2].ctx, peer) == HSORT_TRANSPORT_IPC) == some_may(rank, peer),
+              "the path to rank %d", peer);
+    }
+    return opened;
+}
+#else
+static bool open_shared(void)
+{
+    CHECK(false, "built without shared_engine.c");
+    return false;
+}
+#endif
+
 static bool open_cuda(void)
 {
     if (!open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_AUTO, 0, 0, "cuda, defaults") ||
@@ -437,7 +471,8 @@ int main(int argc, char **argv)
         return ranks_skip(why);
     const uint64_t seed = ranks_seed();
     buffer_kinds = 1;
-    if (cuda ? open_cuda() : open_host()) {
+    const bool shared = argc > 1 && strcmp(argv[1], "ipc") == 0;
+    if (cuda ? open_cuda() : shared ? open_shared() : open_host()) {
         if (size >= 3)
             test_one_in_place();
         int number = run_fixed(seed);
@@ -448,5 +483,9 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < setting_count; i++)
         hsort_destroy(&settings[i].ctx);
+#ifdef SHARED_ENGINE
+    CHECK((!shared || shared_opened > 0) && shared_mapped == 0, "%d mapped, %d of them still", shared_opened,
+          shared_mapped);
+#endif
     return ranks_finish();
 }

@@ -1,18 +1,21 @@
-/* Both transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around the borders
+/* All transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around the borders
  * of pieces: in place or not, with unequal sides, round a ring of ranks. Poison around every buffer stays. With faults,
  * the rank that fails says so, its peer is not left waiting, and no message is left over for the next swap.
  *
- *     test_transport          the host engine
+ *     test_transport          the host engine, then one whose memory other processes map (shared_engine.h)
  *     test_transport cuda     the cuda engine; rank r of a node takes device r modulo the devices there */
 #include "comm.h"
 #include "faults.h"
 #include "ranks.h"
+#include "shared_engine.h"
 #include "transport.h"
 
 enum { GUARD = 64, POISON = 0xa5, SIZES = 9, CAPACITY = 16 << 20 };
 
 static struct comm comm;
 static struct engine *engine;
+
+hsort_status __real_engine_open_host(int threads, struct engine **opened); /* shared_engine.c wraps it */
 
 /* A buffer in engine or host memory, with room for poison on both sides, and the bytes that it must hold. */
 struct buffer {
@@ -253,7 +256,7 @@ static void test_transport(open_fn open, hsort_transport kind)
         status_clear();
         const hsort_status status = open(&comm, engine, pieces[i], &transport);
         CHECK(status == HSORT_OK, "open: %s", status_text());
-        if (status != HSORT_OK)
+        if (status != HSORT_OK || !transport)
             return;
         CHECK(transport->ops->kind == kind, "kind %d", transport->ops->kind);
         if (pieces[i] == 0)
@@ -262,9 +265,39 @@ static void test_transport(open_fn open, hsort_transport kind)
             check_sizes(transport, pieces[i]);
         if (pieces[i] == 64)
             check_faults(transport, 64);
+        if (transport->ops->forget)
+            transport->ops->forget(transport, FORGET_ALL);
         MPI_Barrier(MPI_COMM_WORLD);
         transport->ops->close(transport);
     }
+}
+
+/* ipc on top of staged; *transport is NULL, and said so, if no two ranks map each other's memory. */
+static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t piece_bytes,
+                             struct transport **transport)
+{
+    struct transport *staged;
+    char why[256];
+    *transport = NULL;
+    TRY(comm_agree(ranks, transport_open_staged(ranks, on, piece_bytes, &staged)));
+    const hsort_status status =
+        transport_open_ipc(ranks, on, true, piece_bytes, staged, transport, why, sizeof why);
+    if (!*transport)
+        staged->ops->close(staged);
+    if (status == HSORT_OK && !*transport && ranks->rank == 0)
+        printf("transport ipc is not tried: %s\n", why);
+    return status;
+}
+
+static bool some_may(int owner, int reader)
+{
+    return (owner + reader) % 3 == 1;
+}
+
+/* Rank 0 can read everybody, but not everybody rank 0. */
+static bool one_way(int owner, int reader)
+{
+    return reader == 0 || owner + reader > 2 || comm.size < 3;
 }
 
 /* What transport_choose() makes of each wish. Returns whether MPI may be given this engine's memory. */
@@ -283,7 +316,10 @@ static bool test_choice(bool cuda)
         if (status != HSORT_OK)
             continue;
         const bool staged = wishes[i] == HSORT_TRANSPORT_STAGED || takes == 0;
-        CHECK(transport->ops->kind == (staged ? HSORT_TRANSPORT_STAGED : HSORT_TRANSPORT_MPI),
+        const bool ipc = wishes[i] == HSORT_TRANSPORT_AUTO && transport->ops->path;
+        CHECK(transport->ops->kind == (ipc      ? HSORT_TRANSPORT_IPC
+                                       : staged ? HSORT_TRANSPORT_STAGED
+                                                : HSORT_TRANSPORT_MPI),
               "wish %d gave %d", wishes[i], transport->ops->kind);
         const bool tried = cuda && wishes[i] != HSORT_TRANSPORT_STAGED;
         CHECK(tried ? takes == 0 || takes == 1 : takes == -1, "takes %d", takes);
@@ -297,20 +333,43 @@ static bool test_choice(bool cuda)
 
 static hsort_status open_engine(bool cuda, int devices)
 {
-    return cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine) : engine_open_host(1, &engine);
+    return cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine)
+                : __real_engine_open_host(1, &engine);
 }
 
-static void test_all(bool on_host, bool with_mpi)
+enum { WITH_STAGED = 1, WITH_MPI = 2, WITH_IPC = 4 };
+
+static void test_all(bool on_host, int transports)
 {
     const bool made = buffer_make(&send_buffer, on_host) && buffer_make(&receive_buffer, on_host);
     CHECK(made, "rank %d: no memory: %s", comm.rank, status_text());
     if (comm_agree(&comm, made ? HSORT_OK : HSORT_HOST_MEMORY) == HSORT_OK) {
-        test_transport(transport_open_staged, HSORT_TRANSPORT_STAGED);
-        if (with_mpi)
+        if (transports & WITH_STAGED)
+            test_transport(transport_open_staged, HSORT_TRANSPORT_STAGED);
+        if (transports & WITH_MPI)
             test_transport(transport_open_mpi, HSORT_TRANSPORT_MPI);
+        if (transports & WITH_IPC)
+            test_transport(open_ipc, HSORT_TRANSPORT_IPC);
     }
     buffer_drop(&send_buffer);
     buffer_drop(&receive_buffer);
+}
+
+/* ipc where all ranks, some, or only one of two map the other's memory, and where every second one has memory that cannot
+ * be mapped. */
+static void test_shared(void)
+{
+    static bool (*const rules[])(int, int) = {NULL, some_may, one_way};
+    engine->ops->close(engine);
+    CHECK(shared_engine_open(&engine) == HSORT_OK, "%s", status_text());
+    for (int i = 0; i < 3; i++) {
+        shared_may_map = rules[i];
+        test_all(false, WITH_IPC);
+    }
+    shared_may_map = NULL;
+    const int opened = shared_opened;
+    CHECK(opened > 0 && shared_mapped == 0, "%d mapped, %d of them still", opened, shared_mapped);
+    test_all(comm.rank % 2 == 1, WITH_IPC);
 }
 
 int main(int argc, char **argv)
@@ -330,9 +389,14 @@ int main(int argc, char **argv)
     const bool takes = test_choice(cuda);
     if (cuda && !takes && comm.rank == 0)
         printf("this MPI takes no device pointers: transport mpi is not tried\n");
-    test_all(false, takes);
-    if (cuda)
-        test_all(true, takes);
+    const int transports = WITH_STAGED | (takes ? WITH_MPI : 0) | (cuda ? WITH_IPC : 0);
+    test_all(false, transports);
+    if (cuda) {
+        test_all(true, transports);
+        test_all(comm.rank % 2 == 1, WITH_IPC);
+    } else {
+        test_shared();
+    }
     engine->ops->close(engine);
     comm_close(&comm);
     return ranks_finish();

@@ -29,6 +29,14 @@ struct cuda_driver {
     PFN_cuDevicePrimaryCtxRelease_v11000 release;
     PFN_cuCtxPushCurrent_v4000 push;
     PFN_cuCtxPopCurrent_v4000 pop;
+    PFN_cuMemGetAddressRange_v3020 address_range;
+};
+
+/* What alloc() handed out. */
+struct cuda_allocation {
+    void *memory;
+    size_t bytes;
+    struct cuda_allocation *older;
 };
 
 struct cuda_engine {
@@ -115,6 +123,11 @@ hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a
 hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                       const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
 hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
+
+/* The engine's functions of the same names: contracts in engine.h. */
+hsort_status peer_export(struct engine *engine, const void *memory, struct engine_peer_handle *handle);
+hsort_status peer_open(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
+void peer_close(struct engine *engine, void *memory);
 
 #ifdef __cplusplus
 }

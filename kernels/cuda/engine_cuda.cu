@@ -14,12 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct cuda_allocation {
-    void *memory;
-    size_t bytes;
-    struct cuda_allocation *older;
-};
-
 struct engine_mark {
     cudaEvent_t event;
 };
@@ -402,8 +396,10 @@ static hsort_status find_driver(struct cuda_driver *driver)
     FIND("cuDevicePrimaryCtxRelease", 11000, release);
     FIND("cuCtxPushCurrent", 4000, push);
     FIND("cuCtxPopCurrent", 4000, pop);
+    FIND("cuMemGetAddressRange", 3020, address_range);
 #undef FIND
-    if (!driver->device_get || !driver->retain || !driver->release || !driver->push || !driver->pop)
+    if (!driver->device_get || !driver->retain || !driver->release || !driver->push || !driver->pop ||
+        !driver->address_range)
         return status_fail(HSORT_CUDA, "the NVIDIA driver lacks a function of CUDA 11");
     return HSORT_OK;
 }
@@ -492,12 +488,17 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
     static const struct engine_ops ops = {
         "cuda",
         engine_close,
+        // memory
         engine_alloc,
         engine_free,
         engine_alloc_host,
         engine_free_host,
         engine_memory_free,
         engine_space_of,
+        peer_export,
+        peer_open,
+        peer_close,
+        // lanes
         engine_copy,
         engine_mark_create,
         engine_mark_destroy,
@@ -506,6 +507,7 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         engine_lane_after,
         engine_follow,
         engine_wait,
+        // work on keys
         engine_encode,
         engine_decode,
         engine_sort_workspace,

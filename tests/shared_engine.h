@@ -1,0 +1,26 @@
+/* A host engine whose memory other processes can map, as a GPU's can be: so that the transport ipc and all above it run
+ * where there is no GPU. It counts who maps what, and ends the test (MPI_Abort) at memory that is freed
+ * while a peer still maps it. */
+#ifndef SHARED_ENGINE_H
+#define SHARED_ENGINE_H
+
+#include <stdbool.h>
+#include "engine.h"
+
+/* May the process of rank `reader` map memory of rank `owner`? NULL: all may. */
+extern bool (*shared_may_map)(int owner, int reader);
+
+/* The nth next peer_open() of this process fails; 0: none. */
+extern int shared_open_fails;
+
+/* How often this process has mapped an allocation, and how many it maps now. */
+extern int shared_opened, shared_mapped;
+
+/* Open the engine with one thread. MPI must be initialised. Not collective. */
+hsort_status shared_engine_open(struct engine **engine);
+
+/* Memory of the caller's, that the engine did not hand out but can export. Not collective. */
+void *shared_alloc(size_t bytes);
+void shared_free(void *memory); /* NULL is fine */
+
+#endif

@@ -94,19 +94,25 @@ static inline void buffer_free(struct buffer *buffer)
 /* ---- keys ---- */
 
 /* X(name): what keys are like */
-#define PATTERN_LIST(X)                                                                              \
-    X(UNIFORM)                                                                                       \
-    X(SORTED)                                                                                        \
-    X(REVERSE)                                                                                       \
-    X(ROTATED) /* one descent, where the second of three threads starts */                           \
-    X(EQUAL)                                                                                         \
-    X(TWO_VALUES)                                                                                    \
-    X(HALVES)      /* by the top bit, evenly: of 2^17 keys each half just fits a cache */            \
-    X(SPARSE_BITS) /* differ in one bit of each byte alone */                                        \
-    X(LOW_16_BITS)                                                                                   \
-    X(HIGH_BITS)                                                                                     \
-    X(ALL_ONES)   /* the greatest key, which a sort may be tempted to pad with */                    \
-    X(MAGNITUDES) /* evenly many of every bit length: one bin holds most of them, again and again */ \
+#define PATTERN_LIST(X)                                                                                     \
+    X(UNIFORM)                                                                                              \
+    X(SORTED)                                                                                               \
+    X(REVERSE)                                                                                              \
+    X(REVERSE_STEPS)   /* never ascends, many equal */                                                      \
+    X(REVERSE_BUT_ONE) /* one ascent, at the very end */                                                    \
+    X(ROTATED)         /* one descent, where the second of three threads starts */                          \
+    X(EQUAL)                                                                                                \
+    X(TWO_VALUES)                                                                                           \
+    X(HALVES)      /* by the top bit, evenly: of 2^17 keys each half just fits a cache */                   \
+    X(SPARSE_BITS) /* differ in one bit of each byte alone */                                               \
+    X(LOW_16_BITS)                                                                                          \
+    X(HIGH_BITS)                                                                                            \
+    X(ALL_ONES)          /* the greatest key, which a sort may be tempted to pad with */                    \
+    X(MAGNITUDES)        /* evenly many of every bit length: one bin holds most of them, again and again */ \
+    X(MAGNITUDES_DOWN)   /* the same below the greatest key: the last bin */                                \
+    X(MAGNITUDES_AROUND) /* small integers of either sign, as codes: both bins in the middle */             \
+    X(OUTLIER)           /* one key has a high bit, and one of three threads sees it */                     \
+    X(HALF_ZERO)         /* as many in the first bin, but no use to look at bit lengths */                  \
     X(CLUSTERS) /* 16 high parts with the same low halves: bins of middling size, many ties in leading bits */
 
 enum pattern {
@@ -131,6 +137,10 @@ static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t
         return (uint64_t)i * 3;
     case REVERSE:
         return (uint64_t)(count - i) * 3;
+    case REVERSE_STEPS:
+        return (uint64_t)(count - i) / 100;
+    case REVERSE_BUT_ONE:
+        return i == count - 1 ? all : (uint64_t)(count - i) * 3;
     case ROTATED:
         return (uint64_t)(i < 1 + (count - 1) / 3 ? count + i : i);
     case EQUAL:
@@ -149,6 +159,15 @@ static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t
         return all;
     case MAGNITUDES:
         return any >> (check_random(random) % (uint64_t)bits);
+    case MAGNITUDES_DOWN:
+        return all ^ any >> (check_random(random) % (uint64_t)bits);
+    case MAGNITUDES_AROUND:
+        return (all >> 1) +
+               ((any & 1) ? 1 : all) * (any >> 1 >> (check_random(random) % (uint64_t)(bits - 1)));
+    case OUTLIER:
+        return (any & 0xffff) | (i == count / 2 ? all ^ (all >> 1) : 0);
+    case HALF_ZERO:
+        return i % 2 ? any : 0;
     case CLUSTERS:
         return any & ~(all >> 4 & ~(all >> bits / 2));
     default:

@@ -11,6 +11,7 @@
 #include "bitonic.h"
 #include "in_place.h"
 #include "merge.h"
+#include "merge_many.h"
 #include "radix.h"
 
 enum {
@@ -19,8 +20,9 @@ enum {
     RUNG_RADIX = 7,
     ALIGNMENT = 256,
     HUGE_PAGE = 2 << 20,
-    TOUCH_STRIDE = 4096,          // bytes: the smallest page
-    SWAP_KEYS = 512,              // that change places at a time, through the stack
+    TOUCH_STRIDE = 4096, // bytes: the smallest page
+    SWAP_KEYS = 512,     // that change places at a time, through the stack
+    PARALLEL_SEARCHES = 256,
     PARALLEL_COUNT = 1 << 14,     // keys, and
     PARALLEL_COPY_BYTES = 1 << 20 // bytes, from which on waking the threads pays
 };
@@ -298,6 +300,15 @@ static hsort_status host_merge(struct engine *engine, int key_bytes, const void 
     return HSORT_OK;
 }
 
+static hsort_status host_merge_runs(struct engine *engine, int key_bytes, void *runs, const int64_t *run_at,
+                                    int k, void *out, void **merged)
+{
+    *merged = runs;
+    TRY(kernel_passes("merge of runs"));
+    *merged = merge_many(threads_of(engine), key_bytes, runs, run_at, k, out);
+    return HSORT_OK;
+}
+
 static hsort_status host_cut(struct engine *engine, int key_bytes, const void *a, int64_t a_count,
                              const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
 {
@@ -346,6 +357,18 @@ static hsort_status host_gather(struct engine *engine, int key_bytes, const void
     return HSORT_OK;
 }
 
+static hsort_status host_search(struct engine *engine, int key_bytes, const void *keys, int64_t count,
+                                const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater)
+{
+    TRY(kernel_passes("search"));
+#pragma omp parallel for num_threads(threads_of(engine)) if (probe_count >= PARALLEL_SEARCHES)
+    for (int i = 0; i < probe_count; i++) {
+        less[i] = merge_find(key_bytes, keys, count, probes[i], false);
+        not_greater[i] = merge_find(key_bytes, keys, count, probes[i], true);
+    }
+    return HSORT_OK;
+}
+
 static hsort_status host_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                                  struct engine_inspection *result)
 {
@@ -389,9 +412,11 @@ static const struct engine_ops host_ops = {
     .sort_workspace = host_sort_workspace,
     .sort = host_sort,
     .merge = host_merge,
+    .merge_runs = host_merge_runs,
     .cut = host_cut,
     .swap = host_swap,
     .gather = host_gather,
+    .search = host_search,
     .inspect = host_inspect,
 };
 

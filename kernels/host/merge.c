@@ -54,6 +54,14 @@ int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, 
     return key_bytes == 4 ? cut_u32(a, a_count, b, b_count, rank) : cut_u64(a, a_count, b, b_count, rank);
 }
 
+void merge_pieces(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out)
+{
+    if (key_bytes == 4)
+        merge_part_u32(a, a_count, b, b_count, out);
+    else
+        merge_part_u64(a, a_count, b, b_count, out);
+}
+
 void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
                 void *out)
 {

@@ -3,24 +3,35 @@
  *
  * A sort of 2^26 keys by eight digits of 8 bits would carry every key through memory eight times. Here it
  * goes through memory once: all threads together partition the keys by their leading bits into bins that fit
- * a core's cache, then each thread takes bins and sorts them alone. In a bin only as many leading bits are
- * sorted as it takes to tell about `count` evenly spread keys apart; the few that still tie are then sorted
- * among themselves. Bits in which all keys agree cost nothing at any level, and a range that is in order
- * already is left as it is.
+ * a core's cache, then each thread takes bins and sorts them alone, by two digits: from the bin to a buffer
+ * that stays in the cache, and from there to the place where the keys belong. In a bin only as many leading
+ * bits are sorted as it takes to tell about `count` evenly spread keys apart; those that still tie and are
+ * not in order by chance are then sorted among themselves.
  *
- *   keys (octal)      7352 7011 7357 7063 7012 7350 7061 7013      survey: all agree in the first digit
+ *   keys (octal)      7352 7011 7357 7063 7012 7350 7061 7013      all agree in the first digit
  *   partition by      7011 7063 7012 7061 7013 | 7352 7357 7350    the next digit, whatever its place
  *   cached, digit 2   7011 7012 7013 7063 7061 | 7352 7357 7350    stable; then the ties in all sorted bits
- *   ties              7011 7012 7013 7061 7063 | 7350 7352 7357
+ *   ties              7011 7012 7013 7061 7063 | 7350 7352 7357    7352 7357 were in order, 7350 was not
+ *
+ * Which bits differ is not asked first, in a pass of its own, but found while the keys are counted: a count
+ * by bits that turned out to be the same in all keys is made once more. At every level, keys in order up or
+ * down are only copied or turned round; that other keys are not is seen after the first few.
  *
  * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part;
  * bin by bin, and in a bin thread by thread, the counts become the places to write to. So no two threads
- * write to one place, and the order of equal keys is kept. A thread gathers the keys of each bin in a line of
- * its own and writes whole cache lines past the cache: a plain store would first read the line it is about to
- * overwrite.
+ * write to one place. A thread gathers the keys of each bin in a line of its own and writes whole lines past
+ * the cache: a plain store would first read the line it is about to overwrite.
  *
  * A bin too heavy for one thread is partitioned again by all of them, one too large for a cache by its thread
- * alone: skew adds passes, but only over the keys of such bins, and each leaves fewer bits in which they differ.
+ * alone: skew adds passes, but only over the keys of such bins, and each leaves fewer bits in which they
+ * differ. Many small numbers of all lengths (or, as codes, small negative ones) would all but fill the first
+ * (last) bin at each of these levels. So they are cut by length, as floating point numbers are: into one bin
+ * for each place of the highest bit and each value of the bits that follow it. Here with one such bit:
+ *
+ *   key           0  1  2  3  4  5  6  7  8 .. 11  12 .. 15  16 .. 23  24 .. 31
+ *   in binary     0  1 10 11 100 .   110 .  10xx   11xx      10xxx     11xxx
+ *   even, 8 bins  0  0  0  0  1  1  1  1  2  2     3  3      4  5      6  7
+ *   by length     0  1  2  3  4  4  5  5  6        7         8         9
  *
  * Source   McIlroy, Bostic, McIlroy, "Engineering radix sort", 1993 (most significant first); Satish, Kim,
  *          Chhugani, Nguyen, Lee, Kim, Dubey, "Fast sort on CPUs and GPUs: a case for bandwidth oblivious
@@ -36,42 +47,149 @@
 
 enum {
     SMALL_COUNT = 32, // sorted by insertion
+    ORDER_CHUNK = 64, // keys looked at together for whether they are in order
     CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache
-    DIGIT_BITS = 8,   // of a pass in the cache
-    SPARE_BITS = 3,   // sorted beyond log2(count): of evenly spread keys, about one in 2^SPARE_BITS ties
-    DIGITS_MAX = 3,   // enough for CACHED_BITS + SPARE_BITS
+    DIGITS_MAX = 2,   // of a sort in the cache: there and back
+    DIGIT_BITS_MAX = 9,
+    SPARE_BITS = 2, // sorted beyond log2(count): of evenly spread keys, about one in 2^SPARE_BITS ties
     PARTITION_BITS_MIN = 6, // bins for every thread, also where they would fit the cache before
     PARTITION_BITS_MAX = 11,
-    LINE_BYTES = 64 // of a cache line
+    SKEWED_SHARE = 8, // a first or last bin with more than 1 / SKEWED_SHARE of the keys: by length, perhaps
+    SAMPLE_COUNT = 1024, // keys that decide it
+    LENGTH_BITS = 5,     // of a key cut by length that follow its highest one
+    FETCH_BYTES = 64,    // of a cache line
+    LINE_BYTES = 128 // of memory written together: two cache lines, so that only half as many keys end one
 };
-_Static_assert(DIGITS_MAX *DIGIT_BITS >= CACHED_BITS + SPARE_BITS,
-               "a cached sort counts DIGITS_MAX digits at once");
+_Static_assert(DIGITS_MAX *DIGIT_BITS_MAX >= CACHED_BITS + SPARE_BITS,
+               "two digits are enough for a cached sort");
+_Static_assert((64 - LENGTH_BITS + 1) << LENGTH_BITS <= 1 << PARTITION_BITS_MAX, "bins by length fit");
 
 /* One thread's part of the workspace. */
 struct radix_thread {
-    unsigned char lines[1 << PARTITION_BITS_MAX][LINE_BYTES]; // keys of a bin on their way to memory
-    int64_t first[1 << PARTITION_BITS_MAX];                   // place of this thread's first key of a bin
-    int64_t next[1 << PARTITION_BITS_MAX];        // place of its next key; before that: their number
-    uint32_t places[DIGITS_MAX][1 << DIGIT_BITS]; // of a cached sort
+    union {
+        unsigned char lines[1 << PARTITION_BITS_MAX]
+                           [LINE_BYTES];  // partition: keys of a bin on their way to memory
+        uint64_t cache[1 << CACHED_BITS]; // cached sort: keys between its two passes
+    };
+    int64_t first[1 << PARTITION_BITS_MAX];           // place of this thread's first key of a bin
+    int64_t next[1 << PARTITION_BITS_MAX];            // place of its next key; before that: their number
+    uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX]; // of a cached sort
+    uint64_t differ;                                  // bits in which its keys differ from the first of all
+    unsigned char unused[LINE_BYTES - sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct radix_thread) % LINE_BYTES == 0, "every thread's lines are aligned");
 
 /* Bits up to the highest one set; 0 for 0. */
-static int bit_width(uint64_t bits)
+static inline int bit_width(uint64_t bits)
 {
     return bits ? 64 - __builtin_clzll(bits) : 0;
 }
 
-/* Bits to partition `count` keys by that differ in their low `width` bits: bins should half fill the cache.
- * */
-static int partition_bits(int64_t count, int width)
+static inline uint64_t low_bits(int bits)
+{
+    return bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+}
+
+/* The bits that a cached sort goes by: `number` digits of `bits` each, those above the lowest `shift`. */
+struct digits {
+    int number, bits, shift;
+};
+
+/* The digits that tell about `count` keys apart that differ in their low `width` bits. */
+static struct digits digits_for(int64_t count, int width)
+{
+    const int enough = bit_width((uint64_t)count - 1) + SPARE_BITS, sorted = width < enough ? width : enough;
+    struct digits digits = {.number = sorted > DIGIT_BITS_MAX ? 2 : 1};
+    digits.bits = (sorted + digits.number - 1) / digits.number;
+    const int rest = width - digits.number * digits.bits;
+    digits.shift = rest > 0 ? rest : 0;
+    return digits;
+}
+
+/* How keys that agree in all but their low `width` bits are cut into bins. */
+struct cut {
+    int width, bins;
+    bool by_length;
+    int bits, shift; // not by length: bin = the `bits` above the lowest `shift`
+    uint64_t flip;   // by length: of these bits turned over; all ones, or 0
+};
+
+/* By the leading bits: bins should half fill the cache. */
+static struct cut cut_evenly(int64_t count, int width)
 {
     int bits = bit_width((uint64_t)count - 1) - (CACHED_BITS - 1);
     if (bits < PARTITION_BITS_MIN)
         bits = PARTITION_BITS_MIN;
     if (bits > PARTITION_BITS_MAX)
         bits = PARTITION_BITS_MAX;
-    return bits < width ? bits : width;
+    if (bits > width)
+        bits = width;
+    return (struct cut){.width = width, .bins = 1 << bits, .bits = bits, .shift = width - bits};
+}
+
+/* By the length of what follows the bits that all keys share, and the LENGTH_BITS below its highest one. */
+static struct cut cut_by_length(int width, bool flip)
+{
+    return (struct cut){.width = width,
+                        .bins = (width - LENGTH_BITS + 1) << LENGTH_BITS,
+                        .by_length = true,
+                        .flip = flip ? UINT64_MAX : 0};
+}
+
+/* Bits of `rest` below those that its bin is known by. */
+static inline int length_shift(uint64_t rest)
+{
+    return 63 - LENGTH_BITS - __builtin_clzll(rest | 1 << LENGTH_BITS);
+}
+
+/* Low bits in which the keys of a bin may still differ. */
+static int cut_rest(struct cut cut, int bin)
+{
+    if (!cut.by_length)
+        return cut.shift;
+    const int length = (cut.flip ? cut.bins - 1 - bin : bin) >> LENGTH_BITS;
+    return length > 1 ? length - 1 : 0;
+}
+
+/* What a cut leaves to do: the keys of each bin times the bits that number them. keys_of [cut.bins]. */
+static int64_t cut_work(struct cut cut, const int64_t *keys_of)
+{
+    int64_t work = 0;
+    for (int bin = 0; bin < cut.bins; bin++)
+        work += keys_of[bin] * bit_width((uint64_t)keys_of[bin]);
+    return work;
+}
+
+/* The bits in which keys differ, as the `parts` threads of a team have found. */
+static uint64_t team_differ(const struct radix_thread *team, int parts)
+{
+    uint64_t differ = 0;
+    for (int part = 0; part < parts; part++)
+        differ |= team[part].differ;
+    return differ;
+}
+
+/* The keys that a team has counted in a bin. */
+static int64_t team_keys(const struct radix_thread *team, int parts, int bin)
+{
+    int64_t keys = 0;
+    for (int part = 0; part < parts; part++)
+        keys += team[part].next[bin];
+    return keys;
+}
+
+/* Turn a team's counts into places; ends [bins] = where each bin ends. */
+static void team_place(struct radix_thread *team, int parts, int bins, int64_t *ends)
+{
+    int64_t place = 0;
+    for (int bin = 0; bin < bins; bin++) {
+        for (int part = 0; part < parts; part++) {
+            const int64_t keys_here = team[part].next[bin];
+            team[part].next[bin] = place;
+            place += keys_here;
+        }
+        ends[bin] = place;
+    }
 }
 
 /* Write one cache line, past the caches where the machine can; both sides are aligned. lines_written() must
@@ -113,7 +231,7 @@ size_t radix_workspace(int threads)
 void radix_sort(int threads, int key_bytes, void *keys, void *scratch, int64_t count, void *workspace)
 {
     if (key_bytes == 4)
-        sort_range_u32(keys, scratch, keys, count, workspace, threads);
+        sort_range_u32(keys, scratch, keys, count, 32, workspace, threads);
     else
-        sort_range_u64(keys, scratch, keys, count, workspace, threads);
+        sort_range_u64(keys, scratch, keys, count, 64, workspace, threads);
 }

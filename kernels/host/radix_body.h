@@ -1,104 +1,258 @@
 /* The radix sort for one key width: radix.c includes this once for each, with KEY the key and NAMED(name) its
  * name. */
 
-/* Compare keys [from, until), from >= 1, with the ones before them: *differ gathers the bits in which they
- * differ from keys[0], *descents becomes non-zero if any is less than the one before it. */
-static void NAMED(survey_part)(const KEY *keys, int64_t from, int64_t until, KEY *differ, KEY *descents)
+/* ---- keys in order already ---- */
+
+/* Do keys [from, until), from >= 1, ascend (or, if `down`, descend) from the ones before them? A chunk at
+ * a time without a branch per key, so that random keys are told after the first chunk and keys in order as
+ * fast as they can be read. */
+static inline bool NAMED(part_in_order)(const KEY *keys, int64_t from, int64_t until, const bool down)
 {
-    KEY bits = 0, found = 0;
-    for (int64_t i = from; i < until; i++) {
-        bits |= keys[i] ^ keys[0];
-        found |= keys[i] < keys[i - 1];
+    while (from < until) {
+        const int64_t end = until - from < ORDER_CHUNK ? until : from + ORDER_CHUNK;
+        KEY wrong = 0;
+        for (; from < end; from++)
+            wrong |= down ? keys[from] > keys[from - 1] : keys[from] < keys[from - 1];
+        if (wrong)
+            return false;
     }
-    *differ |= bits;
-    *descents |= found;
+    return true;
 }
 
-/* The bits in which keys [count >= 1] differ; 0 too if they are in order already. */
-static KEY NAMED(survey)(const KEY *keys, int64_t count, int threads)
+static bool NAMED(in_order)(const KEY *keys, int64_t count, const bool down, int threads)
 {
-    KEY differ = 0, descents = 0;
-    if (threads == 1) {
-        NAMED(survey_part)(keys, 1, count, &differ, &descents);
+    if (threads == 1)
+        return down ? NAMED(part_in_order)(keys, 1, count, true)
+                    : NAMED(part_in_order)(keys, 1, count, false);
+    bool all = true;
+#pragma omp parallel num_threads(threads) reduction(&& : all)
+    {
+        const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads(), pairs = count - 1;
+        const int64_t from = 1 + pairs * me / parts, until = 1 + pairs * (me + 1) / parts;
+        all = down ? NAMED(part_in_order)(keys, from, until, true)
+                   : NAMED(part_in_order)(keys, from, until, false);
+    }
+    return all;
+}
+
+/* Write keys [count] to `to` backwards; `to` is keys or apart from them. */
+static void NAMED(reverse)(const KEY *keys, KEY *to, int64_t count, int threads)
+{
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count / 2; i++) {
+        const KEY low = keys[i], high = keys[count - 1 - i];
+        to[i] = high;
+        to[count - 1 - i] = low;
+    }
+    if (count % 2)
+        to[count / 2] = keys[count / 2];
+}
+
+/* If keys [count >= 1] are in order, up or down, put them into `to` in ascending order: true. */
+static bool NAMED(take_in_order)(const KEY *keys, KEY *to, int64_t count, int threads)
+{
+    if (NAMED(in_order)(keys, count, false, threads)) {
+        if (to != keys)
+            memcpy(to, keys, (size_t)count * sizeof *to);
+    } else if (NAMED(in_order)(keys, count, true, threads)) {
+        NAMED(reverse)(keys, to, count, threads);
     } else {
-#pragma omp parallel num_threads(threads) reduction(| : differ, descents)
-        {
-            const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads(), pairs = count - 1;
-            const int64_t from = 1 + pairs * me / parts, until = 1 + pairs * (me + 1) / parts;
-            NAMED(survey_part)(keys, from, until, &differ, &descents);
-        }
+        return false;
     }
-    return descents ? differ : 0;
+    return true;
 }
 
-static void NAMED(insert)(KEY *keys, int64_t count)
+/* ---- in a core's cache ---- */
+
+/* Sort keys [count] into `to`, which is keys or apart from them. */
+static void NAMED(insert)(const KEY *keys, KEY *to, int64_t count)
 {
-    for (int64_t i = 1; i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         const KEY key = keys[i];
         int64_t place = i;
-        for (; place > 0 && keys[place - 1] > key; place--)
-            keys[place] = keys[place - 1];
-        keys[place] = key;
+        for (; place > 0 && to[place - 1] > key; place--)
+            to[place] = to[place - 1];
+        to[place] = key;
     }
 }
 
-/* Count all digits of keys [count] above `shift` in one pass and make the counts places. */
-static void NAMED(count_digits)(const KEY *keys, int64_t count, int shift, int digits,
-                                uint32_t places[][1 << DIGIT_BITS])
+/* Count both digits of keys [count] in one pass and make the counts places. The bits in which the keys
+ * differ. */
+static KEY NAMED(count_digits)(const KEY *keys, int64_t count, struct digits digits,
+                               uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX])
 {
-    memset(places, 0, (size_t)digits * sizeof *places);
-    for (int64_t i = 0; i < count; i++)
-        for (int digit = 0; digit < digits; digit++)
-            places[digit][(keys[i] >> (shift + digit * DIGIT_BITS)) & ((1 << DIGIT_BITS) - 1)]++;
-    for (int digit = 0; digit < digits; digit++) {
-        uint32_t place = 0;
-        for (int value = 0; value < 1 << DIGIT_BITS; value++) {
-            const uint32_t keys_here = places[digit][value];
-            places[digit][value] = place;
-            place += keys_here;
-        }
-    }
-}
-
-/* Sort keys [1 <= count <= 2^CACHED_BITS] by one thread; the result is in `to`, which is keys or scratch. */
-static void NAMED(sort_cached)(KEY *keys, KEY *scratch, KEY *to, int64_t count, struct radix_thread *thread)
-{
+    const KEY mask = ((KEY)1 << digits.bits) - 1, first = keys[0];
+    const int low_shift = digits.shift, high_shift = digits.shift + (digits.number - 1) * digits.bits;
+    uint32_t *low = places[0], *high = places[1];
     KEY differ = 0;
-    if (count <= SMALL_COUNT)
-        NAMED(insert)(keys, count);
-    else
-        differ = NAMED(survey)(keys, count, 1);
-    const int width = bit_width(differ), enough = bit_width((uint64_t)count - 1) + SPARE_BITS;
-    const int digits = ((width < enough ? width : enough) + DIGIT_BITS - 1) / DIGIT_BITS;
-    const int shift = width > digits * DIGIT_BITS ? width - digits * DIGIT_BITS : 0;
-    NAMED(count_digits)(keys, count, shift, digits, thread->places);
+    memset(low, 0, sizeof *low << digits.bits);
+    memset(high, 0, sizeof *high << digits.bits);
+    for (int64_t i = 0; i < count; i++) {
+        const KEY key = keys[i];
+        differ |= key ^ first;
+        low[(key >> low_shift) & mask]++;
+        high[(key >> high_shift) & mask]++;
+    }
+    uint32_t low_place = 0, high_place = 0;
+    for (KEY value = 0; value <= mask; value++) {
+        const uint32_t low_keys = low[value], high_keys = high[value];
+        low[value] = low_place;
+        high[value] = high_place;
+        low_place += low_keys;
+        high_place += high_keys;
+    }
+    return differ;
+}
 
-    KEY *from = keys, *other = scratch;
-    for (int digit = 0; digit < digits; digit++) {
-        uint32_t *places = thread->places[digit];
-        const int digit_shift = shift + digit * DIGIT_BITS;
-        if (((differ >> digit_shift) & ((1 << DIGIT_BITS) - 1)) == 0)
+/* Move keys [count] to their places in `to` by one digit, stable. Meanwhile fetch the lines of `soon`
+ * [count], unless it is NULL: the next pass writes them in an order that no prefetcher of the machine can
+ * foresee. */
+static void NAMED(pass)(const KEY *keys, KEY *to, int64_t count, int shift, int bits, uint32_t *places,
+                        const KEY *soon)
+{
+    const KEY mask = ((KEY)1 << bits) - 1;
+    const int64_t stride = FETCH_BYTES / sizeof(KEY);
+    for (int64_t i = 0; i < count;) {
+        const int64_t end = count - i < stride ? count : i + stride;
+        if (soon)
+            __builtin_prefetch(soon + i, 1);
+        for (; i < end; i++)
+            to[places[(keys[i] >> shift) & mask]++] = keys[i];
+    }
+}
+
+static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int width,
+                               struct radix_thread *thread);
+
+/* Sort keys [count], in order but for their low `shift` bits, by those: where one is less than the one
+ * before, all that agree with it in the bits sorted so far lie side by side. */
+static void NAMED(sort_ties)(KEY *keys, int64_t count, int shift, struct radix_thread *thread)
+{
+    for (int64_t i = 1; i < count; i++) {
+        if (keys[i] >= keys[i - 1])
             continue;
-        for (int64_t i = 0; i < count; i++)
-            other[places[(from[i] >> digit_shift) & ((1 << DIGIT_BITS) - 1)]++] = from[i];
-        KEY *swapped = from;
-        from = other;
-        other = swapped;
-    }
-    if (from != to) {
-        memcpy(to, from, (size_t)count * sizeof *to);
-        other = from;
-    }
-    if (shift == 0)
-        return;
-
-    // Keys that agree in all bits sorted so far lie side by side now.
-    for (int64_t start = 0, end = 1; start < count; start = end++) {
-        while (end < count && (to[end] ^ to[start]) >> shift == 0)
+        const KEY high = keys[i] >> shift;
+        int64_t start = i - 1, end = i + 1;
+        while (start > 0 && keys[start - 1] >> shift == high)
+            start--;
+        while (end < count && keys[end] >> shift == high)
             end++;
-        if (end - start > 1)
-            NAMED(sort_cached)(to + start, other + start, to + start, end - start, thread);
+        NAMED(sort_cached)(keys + start, keys + start, end - start, shift, thread);
+        i = end;
     }
+}
+
+/* Sort keys [count <= 2^CACHED_BITS], which agree in all but their low `width` bits, by one thread into
+ * `to`, which is keys or apart from them. */
+static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int width,
+                               struct radix_thread *thread)
+{
+    if (count <= SMALL_COUNT) {
+        NAMED(insert)(keys, to, count);
+        return;
+    }
+    if (NAMED(take_in_order)(keys, to, count, 1))
+        return;
+    struct digits digits = digits_for(count, width);
+    KEY differ = NAMED(count_digits)(keys, count, digits, thread->places);
+    // Leading bits that are the same in all keys would waste a digit that does not reach down to the last bit.
+    if (digits.shift > 0 && bit_width(differ) < width) {
+        digits = digits_for(count, bit_width(differ));
+        NAMED(count_digits)(keys, count, digits, thread->places);
+    }
+
+    KEY *cache = (KEY *)thread->cache;
+    const int high_shift = digits.shift + digits.bits;
+    const bool low_differs = (differ >> digits.shift & (((KEY)1 << digits.bits) - 1)) != 0;
+    const bool high_differs = digits.number == 2 && differ >> high_shift != 0;
+    if (low_differs && high_differs) {
+        NAMED(pass)(keys, cache, count, digits.shift, digits.bits, thread->places[0], to);
+        NAMED(pass)(cache, to, count, high_shift, digits.bits, thread->places[1], NULL);
+    } else {
+        const int digit = high_differs;
+        if (keys == to)
+            keys = memcpy(cache, keys, (size_t)count * sizeof *keys);
+        NAMED(pass)
+        (keys, to, count, digit ? high_shift : digits.shift, digits.bits, thread->places[digit], NULL);
+    }
+    if (digits.shift > 0)
+        NAMED(sort_ties)(to, count, digits.shift, thread);
+}
+
+/* ---- through memory ---- */
+
+/* The bin of a key. By length: s is how many bits it has beyond LENGTH_BITS + 1; bins go on from s to s +
+ * 1 without a gap. */
+static inline size_t NAMED(bin_of)(KEY key, struct cut cut, const bool by_length)
+{
+    if (!by_length)
+        return (key >> cut.shift) & (((KEY)1 << cut.bits) - 1);
+    const KEY rest = (key ^ (KEY)cut.flip) & (KEY)low_bits(cut.width);
+    const int s = length_shift(rest);
+    const size_t bin = ((size_t)s << LENGTH_BITS) + (size_t)(rest >> s);
+    return cut.flip ? (size_t)cut.bins - 1 - bin : bin;
+}
+
+/* Count the keys [count] of each bin into thread->next, and gather in thread->differ in which bits they
+ * differ from `first`. Every other key is counted in a table of its own: where one key follows another of
+ * its bin, an addition would have to wait for the one before. */
+static inline void NAMED(count_bins)(const KEY *keys, int64_t count, KEY first, struct cut cut,
+                                     const bool by_length, struct radix_thread *thread)
+{
+    int64_t *even = thread->next, *odd = thread->first;
+    KEY differ = 0;
+    int64_t i = 0;
+    memset(even, 0, (size_t)cut.bins * sizeof *even);
+    memset(odd, 0, (size_t)cut.bins * sizeof *odd);
+    for (; i + 1 < count; i += 2) {
+        const KEY one = keys[i], other = keys[i + 1];
+        differ |= (one ^ first) | (other ^ first);
+        even[NAMED(bin_of)(one, cut, by_length)]++;
+        odd[NAMED(bin_of)(other, cut, by_length)]++;
+    }
+    if (i < count) {
+        differ |= keys[i] ^ first;
+        even[NAMED(bin_of)(keys[i], cut, by_length)]++;
+    }
+    for (int bin = 0; bin < cut.bins; bin++)
+        even[bin] += odd[bin];
+    thread->differ = differ;
+}
+
+/* Does a cut by length leave less to do? A sample of the keys [count] tells. keys_of is overwritten. */
+static bool NAMED(length_wins)(const KEY *keys, int64_t count, struct cut even, struct cut by_length,
+                               int64_t *keys_of)
+{
+    const int64_t stride = count / SAMPLE_COUNT;
+    memset(keys_of, 0, (size_t)even.bins * sizeof *keys_of);
+    for (int i = 0; i < SAMPLE_COUNT; i++)
+        keys_of[NAMED(bin_of)(keys[i * stride], even, false)]++;
+    const int64_t even_work = cut_work(even, keys_of);
+    memset(keys_of, 0, (size_t)by_length.bins * sizeof *keys_of);
+    for (int i = 0; i < SAMPLE_COUNT; i++)
+        keys_of[NAMED(bin_of)(keys[i * stride], by_length, true)]++;
+    return cut_work(by_length, keys_of) < even_work;
+}
+
+/* A team has counted keys [count] by *cut. True: *cut becomes a better one, by which they should count
+ * again. `spare` [1 << PARTITION_BITS_MAX] is overwritten. */
+static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
+                               const struct radix_thread *team, int parts, int64_t *spare)
+{
+    const int width = bit_width(team_differ(team, parts));
+    if (width < cut->width) {
+        *cut = cut_evenly(count, width);
+        return true;
+    }
+    if (cut->by_length || cut->shift == 0)
+        return false;
+    const int64_t low = team_keys(team, parts, 0), high = team_keys(team, parts, cut->bins - 1);
+    const struct cut by_length = cut_by_length(width, high > low);
+    if ((high > low ? high : low) <= count / SKEWED_SHARE ||
+        !NAMED(length_wins)(keys, count, *cut, by_length, spare))
+        return false;
+    *cut = by_length;
+    return true;
 }
 
 /* Write keys [from, until) of a bin, which lie in its line, to their places in `to`. */
@@ -109,17 +263,17 @@ static void NAMED(write_part)(KEY *to, const KEY *line, int64_t from, int64_t un
 }
 
 /* Move keys [count] to the places in `to` that thread->next names for their bins. A key's slot in the line of
- * its bin is that of its place in a cache line of memory, so that a full line goes out whole; the first and
+ * its bin is that of its place in a line of memory, so that a full line goes out whole; the first and
  * the last line of a bin may be shared with another thread and are written in part. */
-static void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, int shift, int bins,
-                           struct radix_thread *thread)
+static inline void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, struct cut cut,
+                                  const bool by_length, struct radix_thread *thread)
 {
     const int64_t line_keys = LINE_BYTES / sizeof(KEY);
-    const int64_t lead = (int64_t)((uintptr_t)to % LINE_BYTES / sizeof(KEY)); // of `to` into its cache line
-    memcpy(thread->first, thread->next, (size_t)bins * sizeof *thread->first);
+    const int64_t lead = (int64_t)((uintptr_t)to % LINE_BYTES / sizeof(KEY)); // of `to` into its line
+    memcpy(thread->first, thread->next, (size_t)cut.bins * sizeof *thread->first);
     for (int64_t i = 0; i < count; i++) {
         const KEY key = keys[i];
-        const size_t bin = (key >> shift) & (KEY)(bins - 1);
+        const size_t bin = NAMED(bin_of)(key, cut, by_length);
         const int64_t place = thread->next[bin]++;
         const int64_t slot = (place + lead) & (line_keys - 1);
         KEY *line = (KEY *)thread->lines[bin];
@@ -131,7 +285,7 @@ static void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, int shift, i
         else
             NAMED(write_part)(to, line, thread->first[bin], place + 1, lead);
     }
-    for (int bin = 0; bin < bins; bin++) {
+    for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t until = thread->next[bin], start = until - ((until + lead) & (line_keys - 1));
         const int64_t from = start > thread->first[bin] ? start : thread->first[bin];
         NAMED(write_part)(to, (const KEY *)thread->lines[bin], from, until, lead);
@@ -139,70 +293,68 @@ static void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, int shift, i
     lines_written();
 }
 
-/* Partition keys [count] into `to` by the bits [shift, shift + log2(bins)), stable; ends [bins] = where each
- * bin ends. */
-static void NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int shift, int bins, int64_t *ends,
-                             struct radix_thread *team, int threads)
+/* Partition keys [count] into `to`, stable; ends [bins] = where each bin ends. The keys agree in all but
+ * their low `width` bits. How they were cut. */
+static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int width, int64_t *ends,
+                                   struct radix_thread *team, int threads)
 {
+    struct cut cut = cut_evenly(count, width);
+    bool settled = false;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         const int me = omp_get_thread_num(), parts = omp_get_num_threads();
         const int64_t from = count * me / parts, until = count * (me + 1) / parts;
         struct radix_thread *mine = &team[me];
-        memset(mine->next, 0, (size_t)bins * sizeof *mine->next);
-        for (int64_t i = from; i < until; i++)
-            mine->next[(keys[i] >> shift) & (KEY)(bins - 1)]++;
+        do {
+            if (cut.by_length)
+                NAMED(count_bins)(keys + from, until - from, keys[0], cut, true, mine);
+            else
+                NAMED(count_bins)(keys + from, until - from, keys[0], cut, false, mine);
 #pragma omp barrier
 #pragma omp single
-        {
-            int64_t place = 0;
-            for (int bin = 0; bin < bins; bin++) {
-                for (int part = 0; part < parts; part++) {
-                    const int64_t keys_here = team[part].next[bin];
-                    team[part].next[bin] = place;
-                    place += keys_here;
-                }
-                ends[bin] = place;
+            {
+                settled = !NAMED(improve_cut)(keys, count, &cut, team, parts, ends);
+                if (settled)
+                    team_place(team, parts, cut.bins, ends);
             }
-        }
-        NAMED(scatter)(keys + from, until - from, to, shift, bins, mine);
+        } while (!settled);
+        if (cut.by_length)
+            NAMED(scatter)(keys + from, until - from, to, cut, true, mine);
+        else
+            NAMED(scatter)(keys + from, until - from, to, cut, false, mine);
     }
+    return cut;
 }
 
-/* Sort keys [count] by a team of threads; the result is in `to`, which is keys or scratch. */
-static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, struct radix_thread *team,
-                              int threads)
+/* Sort keys [count], which agree in all but their low `width` bits, by a team of threads; the result is in
+ * `to`, which is keys or scratch. */
+static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, int width,
+                              struct radix_thread *team, int threads)
 {
-    if (count == 0)
-        return;
     if (count <= 1 << CACHED_BITS) {
-        NAMED(sort_cached)(keys, scratch, to, count, team);
+        NAMED(sort_cached)(keys, to, count, width, team);
         return;
     }
-    const int width = bit_width(NAMED(survey)(keys, count, threads));
-    if (width == 0) {
-        if (to != keys)
-            memcpy(to, keys, (size_t)count * sizeof *to);
+    if (NAMED(take_in_order)(keys, to, count, threads))
         return;
-    }
-    const int bits = partition_bits(count, width), bins = 1 << bits;
     int64_t ends[1 << PARTITION_BITS_MAX];
-    NAMED(partition)(keys, scratch, count, width - bits, bins, ends, team, threads);
+    const struct cut cut = NAMED(partition)(keys, scratch, count, width, ends, team, threads);
 
     // A bin with more keys than `heavy` would leave the other threads waiting for the one that sorts it.
     int64_t heavy = threads > 1 ? count / threads / 4 : count;
     if (heavy < 1 << CACHED_BITS)
         heavy = 1 << CACHED_BITS;
-    for (int bin = 0; bin < bins; bin++) {
+    for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
         if (size > heavy)
-            NAMED(sort_range)(scratch + start, keys + start, to + start, size, team, threads);
+            NAMED(sort_range)
+        (scratch + start, keys + start, to + start, size, cut_rest(cut, bin), team, threads);
     }
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-    for (int bin = 0; bin < bins; bin++) {
+    for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
         struct radix_thread *mine = &team[omp_get_thread_num()];
         if (size <= heavy)
-            NAMED(sort_range)(scratch + start, keys + start, to + start, size, mine, 1);
+            NAMED(sort_range)(scratch + start, keys + start, to + start, size, cut_rest(cut, bin), mine, 1);
     }
 }

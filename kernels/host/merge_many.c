@@ -1,0 +1,99 @@
+/* Merge of many runs on CPU cores: memory is read once and written once, however many runs there are.
+ *
+ * The output is cut at exact positions into a part per thread, and a part, as it goes, into tiles that fit a
+ * cache. A tile takes from every run the keys up to one pivot: the smallest of the keys that end a window of
+ * each run. So no run gives more than its window, and all windows together are a tile. The pieces of a tile
+ * are then merged in pairs, to and fro between the tile's place in the output and a scratch of one tile, the
+ * last time into the output:
+ *
+ *     windows of 3       1 4 8 | 9        2 3 5 | 6       5 6 7 | 8       pivot 5, of the second run
+ *     up to the pivot    1 4              2 3 5           .               equal keys: only of runs before it
+ *     in pairs           1 2 3 4 5
+ *     next windows       8 9              6               5 6 7           pivot 7
+ *
+ * A tree of losers was the other choice. It moves each key once, but which key comes next is one long chain of
+ * comparisons, where merging in pairs has two short chains in step (merge.c), and the code is there already.
+ * More runs than MANY are merged in groups first, and the groups then.
+ *
+ * Source   Knuth, TAOCP vol. 3, 5.4.1 (trees of losers); Salzberg, "Merging sorted runs using large main
+ *          memory", 1989 (windows). */
+#include "merge_many.h"
+#include <omp.h>
+#include <string.h>
+#include "merge.h"
+
+enum {
+    MANY = 256,               // runs that are merged at once
+    TILE = 1 << 14,           // keys that stay in the cache while they are merged, and fit on a stack
+    PARALLEL_COUNT = 1 << 15, // keys from which on a merge pays for waking the threads
+};
+_Static_assert(TILE >= MANY, "every run has a window");
+
+/* What is left of a run, or a piece of one: positions. */
+struct stretch {
+    int64_t begin, end;
+};
+
+#define KEY uint32_t
+#define NAMED(name) name##_u32
+#include "merge_many_body.h"
+#undef KEY
+#undef NAMED
+
+#define KEY uint64_t
+#define NAMED(name) name##_u64
+#include "merge_many_body.h"
+#undef KEY
+#undef NAMED
+
+int64_t merge_find(int key_bytes, const void *keys, int64_t count, uint64_t code, bool or_equal)
+{
+    const struct stretch all = {0, count};
+    if (key_bytes == 8)
+        return find_u64(keys, all, code, or_equal);
+    if (code > UINT32_MAX)
+        return count;
+    return find_u32(keys, all, (uint32_t)code, or_equal);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Merge up to MANY stretches of `stride` runs each, from run `first` on, to the same place in `out`. */
+static void merge_group(int threads, int key_bytes, const void *runs, const int64_t *run_at, int64_t k,
+                        int64_t first, int64_t stride, void *out)
+{
+    struct stretch run[MANY];
+    int count = 0;
+    for (; count < MANY && first < k; count++, first += stride)
+        run[count] = (struct stretch){run_at[first], run_at[least(first + stride, k)]};
+    if (key_bytes == 4)
+        merge_all_u32(threads, runs, run, count, out);
+    else
+        merge_all_u64(threads, runs, run, count, out);
+}
+
+static bool is_one_run(const int64_t *run_at, int k)
+{
+    int with_keys = 0;
+    for (int i = 0; i < k; i++)
+        with_keys += run_at[i + 1] > run_at[i];
+    return with_keys <= 1;
+}
+
+void *merge_many(int threads, int key_bytes, void *runs, const int64_t *run_at, int k, void *out)
+{
+    if (is_one_run(run_at, k))
+        return runs;
+    // With each turn MANY times as many of the runs that came are one.
+    for (int64_t stride = 1; stride < k; stride *= MANY) {
+        for (int64_t first = 0; first < k; first += stride * MANY)
+            merge_group(threads, key_bytes, runs, run_at, k, first, stride, out);
+        void *merged = out;
+        out = runs;
+        runs = merged;
+    }
+    return runs;
+}

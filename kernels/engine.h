@@ -55,6 +55,7 @@ struct engine_bits {
 
 enum {
     ENGINE_GATHER_MAX = 1024,
+    ENGINE_SEARCH_MAX = 8192,
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
@@ -155,6 +156,15 @@ struct engine_ops {
     hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                           int64_t b_count, void *out);
 
+    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_at[i]] .. runs[run_at[i + 1] - 1].
+     *   runs, out  [run_at[k]] each, engine memory, no overlap; both may be overwritten
+     *   run_at     [k + 1] on the host, ascending from 0; read in the call. Empty runs are fine
+     *   merged     [1] set, before the work is done, to whichever of `runs` and `out` will hold the result; if no two
+     *              runs hold keys that is `runs`, and nothing is done
+     * Equal keys: in the order of the runs. Runs that are not sorted: as for merge(), and keys may be lost. */
+    hsort_status (*merge_runs)(struct engine *engine, int key_bytes, void *runs, const int64_t *run_at, int k,
+                               void *out, void **merged);
+
     /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 .. a_count +
      * b_count: *from_a of them are of a; equal keys: those of a first. Of runs that are not sorted it is some number that
      * the counts allow. Waits for the result. */
@@ -168,6 +178,14 @@ struct engine_ops {
      * Waits for the result. */
     hsort_status (*gather)(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions, int count,
                            uint64_t *codes);
+
+    /* How many keys of a run are less than each probe, and how many are not greater.
+     *   keys               [count] a run, engine memory; count may be 0
+     *   probes             [probe_count <= ENGINE_SEARCH_MAX] codes on the host, in any order
+     *   less, not_greater  [probe_count] on the host, written
+     * Of keys that are not sorted: some numbers of 0 .. count. Waits for the result. */
+    hsort_status (*search)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
+                           const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

@@ -1,5 +1,4 @@
-/* The step from sorted shards to a sorted whole. One strategy per file: exchange_bitonic; `direct` has an issue of its
- * own. */
+/* The step from sorted shards to a sorted whole. One strategy per file: exchange_bitonic and exchange_direct. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
@@ -8,17 +7,26 @@
 #include "engine.h"
 #include "transport.h"
 
+/* Tables of exchange_direct(): made before a sort, so that it lacks no memory once keys have moved. */
+struct direct;
+
+/* Make the tables for `size` ranks; *direct is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+hsort_status direct_open(int size, struct direct **direct);
+
+void direct_close(struct direct *direct); /* NULL is fine; not collective */
+
 /* What an exchange works on. All pointers borrowed, but keys and spare change roles as it goes. */
 struct exchange {
     struct comm *comm;
     struct engine *engine;
     struct transport *transport;
+    struct direct *direct;  /* of exchange_direct(); others need none */
     int key_bytes;
     int64_t block;          /* keys that a rank has room for; the same everywhere; size * block >= all keys */
     void *keys, *spare;     /* [block] each, engine memory; keys holds this rank's run */
     int64_t count;          /* keys in the run, 0 .. block */
     int64_t moved_bytes;    /* sent to other ranks, added up */
-    int rounds_moved;       /* rounds in which this rank sent or received any key */
+    int rounds_moved;       /* rounds or shifts in which this rank sent or received any key */
     double merge_seconds;   /* of the time taken, what went into merging */
     void (*progress)(void *user, int64_t done, int64_t total); /* rank 0, after each round; or NULL */
     void *progress_user;
@@ -29,6 +37,22 @@ struct exchange {
  * Errors   this rank's own: it has kept to the schedule all the same; the caller agrees on it (comm_agree).
  * Source   Batcher 1968; Peters et al., section 3.3 (virtual padding, applied to ranks); mpi/README.md. */
 hsort_status exchange_bitonic(struct exchange *x);
+
+/* Sort the ranks' runs into one order, each key moving once, to the rank where it stays.           Collective.
+ *   x          keys [count] a sorted run of 0 .. block keys on each rank
+ *   target_at  [size + 1] global position of each rank's first key afterwards; the last is the number of keys; any
+ *              counts up to block; the same on every rank
+ * After    x->keys holds this rank's part of target_at, sorted. A key that is on its rank already does not move:
+ *          nothing does if the runs are in order as target_at cuts them.
+ * Order    by (key, rank, position): of equal keys those of lower ranks go to lower ranks, and lie first.
+ * Errors   this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree). If any
+ *          rank fails before keys move, none move, and x->keys holds keys in no order.
+ * Source   Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
+hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
+
+/* The exchange that AUTO stands for, the cheaper by a simple model. A pure function; not collective.
+ *   size  ranks; block  keys per rank, of key_bytes each */
+hsort_exchange exchange_choose(int size, int key_bytes, int64_t block);
 
 /* Where a pair of runs must be cut so that the lower rank ends with the lowest keys of both.
  * Collective over the two partners; both arrive at the same cut, also after a failure, whatever was read then.

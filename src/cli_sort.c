@@ -183,7 +183,7 @@ static hsort_status print_report(struct sort_run *run)
     report->order = run->order;
     report->ranks = comm->size;
     report->engine = hsort_engine_in_use(run->ctx) == HSORT_ENGINE_CUDA ? "cuda" : "host";
-    report->exchange = "bitonic";
+    report->exchange = hsort_exchange_in_use(run->ctx) == HSORT_EXCHANGE_DIRECT ? "direct" : "bitonic";
     return comm_agree(comm, comm->rank == 0 ? report_sort(report, run->options->json) : HSORT_OK);
 }
 

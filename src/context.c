@@ -1,4 +1,5 @@
 #include "context.h"
+#include "exchange.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
     if (o->engine < HSORT_ENGINE_AUTO || o->engine > HSORT_ENGINE_CUDA)
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
-    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_BITONIC)
+    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_DIRECT)
         return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
     if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_IPC)
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
@@ -141,7 +142,8 @@ static hsort_status make_tables(hsort_context *ctx)
     ctx->ends = calloc(entries, 3 * sizeof *ctx->ends);
     if (!ctx->have_at || !ctx->want_at || !ctx->block_at || !ctx->ends)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
-    return HSORT_OK;
+    ctx->exchange = ctx->options.exchange;
+    return ctx->exchange == HSORT_EXCHANGE_BITONIC ? HSORT_OK : direct_open(ctx->comm.size, &ctx->direct);
 }
 
 /* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
@@ -234,6 +236,7 @@ void hsort_destroy(hsort_context **ctx)
     free(c->want_at);
     free(c->block_at);
     free(c->ends);
+    direct_close(c->direct);
     comm_close(&c->comm);
     free(c);
     *ctx = NULL;
@@ -289,6 +292,11 @@ hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos)
 hsort_engine hsort_engine_in_use(const hsort_context *ctx)
 {
     return strcmp(ctx->engine->ops->name, "cuda") == 0 ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+}
+
+hsort_exchange hsort_exchange_in_use(const hsort_context *ctx)
+{
+    return ctx->exchange;
 }
 
 hsort_transport hsort_path(const hsort_context *ctx, int peer)

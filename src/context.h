@@ -24,6 +24,8 @@ struct hsort_context {
     void *workspace; /* [workspace_bytes] of the local sort */
     size_t workspace_bytes;
     int64_t *have_at, *want_at, *block_at; /* [size + 1] each: see sort.c */
+    struct direct *direct;                 /* of exchange_direct(); NULL if it is never used */
+    hsort_exchange exchange;               /* of the last sort */
     uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
 
     hsort_stats stats;

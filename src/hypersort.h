@@ -89,8 +89,14 @@ typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
 /* What sorts on one rank. AUTO: CUDA if every rank can use a GPU, else HOST on all of them. */
 typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_CUDA } hsort_engine;
 
-/* The strategy that moves keys between ranks. */
-typedef enum hsort_exchange { HSORT_EXCHANGE_AUTO, HSORT_EXCHANGE_BITONIC } hsort_exchange;
+/* The strategy that moves keys between ranks. BITONIC: rounds of compare-splits over the hypercube; a round is a
+ * handful of messages. DIRECT: each key moves once, to the rank where it stays, in P - 1 messages per rank. AUTO: for
+ * each sort the cheaper by the number of ranks and keys; BITONIC for 2 ranks. */
+typedef enum hsort_exchange {
+    HSORT_EXCHANGE_AUTO,
+    HSORT_EXCHANGE_BITONIC,
+    HSORT_EXCHANGE_DIRECT
+} hsort_exchange;
 
 /* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere. MPI: the engine's
  * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. IPC: ranks of one node read each
@@ -282,6 +288,10 @@ HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos
 
 /* The engine in use, never AUTO. Not collective, same on every rank. */
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
+
+/* The exchange of the last sort, whether or not any key had to move, or, before the first one, the option.
+ * Not collective, same on every rank. */
+HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
 /* The path between this rank and `peer`, never AUTO; the same seen from `peer`. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);

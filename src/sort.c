@@ -8,8 +8,9 @@
  *     after the network  3 3 3 2      full blocks first, then the rest
  *     as asked for       6 0 1 4      the borders are shifted
  *
- * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. If the sorted
- * shards turn out to be in order across the ranks, the network is skipped. */
+ * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. The exchange
+ * `direct` needs the same room, but leaves any counts that fit a block: those asked for, if they do. If the sorted
+ * shards turn out to be in order across the ranks, the exchange is skipped. */
 #include <signal.h>
 #include <string.h>
 #include "context.h"
@@ -27,11 +28,12 @@ struct sort {
     void *stream;
     enum engine_space in_space, out_space;
     int64_t total, block;
-    const int64_t *now_at; /* [size + 1] where each rank's first key is at present */
-    bool even;             /* no rank holds more than a block at the door */
-    int64_t scratch;       /* keys that x.spare has room for: a block, or less on a rank that is alone */
-    struct exchange x;     /* x.keys is always where this rank's keys are */
-    hsort_status status;   /* the first failure on this rank */
+    const int64_t *now_at;    /* [size + 1] where each rank's first key is at present */
+    const int64_t *target_at; /* [size + 1] where the exchange leaves it */
+    bool even;                /* no rank holds more than a block at the door */
+    int64_t scratch;          /* keys that x.spare has room for: a block, or less on a rank that is alone */
+    struct exchange x;        /* x.keys is always where this rank's keys are */
+    hsort_status status;      /* the first failure on this rank */
     double entered, phase_began;
     double seconds[HSORT_PHASES];
 };
@@ -134,6 +136,12 @@ static hsort_status plan(struct sort *s)
         int64_t at = rank * s->block; // cannot overflow: count_max left room for a block more per rank
         ctx->block_at[rank] = at < s->total ? at : s->total;
     }
+    ctx->exchange = ctx->options.exchange != HSORT_EXCHANGE_AUTO
+                        ? ctx->options.exchange
+                        : exchange_choose(comm->size, s->map.key_bytes, s->block);
+    // Each key moves once only if it goes where the caller wants it, and that is where there is room for it.
+    const bool as_wanted = ctx->exchange == HSORT_EXCHANGE_DIRECT && most_out <= s->block;
+    s->target_at = as_wanted ? ctx->want_at : ctx->block_at;
     s->now_at = ctx->have_at;
     s->even = most_in <= s->block;
     return HSORT_OK;
@@ -233,6 +241,7 @@ static hsort_status reserve(struct sort *s)
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
                              .transport = ctx->transport,
+                             .direct = ctx->direct,
                              .key_bytes = s->map.key_bytes,
                              .block = s->block,
                              .keys = lent ? s->out : ctx->buffer[1],
@@ -363,8 +372,9 @@ static bool in_order(struct sort *s)
 static void exchange(struct sort *s)
 {
     if (!in_order(s)) {
-        note(s, exchange_bitonic(&s->x));
-        s->now_at = s->ctx->block_at;
+        note(s, s->ctx->exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&s->x, s->target_at)
+                                                          : exchange_bitonic(&s->x));
+        s->now_at = s->target_at;
     }
     end_phase(s, HSORT_PHASE_EXCHANGE);
     s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.merge_seconds;

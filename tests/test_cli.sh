@@ -48,7 +48,7 @@ good_sort()
         od_type=${od_type/32/4} od_type=${od_type/64/8}
         for ranks in 1 2 3 5; do
             for order in "" -r; do
-                ok "$ranks" sort in.raw -o out.raw --type "$type" $order --verify
+                ok "$ranks" sort in.raw -o out.raw --type "$type" $order --verify ${order:+--exchange bitonic}
                 numbers "$od_type" out.raw | cmp -s - <(numbers "$od_type" in.raw | sort -n $order) ||
                     fail "sort $order of $type on $ranks ranks differs from sort -n"
                 ok "$ranks" check out.raw --type "$type" $order --against in.raw
@@ -128,7 +128,7 @@ json()
 
 good_json()
 {
-    local name=$'a "quote", a \\, a \t, a \xff and \xc3\xa9.raw' phases
+    local exchange name=$'a "quote", a \\, a \t, a \xff and \xc3\xa9.raw' phases
     phases="['read', 'h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'write', 'verify']"
     ok 1 gen -n 3000 --type f32 -o "$name"
     ok 3 sort "$name" --type f32 -o out.raw --json
@@ -140,6 +140,12 @@ good_json()
     ok 3 sort "$name" --type f32 -o out.raw --json --verify --transport staged
     json "r['verify'] == {'sorted': True, 'count_ok': True, 'fingerprint_ok': True}"
     json "r['transport'] == 'staged'"
+    for exchange in bitonic direct; do
+        ok 3 sort "$name" --type f32 -o out.raw --json --exchange $exchange
+        json "r['exchange'] == '$exchange' and 0 < r['moved_bytes'] < (1 if '$exchange' == 'direct' else 2) * r['bytes']"
+    done
+    ok 2 sort "$name" --type f32 -o out.raw --json
+    json "r['exchange'] == 'bitonic'"
     ok 2 check out.raw --type f32 --json --against "$name"
     json "r['sorted'] and r['first_disorder'] is None"
     json "r['against']['same_keys'] and len(r['fingerprint']) == 32"

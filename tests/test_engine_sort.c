@@ -1,9 +1,10 @@
-/* The sort and the merge of an engine, every rung of it, against qsort: `test_engine_sort host [THREADS]` or
+/* The sort, the merges and the search of an engine, every rung of it, against qsort and counting: `test_engine_sort host [THREADS]` or
  * `cuda`. */
 #include "engine_test.h"
 
 enum {
     RUNGS = 10,
+    MOST_RUNS = 700,
     SLOW_RUNG_COUNT = (1 << 17) + 1, // keys that the bitonic rungs are given at most
 #ifdef __SANITIZE_ADDRESS__
     MANY = 300007 // enough for bins that are partitioned again; more would take minutes
@@ -234,6 +235,122 @@ static void test_merge(uint64_t random)
                 check_merge(key_bytes, (enum runs)runs, counts[i][0], counts[i][1], &random);
 }
 
+/* ---- merge of many runs ---- */
+
+/* run_at [k + 1] for about `count` keys: even runs, any, or nearly all empty. */
+static void draw_runs(int k, int64_t count, int64_t *run_at, uint64_t *random)
+{
+    const int spread = (int)(check_random(random) % 3);
+    run_at[0] = 0;
+    for (int i = 0; i < k; i++) {
+        const uint64_t draw = check_random(random);
+        const int64_t any = (int64_t)(check_random(random) % (uint64_t)(2 * count / k + 2));
+        const int64_t length = spread == 0 ? count / k : spread == 1 || draw % 5 == 0 ? any : 0;
+        run_at[i + 1] = run_at[i] + length;
+    }
+}
+
+static void check_merge_runs(int key_bytes, enum runs kind, int k, int64_t count, uint64_t *random)
+{
+    char what[96];
+    int64_t run_at[MOST_RUNS + 1];
+    draw_runs(k, count, run_at, random);
+    count = run_at[k];
+    snprintf(what, sizeof what, "%s, merge of u%d, %d runs of kind %d, %lld keys", ops->name, 8 * key_bytes,
+             k, kind, (long long)count);
+    const size_t bytes = (size_t)count * (size_t)key_bytes;
+    char *expected = host_alloc(bytes + 1);
+    int with_keys = 0;
+    for (int i = 0; i < k; i++) {
+        fill_run(kind, key_bytes, i % 2, expected + run_at[i] * key_bytes, run_at[i + 1] - run_at[i], random);
+        with_keys += run_at[i + 1] > run_at[i];
+    }
+    const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+    struct buffer runs = buffer_new(expected, bytes, shift), out = buffer_new(NULL, bytes, 3 * shift);
+    void *merged = NULL;
+    sort_on_host(key_bytes, expected, count);
+    must(ops->merge_runs(engine, key_bytes, buffer_keys(&runs), run_at, k, buffer_keys(&out), &merged), what);
+    const void *in_runs = buffer_result(&runs, what), *in_out = buffer_result(&out, what);
+    CHECK(merged == buffer_keys(&runs) || (merged == buffer_keys(&out) && with_keys > 1),
+          "%s: the result is in the wrong buffer", what);
+    const int64_t wrong =
+        first_difference(merged == buffer_keys(&runs) ? in_runs : in_out, expected, key_bytes, count);
+    CHECK(wrong < 0 || kind == RUNS_UNSORTED, "%s: key %lld is wrong", what, (long long)wrong);
+    buffer_free(&runs);
+    buffer_free(&out);
+    free(expected);
+}
+
+static void test_merge_runs(uint64_t random)
+{
+    static const int ks[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 255, 256, 257, MOST_RUNS};
+    static const int64_t counts[] = {0, 1, 10, 1000, 8192, 8193, 40000, MANY / 4};
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (int kind = 0; kind < RUNS; kind++)
+            for (int i = 0; i < (int)(sizeof ks / sizeof ks[0]); i++)
+                for (int c = 0; c < (int)(sizeof counts / sizeof counts[0]); c++)
+                    if (counts[c] < MANY / 4 || i % 5 == kind % 5) // the largest as dear as ten others
+                        check_merge_runs(key_bytes, (enum runs)kind, ks[i], counts[c], &random);
+}
+
+/* ---- search ---- */
+
+/* Probes that are keys, their neighbours, and anything. */
+static uint64_t draw_probe(int key_bytes, const char *keys, int64_t count, uint64_t *random)
+{
+    const uint64_t draw = check_random(random);
+    uint64_t key = 0;
+    if (count > 0)
+        memcpy(&key, keys + (int64_t)(check_random(random) % (uint64_t)count) * key_bytes, (size_t)key_bytes);
+    const uint64_t probe = draw % 4 == 0 ? key + 1 : draw % 4 == 1 ? key - 1 : draw % 8 == 2 ? draw : key;
+    return key_bytes == 4 ? (uint32_t)probe : probe;
+}
+
+static void check_search(int key_bytes, enum runs kind, int64_t count, int probe_count, uint64_t *random)
+{
+    static uint64_t probes[ENGINE_SEARCH_MAX];
+    static int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
+    char *run = host_alloc((size_t)count * (size_t)key_bytes + 1);
+    fill_run(kind, key_bytes, false, run, count, random);
+    for (int i = 0; i < probe_count; i++) {
+        probes[i] = i == 0   ? 0
+                    : i == 1 ? key_bytes == 4 ? UINT32_MAX : UINT64_MAX
+                             : draw_probe(key_bytes, run, count, random);
+        less[i] = not_greater[i] = -1;
+    }
+    struct buffer keys = buffer_new(run, (size_t)count * (size_t)key_bytes, (size_t)key_bytes);
+    must(ops->search(engine, key_bytes, buffer_keys(&keys), count, probes, probe_count, less, not_greater),
+         "search");
+    for (int i = 0; i < probe_count; i++) {
+        int64_t below = 0, equal = 0;
+        for (int64_t at = 0; at < count && kind != RUNS_UNSORTED; at++) {
+            uint64_t key = 0;
+            memcpy(&key, run + at * key_bytes, (size_t)key_bytes);
+            below += key < probes[i];
+            equal += key == probes[i];
+        }
+        CHECK(kind == RUNS_UNSORTED
+                  ? less[i] >= 0 && less[i] <= count && not_greater[i] >= 0 && not_greater[i] <= count
+                  : less[i] == below && not_greater[i] == below + equal,
+              "%s, search in %lld u%d of kind %d: %lld and %lld, counted %lld and %lld", ops->name,
+              (long long)count, 8 * key_bytes, kind, (long long)less[i], (long long)not_greater[i],
+              (long long)below, (long long)(below + equal));
+    }
+    buffer_free(&keys);
+    free(run);
+}
+
+static void test_search(uint64_t random)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 31, 1000, 4097};
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (int kind = 0; kind < RUNS; kind++) {
+            for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+                check_search(key_bytes, (enum runs)kind, counts[i], (int[]){0, 1, 500}[i % 3], &random);
+            check_search(key_bytes, (enum runs)kind, 5000, ENGINE_SEARCH_MAX, &random);
+        }
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = check_seed();
@@ -242,6 +359,8 @@ int main(int argc, char **argv)
     test_sort(seed);
     test_given(seed);
     test_merge(seed);
+    test_merge_runs(seed);
+    test_search(seed);
     ops->close(engine);
     return check_failures > 0;
 }

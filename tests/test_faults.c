@@ -16,6 +16,7 @@ enum { MOST_KEYS = 100, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
 
 static int rank, size;
 static hsort_engine engine;
+static hsort_exchange exchange; /* of all contexts */
 
 /* What is done with a fault armed. */
 enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEEDS };
@@ -62,6 +63,7 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
     hsort_options_init(&options, sizeof options);
     options.engine = engine;
     options.transport = transport;
+    options.exchange = exchange;
     options.threads = 1;
     options.piece_bytes = 64; // a swap of these few keys takes several pieces
     return hsort_create(MPI_COMM_WORLD, &options, ctx);
@@ -178,8 +180,9 @@ static int walk(enum deed deed, hsort_transport transport, enum fault_site site,
     bool untouched = false;
     while (!untouched && fault.nth < MOST_PASSAGES) {
         fault.nth++;
-        snprintf(faults_case, sizeof faults_case, "%s, transport %d, %s fault %d on rank %d of %d",
-                 deed_names[deed], transport, word_of(site), fault.nth, failing, size);
+        snprintf(faults_case, sizeof faults_case,
+                 "%s, transport %d, exchange %d, %s fault %d on rank %d of %d", deed_names[deed], transport,
+                 exchange, word_of(site), fault.nth, failing, size);
         faults_watch(SECONDS_PER_CASE);
         untouched = run_case(deed, transport, &fault);
     }
@@ -197,8 +200,8 @@ static void walk_all(enum deed deed, hsort_transport transport)
             if (f == 0 || failing[f] != failing[f - 1]) {
                 const int passages = walk(deed, transport, sites[s], failing[f]);
                 if (rank == 0)
-                    printf("%s, transport %d: %d passages of %s on rank %d\n", deed_names[deed], transport,
-                           passages, word_of(sites[s]), failing[f]);
+                    printf("%s, transport %d, exchange %d: %d passages of %s on rank %d\n", deed_names[deed],
+                           transport, exchange, passages, word_of(sites[s]), failing[f]);
             }
 }
 
@@ -212,9 +215,12 @@ int main(int argc, char **argv)
     if (cuda && cuda_device_count(why, sizeof why) == 0)
         return ranks_skip(why);
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    exchange = HSORT_EXCHANGE_BITONIC;
     if (argc > 1 && strcmp(argv[1], "ipc") == 0) {
         walk(DEED_CREATE, HSORT_TRANSPORT_IPC, FAULT_ALLOC, size - 1);
         walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        exchange = HSORT_EXCHANGE_DIRECT;
         walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
         return ranks_finish();
     }
@@ -225,6 +231,10 @@ int main(int argc, char **argv)
         walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
         walk_all(DEED_SORT, HSORT_TRANSPORT_MPI);
     }
+    exchange = HSORT_EXCHANGE_DIRECT;
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    if (!cuda)
+        walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
     return ranks_finish();
 }
 #else

@@ -19,7 +19,7 @@
 #include "order.h"
 #include "ranks.h"
 
-enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, SETTINGS = 3, DRAWS = 4000 };
+enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, SETTINGS = 5, DRAWS = 4000 };
 
 enum call { CALL_IN_PLACE, CALL_TO, CALL_TO_SAME_BUFFER, CALLS };
 
@@ -371,14 +371,15 @@ static int run_random(uint64_t seed, int number, double seconds, int64_t large)
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-static bool open_setting(hsort_engine engine, hsort_transport transport, size_t piece, int threads,
-                         const char *name)
+static bool open_setting(hsort_engine engine, hsort_transport transport, hsort_exchange exchange,
+                         size_t piece, int threads, const char *name)
 {
     hsort_options options;
     hsort_context *ctx;
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = engine;
     options.transport = transport;
+    options.exchange = exchange;
     options.piece_bytes = piece;
     options.threads = threads;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
@@ -393,9 +394,14 @@ static bool open_setting(hsort_engine engine, hsort_transport transport, size_t 
 static bool open_host(void)
 {
     // Two threads per rank only where that does not drown the machine.
-    return open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_STAGED, 64, 1, "staged, pieces of 64 bytes") &&
-           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI, 72, 1, "mpi, pieces of 72 bytes") &&
-           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, 0, size <= 2 ? 2 : 1, "defaults");
+    return open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_BITONIC, 64, 1,
+                        "bitonic, staged, pieces of 64 bytes") &&
+           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_DIRECT, 64,
+                        size <= 2 ? 2 : 1, "direct, staged, pieces of 64 bytes") &&
+           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI, HSORT_EXCHANGE_DIRECT, 72, 1,
+                        "direct, mpi, pieces of 72 bytes") &&
+           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_AUTO, 0, size <= 2 ? 2 : 1,
+                        "defaults");
 }
 
 #ifdef SHARED_ENGINE
@@ -407,10 +413,13 @@ static bool some_may(int owner, int reader)
 /* Every rank reads every other one's memory, or some do. */
 static bool open_shared(void)
 {
-    bool opened = open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, 72, 1, "ipc, pieces of 72 bytes") &&
-                  open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, 0, 1, "defaults, all pairs");
+    bool opened = open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_BITONIC, 72, 1,
+                               "bitonic, ipc, pieces of 72 bytes") &&
+                  open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_DIRECT, 0, 1,
+                               "direct, all pairs");
     shared_may_map = some_may;
-    opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, 64, 1, "ipc, some pairs");
+    opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
+                                    "ipc, some pairs");
     shared_may_map = NULL;
     for (int peer = 0; opened && peer < size; peer++) {
         CHECK(peer == rank || hsort_path(settings[1].ctx, peer) == HSORT_TRANSPORT_IPC, "AUTO is not ipc");
@@ -428,16 +437,33 @@ static bool open_shared(void)
 }
 #endif
 
+/* Do any two ranks map each other's memory, in the first setting?                              Collective. */
+static bool some_map(void)
+{
+    int own = 0, any;
+    for (int peer = 0; peer < size; peer++)
+        own = own || (peer != rank && hsort_path(settings[0].ctx, peer) == HSORT_TRANSPORT_IPC);
+    MPI_Allreduce(&own, &any, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
+    return any != 0;
+}
+
 static bool open_cuda(void)
 {
-    if (!open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_AUTO, 0, 0, "cuda, defaults") ||
-        !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED, 1024, 0, "cuda, staged, pieces of 1 KiB"))
+    if (!open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_AUTO, 0, 0, "cuda, defaults") ||
+        !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_BITONIC, 1024, 0,
+                      "cuda, bitonic, staged, pieces of 1 KiB") ||
+        !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_DIRECT, 1024, 0,
+                      "cuda, direct, staged, pieces of 1 KiB"))
+        return false;
+    if (some_map() && !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_DIRECT, 0, 0,
+                                    "cuda, direct, ipc"))
         return false;
     hsort_rank_info infos[MOST_RANKS];
     CHECK(hsort_topology(settings[0].ctx, infos) == HSORT_OK, "%s", hsort_last_error(settings[0].ctx));
     buffer_kinds = device_buffer_kinds(infos[rank].gpu_index);
     if (hsort_mpi_takes_device_pointers(settings[0].ctx) == 1)
-        return open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_MPI, 4096, 0, "cuda, mpi, pieces of 4 KiB");
+        return open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_MPI, HSORT_EXCHANGE_AUTO, 4096, 0,
+                            "cuda, mpi, pieces of 4 KiB");
     if (rank == 0)
         printf("this MPI takes no device pointers: transport mpi is not tried\n");
     return true;

@@ -15,6 +15,8 @@ enum { WARP = 32 };
 struct cuda_result {
     int64_t positions[ENGINE_GATHER_MAX];
     uint64_t codes[ENGINE_GATHER_MAX];
+    uint64_t probes[ENGINE_SEARCH_MAX];
+    int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     struct engine_inspection inspection;
     int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
     int32_t verdict;                        /* of rung 8's plan: see msd_plan.cuh */
@@ -120,6 +122,10 @@ hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const v
                           struct engine_inspection *found);
 hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                         const void *b, int64_t b_count, void *out);
+hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs, const int64_t *run_at,
+                             int k, void *out, void **merged);
+hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys, int64_t count,
+                         const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
 hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                       const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
 hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);

@@ -345,6 +345,15 @@ static hsort_status engine_merge(struct engine *base, int key_bytes, const void 
     return a_count + b_count > 0 ? keys_merge(cuda(base), key_bytes, a, a_count, b, b_count, out) : HSORT_OK;
 }
 
+static hsort_status engine_merge_runs(struct engine *base, int key_bytes, void *runs, const int64_t *run_at,
+                                      int k, void *out, void **merged)
+{
+    device_scope scope(cuda(base));
+    *merged = runs;
+    TRY(kernel_fault("merge of runs"));
+    return keys_merge_runs(cuda(base), key_bytes, runs, run_at, k, out, merged);
+}
+
 static hsort_status engine_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
                                const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
 {
@@ -367,6 +376,17 @@ static hsort_status engine_gather(struct engine *base, int key_bytes, const void
     device_scope scope(cuda(base));
     TRY(kernel_fault("gather"));
     return count > 0 ? keys_gather(cuda(base), key_bytes, keys, positions, count, codes) : HSORT_OK;
+}
+
+static hsort_status engine_search(struct engine *base, int key_bytes, const void *keys, int64_t count,
+                                  const uint64_t *probes, int probe_count, int64_t *less,
+                                  int64_t *not_greater)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("search"));
+    if (probe_count == 0)
+        return HSORT_OK;
+    return keys_search(cuda(base), key_bytes, keys, count, probes, probe_count, less, not_greater);
 }
 
 static hsort_status engine_inspect(struct engine *base, struct keymap map, const void *keys, int64_t count,
@@ -513,9 +533,11 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         engine_sort_workspace,
         engine_sort,
         engine_merge,
+        engine_merge_runs,
         engine_cut,
         engine_swap,
         engine_gather,
+        engine_search,
         engine_inspect,
     };
     struct cuda_device device;

@@ -129,6 +129,9 @@ enum {
     TUNING_IN_PLACE_RUNG = 5,
     CUT_THREADS = 1024,
 
+    /* many searches in one run: each thread's loads depend on each other, so few threads to a block and many blocks */
+    SEARCH_THREADS = 32,
+
     /* encode, decode, inspect, swap */
     PASS_THREADS = 256,
     PASS_KEYS = 8,

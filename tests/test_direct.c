@@ -1,0 +1,252 @@
+/* The exchange `direct`, on the host engine: keys of every skew and layout, before and after, on both transports. The
+ * oracle shares nothing with it: every rank makes all keys, sorts them with qsort by (key, rank), and so knows which
+ * keys it must end with and how many of its own must leave, not one more. Also the choice between the exchanges. */
+#include "exchange.h"
+#include "faults.h"
+#include "layout.h"
+#include "ranks.h"
+
+enum { MOST_RANKS = 32, MOST_KEYS = 4000, CASES = 1200, GUARD = 64, CANARY = 0xc5 };
+
+static struct comm comm;
+static struct engine *engine;
+static struct direct *direct;
+static char case_text[160];
+
+struct owned {
+    uint64_t key;
+    int rank;
+};
+
+static struct owned all_keys[MOST_KEYS + 1];
+static int steps_seen;
+
+static int compare_owned(const void *a, const void *b)
+{
+    const struct owned *left = a, *right = b;
+    return left->key != right->key ? (left->key > right->key) - (left->key < right->key)
+                                   : left->rank - right->rank;
+}
+
+static void count_step(void *user, int64_t done, int64_t total)
+{
+    (void)user;
+    CHECK(done == ++steps_seen && total == comm.size - 1, "%s: step %lld of %lld", case_text, (long long)done,
+          (long long)total);
+}
+
+static uint64_t draw_key(int skew, int rank, uint64_t *random)
+{
+    const uint64_t any = check_random(random), draw = check_random(random);
+    const uint64_t keys[] = {any,
+                             42,                               // all equal
+                             draw % 5,                         // few values
+                             (uint64_t)rank << 16 | any >> 48, // in order
+                             (uint64_t)(comm.size - rank) << 16 | any >> 48,
+                             draw % 8 ? UINT32_MAX : any % 1000,
+                             any >> draw % 64};
+    return keys[skew];
+}
+enum { SKEWS = 7 };
+
+/* Make the keys of all ranks; own [counts[rank]] are this rank's, sorted, in keys of key_bytes. */
+static void make_keys(int skew, int key_bytes, const int64_t *counts, uint64_t seed, unsigned char *own)
+{
+    int64_t all = 0, before = 0;
+    for (int r = 0; r < comm.size; r++) {
+        before = r == comm.rank ? all : before;
+        for (int64_t i = 0; i < counts[r]; i++) {
+            const uint64_t key = draw_key(skew, r, &seed);
+            all_keys[all++] = (struct owned){key_bytes == 4 ? (uint32_t)key : key, r};
+        }
+    }
+    qsort(all_keys, (size_t)all, sizeof all_keys[0], compare_owned);
+    for (int64_t i = 0; i < all; i++)
+        if (all_keys[i].rank == comm.rank) {
+            memcpy(own, &all_keys[i].key, (size_t)key_bytes); // little-endian
+            own += key_bytes;
+        }
+}
+
+/* What must lie on this rank, and what must have left it. */
+static void check_result(const struct exchange *x, const int64_t *target_at, int64_t count_before)
+{
+    const int64_t begin = target_at[comm.rank], end = target_at[comm.rank + 1];
+    int64_t wrong = 0, stayed = 0;
+    CHECK(x->count == end - begin, "%s: %lld keys instead of %lld", case_text, (long long)x->count,
+          (long long)(end - begin));
+    for (int64_t i = begin; i < end; i++) {
+        uint64_t key = 0;
+        memcpy(&key, (const char *)x->keys + (i - begin) * x->key_bytes, (size_t)x->key_bytes);
+        wrong += key != all_keys[i].key;
+        stayed += all_keys[i].rank == comm.rank;
+    }
+    CHECK(wrong == 0, "%s: rank %d: %lld wrong keys", case_text, comm.rank, (long long)wrong);
+    CHECK(x->moved_bytes == (count_before - stayed) * x->key_bytes,
+          "%s: rank %d sent %lld bytes, not %lld keys", case_text, comm.rank, (long long)x->moved_bytes,
+          (long long)(count_before - stayed));
+}
+
+/* A block between canaries, and whether those are unharmed. */
+static unsigned char *guarded(size_t bytes)
+{
+    unsigned char *memory = malloc(bytes + 2 * GUARD);
+    if (!memory)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    memset(memory, CANARY, bytes + 2 * GUARD);
+    return memory + GUARD;
+}
+
+static void drop_guarded(unsigned char *memory, size_t bytes)
+{
+    int harmed = 0;
+    for (int i = 0; i < GUARD; i++)
+        harmed += (memory[i - GUARD] != CANARY) + (memory[bytes + (size_t)i] != CANARY);
+    CHECK(harmed == 0, "%s: rank %d: %d bytes around a buffer are overwritten", case_text, comm.rank, harmed);
+    free(memory - GUARD);
+}
+
+static void run_case(int number, uint64_t seed, struct transport *transport)
+{
+    uint64_t random = seed + (uint64_t)number * 1000003;
+    const int skew = number % SKEWS, key_bytes = check_random(&random) % 2 ? 4 : 8;
+    const int64_t total = (int64_t)(check_random(&random) % (number % 16 ? 50 : MOST_KEYS));
+    const enum layout layouts[2] = {(enum layout)(check_random(&random) % LAYOUTS),
+                                    (enum layout)(check_random(&random) % LAYOUTS)};
+    int64_t counts[2][MOST_RANKS], target_at[MOST_RANKS + 1] = {0}, block = 0;
+    for (int i = 0; i < 2; i++) {
+        layout_counts(layouts[i], total, comm.size, random + (uint64_t)i, counts[i]);
+        for (int r = 0; r < comm.size; r++)
+            block = counts[i][r] > block ? counts[i][r] : block;
+    }
+    for (int r = 0; r < comm.size; r++)
+        target_at[r + 1] = target_at[r] + counts[1][r];
+    snprintf(case_text, sizeof case_text, "case %d: %lld keys of %d bytes, skew %d, layouts %d and %d",
+             number, (long long)total, key_bytes, skew, layouts[0], layouts[1]);
+
+    const size_t bytes = (size_t)block * (size_t)key_bytes;
+    unsigned char *buffers[2] = {guarded(bytes), guarded(bytes)};
+    struct exchange x = {.comm = &comm,
+                         .engine = engine,
+                         .transport = transport,
+                         .direct = direct,
+                         .key_bytes = key_bytes,
+                         .block = block,
+                         .keys = buffers[0],
+                         .spare = buffers[1],
+                         .count = counts[0][comm.rank],
+                         .progress = count_step};
+    make_keys(skew, key_bytes, counts[0], random, buffers[0]);
+    steps_seen = 0;
+    status_clear();
+    CHECK(exchange_direct(&x, target_at) == HSORT_OK, "%s: %s", case_text, status_text());
+    CHECK((x.keys == buffers[0] && x.spare == buffers[1]) || (x.keys == buffers[1] && x.spare == buffers[0]),
+          "%s: the buffers are not the same two", case_text);
+    CHECK(steps_seen == 0 || steps_seen == comm.size - 1, "%s: %d steps", case_text, steps_seen);
+    check_result(&x, target_at, counts[0][comm.rank]);
+    drop_guarded(buffers[0], bytes);
+    drop_guarded(buffers[1], bytes);
+}
+
+#ifdef HSORT_FAULTS
+/* One exchange of an equal number of random keys per rank in which the nth kernel on rank `failing` fails. Returns
+ * whether that was reached; *moved grows by 1 if any key moved all the same. */
+static bool run_failing(int failing, int nth, uint64_t seed, struct transport *transport, int *moved)
+{
+    enum { COUNT = 50 };
+    int64_t counts[MOST_RANKS], target_at[MOST_RANKS + 1], moved_bytes;
+    for (int r = 0; r <= comm.size; r++) {
+        counts[r % comm.size] = COUNT;
+        target_at[r] = r * COUNT;
+    }
+    snprintf(case_text, sizeof case_text, "kernel %d on rank %d fails", nth, failing);
+    const size_t bytes = COUNT * sizeof(uint64_t);
+    unsigned char *buffers[2] = {guarded(bytes), guarded(bytes)};
+    struct exchange x = {.comm = &comm,
+                         .engine = engine,
+                         .transport = transport,
+                         .direct = direct,
+                         .key_bytes = 8,
+                         .block = COUNT,
+                         .keys = buffers[0],
+                         .spare = buffers[1],
+                         .count = COUNT};
+    make_keys(0, 8, counts, seed, buffers[0]);
+    status_clear();
+    fault_set(FAULT_KERNEL, comm.rank == failing ? nth : 0);
+    const hsort_status status = exchange_direct(&x, target_at);
+    int reached = comm.rank == failing && !fault_untouched(FAULT_KERNEL, nth);
+    MPI_Bcast(&reached, 1, MPI_INT, failing, MPI_COMM_WORLD);
+    CHECK((status != HSORT_OK) == (reached && comm.rank == failing), "%s: rank %d: status %d", case_text,
+          comm.rank, status);
+    CHECK(x.count == COUNT, "%s: %lld keys", case_text, (long long)x.count);
+    comm_sum(&comm, x.moved_bytes, &moved_bytes);
+    *moved += reached && moved_bytes > 0;
+    if (!reached)
+        check_result(&x, target_at, COUNT);
+    drop_guarded(buffers[0], bytes);
+    drop_guarded(buffers[1], bytes);
+    return reached;
+}
+
+/* No key moves after a failure: the lengths of messages are agreed on. The last kernel, the merge, comes too late
+ * for that. */
+static void test_failure(uint64_t seed, struct transport *transport)
+{
+    for (int failing = 0; comm.size > 1 && failing < comm.size; failing++) {
+        int nth = 1, moved = 0;
+        while (run_failing(failing, nth, seed, transport, &moved))
+            nth++;
+        CHECK(nth > 3 && moved == 1, "rank %d: keys moved after %d of %d failures", failing, moved, nth - 1);
+    }
+}
+#endif
+
+/* Bitonic for two ranks; direct wherever there are many keys; bitonic again for few keys on many ranks; and, as keys
+ * grow more, never back. */
+static void test_choice(void)
+{
+    for (int size = 1; size <= 100000; size = size < 40 ? size + 1 : size * 3 / 2)
+        for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+            bool direct_before = false;
+            for (int64_t block = 0; block < INT64_C(1) << 40; block = 2 * block + 1) {
+                const hsort_exchange choice = exchange_choose(size, key_bytes, block);
+                const bool is_direct = choice == HSORT_EXCHANGE_DIRECT;
+                CHECK(is_direct || choice == HSORT_EXCHANGE_BITONIC, "no exchange %d", choice);
+                CHECK(is_direct || !direct_before, "%d ranks, %lld keys: back to bitonic", size,
+                      (long long)block);
+                direct_before = is_direct;
+            }
+            CHECK(direct_before == (size > 2), "%d ranks and very many keys", size);
+        }
+    CHECK(exchange_choose(8, 8, 1 << 20) == HSORT_EXCHANGE_DIRECT, "8 ranks");
+    CHECK(exchange_choose(1024, 8, 1000) == HSORT_EXCHANGE_BITONIC, "few keys on 1024 ranks");
+    CHECK(exchange_choose(1024, 8, 1 << 20) == HSORT_EXCHANGE_DIRECT, "many keys on 1024 ranks");
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    const uint64_t seed = ranks_seed();
+    struct transport *staged = NULL, *straight = NULL;
+    CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK && comm.size <= MOST_RANKS, "%s", status_text());
+    CHECK(engine_open_host(1, &engine) == HSORT_OK && direct_open(comm.size, &direct) == HSORT_OK, "%s",
+          status_text());
+    CHECK(check_failures > 0 || (transport_open_staged(&comm, engine, 64, &staged) == HSORT_OK &&
+                                 transport_open_mpi(&comm, engine, 1024, &straight) == HSORT_OK),
+          "%s", status_text());
+    if (check_failures == 0) {
+        test_choice();
+        for (int i = 0; i < CASES; i++)
+            run_case(i, seed, i % 4 ? staged : straight);
+#ifdef HSORT_FAULTS
+        test_failure(seed, staged);
+#endif
+        staged->ops->close(staged);
+        straight->ops->close(straight);
+        direct_close(direct);
+        engine->ops->close(engine);
+        comm_close(&comm);
+    }
+    return ranks_finish();
+}

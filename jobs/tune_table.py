@@ -4,8 +4,8 @@
     jobs/tune_table.py CSV TUNING_H
 
 For each type of keys and each size that was measured on several inputs: of the rungs that stay above FLOOR times CUB's rate on every input,
-the one that is fastest on average, by the geometric mean of those ratios; if none does, the one whose worst input is the
-best. A rung holds up to the size at which it was chosen last, the last one for all sizes above.
+the one that is fastest on average, by the geometric mean of those ratios; if none does, of those whose worst input is not
+much worse than that of the rung with the best one. A rung holds up to the size at which it was chosen last, the last one for all sizes above.
 
 What stands in TUNING_H between the lines "// clang-format off" and "// clang-format on" is replaced.
 """
@@ -34,10 +34,10 @@ def choose(found):
     """The rung to take, of those that were measured on as many inputs as any."""
     inputs = max(len(by_input) for by_input in found.values())
     rungs = {rung: list(by_input.values()) for rung, by_input in found.items() if len(by_input) == inputs}
-    safe = [rung for rung in rungs if min(rungs[rung]) >= FLOOR]
-    if safe:
-        return max(safe, key=lambda rung: sum(map(math.log, rungs[rung])))
-    return max(rungs, key=lambda rung: min(rungs[rung]))
+    best_worst = max(map(min, rungs.values()))
+    floor = FLOOR if best_worst >= FLOOR else FLOOR * best_worst
+    safe = [rung for rung in rungs if min(rungs[rung]) >= floor]
+    return max(safe, key=lambda rung: sum(map(math.log, rungs[rung])))
 
 
 def table(rows, kind, key_bytes):

@@ -51,6 +51,7 @@ struct engine_bits {
     struct keymap map;
     const void *from; /* [count] the keys as they came, engine memory; not changed, unless it is `keys` */
     bool decode;      /* the result is to be such bits again, in `keys`; otherwise it is codes */
+    bool in_scratch;  /* codes are wanted in scratch, if that costs nothing */
 };
 
 enum {

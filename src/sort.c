@@ -333,7 +333,9 @@ static void sort_shard(struct sort *s, const void *loaded)
 {
     hsort_context *ctx = s->ctx;
     const struct engine_ops *ops = ctx->engine->ops;
-    const struct engine_bits bits = {s->map, loaded, is_alone(s)};
+    // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped anew each time.
+    const struct engine_bits bits = {
+        .map = s->map, .from = loaded, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
     void *sorted = s->x.keys;
     if (!failed(s))
         note(s, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.spare,
@@ -369,9 +371,21 @@ static bool in_order(struct sort *s)
     return true;
 }
 
+/* Have the keys in the context's own memory, as above, if the local sort has not left them there. */
+static void leave_callers_memory(struct sort *s)
+{
+    struct engine *engine = s->ctx->engine;
+    if (s->x.keys != s->out || !s->ctx->transport->ops->expose)
+        return;
+    note(s, engine->ops->copy(engine, LANE_WORK, s->x.spare, s->x.keys,
+                              (size_t)s->x.count * (size_t)s->map.key_bytes));
+    turn(s);
+}
+
 static void exchange(struct sort *s)
 {
     if (!in_order(s)) {
+        leave_callers_memory(s);
         note(s, s->ctx->exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&s->x, s->target_at)
                                                           : exchange_bitonic(&s->x));
         s->now_at = s->target_at;

@@ -130,6 +130,7 @@ static void choose_bits(struct trial *t)
     t->order = word >> 2 & 1 ? HSORT_DESCENDING : HSORT_ASCENDING;
     t->bits.map = keymap_make(t->type, t->order);
     t->bits.decode = word >> 3 & 1;
+    t->bits.in_scratch = word >> 4 & 1;
 }
 
 /* Turn the rung's keys into bits, after make_buffers(). */

@@ -463,12 +463,13 @@ static __device__ void store_keys(const struct coding &coding, leaf_places<K, V>
     }
 }
 
-/* Elements [count] that are in order as they are. */
-template <typename S, typename K, typename V>
+/* Elements [count] that are in order as they are: every `stride`-th from `first` on. */
+template <typename K, typename V>
 static __device__ void copy_elements(const struct coding &coding, columns<K, V> from, columns<K, V> to,
-                                     int64_t count)
+                                     int64_t count, int64_t first, int64_t stride)
 {
-    for (int64_t i = threadIdx.x; i < count; i += S::THREADS) {
+#pragma unroll 4
+    for (int64_t i = first; i < count; i += stride) {
         element<K, V> e = from.load(i);
         e.key = stored_key(coding, loaded_code(coding, e.key));
         to.store(i, e);
@@ -523,7 +524,7 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
     if (is_exact)
         range = find_range<S>(keys, left);
     if (range.bits == 0) { // one value
-        copy_elements<S>(coding, from, to, count);
+        copy_elements(coding, from, to, count, threadIdx.x, S::THREADS);
         return;
     }
     int shift = max(range.bits - log2_of(S::BINS), 0);

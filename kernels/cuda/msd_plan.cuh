@@ -26,7 +26,7 @@ struct plan {
     uint32_t regions_done;
     uint32_t ascents, descents,
         outside; /* some key is followed by a larger one, by a smaller one; is not in the window */
-    uint32_t fuller_count;
+    uint32_t fuller_count, giant_count;
     alignas(8) uint32_t counts[BUCKETS]; /* keys of the buckets */
     uint32_t fullest[REGIONS];           /* keys of a region's fullest bucket that must fit into a leaf */
     uint64_t region_keys[REGIONS];
@@ -37,6 +37,7 @@ struct plan {
     uint32_t region_tiles[REGIONS + 1]; /* tiles of pass 1 in the regions before */
     uint64_t lower_begins[REGIONS];     /* by the lower digit: elements with a smaller one */
     uint32_t fuller[BUCKETS]; /* the buckets that are too full for a usual leaf, fuller_count of them */
+    uint32_t giants[BUCKETS]; /* those of one value that fit no leaf, giant_count of them */
     alignas(256) uint8_t seen[sizeof(uint64_t) << LOG_SAMPLE_MAX]; /* the sample's keys */
 };
 
@@ -265,8 +266,9 @@ static __device__ enum msd_verdict decide(const struct plan *plan, int64_t count
 /* What the host learns, in one word: wait_for_answer() takes it apart. */
 static __device__ int32_t make_answer(const struct plan *plan, uint32_t fullest)
 {
+    const uint32_t has_giants = *(const volatile uint32_t *)&plan->giant_count > 0;
     return plan->verdict | plan->window.kind << 3 | (plan->window.bits[0] + plan->window.bits[1]) << 5 |
-           (int32_t)(fullest << 10);
+           (int32_t)(has_giants << 10 | fullest << 11);
 }
 
 /* Sum the keys of each region, a block for each; the last block to do so finds where the regions begin, and decides. A
@@ -283,6 +285,8 @@ static __global__ void __launch_bounds__(REGIONS)
     const uint32_t most = (uint32_t)room.most;
     const bool must_fit = keys <= most || keys > count / 8 || !is_one_value(plan, bucket);
     const uint32_t that_must_fit = must_fit ? keys : 0;
+    if (!must_fit)
+        plan->giants[atomicAdd(&plan->giant_count, 1u)] = bucket;
     const uint64_t before = block_sum_before((uint64_t)keys, sums);
     atomicMax(&plan->fullest[blockIdx.x], warp_max(that_must_fit));
     if (own == REGIONS - 1)
@@ -339,7 +343,8 @@ static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, i
 struct msd_answer {
     enum msd_verdict verdict;
     enum map_kind kind;
-    int bits; /* of a bucket's number */
+    int bits;        /* of a bucket's number */
+    bool has_giants; /* there are buckets of one value that fit no leaf */
     int64_t fullest;
 };
 
@@ -396,7 +401,8 @@ static hsort_status wait_for_answer(struct cuda_engine *engine, struct msd_answe
     answer->verdict = (enum msd_verdict)(found & 7);
     answer->kind = (enum map_kind)(found >> 3 & 3);
     answer->bits = (int)(found >> 5 & 31);
-    answer->fullest = found >> 10;
+    answer->has_giants = found >> 10 & 1;
+    answer->fullest = found >> 11;
     return HSORT_OK;
 }
 

@@ -291,7 +291,7 @@ static __device__ void sort_leaf(const struct coding &coding, K *keys, int count
         const K width = board.splitters[leaf + 1] - board.splitters[leaf];
         if (width == 0) { // all are equal
             if (coding.decodes)
-                copy_elements<largest_leaf>(coding, column, column, count);
+                copy_elements(coding, column, column, count, threadIdx.x, LEAF_THREADS);
             return;
         }
         range = {board.splitters[leaf], 64 - __clzll((long long)width)};

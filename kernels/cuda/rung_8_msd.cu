@@ -23,6 +23,7 @@
  * Source   Stehle, Jacobsen, "A memory bandwidth-efficient hybrid radix sort on GPUs", 2017. */
 #include "ladder.h"
 #include "msd_plan.cuh"
+#include "msd_shortcuts.cuh"
 #include "onesweep.cuh"
 #include "rung_8_cluster.h"
 
@@ -210,21 +211,34 @@ static __device__ leaf_range<K> range_of(const struct plan *plan, uint32_t bucke
     return {(K)(window.lowest + ((uint64_t)bucket << bits)), bits};
 }
 
-/* Each bucket that fits by a block. What has more than `most` keys has one value. */
+/* Each bucket that fits, by a block. */
 template <typename S, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     leaves_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to,
-                  int most, const struct plan *plan)
+                  const struct plan *plan)
 {
     if (blockIdx.x > plan->window.last)
         return;
     const int64_t first = (int64_t)plan->begins[blockIdx.x];
     const int64_t count = (int64_t)plan->begins[blockIdx.x + 1] - first;
-    if (count > most) {
-        if (from.keys != to.keys || coding.decodes)
-            copy_elements<S>(coding, from.at(first), to.at(first), count);
-    } else if (0 < count && count <= S::CAPACITY) {
+    if (0 < count && count <= S::CAPACITY)
         leaf_sort<S>(coding, from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
+}
+
+/* The buckets of one value that fit no leaf are in order as they are, but may have to go elsewhere or be decoded. Column y of
+ * the grid takes every gridDim.y-th of them, with all of its blocks: one of them may have an eighth of all keys. */
+template <typename K, typename V>
+static __global__ void __launch_bounds__(MSD_GIANT_THREADS)
+    giants_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to,
+                  const struct plan *plan)
+{
+    for (uint32_t i = blockIdx.y; i < plan->giant_count; i += gridDim.y) {
+        const uint32_t bucket = plan->giants[i];
+        const int64_t first = (int64_t)plan->begins[bucket];
+        const int64_t count = (int64_t)plan->begins[bucket + 1] - first;
+        copy_elements(coding, from.at(first), to.at(first), count,
+                      (int64_t)blockIdx.x * MSD_GIANT_THREADS + threadIdx.x,
+                      (int64_t)gridDim.x * MSD_GIANT_THREADS);
     }
 }
 
@@ -271,9 +285,14 @@ static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding
     constexpr int bytes = leaf_bytes<S, K, V>();
     TRY_CUDA(
         cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaves_kernel<S><<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
-        coding, from, to, leaf_capacity(engine, has_value<V>), plan);
+    leaves_kernel<S>
+        <<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
     TRY_LAUNCH("rung 8, the leaves");
+    if (answer.has_giants && (from.keys != to.keys || coding.decodes)) {
+        const dim3 blocks((unsigned)engine->multiprocessors * 2, MSD_GIANTS_AT_ONCE);
+        giants_kernel<<<blocks, MSD_GIANT_THREADS, 0, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
+        TRY_LAUNCH("rung 8, the giants");
+    }
     TRY((queue_fuller_leaves<largest_leaf>(engine, coding, from, to, S::CAPACITY, answer, plan)));
     if constexpr ((int)wide_leaf<V>::CAPACITY > (int)largest_leaf::CAPACITY)
         TRY((queue_fuller_leaves<wide_leaf<V>>(engine, coding, from, to, largest_leaf::CAPACITY, answer,
@@ -306,69 +325,18 @@ template <typename K, typename V>
 static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
 {
     typedef leaf_size<LEAF_THREADS, LEAF_KEYS / 4, 1> quarter_leaf;
-    typedef leaf_size<LEAF_THREADS, LEAF_KEYS / 2, 1> half_leaf;
+    typedef leaf_size<LEAF_THREADS * 2, LEAF_KEYS / 4, 1> half_leaf;
+    typedef leaf_size<LEAF_THREADS * 2, LEAF_KEYS / 2, 1> whole_leaf;
+    static_assert((int)whole_leaf::CAPACITY == (int)LEAF_CAPACITY, "what one block is given");
     if (leaf_bytes<largest_leaf, K, V>() + LEAF_OWN_BYTES > engine->block_bytes)
         return ladder_sort_codes(engine, job, rung_7_onesweep);
     if (job->count <= quarter_leaf::CAPACITY)
         return launch_leaf<quarter_leaf>(engine, data, job);
     if (job->count <= half_leaf::CAPACITY)
         return launch_leaf<half_leaf>(engine, data, job);
-    return launch_leaf<largest_leaf>(engine, data, job);
-}
-
-/* ---- shortcuts ----------------------------------------------------------------------------------------- */
-
-template <typename K>
-static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    reverse_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int64_t count)
-{
-    const int64_t i = (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x, mirror = count - 1 - i;
-    if (i <= mirror) {
-        const K lower = from[i], upper = from[mirror]; // both before either is overwritten
-        to[i] = stored_key(coding, loaded_code(coding, upper));
-        to[mirror] = stored_key(coding, loaded_code(coding, lower));
-    }
-}
-
-/* The last bucket of [first, last] that begins at `position` or before. */
-static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
-                                       int64_t position)
-{
-    while (first < last) {
-        const uint32_t middle = last - (last - first) / 2;
-        if (begins[middle] <= (uint64_t)position)
-            first = middle;
-        else
-            last = middle - 1;
-    }
-    return first;
-}
-
-/* Write the keys anew, from their numbers alone: every bucket has one value. */
-template <typename K>
-static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    write_values_kernel(const __grid_constant__ struct coding coding, K *keys, int64_t count,
-                        const struct plan *plan)
-{
-    constexpr int TILE = MSD_WRITE_THREADS * MSD_WRITE_KEYS;
-    const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(begin + TILE, count);
-    const uint32_t first = find_bucket(plan->begins, 0, plan->window.last, begin);
-    const uint32_t last = find_bucket(plan->begins, first, plan->window.last, end - 1);
-    for (int64_t i = begin + threadIdx.x; i < end; i += MSD_WRITE_THREADS)
-        keys[i] = stored_key(coding, (K)((K)plan->window.lowest + find_bucket(plan->begins, first, last, i)));
-}
-
-/* The keys are in order as they came: to job->keys, if they are not there yet, as codes or as they are. */
-template <typename K>
-static hsort_status leave_sorted(struct cuda_engine *engine, const struct source<K> &source,
-                                 struct rung_job *job)
-{
-    if (source.coding.encodes && !source.coding.decodes)
-        return ladder_encode(engine, job);
-    if (source.keys != job->keys)
-        TRY_CUDA(cudaMemcpyAsync(job->keys, source.keys, (size_t)job->count * sizeof(K), cudaMemcpyDefault,
-                                 engine->lanes[LANE_WORK]));
-    return HSORT_OK;
+    if (leaf_bytes<whole_leaf, K, V>() + LEAF_OWN_BYTES <= engine->block_bytes)
+        return launch_leaf<whole_leaf>(engine, data, job);
+    return launch_leaf<largest_leaf>(engine, data, job); // with fewer bins
 }
 
 /* ---- keys alone ---------------------------------------------------------------------------------------- */
@@ -398,7 +366,7 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
 {
     cudaStream_t stream = engine->lanes[LANE_WORK];
     struct plan *plan = (struct plan *)job->workspace;
-    K *keys = (K *)job->keys;
+    K *keys = (K *)job->keys, *goal = goal_of<K>(job);
     const struct source<K> source = source_of<K>(job);
     const struct coding last = {source.coding.map, false, source.coding.decodes};
     struct msd_answer answer;
@@ -412,18 +380,19 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     TRY(wait_for_answer(engine, &answer));
     if (!is_early && answer.verdict == MSD_SPLIT)
         TRY((queue_passes<K, KEYS>(engine, source, job, answer.kind != MAP_LINEAR, plan)));
-    const columns<K, no_value> sorted = {keys, NULL};
+    const columns<K, no_value> sorted = {goal, NULL};
     const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)job->scratch_keys, NULL};
+    job->sorted_keys = goal;
     switch (answer.verdict) {
     case MSD_SPLIT:
         return queue_leaves(engine, last, dealt, sorted, answer, plan);
     case MSD_VALUES:
         write_values_kernel<<<(unsigned)divide_up(job->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
-                              MSD_WRITE_THREADS, 0, stream>>>(last, keys, job->count, plan);
+                              MSD_WRITE_THREADS, 0, stream>>>(last, goal, job->count, plan);
         break;
     case MSD_REVERSED:
         reverse_kernel<<<(unsigned)divide_up(job->count - job->count / 2, MSD_WRITE_THREADS),
-                         MSD_WRITE_THREADS, 0, stream>>>(source.coding, source.keys, keys, job->count);
+                         MSD_WRITE_THREADS, 0, stream>>>(source.coding, source.keys, goal, job->count);
         break;
     case MSD_CROWDED:
         return ladder_sort_codes(engine, job, rung_7_onesweep);

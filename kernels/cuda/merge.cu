@@ -3,8 +3,8 @@
  * Each key of the merged run ends a step of a path through the grid of all (a, b): right takes the next key
  * of a, down the next of b. Whatever the keys, the path crosses diagonal d at exactly one point, and that
  * point says how many keys of a are among the first d merged ones. So any two diagonals cut out an
- * independent piece of the merge, equal pieces at that: blocks take TILE outputs each, their threads KEYS
- * each.
+ * independent piece of the merge, equal pieces at that: blocks take tiles of equally many outputs, their threads
+ * KEYS each.
  *
  *   a = 1 3 5 5, b = 2 3 4 8: a corner's number says how many outputs lie before it
  *
@@ -19,33 +19,55 @@
  *     8                            |
  *          .     .     .     .     8
  *
- * The point on a diagonal is found by binary search: a[i] belongs to the first d outputs iff a[i] <=
- * b[d-1-i], and that is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
+ * The point on a diagonal is found by a search: a[i] belongs to the first d outputs iff a[i] <= b[d-1-i], and that
+ * is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
  *
- *   in global memory   by a warp, 32 probes at once: 6 dependent loads instead of 28 for 2^28 keys. A
- *                      kernel of its own for all diagonals would need workspace, and a launch more.
- *   in shared memory   by each thread for its own diagonal
+ * A block takes many tiles in a row, for two reasons. It loads the next tile while it merges one, so that memory is
+ * never idle (one of the runs may lie in another GPU's memory, far away). And the next diagonal is crossed at most
+ * a tile behind the last one: a warp of its own looks for it meanwhile, with 32 probes at a time, three loads one
+ * after the other, in keys that are about to be loaded anyway. If each tile searched both its ends in the whole
+ * runs, its probes would fetch about as many bytes as the tile has; a kernel of its own for all diagonals would
+ * need workspace, and a launch more.
  *
- * Cost     every key is read and written once, coalesced; two barriers per tile.
+ *     searching warp    diagonal 3 | diagonal 4 | ...
+ *     loads             tile 1     | tile 2     | ...        into the other half of shared memory
+ *     merging threads   tile 0     | tile 1     | ...        search, merge into registers, write back, store
+ *
+ * Cost     every key is read and written once, by whole vectors of 16 bytes. Per key that a thread merges: one read
+ *          of shared memory, and two per step of the search, of which there are 13 for KEYS keys; so KEYS is large.
  * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012. */
-#include "cuda_engine.h"
-#include "tuning.h"
+#include "merge.cuh"
+
+enum {
+    PIECES =
+        4 /* tiles that a block knows at a time: the one it merges, the one it loads, one that is looked for */
+};
 
 template <typename K>
-__host__ __device__ constexpr int merge_keys()
-{
-    return sizeof(K) == 4 ? MERGE_KEYS_4 : MERGE_KEYS_8;
-}
+struct two_runs {
+    const K *a, *b;
+    int64_t a_count, b_count;
+    K *out;        // [a_count + b_count]
+    int64_t tiles; // of all blocks
+    int lead;      // of tile 0
+};
 
-/* Keys of a among the first `diagonal` merged ones; by a whole warp, the same in each of its lanes. The
- * answer is in [low, high]; each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
+/* What a tile takes of both runs, where its keys lie in shared memory, and where it goes. */
 template <typename K>
-static __device__ int64_t warp_find_cut(const K *a, int64_t a_count, const K *b, int64_t b_count,
-                                        int64_t diagonal)
+struct two_pieces {
+    const K *a, *b;
+    int64_t first; // output
+    int from_a, from_b;
+    int a_place, b_place, lead;
+};
+
+/* Keys of a among the first `diagonal` merged ones, at least `low` and at most `high`; by a whole warp, the same in
+ * each of its lanes. Each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
+template <typename K>
+static __device__ int64_t warp_find_cut(const K *__restrict__ a, const K *__restrict__ b, int64_t low,
+                                        int64_t high, int64_t diagonal)
 {
     const int lane = threadIdx.x % WARP;
-    int64_t low = max(diagonal - b_count, INT64_C(0));
-    int64_t high = min(diagonal, a_count);
     while (low < high) {
         const int64_t piece = (high - low + WARP - 1) / WARP;
         const int64_t i = low + piece * (lane + 1) - 1;
@@ -56,99 +78,128 @@ static __device__ int64_t warp_find_cut(const K *a, int64_t a_count, const K *b,
     return low;
 }
 
-/* The same for one thread, over a tile's keys in shared memory. */
-template <typename K>
-static __device__ int thread_find_cut(const K *a, int a_count, const K *b, int b_count, int diagonal)
+/* The cut at the beginning of tile `number`, by a whole warp: `range` keys of a at most from key `least` on. */
+template <int TILE, typename K>
+static __device__ int64_t warp_find_border(const struct two_runs<K> &runs, int64_t number, int64_t least,
+                                           int64_t range)
 {
-    int low = max(diagonal - b_count, 0);
-    int high = min(diagonal, a_count);
-    while (low < high) {
-        const int i = (low + high) / 2;
-        if (a[i] <= b[diagonal - 1 - i])
-            low = i + 1;
-        else
-            high = i;
-    }
-    return low;
+    const int64_t diagonal = merge_border(number, TILE, runs.lead, runs.a_count + runs.b_count);
+    const int64_t low = max(diagonal - runs.b_count, least);
+    const int64_t high = min(diagonal, min(runs.a_count, least + range));
+    return warp_find_cut(runs.a, runs.b, low, high, diagonal);
+}
+
+/* The pieces of tile `number`, between the cuts at its beginning and its end. */
+template <int TILE, typename K>
+static __device__ struct two_pieces<K> pieces_of(const struct two_runs<K> &runs, int64_t number, int64_t cut,
+                                                 int64_t end_cut) {
+    const struct merge_tile tile = merge_tile_at(number, TILE, runs.lead, runs.a_count + runs.b_count);
+    struct two_pieces<K> p;
+    p.a = runs.a + cut;
+    p.b = runs.b + tile.first - cut;
+    p.first = tile.first;
+    p.from_a =
+        (int)(merge_hold_cut(end_cut, cut, runs.a_count, runs.b_count, tile.first + tile.count, tile.count) -
+              cut);
+    p.from_b = tile.count - p.from_a;
+    p.a_place = merge_skew((uintptr_t)p.a, sizeof(K));
+    p.b_place = merge_next_place(p.a_place + p.from_a, merge_skew((uintptr_t)p.b, sizeof(K)), vector_keys<K>);
+    p.lead = tile.lead;
+    return p;
 }
 
 template <typename K>
-static __global__ void __launch_bounds__(MERGE_THREADS, 4)
-    merge_kernel(const K *__restrict__ a, int64_t a_count, const K *__restrict__ b, int64_t b_count,
-                 K *__restrict__ out)
+static __device__ void block_load_pieces(const struct two_pieces<K> p, K *keys)
 {
-    constexpr int KEYS = merge_keys<K>();
-    constexpr int TILE = MERGE_THREADS * KEYS;
-    __shared__ K
-        tile[TILE + KEYS]; // its keys of a, then those of b, and room to read on; later the merged ones
-    __shared__ int64_t cuts[2];
+    threads_load_piece<MERGE_THREADS>(threadIdx.x, keys + p.a_place, p.a, p.from_a);
+    threads_load_piece<MERGE_THREADS>(threadIdx.x, keys + p.b_place, p.b, p.from_b);
+}
 
-    // 1. where the path enters and leaves this tile
-    const int64_t first = (int64_t)blockIdx.x * TILE;
-    const int count = (int)min((int64_t)TILE, a_count + b_count - first);
-    const int warp = threadIdx.x / WARP;
-    if (warp < 2) {
-        const int64_t cut = warp_find_cut(a, a_count, b, b_count, warp == 0 ? first : first + count);
-        if (threadIdx.x % WARP == 0)
+/* Merge the pieces in `keys` and store them. By the merging threads. */
+template <int KEYS, typename K>
+static __device__ void block_merge_tile(const struct two_pieces<K> p, K *keys, K *out)
+{
+    const int diagonal = (int)threadIdx.x * KEYS, count = p.from_a + p.from_b;
+    K merged[KEYS];
+    if (diagonal < count) {
+        const K *a = keys + p.a_place, *b = keys + p.b_place;
+        const int cut = thread_find_cut(a, p.from_a, b, p.from_b, diagonal);
+        thread_merge(a + cut, b + diagonal - cut, merged);
+    }
+    merging_threads_wait();
+    if (diagonal < count) {
+        K *to = keys + p.lead + diagonal;
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            to[k] = merged[k];
+    }
+    merging_threads_wait();
+    block_store_tile<MERGE_THREADS * KEYS>(out + p.first, keys, p.lead, count);
+}
+
+template <int KEYS, int BLOCKS, typename K>
+static __global__ void __launch_bounds__(MERGE_THREADS + WARP, BLOCKS)
+    merge_kernel(const __grid_constant__ struct two_runs<K> runs)
+{
+    constexpr int TILE = MERGE_THREADS * KEYS;
+    constexpr int ROOM = merge_room(TILE, 2, vector_keys<K>);
+    extern __shared__ uint4 halves[]; // of ROOM keys each
+    __shared__ int64_t cuts[3];
+    __shared__ struct two_pieces<K> pieces[PIECES];
+    K *keys = (K *)halves, *next_keys = keys + ROOM;
+    const int64_t begin = runs.tiles * blockIdx.x / gridDim.x;
+    const int64_t end = runs.tiles * (blockIdx.x + 1) / gridDim.x;
+    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    const bool merges = threadIdx.x < MERGE_THREADS;
+
+    // Before the first tile nothing is known: three warps look for three cuts at the same time.
+    if (warp < 3 && begin + warp <= end) {
+        const int64_t cut = warp_find_border<TILE>(runs, begin + warp, 0, runs.a_count);
+        if (lane == 0)
             cuts[warp] = cut;
     }
     __syncthreads();
-
-    // 2. load both pieces
-    const int64_t a_first = cuts[0];
-    const int64_t b_first = first - a_first;
-    // Of unsorted runs the second cut may lie anywhere: held between what is left of this tile, of a and of b.
-    const int64_t a_end =
-        max(min(cuts[1], min(a_first + count, a_count)), max(a_first, first + count - b_count));
-    const int from_a = (int)(a_end - a_first);
-    const int from_b = count - from_a;
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        const int at = threadIdx.x + k * MERGE_THREADS;
-        if (at < count)
-            tile[at] = at < from_a ? a[a_first + at] : b[b_first + at - from_a];
-    }
+    if (warp < 2 && lane == 0 && begin + warp < end)
+        pieces[(begin + warp) % PIECES] = pieces_of<TILE>(runs, begin + warp, cuts[warp], cuts[warp + 1]);
+    int64_t cut =
+        cuts[2]; // of the searching warp: the last that it knows, at the beginning of tile number + 2
+    __syncthreads();
+    if (merges)
+        block_load_pieces(pieces[begin % PIECES], keys);
+    thread_wait_loaded();
     __syncthreads();
 
-    // 3. each thread merges KEYS outputs into registers; behind the last output it merges what nobody stores
-    const int diagonal = min((int)threadIdx.x * KEYS, count);
-    int next_a = thread_find_cut(tile, from_a, tile + from_a, from_b, diagonal);
-    int next_b = from_a + diagonal - next_a;
-    K key_a = tile[next_a];
-    K key_b = tile[next_b];
-    K merged[KEYS];
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        const bool take_a = next_b >= count || (next_a < from_a && key_a <= key_b);
-        merged[k] = take_a ? key_a : key_b;
-        const K next = tile[take_a ? ++next_a : ++next_b];
-        key_a = take_a ? next : key_a;
-        key_b = take_a ? key_b : next;
-    }
-    __syncthreads();
-
-    // 4. through shared memory, so that the stores are coalesced
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        if (diagonal + k < count)
-            tile[diagonal + k] = merged[k];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        const int at = threadIdx.x + k * MERGE_THREADS;
-        if (at < count)
-            out[first + at] = tile[at];
+    for (int64_t number = begin; number < end; number++) {
+        if (merges) {
+            if (number + 1 < end)
+                block_load_pieces(pieces[(number + 1) % PIECES], next_keys);
+            block_merge_tile<KEYS>(pieces[number % PIECES], keys, runs.out);
+        } else if (number + 2 < end) {
+            const int64_t end_cut = warp_find_border<TILE>(runs, number + 3, cut, TILE);
+            if (lane == 0)
+                pieces[(number + 2) % PIECES] = pieces_of<TILE>(runs, number + 2, cut, end_cut);
+            cut = end_cut;
+        }
+        thread_wait_loaded();
+        __syncthreads();
+        K *free_keys = keys;
+        keys = next_keys;
+        next_keys = free_keys;
     }
 }
 
-template <typename K>
-static hsort_status merge_runs(struct cuda_engine *engine, const K *a, int64_t a_count, const K *b,
-                               int64_t b_count, K *out)
+template <int KEYS, int BLOCKS, typename K>
+static hsort_status merge_by(struct cuda_engine *engine, struct two_runs<K> runs)
 {
-    const int64_t tiles = divide_up(a_count + b_count, MERGE_THREADS * merge_keys<K>());
-    merge_kernel<<<(unsigned)tiles, MERGE_THREADS, 0, engine->lanes[LANE_WORK]>>>(a, a_count, b, b_count,
-                                                                                  out);
+    static_assert(KEYS < MERGE_GAP && KEYS % 2 == 1, "the gap is longer than what a thread takes");
+    constexpr int TILE = MERGE_THREADS * KEYS;
+    constexpr int bytes = 2 * merge_room(TILE, 2, vector_keys<K>) * (int)sizeof(K);
+    const auto kernel = merge_kernel<KEYS, BLOCKS, K>;
+    runs.lead = merge_skew((uintptr_t)runs.out, sizeof(K));
+    runs.tiles = merge_tiles(TILE, runs.lead, runs.a_count + runs.b_count);
+    const int64_t blocks = min(runs.tiles, (int64_t)engine->multiprocessors * BLOCKS);
+    TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    kernel<<<(unsigned)blocks, MERGE_THREADS + WARP, bytes, engine->lanes[LANE_WORK]>>>(runs);
     TRY_LAUNCH("merge");
     return HSORT_OK;
 }
@@ -156,8 +207,16 @@ static hsort_status merge_runs(struct cuda_engine *engine, const K *a, int64_t a
 extern "C" hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                                    const void *b, int64_t b_count, void *out)
 {
-    return key_bytes == 4 ? merge_runs(engine, (const uint32_t *)a, a_count, (const uint32_t *)b, b_count,
-                                       (uint32_t *)out)
-                          : merge_runs(engine, (const uint64_t *)a, a_count, (const uint64_t *)b, b_count,
-                                       (uint64_t *)out);
+    if (key_bytes == 4) {
+        const struct two_runs<uint32_t> runs = {
+            (const uint32_t *)a, (const uint32_t *)b, a_count, b_count, (uint32_t *)out, 0, 0
+        };
+        return merge_by<MERGE_KEYS_4, MERGE_BLOCKS_4>(engine, runs);
+    }
+    const struct two_runs<uint64_t> runs = {
+        (const uint64_t *)a, (const uint64_t *)b, a_count, b_count, (uint64_t *)out, 0, 0
+    };
+    if (engine->block_bytes < MERGE_ROOMY_BYTES)
+        return merge_by<MERGE_KEYS_8_TIGHT, MERGE_BLOCKS_8>(engine, runs);
+    return merge_by<MERGE_KEYS_8, MERGE_BLOCKS_8>(engine, runs);
 }

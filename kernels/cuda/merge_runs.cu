@@ -1,5 +1,5 @@
 /* What the exchange `direct` asks of the GPU: many searches in one run, and the merge of many runs. */
-#include "cuda_engine.h"
+#include "merge_many.h"
 #include "tuning.h"
 #include <string.h>
 
@@ -58,10 +58,10 @@ extern "C" hsort_status keys_search(struct cuda_engine *engine, int key_bytes, c
 
 /* ---- merge of runs ------------------------------------------------------------------------------------- */
 
-/* The runs that came, seen as runs of `stride` of them each. */
+/* The runs that came, seen as runs of `stride` of them each, of which `ways` at a time become one. */
 struct runs_view {
     const int64_t *run_at; /* [k + 1] */
-    int64_t k, stride;
+    int64_t k, stride, ways;
 
     int64_t begin(int64_t run) const
     {
@@ -74,33 +74,56 @@ struct runs_view {
     }
 };
 
-/* Does any pair of runs hold keys in both? If not, the runs of twice the stride are in order as they lie. */
-static bool any_pair(struct runs_view view)
+/* The runs of the group from run `first` on that hold keys. */
+struct runs_group {
+    const void *run[MERGE_RUNS_MAX];
+    int64_t count[MERGE_RUNS_MAX];
+    int k;
+};
+
+static struct runs_group group_of(struct runs_view view, int64_t first, int key_bytes, const char *runs)
 {
-    for (int64_t run = 0; run * view.stride < view.k; run += 2) {
-        if (view.count(run) > 0 && view.count(run + 1) > 0)
+    struct runs_group group = {};
+    for (int64_t run = first; run < first + view.ways; run++) {
+        if (view.count(run) > 0) {
+            group.run[group.k] = runs + view.begin(run) * key_bytes;
+            group.count[group.k++] = view.count(run);
+        }
+    }
+    return group;
+}
+
+/* Do any runs of a group hold keys in more than one? If not, they are in order as they lie. */
+static bool any_group(struct runs_view view)
+{
+    for (int64_t run = 0; run * view.stride < view.k; run += view.ways) {
+        if (group_of(view, run, 0, NULL).k > 1)
             return true;
     }
     return false;
 }
 
-/* Merge the pairs 0 and 1, 2 and 3, ... from `runs` to the same places in `out`. */
-static hsort_status merge_pairs(struct cuda_engine *engine, int key_bytes, const char *runs,
-                                struct runs_view view, char *out)
+/* Merge each group from `runs` to the same place in `out`. */
+static hsort_status merge_groups(struct cuda_engine *engine, int key_bytes, const char *runs,
+                                 struct runs_view view, char *out)
 {
-    for (int64_t run = 0; run * view.stride < view.k; run += 2) {
-        const int64_t a_count = view.count(run), b_count = view.count(run + 1);
-        const int64_t a_at = view.begin(run) * key_bytes, b_at = view.begin(run + 1) * key_bytes;
-        if (a_count > 0 && b_count > 0)
-            TRY(keys_merge(engine, key_bytes, runs + a_at, a_count, runs + b_at, b_count, out + a_at));
-        else if (a_count + b_count > 0)
-            TRY_CUDA(cudaMemcpyAsync(out + a_at, runs + a_at, (size_t)(a_count + b_count) * key_bytes,
-                                     cudaMemcpyDefault, engine->lanes[LANE_WORK]));
+    for (int64_t run = 0; run * view.stride < view.k; run += view.ways) {
+        const struct runs_group group = group_of(view, run, key_bytes, runs);
+        char *to = out + view.begin(run) * key_bytes;
+        if (group.k > 2)
+            TRY(keys_merge_many(engine, key_bytes, group.run, group.count, group.k, to));
+        else if (group.k == 2)
+            TRY(keys_merge(engine, key_bytes, group.run[0], group.count[0], group.run[1], group.count[1],
+                           to));
+        else if (group.k == 1)
+            TRY_CUDA(cudaMemcpyAsync(to, group.run[0], (size_t)group.count[0] * key_bytes, cudaMemcpyDefault,
+                                     engine->lanes[LANE_WORK]));
     }
     return HSORT_OK;
 }
 
-/* In pairs, to and fro between the two buffers: log2(k) passes.
+/* In groups of up to 16, or where a block has too little shared memory for that of 2, to and fro between the two
+ * buffers: one pass up to 16 runs, two up to 256. With groups of 2:
  *
  *     runs   1 4 | 2 5 | 3 | 0 6 | 7        stride 1
  *     out    1 2 4 5 | 0 3 6 | 7            stride 2
@@ -112,12 +135,13 @@ static hsort_status merge_pairs(struct cuda_engine *engine, int key_bytes, const
 extern "C" hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs,
                                         const int64_t *run_at, int k, void *out, void **merged)
 {
-    struct runs_view view = {run_at, k, 1};
+    const int64_t ways = keys_merge_many_fits(engine, key_bytes) ? MERGE_RUNS_MAX : 2;
+    struct runs_view view = {run_at, k, 1, ways};
     *merged = runs;
-    for (; view.stride < k; view.stride *= 2) {
-        if (!any_pair(view))
+    for (; view.stride < k; view.stride *= ways) {
+        if (!any_group(view))
             continue;
-        TRY(merge_pairs(engine, key_bytes, (const char *)runs, view, (char *)out));
+        TRY(merge_groups(engine, key_bytes, (const char *)runs, view, (char *)out));
         *merged = out;
         out = runs;
         runs = *merged;

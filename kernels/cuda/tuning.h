@@ -122,10 +122,20 @@ enum {
     CLUSTER_BLOCK_KEYS = 4096,
     CLUSTER_LEAF_KEYS = 4096,
 
-    /* merge: odd numbers of keys per thread, so that the threads of a warp start in different banks */
+    /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in different banks, and
+     * blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared memory; TIGHT where it can have no
+     * ROOMY_BYTES, but 64 KiB */
     MERGE_THREADS = 256,
-    MERGE_KEYS_4 = 15,
-    MERGE_KEYS_8 = 11,
+    MERGE_KEYS_4 = 29,
+    MERGE_KEYS_8 = 27,
+    MERGE_KEYS_8_TIGHT = 15,
+    MERGE_BLOCKS_4 = 3,
+    MERGE_BLOCKS_8 = 2,
+    MERGE_ROOMY_BYTES = 112 << 10,
+    /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: more of them fetch less twice */
+    MERGE_MANY_KEYS_4 = 27,
+    MERGE_MANY_KEYS_8 = 21,
+    MERGE_PAGES = 64,
 
     /* the network that sorts where there is no scratch at all; threads that look for a cut together */
     TUNING_IN_PLACE_RUNG = 5,

@@ -1,0 +1,58 @@
+#!/bin/bash
+# How fast the ranks of one machine sort together: every exchange and transport, from device memory and from host memory,
+# on one GPU and on all; then several ranks per GPU, for correctness and traffic.
+#
+#   jobs/exchange.sh [KEYS]     keys in all, default 1G = 2^30: two buffers of the caller's and two of the context's must fit
+#
+# Prints a table in Markdown and writes every row to jobs/results/<date>_<gpu>_<commit>_exchange.csv. A row is the median of
+# five sorts, verified; time is the slowest rank's, of the whole call. Without a GPU the host engine runs on 2 to 7 ranks.
+# Exits with 1 if a sort came out wrong.
+set -euo pipefail
+
+# shellcheck source=setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh" build
+keys=${1:-1G}
+build release bench_sort --preset release
+bench=$ROOT/build/release/tests/bench_sort
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+results=$(results_of exchange)
+status=0
+
+# measure RANKS OPTION...
+measure()
+{
+    "${MPIRUN[@]}" -n "$1" "$bench" "${@:2}" --repeats 5 || status=$?
+}
+
+measure_all()
+{
+    local ranks others=zipf,equal,sorted,reverse
+    about_machine | sed 's/^/# /'
+    if [ "$gpus" -gt 1 ]; then
+        measure 1 --keys "$keys" --types u32,u64
+        measure "$gpus" --keys "$keys" --types u32,u64 --exchanges bitonic,direct --transports ipc
+        measure "$gpus" --keys "$keys" --types u64,f64 --inputs "$others"
+        measure "$gpus" --keys "$keys" --types u32,u64 --memory host
+        measure "$gpus" --keys 64M --types u64 --exchanges bitonic,direct --transports staged,mpi
+    fi
+    if [ "$gpus" -gt 0 ]; then
+        for ranks in 3 5 8 16; do
+            measure "$ranks" --keys 64M --types u64 --inputs uniform,zipf --exchanges bitonic,direct
+        done
+    else
+        for ranks in 1 2 3 5 7; do
+            measure "$ranks" --keys 64M --types u64 --inputs "uniform,$others" --exchanges bitonic,direct
+        done
+    fi
+    return "$status"
+}
+
+# Each part writes the names of the columns; the first one's are enough.
+measure_all | awk '!/^ranks,/ || !named++ { print; fflush() }' >"$results" || status=$?
+echo "| ranks | memory | exchange | path | type | input | keys | ms | Gkeys/s | local sort, ms | exchange, ms | merge, ms | moved, GB |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+awk -F, '/^[0-9]/ { printf "| %d | %s | %s | %s | %s | %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n",
+                           $1, $2, $3, $4, $5, $6, $7, $8, $9, $11, $12, $13, $15 / 1e9 }' "$results"
+grep '^# left out' "$results" || true
+echo "every row: $results" >&2
+exit "$status"

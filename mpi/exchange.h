@@ -50,9 +50,8 @@ hsort_status exchange_bitonic(struct exchange *x);
  * Source   Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
 hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
 
-/* The exchange that AUTO stands for, the cheaper by a simple model. A pure function; not collective.
- *   size  ranks; block  keys per rank, of key_bytes each */
-hsort_exchange exchange_choose(int size, int key_bytes, int64_t block);
+/* Messages of probes that split_pair() sends where the cut may lie at `length` places. Pure. */
+int split_messages(int64_t length);
 
 /* Where a pair of runs must be cut so that the lower rank ends with the lowest keys of both.
  * Collective over the two partners; both arrive at the same cut, also after a failure, whatever was read then.

@@ -89,6 +89,20 @@ static hsort_status narrow(const struct exchange *x, int partner, int64_t low, s
     return status != HSORT_OK ? status : traded;
 }
 
+/* What may be left of an interval of `longest` after a message. */
+static int64_t shorter(int64_t longest)
+{
+    return longest <= PROBES ? 0 : longest / (PROBES + 1) + 1;
+}
+
+int split_messages(int64_t length)
+{
+    int messages = 0;
+    for (; length > 0; length = shorter(length))
+        messages++;
+    return messages;
+}
+
 hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int64_t *incoming)
 {
     const bool lower = x->comm->rank < partner;
@@ -107,7 +121,7 @@ hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int6
         hsort_status narrowed = narrow(x, partner, low, &cut);
         if (status == HSORT_OK)
             status = narrowed;
-        longest = longest <= PROBES ? 0 : longest / (PROBES + 1) + 1;
+        longest = shorter(longest);
     }
     *own_kept = lower ? cut.begin : h->count - (low - cut.begin);
     *incoming = lower ? low - cut.begin : a->count - cut.begin;

@@ -72,6 +72,14 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
+/* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of probes. */
+static int offers_of(int size, int64_t block)
+{
+    const int most = (int)clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
+    const int64_t few = block / KEYS_PER_OFFER > OFFERS_FEW ? block / KEYS_PER_OFFER : OFFERS_FEW;
+    return few < most ? (int)few : most;
+}
+
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 void splitters_close(struct splitters *s)
@@ -101,7 +109,7 @@ hsort_status splitters_open(int size, struct splitters **splitters)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the splitters of %d ranks", size);
     const size_t ranks = (size_t)size;
     s->size = size;
-    s->offers_max = (int)clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
+    s->offers_max = offers_of(size, INT64_MAX);
     // An interval gets SPREAD / open codes or, of many intervals, one.
     const size_t most = ranks * (size_t)s->offers_max + (ranks > SPREAD ? ranks : SPREAD);
     s->splitter = calloc(ranks, sizeof *s->splitter);
@@ -366,13 +374,27 @@ static hsort_status deal_equal(struct splitters *s, const struct exchange *x, in
     return status;
 }
 
+int splitters_rounds(int size, int64_t total, int64_t block, int *probes)
+{
+    const int64_t offers = (int64_t)offers_of(size, block) * size;
+    const int64_t intervals = size > 1 ? size - 1 : 1;
+    *probes = (int)(offers + intervals * clamp(SPREAD / intervals, 1, SPREAD_MAX));
+    if (size == 1 || total == 0)
+        return 0;
+    // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide as most.
+    int rounds = 1;
+    for (int64_t open = total; open > offers && rounds < ROUNDS_MAX; rounds++) {
+        const int64_t gap = open / offers + 1;
+        open = gap < open / (2 * intervals) ? 2 * gap * intervals : open / 2;
+    }
+    return rounds;
+}
+
 hsort_status splitters_find(struct splitters *s, const struct exchange *x, const int64_t *target_at,
                             int64_t *cut_at)
 {
     hsort_status status = HSORT_OK;
-    // Of few keys few are offered: a round more costs less than to count thousands of probes.
-    const int64_t few = x->block / KEYS_PER_OFFER > OFFERS_FEW ? x->block / KEYS_PER_OFFER : OFFERS_FEW;
-    const int offers_max = few < s->offers_max ? (int)few : s->offers_max;
+    const int offers_max = offers_of(s->size, x->block);
     start(s, x, target_at);
     for (int round = 0; s->open > 0 && round < ROUNDS_MAX; round++) {
         note(&status, offer(s, x, round, offers_max));

@@ -23,4 +23,8 @@ void splitters_close(struct splitters *splitters); /* NULL is fine; not collecti
 hsort_status splitters_find(struct splitters *splitters, const struct exchange *x, const int64_t *target_at,
                             int64_t *cut_at);
 
+/* Rounds that splitters_find() takes, about, for `total` uniform keys, `block` at most on a rank; *probes: of a round, at
+ * most. Pure; not collective. */
+int splitters_rounds(int size, int64_t total, int64_t block, int *probes);
+
 #endif

@@ -24,7 +24,11 @@
     X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                \
     X(CLI_SORT, sort, "IN", " -o OUT", "sort a file into another file")                       \
     X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds") \
+    X(CLI_PLAN, plan, "IN", " -n RANKS [RANKS ...]",                                          \
+      "say what sorting a file would take on other numbers of ranks, without sorting it")     \
     X(CLI_INFO, info, "", "", "say what the ranks run on and how they reach each other")
+
+enum { CLI_RANKS_MAX = 32 };
 
 enum cli_command {
 #define X(name, word, operand, required, text) name,
@@ -47,6 +51,9 @@ struct cli_options {
     bool reverse, verify, json, progress;
     enum file_format format, output_format;
     hsort_options sort;
+    int ranks[CLI_RANKS_MAX]; /* plan: how many to plan for */
+    int ranks_count;
+    int nodes, ranks_per_node; /* 0: not given */
 };
 
 /* Keys of one read, write or check go by in pieces of this size. */

@@ -5,12 +5,19 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GEN = 1 << CLI_GEN, SORT = 1 << CLI_SORT, CHECK = 1 << CLI_CHECK, INFO = 1 << CLI_INFO };
+enum {
+    GEN = 1 << CLI_GEN,
+    SORT = 1 << CLI_SORT,
+    CHECK = 1 << CLI_CHECK,
+    PLAN = 1 << CLI_PLAN,
+    INFO = 1 << CLI_INFO
+};
 
 /* What an option's value is, and so the type of the field it goes to. */
 enum value_kind {
@@ -20,6 +27,9 @@ enum value_kind {
     NUMBER, /* int, 0 or greater */
     SIZE,   /* size_t, with K, M, G */
     COUNT,  /* int64_t, with K, M, G */
+    RANKS,  /* one more of cli_options.ranks */
+    GIGA,   /* double, in 10^9 of what it counts; greater than 0 */
+    MICRO,  /* double, seconds given in microseconds; greater than 0 */
     SEED    /* uint64_t */
 };
 
@@ -40,7 +50,29 @@ _Static_assert(sizeof(hsort_type) == sizeof(int) && sizeof(hsort_engine) == size
 
 static const struct option_row rows[] = {
     {"count", 'n', GEN, COUNT, "COUNT", FIELD(count), "keys to make"},
-    {"type", 0, GEN | SORT | CHECK, WORD, "u32|i32|f32|u64|i64|f64", FIELD(type),
+    {"ranks", 'n', PLAN, RANKS, "RANKS", FIELD(ranks),
+     "how many ranks to plan for; more may follow, after IN"},
+    {"nodes", 0, PLAN, NUMBER, "N", FIELD(nodes), "machines that share the ranks"},
+    {"ranks-per-node", 0, PLAN, NUMBER, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
+    {"sort-gkeys", 0, PLAN, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_SORT_4]),
+     "local sort of a rank, 10^9 keys/s of the type"},
+    {"merge-gbs", 0, PLAN | SORT, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_MERGE]),
+     "merge of a rank, GB/s read plus written"},
+    {"copy-gbs", 0, PLAN, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_HOST_COPY]),
+     "between host memory and GPU, GB/s each way"},
+    {"step-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_STEP]),
+     "a question to a GPU, and its answer"},
+    {"message-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_MESSAGE]),
+     "a short message inside a node"},
+    {"link-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_LINK_LATENCY]),
+     "latency of a transfer inside a node"},
+    {"link-gbs", 0, PLAN | SORT, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_LINK]),
+     "a rank to another of its node, GB/s each way"},
+    {"latency-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_NETWORK_LATENCY]),
+     "a message between nodes"},
+    {"network-gbs", 0, PLAN | SORT, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_NETWORK]),
+     "a rank to one of another node, GB/s each way"},
+    {"type", 0, GEN | SORT | CHECK | PLAN, WORD, "u32|i32|f32|u64|i64|f64", FIELD(type),
      "of the keys; gen: u64; .npy files name it themselves"},
     {"dist", 0, GEN, TEXT, "DIST", FIELD(distribution), "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
@@ -48,29 +80,29 @@ static const struct option_row rows[] = {
      "the file to write; it appears when it is whole"},
     {"reverse", 'r', SORT | CHECK, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
     {"against", 0, CHECK, TEXT, "OTHER", FIELD(against), "a file that must hold the same keys, in any order"},
-    {"format", 0, GEN | SORT | CHECK, WORD, "auto|raw|npy", FIELD(format),
+    {"format", 0, GEN | SORT | CHECK | PLAN, WORD, "auto|raw|npy", FIELD(format),
      "of the file (auto: npy if its name ends in .npy)"},
     {"output-format", 0, SORT, WORD, "auto|raw|npy", FIELD(output_format), "of the file to write (auto)"},
-    {"engine", 0, SORT | INFO, WORD, "auto|host|cuda", FIELD(sort.engine),
+    {"engine", 0, SORT | PLAN | INFO, WORD, "auto|host|cuda", FIELD(sort.engine),
      "what sorts on a rank (auto: cuda if every rank has a GPU)"},
     {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"exchange", 0, SORT, WORD, "auto|bitonic|direct", FIELD(sort.exchange),
      "how keys move between ranks (auto: by the number of ranks and keys)"},
-    {"transport", 0, SORT | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
+    {"transport", 0, SORT | PLAN | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
      "how bytes go between two ranks"},
-    {"threads", 0, GEN | SORT | CHECK | INFO, NUMBER, "N", FIELD(sort.threads),
+    {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, NUMBER, "N", FIELD(sort.threads),
      "of each rank (0: the cores it is bound to)"},
     {"piece", 0, SORT, SIZE, "SIZE", FIELD(sort.piece_bytes), "bytes of one message"},
     {"device-memory", 0, SORT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU"},
-    {"bind", 0, SORT | INFO, WORD, "auto|none", FIELD(sort.binding),
+    {"bind", 0, SORT | PLAN | INFO, WORD, "auto|none", FIELD(sort.binding),
      "bind to cores what the launcher left unbound"},
     {"verify", 0, SORT, FLAG, NULL, FIELD(verify), "check order, count and keys before the output appears"},
-    {"json", 0, SORT | CHECK | INFO, FLAG, NULL, FIELD(json), "the report as one JSON object"},
+    {"json", 0, SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(json), "the report as one JSON object"},
     {"progress", 0, GEN | SORT | CHECK, FLAG, NULL, FIELD(progress), "say on stderr how far the work is"},
-    {"help", 'h', GEN | SORT | CHECK | INFO, FLAG, NULL, FIELD(help), "this text"},
-    {"version", 0, GEN | SORT | CHECK | INFO, FLAG, NULL, FIELD(version), "version and build"},
+    {"help", 'h', GEN | SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(help), "this text"},
+    {"version", 0, GEN | SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(version), "version and build"},
 };
 enum { ROWS = sizeof rows / sizeof rows[0], LONG_ONLY = 256 };
 
@@ -112,6 +144,28 @@ static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t 
         return false;
     *number = value << shift;
     return true;
+}
+
+/* A number greater than 0, times `unit`. Not what strtod() takes beside: blanks, signs, hexadecimal, "nan". */
+static bool parse_rate(const char *text, double unit, double *number)
+{
+    char *end;
+    if (text[strspn(text, "0123456789.e+-")] != '\0' || !(isdigit((unsigned char)text[0]) || text[0] == '.'))
+        return false;
+    *number = strtod(text, &end) * unit;
+    return end != text && *end == '\0' && *number > 0 && isfinite(*number);
+}
+
+/* One more number of ranks. */
+static hsort_status add_ranks(const char *text, struct cli_options *options)
+{
+    uint64_t number;
+    if (!parse_number(text, true, 1 << 30, &number) || number == 0)
+        return complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
+    if (options->ranks_count == CLI_RANKS_MAX)
+        return complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
+    options->ranks[options->ranks_count++] = (int)number;
+    return HSORT_OK;
 }
 
 /* The place of `text` in "this|that|other", or -1. */
@@ -163,6 +217,13 @@ static hsort_status store(const struct option_row *row, const char *value, struc
             break;
         *(int64_t *)field = (int64_t)number;
         return HSORT_OK;
+    case RANKS:
+        return add_ranks(value, options);
+    case GIGA:
+    case MICRO:
+        if (!parse_rate(value, row->kind == GIGA ? 1e9 : 1e-6, field))
+            break;
+        return HSORT_OK;
     case SEED:
         if (!parse_number(value, false, UINT64_MAX, &number))
             break;
@@ -194,10 +255,11 @@ static void make_tables(enum cli_command command, struct option *longs, char *le
     *letters = '\0';
 }
 
-static const struct option_row *find_row(int found)
+static const struct option_row *find_row(enum cli_command command, int found)
 {
     for (int row = 0; row < ROWS; row++)
-        if (found == LONG_ONLY + row || (found < LONG_ONLY && found == rows[row].letter))
+        if (rows[row].commands & 1u << command &&
+            (found == LONG_ONLY + row || (found < LONG_ONLY && found == rows[row].letter)))
             return &rows[row];
     return NULL;
 }
@@ -205,7 +267,7 @@ static const struct option_row *find_row(int found)
 /* getopt_long() returned '?' or ':': say what is wrong with which word. */
 static hsort_status fail_option(const struct cli_options *options, int found, const char *word)
 {
-    const struct option_row *row = optopt ? find_row(optopt) : NULL;
+    const struct option_row *row = optopt ? find_row(options->command, optopt) : NULL;
     if (found == ':' && row)
         return complain(options, "option '%.128s' lacks its %s", word, row->value);
     if (row)
@@ -226,7 +288,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (found == '?' || found == ':')
             return fail_option(options, found, argv[optind - 1]);
-        TRY(store(find_row(found), optarg, options));
+        TRY(store(find_row(options->command, found), optarg, options));
     }
     return HSORT_OK;
 }
@@ -236,7 +298,10 @@ static hsort_status take_operand(int argc, char **argv, struct cli_options *opti
 {
     const char *operand = commands[options->command].operand;
     const int wanted = operand[0] != '\0';
-    if (argc > wanted)
+    // plan: further numbers of ranks.
+    for (int i = wanted; options->command == CLI_PLAN && i < argc; i++)
+        TRY(add_ranks(argv[i], options));
+    if (options->command != CLI_PLAN && argc > wanted)
         return complain(options, "unexpected argument '%.128s'", argv[wanted]);
     if (argc < wanted)
         return complain(options, "%s is missing", operand);
@@ -245,6 +310,10 @@ static hsort_status take_operand(int argc, char **argv, struct cli_options *opti
         return complain(options, "'' is no %s", operand);
     if (options->command == CLI_GEN && options->count < 0)
         return complain(options, "-n COUNT is missing");
+    if (options->command == CLI_PLAN && options->ranks_count == 0)
+        return complain(options, "-n RANKS is missing");
+    if (options->nodes > 0 && options->ranks_per_node > 0)
+        return complain(options, "--nodes and --ranks-per-node: one says the other");
     if ((options->command == CLI_GEN || options->command == CLI_SORT) && !options->output)
         return complain(options, "-o FILE is missing");
     return HSORT_OK;

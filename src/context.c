@@ -1,5 +1,7 @@
 #include "context.h"
 #include "exchange.h"
+#include "path_rates.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +85,9 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->threads < 0)
         return status_fail(HSORT_ARGUMENT, "options: %d threads", o->threads);
+    for (int i = 0; i < HSORT_RATES; i++)
+        if (!isfinite(o->rates[i]) || o->rates[i] < 0)
+            return status_fail(HSORT_ARGUMENT, "options: rate %d is %g", i, o->rates[i]);
     return HSORT_OK;
 }
 
@@ -93,9 +98,13 @@ static hsort_status compare_options(struct comm *comm, const hsort_options *o)
                               o->transport, (int64_t)o->piece_bytes, (int64_t)o->device_memory_limit,
                               o->binding};
     hsort_status status = HSORT_OK;
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        int64_t smallest, largest;
-        TRY(comm_range(comm, values[i], &smallest, &largest));
+    for (size_t i = 0; i < sizeof values / sizeof values[0] + HSORT_RATES; i++) {
+        int64_t value, smallest, largest;
+        if (i < HSORT_RATES)
+            memcpy(&value, &o->rates[i], sizeof value);
+        else
+            value = values[i - HSORT_RATES];
+        TRY(comm_range(comm, value, &smallest, &largest));
         if (smallest != largest)
             status = status_fail(HSORT_ARGUMENT, "options differ between ranks");
     }
@@ -143,7 +152,35 @@ static hsort_status make_tables(hsort_context *ctx)
     if (!ctx->have_at || !ctx->want_at || !ctx->block_at || !ctx->ends)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
     ctx->exchange = ctx->options.exchange;
+    ctx->network = calloc(1, sizeof *ctx->network);
+    if (!ctx->network)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
     return ctx->exchange == HSORT_EXCHANGE_BITONIC ? HSORT_OK : direct_open(ctx->comm.size, &ctx->direct);
+}
+
+/* The rates that the caller gave, and those that are left to be measured.                          Collective. */
+static hsort_status find_rates(hsort_context *ctx)
+{
+    struct hsort_rates *rates = &ctx->rates;
+    int64_t fewest, ranks_per_node;
+    TRY(comm_range(&ctx->comm, ctx->comm.node_size, &fewest, &ranks_per_node));
+    cost_defaults(rates, hsort_engine_in_use(ctx), ctx->transport->ops->kind);
+    bool all_given = true;
+    for (int i = 0; i < HSORT_RATES; i++) {
+        if (ctx->options.rates[i] > 0) {
+            rates->value[i] = ctx->options.rates[i];
+            rates->source[i] = HSORT_RATE_GIVEN;
+        }
+        // What no choice depends on need not be known.
+        all_given &= ctx->options.rates[i] > 0 || i == HSORT_RATE_SORT_4 || i == HSORT_RATE_SORT_8 ||
+                     i == HSORT_RATE_HOST_COPY;
+    }
+    if (ctx->options.exchange != HSORT_EXCHANGE_AUTO)
+        return HSORT_OK; // nothing is to be chosen
+    TRY(comm_agree(&ctx->comm, cost_network_count(ctx->comm.size, (int)ranks_per_node, ctx->network)));
+    if (all_given || ctx->comm.size == 1)
+        return HSORT_OK;
+    return rates_measure(&ctx->comm, ctx->engine, ctx->transport, rates);
 }
 
 /* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
@@ -158,8 +195,9 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_tables(ctx)));
-    return transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.piece_bytes,
-                            &ctx->transport, &ctx->mpi_takes_device_pointers);
+    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.piece_bytes, &ctx->transport,
+                         &ctx->mpi_takes_device_pointers));
+    return find_rates(ctx);
 }
 
 /* What would make MPI_Comm_dup() call the error handler of a communicator that is not ours, which aborts by default. */
@@ -236,6 +274,7 @@ void hsort_destroy(hsort_context **ctx)
     free(c->want_at);
     free(c->block_at);
     free(c->ends);
+    free(c->network);
     direct_close(c->direct);
     comm_close(&c->comm);
     free(c);
@@ -297,6 +336,14 @@ hsort_engine hsort_engine_in_use(const hsort_context *ctx)
 hsort_exchange hsort_exchange_in_use(const hsort_context *ctx)
 {
     return ctx->exchange;
+}
+
+hsort_status hsort_rates_in_use(const hsort_context *ctx, hsort_rates *rates)
+{
+    if (!ctx || !rates || rates->struct_size != sizeof *rates)
+        return HSORT_ARGUMENT;
+    *rates = ctx->rates;
+    return HSORT_OK;
 }
 
 hsort_transport hsort_path(const hsort_context *ctx, int peer)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include "comm.h"
+#include "cost.h"
 #include "engine.h"
 #include "hypersort.h"
 #include "placement.h"
@@ -18,6 +19,8 @@ struct hsort_context {
     struct engine *engine;
     struct transport *transport;
     int mpi_takes_device_pointers;
+    struct hsort_rates rates;     /* the same on every rank */
+    struct cost_network *network; /* owned; filled where the exchange is AUTO */
 
     void *buffer[2]; /* [buffer_bytes] each, engine memory; grown when a sort needs more */
     size_t buffer_bytes[2];

@@ -13,6 +13,12 @@ static const char *const words[FAULT_SITES] = {
 };
 
 static atomic_int passages_left[FAULT_SITES];
+static atomic_bool is_paused;
+
+void fault_pause(bool paused)
+{
+    atomic_store(&is_paused, paused);
+}
 
 void fault_set(enum fault_site site, int nth)
 {
@@ -21,6 +27,8 @@ void fault_set(enum fault_site site, int nth)
 
 bool fault_hit(enum fault_site site)
 {
+    if (site != FAULT_RATES && atomic_load(&is_paused))
+        return false;
     // Disarmed sites stay at 0: decrementing them would arm them again after 2^32 passages.
     if (atomic_load(&passages_left[site]) <= 0)
         return false;

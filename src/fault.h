@@ -21,6 +21,7 @@
     X(FAULT_MPI, "mpi")       /* a message of the exchange is reported as failed */                           \
     X(FAULT_KERNEL, "kernel") /* a kernel, or the host form of it, fails */                                   \
     X(FAULT_COPY, "copy")     /* a copy to, from or inside the engine's memory fails */                       \
+    X(FAULT_RATES, "rates")   /* nothing can be measured when a context is made */                            \
     X(FAULT_KILL, "kill")     /* the process is killed outright between local sort and exchange */
 
 enum fault_site {
@@ -43,7 +44,15 @@ void fault_set(enum fault_site site, int nth);
 
 /* Count a passage; true where it is the one that must fail. Not collective; any thread. */
 bool fault_hit(enum fault_site site);
+
+/* While paused no site but FAULT_RATES counts passages: a failure there would go unnoticed, which is no proof. Not
+ * collective; for all threads. */
+void fault_pause(bool paused);
 #else
+static inline void fault_pause(bool paused)
+{
+    (void)paused;
+}
 static inline void fault_arm(int rank)
 {
     (void)rank;

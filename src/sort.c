@@ -138,7 +138,7 @@ static hsort_status plan(struct sort *s)
     }
     ctx->exchange = ctx->options.exchange != HSORT_EXCHANGE_AUTO
                         ? ctx->options.exchange
-                        : exchange_choose(comm->size, s->map.key_bytes, s->block);
+                        : cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);
     // Each key moves once only if it goes where the caller wants it, and that is where there is room for it.
     const bool as_wanted = ctx->exchange == HSORT_EXCHANGE_DIRECT && most_out <= s->block;
     s->target_at = as_wanted ? ctx->want_at : ctx->block_at;

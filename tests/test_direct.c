@@ -1,6 +1,6 @@
 /* The exchange `direct`, on the host engine: keys of every skew and layout, before and after, on both transports. The
  * oracle shares nothing with it: every rank makes all keys, sorts them with qsort by (key, rank), and so knows which
- * keys it must end with and how many of its own must leave, not one more. Also the choice between the exchanges. */
+ * keys it must end with and how many of its own must leave, not one more. */
 #include "exchange.h"
 #include "faults.h"
 #include "layout.h"
@@ -202,28 +202,6 @@ static void test_failure(uint64_t seed, struct transport *transport)
 }
 #endif
 
-/* Bitonic for two ranks; direct wherever there are many keys; bitonic again for few keys on many ranks; and, as keys
- * grow more, never back. */
-static void test_choice(void)
-{
-    for (int size = 1; size <= 100000; size = size < 40 ? size + 1 : size * 3 / 2)
-        for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
-            bool direct_before = false;
-            for (int64_t block = 0; block < INT64_C(1) << 40; block = 2 * block + 1) {
-                const hsort_exchange choice = exchange_choose(size, key_bytes, block);
-                const bool is_direct = choice == HSORT_EXCHANGE_DIRECT;
-                CHECK(is_direct || choice == HSORT_EXCHANGE_BITONIC, "no exchange %d", choice);
-                CHECK(is_direct || !direct_before, "%d ranks, %lld keys: back to bitonic", size,
-                      (long long)block);
-                direct_before = is_direct;
-            }
-            CHECK(direct_before == (size > 2), "%d ranks and very many keys", size);
-        }
-    CHECK(exchange_choose(8, 8, 1 << 20) == HSORT_EXCHANGE_DIRECT, "8 ranks");
-    CHECK(exchange_choose(1024, 8, 1000) == HSORT_EXCHANGE_BITONIC, "few keys on 1024 ranks");
-    CHECK(exchange_choose(1024, 8, 1 << 20) == HSORT_EXCHANGE_DIRECT, "many keys on 1024 ranks");
-}
-
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -236,7 +214,6 @@ int main(int argc, char **argv)
                                  transport_open_mpi(&comm, engine, 1024, &straight) == HSORT_OK),
           "%s", status_text());
     if (check_failures == 0) {
-        test_choice();
         for (int i = 0; i < CASES; i++)
             run_case(i, seed, i % 4 ? staged : straight);
 #ifdef HSORT_FAULTS

@@ -1,0 +1,65 @@
+#!/bin/bash
+# Sort on simulated clusters of 8 to 1024 H200s, by both exchanges, and put what it took into the table of mpi/README.md, between
+# its markers. No GPU and no cluster is needed, but SimGrid (Debian: libsimgrid-dev); tests/simgrid/README.md says what is
+# simulated.
+#
+#   jobs/simulate.sh [RANKS...]           default 8 64 256 1000 1024: some 20 minutes, 2 GB of memory
+#   jobs/simulate.sh --from CSV [png]     only the table and the plot, from a CSV that is there. png: the plot as PNG
+#
+# The CSV is jobs/results/<date>_simulated_<commit>.csv, the plot jobs/results/plots/simulated.svg. Without gnuplot there is no
+# plot. Exits with 1 if keys came out wrong anywhere.
+set -euo pipefail
+
+jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# Table and plot of the CSV $1, the plot as $2.
+draw()
+{
+    python3 "$jobs/simulate_table.py" "$1" "$jobs/../mpi/README.md"
+    if ! command -v gnuplot >/dev/null; then
+        echo "no gnuplot, so no plot; with one: jobs/simulate.sh --from $1" >&2
+        return
+    fi
+    mkdir -p "$jobs/results/plots"
+    gnuplot -c "$jobs/simulate.gnuplot" "$1" "$jobs/results/plots" "$2"
+}
+
+if [ "${1:-}" = --from ]; then
+    draw "${2:?"a CSV has to follow"}" "${3:-svg}"
+    exit
+fi
+
+shard=268435456 # keys of 8 bytes: 2 GiB
+small=4096
+commit=${COMMIT:-$(git -C "$jobs" describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}
+results=$jobs/results/$(date -u +%Y-%m-%d)_simulated_$commit.csv
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+
+# What took how long on this machine is the last column.
+simulate()
+{
+    local start=$SECONDS output
+    output=$("$jobs/../tests/simgrid/run.sh" "$@") || return
+    sed "1s/\$/,wall_s/; 2s/\$/,$((SECONDS - start))/" <<<"$output"
+}
+
+{
+    echo "# date:   $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    echo "# commit: $commit"
+    echo "# simulated by: SimGrid $(smpirun --version 2>/dev/null | grep -o '[0-9][0-9.]*[0-9]' | head -1), settings of tests/simgrid/run.sh"
+} >"$rows"
+if [ $# = 0 ]; then
+    set -- 8 64 256 1000 1024
+fi
+for ranks in "$@"; do
+    for exchange in bitonic direct; do
+        for keys in $shard $small; do
+            simulate "$ranks" "$exchange" "$keys" | tee -a "$rows" | tail -1 >&2
+        done
+    done
+done
+# Each run names the columns; once is enough.
+awk '!/^ranks,/ || !named++' "$rows" >"$results"
+echo "every run: $results" >&2
+draw "$results" svg

@@ -1,0 +1,66 @@
+/* What the pieces of the simulation share. Every rank has its own copy of all globals (smpi/privatization:dlopen). */
+#ifndef SIMULATED_H
+#define SIMULATED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The GPU and the size of shard whose time is counted. */
+struct modelled {
+    int64_t scale;           /* keys that one real key stands for */
+    double sort_keys_per_s;  /* local sort */
+    double merge_keys_per_s; /* keys of the result, one pass over two runs or more */
+    double copy_bytes_per_s; /* inside the GPU's memory, read and written both counted */
+    double call_s;           /* a kernel, from its launch until the host knows that it is done */
+    double nvlink_bytes_per_s, nvlink_s, network_bytes_per_s,
+        network_s; /* as platform.cpp has them; only for formula.c */
+    int per_node;
+};
+extern struct modelled modelled;
+
+/* What this rank has sent since traffic_clear(). */
+struct traffic {
+    int64_t key_messages, key_bytes; /* Isend: pieces of shards; bytes as modelled */
+    int64_t short_messages;          /* Sendrecv: greetings and probes of compare-splits */
+    int64_t collectives;             /* calls */
+};
+extern struct traffic traffic;
+
+/* Messages that SMPI has delivered to any rank, those inside collectives too; 0 on all ranks but one: add them up. */
+extern int64_t messages_delivered;
+
+/* Count deliveries from now on, and let messages of keys carry real keys and modelled sizes.             Collective. */
+void simulated_copy_start(void);
+
+/* How many bytes on the wire a message of `bytes` real bytes of keys is timed as, and back. An odd size marks a message of
+ * keys: no other message of the library has one. */
+static inline int64_t nominal_bytes(int64_t bytes)
+{
+    return modelled.scale == 1 ? bytes : bytes * modelled.scale + 1;
+}
+
+static inline size_t real_bytes(size_t nominal)
+{
+    return modelled.scale > 1 && nominal % 2 == 1 ? (nominal - 1) / (size_t)modelled.scale : nominal;
+}
+
+/* What mpi/README.md counts, for uniform keys. */
+struct formula {
+    double moved;        /* keys sent per key */
+    double critical;     /* shards sent on the critical path */
+    double key_messages; /* of one rank, at least */
+    double exchange_s, merge_s, sort_s;
+};
+
+/* Not collective. `bitonic`: else direct; keys: of one rank, as modelled, 8 bytes each. */
+struct formula formula_of(int ranks, int bitonic, int64_t keys);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

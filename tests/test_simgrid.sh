@@ -1,0 +1,66 @@
+#!/bin/bash
+# The library on a simulated cluster, small: up to 64 ranks in one process (tests/simgrid/README.md). Keys are checked in every
+# run; here the times are: against the formulas, and of keys that stand for many against as many real ones.
+set -euo pipefail
+
+run=$SOURCE/tests/simgrid/run.sh
+export SIM_BUILD=${SIM_BUILD:-$BUILD/simgrid}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+checks=0
+
+# simulate NAME ARGUMENT...: run, and keep the row as NAME.
+simulate()
+{
+    local status=0
+    "$run" "${@:2}" >"$work/$1" 2>"$work/error" || status=$?
+    if [ "$status" = 77 ]; then
+        cat "$work/$1"
+        exit 77
+    elif [ "$status" != 0 ]; then
+        cat "$work/error"
+        exit 1
+    fi
+    checks=$((checks + 1))
+}
+
+# value NAME COLUMN
+value()
+{
+    awk -F, -v column="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at[column] }' "$work/$1"
+}
+
+# agree WHAT A B PERCENT: A and B differ by at most PERCENT of B.
+agree()
+{
+    checks=$((checks + 1))
+    if ! awk -v a="$2" -v b="$3" -v percent="$4" \
+        'BEGIN { exit !(a + 0 > 0 && b + 0 > 0 && (a > b ? a - b : b - a) <= percent / 100 * b) }'; then
+        echo "failed: $1: $2 against $3, more than $4 % apart; $(head -1 "$work/error")"
+        exit 1
+    fi
+}
+
+# A network card, NVLink and both kinds of exchange; counts that are no powers of two, and half empty nodes.
+for exchange in bitonic direct; do
+    simulate "$exchange" 64 "$exchange" 268435456
+    agree "$exchange, keys moved per key" "$(value "$exchange" moved)" "$(value "$exchange" formula_moved)" 2
+    for phase in sort_s exchange_s merge_s; do
+        agree "$exchange, $phase" "$(value "$exchange" "$phase")" "$(value "$exchange" "formula_$phase")" 25
+    done
+    for ranks in 3 13 60; do
+        simulate odd "$ranks" "$exchange" 1048576 4096 uniform
+        simulate odd "$ranks" "$exchange" 777 777 ragged
+    done
+    simulate few 24 "$exchange" 2048 2048 few
+    simulate sorted 24 "$exchange" 2048 2048 sorted
+    agree "$exchange of sorted keys, and 1" "$(awk -v moved="$(value sorted moved)" 'BEGIN { print 1 + moved }')" 1 0
+
+    # One real key for 1024 must take as long as 1024 real keys, but for probes and splitters, which find shorter runs sooner.
+    SIM_RANKS_PER_NODE=2 simulate real 4 "$exchange" 4194304 4194304
+    SIM_RANKS_PER_NODE=2 simulate scaled 4 "$exchange" 4194304 4096
+    for column in sort_s exchange_s merge_s total_s; do
+        agree "$exchange, $column of scaled and of real keys" "$(value scaled $column)" "$(value real $column)" 10
+    done
+done
+echo "$checks checks, 0 failures"

@@ -6,14 +6,16 @@
 #
 # Prints a table in Markdown and writes every row to jobs/results/<date>_<gpu>_<commit>_exchange.csv. A row is the median of
 # five sorts, verified; time is the slowest rank's, of the whole call. Without a GPU the host engine runs on 2 to 7 ranks.
-# Exits with 1 if a sort came out wrong.
+# Exits with 1 if a sort came out wrong. BENCH_SORT=PROGRAM in the environment: measure that one, without building.
 set -euo pipefail
 
 # shellcheck source=setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh" build
 keys=${1:-1G}
-build release bench_sort --preset release
-bench=$ROOT/build/release/tests/bench_sort
+bench=${BENCH_SORT:-$ROOT/build/release/tests/bench_sort}
+if [ -z "${BENCH_SORT:-}" ]; then
+    build release bench_sort --preset release
+fi
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
 results=$(results_of exchange)
 status=0

@@ -24,6 +24,9 @@ struct exchange {
     int key_bytes;
     int64_t block;          /* keys that a rank has room for; the same everywhere; size * block >= all keys */
     void *keys, *spare;     /* [block] each, engine memory; keys holds this rank's run */
+    void *room;             /* [room_bytes] engine memory to work in; may be none */
+    size_t room_bytes;
+    size_t piece_bytes;     /* of what is fetched at a time from a peer's memory, a multiple of 8; 0: as is best */
     int64_t count;          /* keys in the run, 0 .. block */
     int64_t moved_bytes;    /* sent to other ranks, added up */
     int rounds_moved;       /* rounds or shifts in which this rank sent or received any key */
@@ -52,6 +55,12 @@ hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
 
 /* Messages of probes that split_pair() sends where the cut may lie at `length` places. Pure. */
 int split_messages(int64_t length);
+
+/* Merge this rank's kept keys [kept_count] with a peer's [their_count], which copies and kernels of this rank can read at
+ * `theirs`, into out, which overlaps neither. Waits. Not collective: the peer need not do the same. Keys that are not sorted
+ * (a rank has failed) give keys in no order, but nothing outside is touched. Errors: the engine's. */
+hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_count, const void *theirs,
+                             int64_t their_count, void *out);
 
 /* Where a pair of runs must be cut so that the lower rank ends with the lowest keys of both.
  * Collective over the two partners; both arrive at the same cut, also after a failure, whatever was read then.

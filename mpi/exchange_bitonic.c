@@ -61,20 +61,23 @@ static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
     return status;
 }
 
-/* Where the partners map each other's memory each merges straight out of the other's: the keys cross the link as the merge
- * reads them, and nobody writes into the runs that are being read.
+/* Where the partners map each other's memory there is no swap: each merges what it keeps with what it fetches from the other's
+ * run, which nobody writes to meanwhile.
  *
  *     lower rank    keys [ 1 4 | 6 9 ]              spare [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
- *                               \ /    read by
- *     higher rank   keys [ 2 3 | 5 7 ]   the merges  spare [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
+ *                               \ /    fetched
+ *     higher rank   keys [ 2 3 | 5 7 ]   by both     spare [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
  *
- * One pass, of which nobody can say what is link and what is merge: all of it counts as exchange. `theirs`: see
- * transport_ops.expose(). */
+ * Link and merge overlap, so all of it counts as exchange. `theirs`: see transport_ops.expose(). */
 static hsort_status merge_across(struct exchange *x, const struct halves *h, const void *theirs)
 {
     hsort_status status = HSORT_OK;
-    if (!(h->incoming == 0 && h->lower))
-        status = merge_halves(x, h, theirs);
+    if (!(h->incoming == 0 && h->lower)) {
+        status = merge_from_peer(x, h->stayed, h->kept, theirs, h->incoming, x->spare);
+        void *merged = x->spare;
+        x->spare = x->keys;
+        x->keys = merged;
+    }
     x->moved_bytes += h->outgoing * x->key_bytes;
     note(&status, x->transport->ops->conceal(x->transport, h->partner));
     return status;

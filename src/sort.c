@@ -246,6 +246,9 @@ static hsort_status reserve(struct sort *s)
                              .block = s->block,
                              .keys = lent ? s->out : ctx->buffer[1],
                              .spare = ctx->buffer[0],
+                             .room = ctx->workspace, // the local sort is done with it by then
+                             .room_bytes = ctx->workspace_bytes,
+                             .piece_bytes = ctx->options.piece_bytes,
                              .count = s->in_count,
                              .progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL,
                              .progress_user = ctx};

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The README's table: how fast one machine sorts on 1, 2, 4, ... of its GPUs, one rank per GPU. Without a GPU: with the
+# How fast one machine sorts a file on 1, 2, 4, ... of its GPUs, one rank per GPU. Without a GPU: with the
 # host engine on 1, 2, 4, ... ranks.
 #
 #   jobs/bench.sh [KEYS]      keys in all, default 256M = 2^28

@@ -128,6 +128,11 @@ static const char *const pattern_names[] = {
 #undef X
 };
 
+/* Those that tell where runs are cut and moved apart; the others are for sorts by digits. */
+static const enum pattern few_patterns[] = {UNIFORM,    SORTED,     REVERSE,  ROTATED,    EQUAL,
+                                            TWO_VALUES, MAGNITUDES, CLUSTERS, LOW_16_BITS};
+enum { FEW_PATTERNS = sizeof few_patterns / sizeof few_patterns[0] };
+
 static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t count, uint64_t *random)
 {
     const uint64_t all = bits == 64 ? UINT64_MAX : UINT32_MAX;

@@ -160,7 +160,7 @@ static inline int tuning_rung(int key_bytes, int64_t count)
     } rows[] = {
         // clang-format off
         {4, 1 << 17, 8},
-        {4, 1 << 24, 7},
+        {4, 1 << 23, 7},
         {4, INT64_MAX, 8},
         {8, 1 << 17, 8},
         {8, 1 << 20, 7},

@@ -38,13 +38,6 @@ struct halves {
     const char *stayed; /* where the kept ones lie */
 };
 
-/* Merge the kept keys with those that came, which lie at `arrived`; nothing to do if they are one run where they lie. */
-static hsort_status merge_halves(struct exchange *x, const struct halves *h, const char *arrived)
-{
-    return h->lower ? merge_into_spare(x, h->stayed, h->kept, arrived, h->incoming)
-                    : merge_into_spare(x, arrived, h->incoming, h->stayed, h->kept);
-}
-
 /* Let the keys change places with the partner's, then merge. */
 static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
 {
@@ -56,7 +49,8 @@ static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
     if (one_run_in_place)
         return status;
     const double start = MPI_Wtime();
-    note(&status, merge_halves(x, h, h->place));
+    note(&status, h->lower ? merge_into_spare(x, h->stayed, h->kept, h->place, h->incoming)
+                           : merge_into_spare(x, h->place, h->incoming, h->stayed, h->kept));
     x->merge_seconds += MPI_Wtime() - start;
     return status;
 }

@@ -58,6 +58,11 @@ enum {
     ENGINE_GATHER_MAX = 1024,
     ENGINE_SEARCH_MAX = 8192,
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
+    ENGINE_REGIONS = 512,
+    ENGINE_PIECES_MAX = 128,
+    ENGINE_MAP_BYTES = 20 << 10,
+    ENGINE_SAMPLE_LOG_MIN = 12,
+    ENGINE_SAMPLE_LOG_MAX = 16,
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
 
@@ -66,6 +71,19 @@ struct engine_peer_handle {
     unsigned char allocation[64]; /* names the allocation; never the same for two that lived in this job */
     uint64_t offset, bytes;       /* of the memory in the allocation; of the whole allocation */
     int32_t lasting;              /* 1: memory of alloc(), gone only at free(); 0: the caller's, gone when the caller likes */
+};
+
+/* Which region of ENGINE_REGIONS a key belongs to: a function of its code that never falls as codes rise. Plain bytes: it
+ * travels, between engines of one name. */
+struct engine_map {
+    uint64_t bytes[ENGINE_MAP_BYTES / 8];
+};
+
+/* Keys of one region, in no order, that lie together. */
+struct engine_piece {
+    const void *keys; /* [count] codes; engine memory */
+    int64_t count;
+    int region;
 };
 
 struct engine;
@@ -187,6 +205,54 @@ struct engine_ops {
      * Of keys that are not sorted: some numbers of 0 .. count. Waits for the result. */
     hsort_status (*search)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
                            const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
+
+    /* ---- sorting by regions: keys may change ranks between partition() and sort_regions(); all NULL in an engine that
+     *      does not offer it ----
+     *
+     *     partition()     keys, any order  ->  region 0 | region 1 | ...        each in no order
+     *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other
+     *
+     * Bytes of workspace for all of them; it is one and the same in all calls of a sort. */
+    size_t (*partition_workspace)(const struct engine *engine, int key_bytes);
+
+    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
+     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of bits, map and from are read.
+     * codes [sample] on the host. Waits for the result. */
+    hsort_status (*partition_sample)(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                     int64_t before, int64_t total, int log, int64_t first, int sample,
+                                     void *workspace, uint64_t *codes);
+
+    /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *able: the keys look as if regions were worth while; false where values repeat
+     * so much that they would not split. Waits for the result. */
+    hsort_status (*partition_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
+                                  void *workspace, struct engine_map *map, bool *able);
+
+    /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
+     * bits as for partition_sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
+    hsort_status (*partition_count)(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                    int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
+                                    bool *ascends, bool *descends);
+
+    /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. counts: as partition_count()
+     * has just found them, with the same map and workspace. `to` does not overlap the keys. */
+    hsort_status (*partition)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+                              const struct engine_map *map, const int64_t *counts, void *workspace, void *to);
+
+    /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
+    int64_t (*region_scratch)(const struct engine *engine, int64_t count);
+
+    /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call. The regions' keys,
+     * sorted, go to `out` one region behind the other; out and scratch overlap neither each other nor the pieces.
+     *   scratch  [the sum of region_scratch() over the regions]
+     *   bits     map and decode are read: decode: out gets the bits that the codes stand for
+     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, and regions_left() tells. */
+    hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                 const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                                 void *workspace, void *scratch, void *out);
+
+    /* Has any sort_regions() since the last partition() left keys unsorted? Waits for LANE_WORK. */
+    hsort_status (*regions_left)(struct engine *engine, void *workspace, bool *unsorted);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

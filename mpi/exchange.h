@@ -1,4 +1,5 @@
-/* The step from sorted shards to a sorted whole. One strategy per file: exchange_bitonic and exchange_direct. */
+/* The step from sorted shards to a sorted whole. One strategy per file: exchange_bitonic and exchange_direct; and
+ * exchange_partition, which makes the step before the shards are sorted. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
@@ -15,12 +16,27 @@ hsort_status direct_open(int size, struct direct **direct);
 
 void direct_close(struct direct *direct); /* NULL is fine; not collective */
 
+/* Tables of exchange_partition(). */
+struct partition;
+
+/* Make the tables for `size` <= PARTITION_RANKS_MAX ranks; *partition is NULL after an error. Not collective.
+ * Errors HSORT_HOST_MEMORY, the engine's. */
+enum { PARTITION_RANKS_MAX = 32 };
+hsort_status partition_open(int size, struct engine *engine, struct partition **partition);
+
+void partition_close(struct partition *partition, struct engine *engine); /* NULL is fine; not collective */
+
+/* Bytes of engine memory that exchange_partition() works in, for ranks of at most `block` keys. Pure. */
+size_t partition_room(const struct engine *engine, int key_bytes, int64_t block);
+
 /* What an exchange works on. All pointers borrowed, but keys and spare change roles as it goes. */
 struct exchange {
     struct comm *comm;
     struct engine *engine;
     struct transport *transport;
     struct direct *direct;  /* of exchange_direct(); others need none */
+    struct partition *partition; /* of exchange_partition() */
+    void *partition_room;   /* [partition_room()] engine memory, aligned to 256 bytes */
     int key_bytes;
     int64_t block;          /* keys that a rank has room for; the same everywhere; size * block >= all keys */
     void *keys, *spare;     /* [block] each, engine memory; keys holds this rank's run */
@@ -31,6 +47,7 @@ struct exchange {
     int64_t moved_bytes;    /* sent to other ranks, added up */
     int rounds_moved;       /* rounds or shifts in which this rank sent or received any key */
     double merge_seconds;   /* of the time taken, what went into merging */
+    double local_seconds;   /* of exchange_partition(): what went by before any key left its rank */
     void (*progress)(void *user, int64_t done, int64_t total); /* rank 0, after each round; or NULL */
     void *progress_user;
 };
@@ -52,6 +69,21 @@ hsort_status exchange_bitonic(struct exchange *x);
  *          rank fails before keys move, none move, and x->keys holds keys in no order.
  * Source   Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
 hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
+
+/* Sort keys that are in no order, over the ranks, each of which moves once; where the keys suit that.  Collective.
+ *   x          every pair of ranks maps each other's memory. keys [block], spare [block], both overwritten; room is for a
+ *              local sort of a block. All ranks have a partition and a partition_room
+ *   bits       map and from are read: this rank's keys as they came; from may be x->keys, but does not overlap x->spare
+ *   now_at     [size + 1] global position of each rank's first key as they came; no rank has more than block
+ *   target_at  [size + 1] the same afterwards; likewise; both the same on every rank
+ *   done       [1] the same on every rank. true: x->keys has this rank's part of target_at, sorted, as bits and not as codes.
+ *              false: the keys do not suit it (many are equal, or all shards are sorted), or a rank has failed; x->keys is
+ *              untouched, x->spare is not
+ * Order      of bits that are equal none can be told.
+ * Errors     this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree).
+ * Source     Stehle, Jacobsen 2017, for the buckets; mpi/README.md. */
+hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+                                const int64_t *target_at, bool *done);
 
 /* Messages of probes that split_pair() sends where the cut may lie at `length` places. Pure. */
 int split_messages(int64_t length);

@@ -87,7 +87,7 @@ static const struct option_row rows[] = {
      "what sorts on a rank (auto: cuda if every rank has a GPU)"},
     {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
-    {"exchange", 0, SORT, WORD, "auto|bitonic|direct", FIELD(sort.exchange),
+    {"exchange", 0, SORT, WORD, "auto|bitonic|direct|partition", FIELD(sort.exchange),
      "how keys move between ranks (auto: by the number of ranks and keys)"},
     {"transport", 0, SORT | PLAN | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
      "how bytes go between two ranks"},

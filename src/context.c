@@ -77,7 +77,7 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
     if (o->engine < HSORT_ENGINE_AUTO || o->engine > HSORT_ENGINE_CUDA)
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
-    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_DIRECT)
+    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_PARTITION)
         return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
     if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_IPC)
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
@@ -158,6 +158,21 @@ static hsort_status make_tables(hsort_context *ctx)
     return ctx->exchange == HSORT_EXCHANGE_BITONIC ? HSORT_OK : direct_open(ctx->comm.size, &ctx->direct);
 }
 
+/* The tables of exchange_partition(), if it is wanted and every rank maps every other's memory.        Collective. */
+static hsort_status make_partition(hsort_context *ctx)
+{
+    const hsort_exchange wanted = ctx->options.exchange;
+    const struct transport_ops *ops = ctx->transport->ops;
+    bool able = (wanted == HSORT_EXCHANGE_AUTO || wanted == HSORT_EXCHANGE_PARTITION) && ops->expose &&
+                ctx->engine->ops->partition && ctx->comm.size > 1 && ctx->comm.size <= PARTITION_RANKS_MAX;
+    for (int peer = 0; peer < ctx->comm.size && able; peer++)
+        able = peer == ctx->comm.rank || ops->path(ctx->transport, peer) == HSORT_TRANSPORT_IPC;
+    int64_t all, some;
+    TRY(comm_range(&ctx->comm, able, &all, &some));
+    return all ? comm_agree(&ctx->comm, partition_open(ctx->comm.size, ctx->engine, &ctx->partition))
+               : HSORT_OK;
+}
+
 /* The rates that the caller gave, and those that are left to be measured.                          Collective. */
 static hsort_status find_rates(hsort_context *ctx)
 {
@@ -197,6 +212,7 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, make_tables(ctx)));
     TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.piece_bytes, &ctx->transport,
                          &ctx->mpi_takes_device_pointers));
+    TRY(make_partition(ctx));
     return find_rates(ctx);
 }
 
@@ -264,6 +280,8 @@ void hsort_destroy(hsort_context **ctx)
         c->transport->ops->close(c->transport);
     }
     if (c->engine) {
+        partition_close(c->partition, c->engine);
+        c->engine->ops->free(c->engine, c->partition_room);
         c->engine->ops->free(c->engine, c->buffer[0]);
         c->engine->ops->free(c->engine, c->buffer[1]);
         c->engine->ops->free(c->engine, c->workspace);

@@ -28,6 +28,9 @@ struct hsort_context {
     size_t workspace_bytes;
     int64_t *have_at, *want_at, *block_at; /* [size + 1] each: see sort.c */
     struct direct *direct;                 /* of exchange_direct(); NULL if it is never used */
+    struct partition *partition;           /* of exchange_partition(); NULL on all ranks if it cannot be used */
+    void *partition_room;                  /* [partition_bytes] */
+    size_t partition_bytes;
     hsort_exchange exchange;               /* of the last sort */
     uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
 

@@ -91,11 +91,15 @@ typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_C
 
 /* The strategy that moves keys between ranks. BITONIC: rounds of compare-splits over the hypercube; a round is a
  * handful of messages. DIRECT: each key moves once, to the rank where it stays, in P - 1 messages per rank. AUTO: for
- * each sort the cheaper by hsort_plan(), at the rates of hsort_rates_in_use(). */
+ * each sort the cheaper by hsort_plan(), at the rates of hsort_rates_in_use(). PARTITION: each key moves once, before it
+ * is sorted; only where all ranks read each other's memory (transport IPC), there is memory for half a shard more, and keys
+ * are neither in order already nor repeat much: AUTO takes it there, for large shards. Elsewhere, also if it is asked for,
+ * one of the two others. */
 typedef enum hsort_exchange {
     HSORT_EXCHANGE_AUTO,
     HSORT_EXCHANGE_BITONIC,
-    HSORT_EXCHANGE_DIRECT
+    HSORT_EXCHANGE_DIRECT,
+    HSORT_EXCHANGE_PARTITION
 } hsort_exchange;
 
 /* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere. MPI: the engine's

@@ -10,11 +10,16 @@
  *
  * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. The exchange
  * `direct` needs the same room, but leaves any counts that fit a block: those asked for, if they do. If the sorted
- * shards turn out to be in order across the ranks, the exchange is skipped. */
+ * shards turn out to be in order across the ranks, the exchange is skipped. `partition` does both phases at once, if the
+ * keys suit it. */
 #include <signal.h>
 #include <string.h>
 #include "context.h"
 #include "exchange.h"
+
+enum {
+    PARTITION_BYTES_MIN = 32 << 20
+}; // of a shard: below, the steps of a partition take longer than its passes
 
 /* One sort under way. */
 struct sort {
@@ -31,6 +36,9 @@ struct sort {
     const int64_t *now_at;    /* [size + 1] where each rank's first key is at present */
     const int64_t *target_at; /* [size + 1] where the exchange leaves it */
     bool even;                /* no rank holds more than a block at the door */
+    bool partitions;          /* exchange_partition() is to be tried; the same on every rank */
+    const int64_t *dealt_at;  /* [size + 1] where that leaves each rank's first key */
+    bool decoded;             /* x.keys holds bits again, not codes */
     int64_t scratch;          /* keys that x.spare has room for: a block, or less on a rank that is alone */
     struct exchange x;        /* x.keys is always where this rank's keys are */
     hsort_status status;      /* the first failure on this rank */
@@ -113,6 +121,21 @@ static hsort_status positions(struct comm *comm, int64_t count, int64_t *at, int
     return HSORT_OK;
 }
 
+/* The exchange for these keys, and whether another one is tried first. The same on every rank. */
+static void choose_exchange(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    const hsort_exchange wanted = ctx->options.exchange;
+    s->partitions = ctx->partition && (wanted == HSORT_EXCHANGE_PARTITION ||
+                                       s->block >= (int64_t)PARTITION_BYTES_MIN / s->map.key_bytes);
+    if (wanted == HSORT_EXCHANGE_AUTO)
+        ctx->exchange = cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);
+    else if (wanted == HSORT_EXCHANGE_PARTITION) // of the two others, the one with fewer bytes to move
+        ctx->exchange = ctx->comm.size > 2 ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC;
+    else
+        ctx->exchange = wanted;
+}
+
 /* Agree on what is to be done.                                                                      Collective. */
 static hsort_status plan(struct sort *s)
 {
@@ -136,13 +159,12 @@ static hsort_status plan(struct sort *s)
         int64_t at = rank * s->block; // cannot overflow: count_max left room for a block more per rank
         ctx->block_at[rank] = at < s->total ? at : s->total;
     }
-    ctx->exchange = ctx->options.exchange != HSORT_EXCHANGE_AUTO
-                        ? ctx->options.exchange
-                        : cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);
+    choose_exchange(s);
     // Each key moves once only if it goes where the caller wants it, and that is where there is room for it.
     const bool as_wanted = ctx->exchange == HSORT_EXCHANGE_DIRECT && most_out <= s->block;
     s->target_at = as_wanted ? ctx->want_at : ctx->block_at;
     s->now_at = ctx->have_at;
+    s->dealt_at = most_out <= s->block ? ctx->want_at : ctx->block_at;
     s->even = most_in <= s->block;
     return HSORT_OK;
 }
@@ -242,6 +264,7 @@ static hsort_status reserve(struct sort *s)
                              .engine = ctx->engine,
                              .transport = ctx->transport,
                              .direct = ctx->direct,
+                             .partition = ctx->partition,
                              .key_bytes = s->map.key_bytes,
                              .block = s->block,
                              .keys = lent ? s->out : ctx->buffer[1],
@@ -252,6 +275,25 @@ static hsort_status reserve(struct sort *s)
                              .count = s->in_count,
                              .progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL,
                              .progress_user = ctx};
+    return HSORT_OK;
+}
+
+/* Memory for exchange_partition(), beside that of any sort: if not every rank has it, none tries.      Collective. */
+static hsort_status reserve_partition(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    if (!s->partitions)
+        return HSORT_OK;
+    const size_t bytes = partition_room(ctx->engine, s->map.key_bytes, s->block);
+    fault_pause(true); // a failure here is none of the sort's
+    const bool mine = context_reserve(ctx, &ctx->partition_room, &ctx->partition_bytes, bytes) == HSORT_OK;
+    fault_pause(false);
+    int64_t all, some;
+    TRY(comm_range(&ctx->comm, mine, &all, &some));
+    if (!mine)
+        status_clear(); // no error: there are other ways
+    s->partitions = all;
+    s->x.partition_room = ctx->partition_room;
     return HSORT_OK;
 }
 
@@ -332,6 +374,29 @@ static bool is_alone(const struct sort *s)
     return s->ctx->comm.size == 1;
 }
 
+/* Try to sort all shards at once. *done: nothing but store() is left to do.                          Collective. */
+static hsort_status partition_shards(struct sort *s, const void *loaded, bool *done)
+{
+    hsort_context *ctx = s->ctx;
+    const struct engine_bits bits = {.map = s->map, .from = loaded};
+    *done = false;
+    if (!s->partitions)
+        return HSORT_OK;
+    note(s, ctx->engine->ops->wait(
+                ctx->engine, LANE_WORK)); // the peers' memory is not read before the caller's stream is done
+    note(s, exchange_partition(&s->x, &bits, s->now_at, s->dealt_at, done));
+    TRY(context_finish(ctx, s->status));
+    end_phase(s, *done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
+    if (*done) {
+        s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.local_seconds;
+        s->seconds[HSORT_PHASE_LOCAL_SORT] += s->x.local_seconds;
+        ctx->exchange = HSORT_EXCHANGE_PARTITION;
+        s->now_at = s->dealt_at;
+        s->decoded = true;
+    }
+    return HSORT_OK;
+}
+
 static void sort_shard(struct sort *s, const void *loaded)
 {
     hsort_context *ctx = s->ctx;
@@ -408,7 +473,7 @@ static void store(struct sort *s)
     const bool as_wanted = memcmp(s->now_at, ctx->want_at, table_bytes) == 0;
     const bool straight = as_wanted && s->out_space == SPACE_ENGINE;
     struct keymap map = s->map;
-    map.identity = map.identity || is_alone(s);
+    map.identity = map.identity || is_alone(s) || s->decoded;
     note(s, engine->ops->decode(engine, map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
     if (!as_wanted) {
         if (s->x.keys == s->out && bytes > 0) {
@@ -467,6 +532,8 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
         return context_fail(ctx, status);
     if ((status = context_finish(ctx, reserve(&s))) != HSORT_OK)
         return status;
+    if ((status = reserve_partition(&s)) != HSORT_OK)
+        return context_fail(ctx, status);
     s.phase_began = MPI_Wtime();
 
     bool done = false;
@@ -475,10 +542,14 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     if (done)
         return context_finish(ctx, keep_stats(&s));
     const void *loaded = load(&s);
-    sort_shard(&s, loaded);
-    if ((status = context_finish(ctx, s.status)) != HSORT_OK)
+    if ((status = partition_shards(&s, loaded, &done)) != HSORT_OK)
         return status;
-    exchange(&s);
+    if (!done) {
+        sort_shard(&s, loaded);
+        if ((status = context_finish(ctx, s.status)) != HSORT_OK)
+            return status;
+        exchange(&s);
+    }
     store(&s);
     if ((status = context_finish(ctx, s.status)) != HSORT_OK)
         return status;

@@ -1,6 +1,6 @@
 /* How long hsort_sort_to() takes over all ranks, from device memory to device memory or from host memory to host memory.
  *
- *   mpirun -n RANKS bench_sort [--keys N] [--types u64,..] [--inputs uniform,..] [--exchanges auto,bitonic,direct]
+ *   mpirun -n RANKS bench_sort [--keys N] [--types u64,..] [--inputs uniform,..] [--exchanges auto,bitonic,direct,partition]
  *                              [--transports auto,staged,mpi,ipc] [--memory device,host] [--repeats N] [--csv FILE]
  *
  * N keys in all, also as 1G or 2^30. The input is left as it is, so nothing has to be restored between two repeats. Time is
@@ -211,7 +211,7 @@ static const char *path_word(const struct bench *b)
 
 static void row(struct bench *b, const struct options *o, const char *input, const char *memory)
 {
-    static const char *const exchanges[] = {"auto", "bitonic", "direct"};
+    static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"};
     hsort_stats stats;
     load(b);
     const hsort_check_result before = look(b, b->in);
@@ -253,13 +253,13 @@ static void rows_of_type(struct bench *b, const struct options *o, const char *m
 static void rows_of_context(const struct options *o, const char *exchange, const char *transport,
                             const char *memory)
 {
-    static const char *const exchanges[] = {"auto", "bitonic", "direct"}, *const transports[] = {
+    static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"}, *const transports[] = {
                                                                               "auto", "staged", "mpi", "ipc"};
     struct bench b = {NULL};
     char word[32];
     hsort_options options;
     must(hsort_options_init(&options, sizeof options), "options");
-    options.exchange = (hsort_exchange)place_of(exchange, exchanges, 3);
+    options.exchange = (hsort_exchange)place_of(exchange, exchanges, 4);
     options.transport = (hsort_transport)place_of(transport, transports, 4);
     if (hsort_create(MPI_COMM_WORLD, &options, &b.ctx) != HSORT_OK) {
         if (rank == 0)

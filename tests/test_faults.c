@@ -12,7 +12,7 @@
 #include "ranks.h"
 
 #ifdef HSORT_FAULTS
-enum { MOST_KEYS = 100, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
+enum { PARTITION_SCALE = 64, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
 
 static int rank, size;
 static hsort_engine engine;
@@ -51,8 +51,9 @@ static void make_keys(struct keys *keys, enum deed deed)
 {
     uint64_t random = (uint64_t)rank + 1;
     const bool even = deed != DEED_SORT_TO;
-    keys->count = even ? 24 : rank == 0 ? 90 : rank % 2;
-    keys->out_count = even ? 24 : rank == size - 1 ? 90 + size / 2 : 0;
+    const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : 1;
+    keys->count = scale * (even ? 24 : rank == 0 ? 90 : rank % 2);
+    keys->out_count = scale * (even ? 24 : rank == size - 1 ? 90 + size / 2 : 0);
     for (int i = 0; i < MOST_KEYS; i++)
         keys->in[i] = keys->kept[i] = check_random(&random) % 1000;
 }
@@ -65,7 +66,8 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
     options.transport = transport;
     options.exchange = exchange;
     options.threads = 1;
-    options.piece_bytes = 64; // a swap of these few keys takes several pieces
+    options.piece_bytes =
+        exchange == HSORT_EXCHANGE_PARTITION ? 64 * PARTITION_SCALE : 64; // a swap takes several pieces
     return hsort_create(MPI_COMM_WORLD, &options, ctx);
 }
 
@@ -221,6 +223,9 @@ int main(int argc, char **argv)
         walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
         walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
         exchange = HSORT_EXCHANGE_DIRECT;
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        exchange = HSORT_EXCHANGE_PARTITION;
+        walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
         walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
         return ranks_finish();
     }

@@ -19,7 +19,7 @@
 #include "order.h"
 #include "ranks.h"
 
-enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, SETTINGS = 5, DRAWS = 4000 };
+enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, SETTINGS = 8, DRAWS = 4000 };
 
 enum call { CALL_IN_PLACE, CALL_TO, CALL_TO_SAME_BUFFER, CALLS };
 
@@ -416,7 +416,9 @@ static bool open_shared(void)
     bool opened = open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_BITONIC, 72, 1,
                                "bitonic, ipc, pieces of 72 bytes") &&
                   open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_DIRECT, 0, 1,
-                               "direct, all pairs");
+                               "direct, all pairs") &&
+                  open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_PARTITION, 0, 1,
+                               "partition, all pairs");
     shared_may_map = some_may;
     opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
                                     "ipc, some pairs");
@@ -424,7 +426,7 @@ static bool open_shared(void)
     for (int peer = 0; opened && peer < size; peer++) {
         CHECK(peer == rank || hsort_path(settings[1].ctx, peer) == HSORT_TRANSPORT_IPC, "AUTO is not ipc");
         CHECK(peer == rank ||
-                  (hsort_path(settings[2].ctx, peer) == HSORT_TRANSPORT_IPC) == some_may(rank, peer),
+                  (hsort_path(settings[3].ctx, peer) == HSORT_TRANSPORT_IPC) == some_may(rank, peer),
               "the path to rank %d", peer);
     }
     return opened;
@@ -455,8 +457,12 @@ static bool open_cuda(void)
         !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_DIRECT, 1024, 0,
                       "cuda, direct, staged, pieces of 1 KiB"))
         return false;
-    if (some_map() && !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_DIRECT, 0, 0,
-                                    "cuda, direct, ipc"))
+    if (some_map() && (!open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_DIRECT, 0, 0,
+                                     "cuda, direct, ipc") ||
+                       !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_BITONIC, 0, 0,
+                                     "cuda, bitonic, ipc") ||
+                       !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 0, 0,
+                                     "cuda, partition, ipc")))
         return false;
     hsort_rank_info infos[MOST_RANKS];
     CHECK(hsort_topology(settings[0].ctx, infos) == HSORT_OK, "%s", hsort_last_error(settings[0].ctx));

@@ -538,6 +538,15 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         engine_swap,
         engine_gather,
         engine_search,
+        // sorting by regions
+        partition_workspace,
+        partition_sample,
+        partition_map,
+        partition_count,
+        partition,
+        region_scratch,
+        sort_regions,
+        regions_left,
         engine_inspect,
     };
     struct cuda_device device;

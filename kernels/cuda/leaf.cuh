@@ -6,9 +6,8 @@
  *
  *     keys                17 42 10 40 16        range 10 .. 42, bins of width 8: 10-17 18-25 26-33 34-41 42-49
  *     bin                  0  4  0  3  0
- *     rank in its bin      0  0  1  0  2        as the counter of the bin said when it was counted
  *     bins begin at        0  3  3  3  4
- *     by bins             17 10 16 | 40 | 42
+ *     by bins             17 10 16 | 40 | 42    each key takes the next place of its bin, in any order
  *     round 1, (0 1)(2 3) 10 17 16 | 40 | 42
  *     round 2, (1 2)(3 4) 10 16 17 | 40 | 42
  *     round 3, (0 1)(2 3) nothing left to do, but a bin of 3 keys may need it
@@ -23,6 +22,7 @@
 #include "bitonic.cuh"
 #include "coding.cuh"
 #include "tuning.h"
+#include <type_traits>
 
 /* How many keys a leaf has room for, and how many blocks should share a multiprocessor. */
 template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>
@@ -32,6 +32,16 @@ struct leaf_size {
                          BINS = VECTORS * 4 * THREADS, COUNTERS = BINS + WARP;
 };
 typedef leaf_size<LEAF_THREADS, LEAF_KEYS, LEAF_BLOCKS> largest_leaf;
+
+/* Leaves for the buckets of rung 8: most of them; fuller ones; and those that the sample has misjudged. */
+template <typename K, typename V>
+using usual_leaf = typename std::conditional<
+    has_value<V>, leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, LEAF_BLOCKS_PAIRS>,
+    leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, sizeof(K) == 4 ? LEAF_BLOCKS_4 : LEAF_BLOCKS_8>>::type;
+template <typename V>
+using wide_leaf = leaf_size<LEAF_THREADS, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, LEAF_BLOCKS>;
+template <typename V>
+using huge_leaf = leaf_size<LEAF_THREADS * 2, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, 1>;
 
 enum {
     LEAF_CAPACITY = largest_leaf::CAPACITY, /* keys */
@@ -190,33 +200,25 @@ static __device__ leaf_range<K> find_range(const K (&keys)[S::KEYS], int left)
     return {low, bits};
 }
 
-/* A key's counter among those of the bins, in bytes, above its rank in its bin: one register, of which a thread has as many as
- * keys. Of keys that do not exist the rank is any number of 32 bits. */
-static __device__ uint32_t make_slot(uint32_t counter, uint32_t rank)
+template <typename K>
+static __device__ uint32_t bin_of(K key, K lowest, int shift)
 {
-    return __byte_perm(rank, counter, 0x5410);
-}
-
-/* The counter, or first place, of a slot. */
-static __device__ uint32_t *counter_of(uint32_t *bins, uint32_t slot)
-{
-    return (uint32_t *)((char *)bins + (slot >> 16));
+    return (uint32_t)((K)(key - lowest) >> shift);
 }
 
 /* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
  * each step takes longer. */
 template <typename S, typename K>
-static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins,
-                                  uint32_t (&slots)[S::KEYS])
+static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins)
 {
     for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
         ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        const uint32_t bin = (uint32_t)((K)(keys[k] - lowest) >> shift);
+        const uint32_t bin = bin_of(keys[k], lowest, shift);
         const uint32_t counter = k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP;
-        slots[k] = make_slot(counter * 4, atomicAdd(&bins[counter], 1u));
+        atomicAdd(&bins[counter], 1u);
     }
     __syncthreads();
 }
@@ -508,7 +510,6 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
     K *kept = (K *)(bins + S::COUNTERS);
     const leaf_places<K, V> places = {kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))};
     K keys[S::KEYS];
-    uint32_t slots[S::KEYS];
     const int left = count - (int)threadIdx.x; // key k of this thread is there if k THREADS is below
 
     // 1. load
@@ -528,23 +529,23 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
         return;
     }
     int shift = max(range.bits - log2_of(S::BINS), 0);
-    count_bins<S>(keys, left, range.lowest, shift, bins, slots);
+    count_bins<S>(keys, left, range.lowest, shift, bins);
     int fullest = scan_bins<S>(bins);
     if (!is_exact && fullest > LEAF_CROWD && shift > 0) {
         range = find_range<S>(keys, left);
         shift = max(range.bits - log2_of(S::BINS), 0);
-        count_bins<S>(keys, left, range.lowest, shift, bins, slots);
+        count_bins<S>(keys, left, range.lowest, shift, bins);
         fullest = scan_bins<S>(bins);
     }
 
-    // 3. put the keys in the order of their bins
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++)
-        slots[k] = (slots[k] & 0xffff) + *counter_of(bins, slots[k]); // now its place
+    // 3. put the keys in the order of their bins. Each takes the next place of its bin: to keep the ranks that counting
+    // gave them takes a register for each key, which costs more than to ask again
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left)
-            places.put((int)slots[k], {keys[k], threadIdx.x + k * S::THREADS});
+        if (k * S::THREADS < left) {
+            const uint32_t place = atomicAdd(&bins[bin_of(keys[k], range.lowest, shift)], 1u);
+            places.put((int)place, {keys[k], threadIdx.x + k * S::THREADS});
+        }
     }
     __syncthreads();
 

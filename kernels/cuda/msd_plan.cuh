@@ -3,6 +3,7 @@
 #ifndef MSD_PLAN_CUH
 #define MSD_PLAN_CUH
 
+#include "count.cuh"
 #include "leaf.cuh"
 #include "window.cuh"
 
@@ -43,133 +44,28 @@ struct plan {
 
 /* ---- the count ----------------------------------------------------------------------------------------- */
 
-/* 16 bytes of keys. */
-template <typename K>
-union key_vector {
-    uint4 whole;
-    K keys[sizeof(uint4) / sizeof(K)];
-};
-
-/* What a thread notices while it counts. */
-struct notice {
-    bool ascents, descents, outside;
-};
-
 /* Add to a bucket's counter, 16 bits of a word in shared memory. Where values may repeat without end, what the upper half of
  * its range holds is carried over to the counter of all blocks in time: by the thread that passes the middle, and so only
  * once. */
 template <map_kind KIND>
-static __device__ void add_to_bucket(uint32_t bucket, uint32_t keys, uint32_t *halves, uint32_t *counts)
-{
-    constexpr uint32_t MIDDLE = 1u << 15;
-    const uint32_t above = bucket % 2 * 16;
-    if (KIND == MAP_LINEAR) {
-        atomicAdd(&halves[bucket / 2], keys << above);
-        return;
-    }
-    const uint32_t before = atomicAdd(&halves[bucket / 2], keys << above) >> above & 0xffff;
-    if (before < MIDDLE && before + keys >= MIDDLE) {
-        atomicSub(&halves[bucket / 2], MIDDLE << above);
-        atomicAdd(&counts[bucket], MIDDLE);
-    }
-}
+struct bucket_counters {
+    uint32_t *halves, *counts;
 
-template <typename K, map_kind KIND>
-static __device__ void count_key(K key, const bucket_map<K, KIND> &map, uint32_t *halves, uint32_t *counts,
-                                 struct notice *notice)
-{
-    notice->outside |= map.is_outside(key);
-    add_to_bucket<KIND>(map(key), 1, halves, counts);
-}
-
-/* The keys of a vector; together, if they are for the same bucket: in sorted input those of whole warps are, and would wait
- * for each other. */
-template <typename K, map_kind KIND>
-static __device__ void count_vector(const key_vector<K> &vector, const bucket_map<K, KIND> &map,
-                                    uint32_t *halves, uint32_t *counts, struct notice *notice)
-{
-    constexpr int PER = sizeof(uint4) / sizeof(K);
-    uint32_t buckets[PER];
-    bool are_one = true;
-#pragma unroll
-    for (int k = 0; k < PER; k++) {
-        buckets[k] = map(vector.keys[k]);
-        notice->outside |= map.is_outside(vector.keys[k]);
-        are_one = are_one && buckets[k] == buckets[0];
-    }
-    if (are_one) {
-        add_to_bucket<KIND>(buckets[0], PER, halves, counts);
-        return;
-    }
-#pragma unroll
-    for (int k = 0; k < PER; k++)
-        add_to_bucket<KIND>(buckets[k], 1, halves, counts);
-}
-
-/* Count a block's share of the keys: whole vectors by all blocks, and what is left at both ends by the first one. */
-template <typename K, map_kind KIND>
-static __device__ void count_share(const struct coding &coding, const K *__restrict__ keys, int64_t count,
-                                   const bucket_map<K, KIND> &map, uint32_t *halves, uint32_t *counts,
-                                   struct notice *notice)
-{
-    constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = MSD_COUNT_THREADS * MSD_COUNT_VECTORS;
-    const int lane = threadIdx.x % WARP;
-    const int64_t front = min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
-    const int64_t vectors = (count - front) / PER;
-    if (blockIdx.x == 0) {
-        const int64_t rest = front + vectors * PER;
-        for (int64_t i = threadIdx.x; i < front + count - rest; i += MSD_COUNT_THREADS) {
-            const int64_t at = i < front ? i : rest + i - front;
-            const K key = loaded_code(coding, keys[at]),
-                    next = at + 1 < count ? loaded_code(coding, keys[at + 1]) : key;
-            notice->ascents |= key < next;
-            notice->descents |= key > next;
-            count_key(key, map, halves, counts, notice);
+    __device__ void add(uint32_t bucket, uint32_t keys) const
+    {
+        constexpr uint32_t MIDDLE = 1u << 15;
+        const uint32_t above = bucket % 2 * 16;
+        if (KIND == MAP_LINEAR) {
+            atomicAdd(&halves[bucket / 2], keys << above);
+            return;
+        }
+        const uint32_t before = atomicAdd(&halves[bucket / 2], keys << above) >> above & 0xffff;
+        if (before < MIDDLE && before + keys >= MIDDLE) {
+            atomicSub(&halves[bucket / 2], MIDDLE << above);
+            atomicAdd(&counts[bucket], MIDDLE);
         }
     }
-    const uint4 *from = (const uint4 *)(keys + front);
-    for (int64_t first = (int64_t)blockIdx.x * STRIDE; first < vectors;
-         first += (int64_t)gridDim.x * STRIDE) {
-        const int own =
-            (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x; // vectors from this thread's on
-        key_vector<K> loaded[MSD_COUNT_VECTORS];
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
-            if (v * MSD_COUNT_THREADS < own)
-                loaded[v].whole = from[first + threadIdx.x + v * MSD_COUNT_THREADS];
-        }
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++)
-            encode_loaded(coding, loaded[v].keys);
-        // their order; once both ways have been seen there is nothing more to learn
-        const bool is_open =
-            !__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents);
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
-            if (!is_open)
-                break;
-            K next = __shfl_down_sync(ALL_LANES, loaded[v].keys[0], 1);
-            if (v * MSD_COUNT_THREADS < own) {
-                const int64_t behind = front + (first + threadIdx.x + v * MSD_COUNT_THREADS + 1) * PER;
-                if (behind >= count)
-                    next = loaded[v].keys[PER - 1];
-                else if (lane == WARP - 1 || v * MSD_COUNT_THREADS + 1 >= own)
-                    next = loaded_code(coding, keys[behind]);
-#pragma unroll
-                for (int k = 0; k < PER; k++) {
-                    const K above = k + 1 < PER ? loaded[v].keys[k + 1] : next;
-                    notice->ascents |= loaded[v].keys[k] < above;
-                    notice->descents |= loaded[v].keys[k] > above;
-                }
-            }
-        }
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
-            if (v * MSD_COUNT_THREADS < own)
-                count_vector(loaded[v], map, halves, counts, notice);
-        }
-    }
-}
+};
 
 /* Count the keys of every bucket, in two halves of a word: 2^16 counters fit into shared memory like that. A counter that
  * runs over takes 2^16 or 2^16 - 1 from their sum, whatever half it is in, and nothing gives that back. So the sum of all
@@ -186,7 +82,7 @@ static __device__ void count_buckets(const struct coding &coding, const K *__res
     for (int i = threadIdx.x; i < words; i += MSD_COUNT_THREADS)
         halves[i] = 0;
     __syncthreads();
-    count_share(coding, keys, count, map, halves, plan->counts, &notice);
+    count_share(coding, keys, count, map, bucket_counters<KIND>{halves, plan->counts}, &notice);
     __syncthreads();
     notice.ascents = __syncthreads_or(notice.ascents);
     notice.descents = __syncthreads_or(notice.descents);
@@ -235,7 +131,7 @@ static __device__ bool is_one_value(const struct plan *plan, uint32_t bucket)
         return true;
     int cell = 0;
     for (int step = CELLS / 2; step > 0; step /= 2) { // the last one that begins at this bucket or before
-        if (window.cells[cell + step] >> PARTS_BITS <= bucket)
+        if (window.cells[cell + step] >> window.parts_bits <= bucket)
             cell += step;
     }
     return is_cut_to_values(window, cell);
@@ -348,13 +244,13 @@ struct msd_answer {
     int64_t fullest;
 };
 
-/* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
-static int bucket_bits(int64_t count, int most)
+/* Logarithm of the keys to look at: enough that a bucket's share shows. */
+static int log_sample(int64_t count)
 {
-    int bits = 1;
-    while (bits < most && count >> bits > MSD_LEAF_KEYS)
-        bits++;
-    return bits;
+    int log = 12;
+    while (log < LOG_SAMPLE_MAX && count >> (log + 4) > 1)
+        log++;
+    return log;
 }
 
 /* Queue the kernels that make the plan. tile: keys of a tile of the passes. */
@@ -370,6 +266,7 @@ static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &
     wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
     wish.answer_for_none = MSD_CROWDED;
+    wish.with_giants = true;
     wish.limit = (uint32_t)min(2.0f * seen / count * room.most + 8, 60000.0f);
     const int counters = (1 << wish.most_bits) * 2, cells = CELLS * 4;
     const int64_t vectors =

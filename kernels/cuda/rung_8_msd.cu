@@ -21,23 +21,12 @@
  * Limit    Shared memory, at random addresses: a key meets it three times in a pass and three times in a leaf. Where
  *          buckets do not fit into leaves, because values repeat or crowd, rung 7 sorts instead.
  * Source   Stehle, Jacobsen, "A memory bandwidth-efficient hybrid radix sort on GPUs", 2017. */
+#include "deal.cuh"
 #include "ladder.h"
 #include "msd_plan.cuh"
 #include "msd_shortcuts.cuh"
 #include "onesweep.cuh"
 #include "rung_8_cluster.h"
-
-/* Leaves for most buckets; for fuller ones (largest_leaf, and with 2^29 keys spread evenly, wide_leaf); and for those that the
- * sample has misjudged. */
-template <typename K, typename V>
-using usual_leaf =
-    typename std::conditional<sizeof(K) == 4 && !has_value<V>,
-                              leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL_4, LEAF_BLOCKS_4>,
-                              leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL_8, LEAF_BLOCKS_8>>::type;
-template <typename V>
-using wide_leaf = leaf_size<LEAF_THREADS, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, LEAF_BLOCKS>;
-template <typename V>
-using huge_leaf = leaf_size<LEAF_THREADS * 2, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, 1>;
 
 /* ---- a pass over keys alone ---------------------------------------------------------------------------- */
 
@@ -64,92 +53,6 @@ static __device__ struct tile find_tile(const struct plan *plan, int pass, int s
     return {first, (int)max(min((int64_t)size, end - first), INT64_C(0)), region};
 }
 
-/* The digit of a key that a pass deals by. */
-template <typename K, map_kind KIND>
-struct pass_digit {
-    struct bucket_map<K, KIND> map;
-    int shift;
-    uint32_t mask;
-
-    __device__ uint32_t operator()(K key) const
-    {
-        return map(key) >> shift & mask;
-    }
-};
-
-/* Take `keys` places from a cursor; the first of them. */
-static __device__ uint64_t take_room(uint64_t *cursor, uint32_t keys)
-{
-    return atomicAdd((unsigned long long *)cursor, (unsigned long long)keys);
-}
-
-/* The shared memory for the keys of a tile. */
-template <typename K, int KEYS>
-static __host__ __device__ constexpr int pass_bytes()
-{
-    return (with_gaps(MSD_PASS_THREADS * KEYS) * (int)sizeof(K) + 7) / 8 * 8;
-}
-
-/* Deal a tile's keys out: to regions by the upper digit of their bucket, or to buckets by the lower one. FULL: it has
- * `KEYS` keys for each thread, and none is asked whether it exists. */
-template <bool FULL, int KEYS, typename K, map_kind KIND>
-static __device__ void deal(const struct coding &coding, const K *__restrict__ from, K *__restrict__ to,
-                            int valid, const pass_digit<K, KIND> &digit_of, uint64_t *cursors, int stride)
-{
-    extern __shared__ uint64_t shared[];
-    K *places = (K *)shared; // [with_gaps(THREADS * KEYS)]
-    __shared__ uint32_t counts[REGIONS];
-    __shared__ K *goals[REGIONS]; // where a digit's keys go, less their place in the tile
-    __shared__ uint32_t sums[MSD_PASS_THREADS / WARP];
-    const auto exists = [&](int k) { return FULL || (int)threadIdx.x + k * MSD_PASS_THREADS < valid; };
-    K keys[KEYS];
-    uint32_t ranks[KEYS]; // below 16 bits, and the digit above
-
-    // 1. load, and rank by counting
-    if (threadIdx.x < REGIONS)
-        counts[threadIdx.x] = 0;
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        if (exists(k))
-            keys[k] = from[threadIdx.x + k * MSD_PASS_THREADS];
-    }
-    encode_loaded(coding, keys);
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        if (exists(k)) {
-            const uint32_t digit = digit_of(keys[k]);
-            ranks[k] = digit << 16 | atomicAdd(&counts[digit], 1u);
-        }
-    }
-    __syncthreads();
-
-    // 2. first places in the tile; and room among all keys, from the cursors
-    const uint32_t own = threadIdx.x < REGIONS ? counts[threadIdx.x] : 0;
-    const uint32_t first = block_sum_before(own, sums);
-    if (threadIdx.x < REGIONS) {
-        counts[threadIdx.x] = first;
-        if (own > 0)
-            goals[threadIdx.x] = to + (int64_t)take_room(&cursors[threadIdx.x * stride], own) - first;
-    }
-    __syncthreads();
-
-    // 3. order them in shared memory, so that runs leave and not single keys
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        if (exists(k))
-            places[with_gaps((int)(counts[ranks[k] >> 16] + (ranks[k] & 0xffff)))] = keys[k];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < KEYS; k++) {
-        if (exists(k)) {
-            const K key = places[with_gaps(threadIdx.x) + k * with_gaps(MSD_PASS_THREADS)];
-            goals[digit_of(key)][threadIdx.x + k * MSD_PASS_THREADS] = key;
-        }
-    }
-}
-
 template <int KEYS, typename K, map_kind KIND>
 static __device__ void deal_tile(const struct coding &coding, const K *from, K *to, const struct tile &tile,
                                  int pass, struct plan *plan)
@@ -162,10 +65,8 @@ static __device__ void deal_tile(const struct coding &coding, const K *from, K *
                                        pass == 0 ? ~0u : (1u << lower) - 1};
     uint64_t *cursors = pass == 0 ? plan->region_cursors[0] : plan->bucket_cursors[tile.region << lower];
     const int stride = pass == 0 ? REGION_CURSOR : BUCKET_CURSOR;
-    if (tile.valid == MSD_PASS_THREADS * KEYS)
-        deal<true, KEYS>(coding, from + tile.first, to, tile.valid, digit, cursors, stride);
-    else
-        deal<false, KEYS>(coding, from + tile.first, to, tile.valid, digit, cursors, stride);
+    deal<REGIONS, KEYS>(coding, from + tile.first, tile.valid, digit,
+                        goals_of_cursors<K>{to, cursors, stride});
 }
 
 /* May have been queued before it was known whether it is wanted. */
@@ -293,10 +194,7 @@ static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding
         giants_kernel<<<blocks, MSD_GIANT_THREADS, 0, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
         TRY_LAUNCH("rung 8, the giants");
     }
-    TRY((queue_fuller_leaves<largest_leaf>(engine, coding, from, to, S::CAPACITY, answer, plan)));
-    if constexpr ((int)wide_leaf<V>::CAPACITY > (int)largest_leaf::CAPACITY)
-        TRY((queue_fuller_leaves<wide_leaf<V>>(engine, coding, from, to, largest_leaf::CAPACITY, answer,
-                                               plan)));
+    TRY((queue_fuller_leaves<wide_leaf<V>>(engine, coding, from, to, S::CAPACITY, answer, plan)));
     return queue_fuller_leaves<huge_leaf<V>>(engine, coding, from, to, wide_leaf<V>::CAPACITY, answer, plan);
 }
 

@@ -110,10 +110,10 @@ enum {
     LEAF_THREADS = 512,
     LEAF_KEYS = 16,
     LEAF_BLOCKS = 2,
-    LEAF_KEYS_USUAL_4 = 17,
-    LEAF_KEYS_USUAL_8 = 17,
-    LEAF_BLOCKS_4 = 4,
-    LEAF_BLOCKS_8 = 3,
+    LEAF_KEYS_USUAL = 17,
+    LEAF_BLOCKS_4 = 6, /* by bytes of the keys, without values */
+    LEAF_BLOCKS_8 = 4,
+    LEAF_BLOCKS_PAIRS = 3,
     LEAF_OWN_BYTES = 2048, /* of variables in shared memory, at most */
 
     /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to be

@@ -30,8 +30,7 @@ enum {
     LOG_CELLS = 12,
     CELLS = 1 << LOG_CELLS,
     LOG_CELL_WIDTH = 16, /* cells are as wide as that, in the unit that makes it so */
-    PARTS_BITS = 16,     /* of a cell's word: its parts, below its first bucket */
-    PARTS_MAX = (1 << PARTS_BITS) - 1,
+    WORD_BITS = 32,      /* of a cell's word: its parts, below its first bucket */
     LOG_WINDOW = LOG_CELLS + LOG_CELL_WIDTH,
     LOG_SAMPLE_MAX = 18,
     SAMPLE_THREADS = 1024,
@@ -56,9 +55,10 @@ enum map_kind {
 struct window {
     int32_t kind; /* enum map_kind */
     int32_t right, left;
-    int32_t below;   /* bits of a key that the map does not look at */
-    int32_t bits[2]; /* of the bucket's number that pass 0 and pass 1 look at */
-    uint32_t last;   /* bucket */
+    int32_t below;      /* bits of a key that the map does not look at */
+    int32_t bits[2];    /* of the bucket's number that pass 0 and pass 1 look at */
+    int32_t parts_bits; /* of a cell's word that are for its parts */
+    uint32_t last;      /* bucket */
     int32_t
         is_each_value; /* every bucket is for one value of keys: the lowest of all + the bucket's number */
     uint64_t lowest, width;
@@ -73,11 +73,11 @@ struct map_head {
 };
 
 /* The bucket of what lies `at` so far from the beginning of a window of cells. */
-static __device__ uint32_t bucket_at(uint32_t at, const uint32_t *cells)
+static __device__ uint32_t bucket_at(uint32_t at, const uint32_t *cells, int parts_bits)
 {
     const uint32_t cell = cells[at >> LOG_CELL_WIDTH];
-    return (cell >> PARTS_BITS) +
-           ((at & ((1u << LOG_CELL_WIDTH) - 1)) * (cell & PARTS_MAX) >> LOG_CELL_WIDTH);
+    return (cell >> parts_bits) +
+           ((at & ((1u << LOG_CELL_WIDTH) - 1)) * (cell & ((1u << parts_bits) - 1)) >> LOG_CELL_WIDTH);
 }
 
 /* The bucket of a key. */
@@ -85,7 +85,7 @@ template <typename K, map_kind KIND>
 struct bucket_map {
     typedef typename map_head<K, KIND>::type head;
     head lowest, width;
-    int right, left;
+    int right, left, parts_bits;
     const uint32_t *cells; /* [CELLS] in shared memory */
 
     static __device__ head head_of(K key)
@@ -97,7 +97,7 @@ struct bucket_map {
         const head distance = min(max(head_of(key), lowest) - lowest, width);
         if constexpr (KIND == MAP_LINEAR)
             return (uint32_t)(distance >> right);
-        return bucket_at((uint32_t)(distance >> right) << left, cells);
+        return bucket_at((uint32_t)(distance >> right) << left, cells, parts_bits);
     }
     __device__ bool is_outside(K key) const
     {
@@ -116,7 +116,11 @@ static __device__ bucket_map<K, KIND> load_map(const struct window &window, uint
             cells[i] = window.cells[i];
     }
     return {(head)(window.lowest >> map_head<K, KIND>::BELOW),
-            (head)(window.width >> map_head<K, KIND>::BELOW), window.right, window.left, cells};
+            (head)(window.width >> map_head<K, KIND>::BELOW),
+            window.right,
+            window.left,
+            window.parts_bits,
+            cells};
 }
 
 /* ---- the sample ---------------------------------------------------------------------------------------- */
@@ -124,10 +128,23 @@ static __device__ bucket_map<K, KIND> load_map(const struct window &window, uint
 /* What the window should come to. */
 struct window_wish {
     int linear_bits, table_bits, most_bits; /* of a bucket's number: for even keys, for others, at all */
-    float target;                           /* keys of the sample in a bucket */
-    uint32_t limit;                         /* that no bucket may have */
-    int32_t answer_for_none;                /* what the host is told if the keys do not split */
+    int upper_bits;          /* that pass 0 looks at as far as there are any; 0: half of them */
+    float target;            /* keys of the sample in a bucket */
+    uint32_t limit;          /* that no bucket may have */
+    int32_t answer_for_none; /* what the host is told if the keys do not split */
+    uint32_t *
+        halves; /* [2^most_bits / 2] to count the sample's buckets in; NULL: there is room in shared memory */
+    bool with_giants; /* buckets of one value may have any number of keys */
 };
+
+/* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
+static int bucket_bits(int64_t count, int most)
+{
+    int bits = 1;
+    while (bits < most && count >> bits > MSD_LEAF_KEYS)
+        bits++;
+    return bits;
+}
 
 /* What the kernels of the sample work on; all of it 0 at first. */
 struct sample {
@@ -135,15 +152,6 @@ struct sample {
     uint32_t blocks_done;
     alignas(16) uint32_t counts[CELLS * SLICES]; /* of the sample's keys */
 };
-
-/* Logarithm of the keys to look at: enough that a bucket's share shows. */
-static int log_sample(int64_t count)
-{
-    int log = 12;
-    while (log < LOG_SAMPLE_MAX && count >> (log + 4) > 1)
-        log++;
-    return log;
-}
 
 /* Take the codes of 2^log keys, evenly spread, to seen [2^log]. */
 template <typename K>
@@ -186,6 +194,7 @@ static __device__ void scale_window(const struct sample *sample, int most_bits, 
     window->right = max(bits - LOG_WINDOW, 0);
     window->left = max(LOG_WINDOW - bits, 0);
     window->below = 0;
+    window->parts_bits = min(WORD_BITS - most_bits, LOG_CELL_WIDTH);
     window->kind = MAP_FINE;
     if constexpr (sizeof(K) == 4) {
         window->kind = MAP_TABLE;
@@ -222,7 +231,7 @@ static __device__ uint32_t values_of_cell(const struct window &window)
 /* Is every part of the cell for one value? */
 static __device__ bool is_cut_to_values(const struct window &window, uint32_t cell)
 {
-    return (window.cells[cell] & PARTS_MAX) == values_of_cell(window);
+    return (window.cells[cell] & ((1u << window.parts_bits) - 1)) == values_of_cell(window);
 }
 
 /* The same parts for all, if they fit the sample. `own`: keys in the thread's cells. */
@@ -264,14 +273,14 @@ static __device__ float weigh_cell(const struct sample *sample, int cell, float 
 
 /* The parts of a cell, in PART_UNITS. Cells that weigh less than a part share one with those that follow. Where a part would
  * have few values, their number divides that of the cell: else some had twice as many as others. */
-static __device__ uint32_t cut_cell(float weight, float target, uint32_t values)
+static __device__ uint32_t cut_cell(float weight, float target, uint32_t values, int parts_bits)
 {
     if (weight < target)
         return (uint32_t)(weight * PART_UNITS / target);
     uint32_t parts = (uint32_t)ceilf(weight / target);
     if (parts > values / 4)
         parts = min(2u << (31 - __clz((int)(parts - 1))), values);
-    return min(parts, (uint32_t)PARTS_MAX) * PART_UNITS;
+    return min(parts, (1u << parts_bits) - 1) * PART_UNITS;
 }
 
 /* What the last thread of the block has. Every thread calls it. */
@@ -301,7 +310,8 @@ static __device__ void make_table(struct window &window, const float (&weights)[
         uint32_t units[OWN_CELLS], sum = 0;
 #pragma unroll
         for (int c = 0; c < OWN_CELLS; c++) {
-            units[c] = window.is_each_value ? values * PART_UNITS : cut_cell(weights[c], target, values);
+            units[c] = window.is_each_value ? values * PART_UNITS
+                                            : cut_cell(weights[c], target, values, window.parts_bits);
             sum += units[c];
         }
         uint32_t begin = block_sum_before(sum, sums);
@@ -311,7 +321,8 @@ static __device__ void make_table(struct window &window, const float (&weights)[
         for (int c = 0; c < OWN_CELLS; c++) {
             const uint32_t first = begin / PART_UNITS;
             begin += units[c];
-            window.cells[threadIdx.x * OWN_CELLS + c] = first << PARTS_BITS | (begin / PART_UNITS - first);
+            window.cells[threadIdx.x * OWN_CELLS + c] =
+                first << window.parts_bits | (begin / PART_UNITS - first);
         }
         return;
     }
@@ -322,7 +333,8 @@ template <typename K>
 static __device__ bool is_crowded(const struct window &window, const K *seen, int log_seen,
                                   struct window_wish wish)
 {
-    extern __shared__ uint32_t halves[]; // [2^most_bits / 2] counters of 16 bits
+    extern __shared__ uint32_t shared_halves[]; // [2^most_bits / 2] counters of 16 bits
+    uint32_t *halves = wish.halves ? wish.halves : shared_halves;
     for (int i = threadIdx.x; i < 1 << wish.most_bits >> 1; i += SAMPLE_THREADS)
         halves[i] = 0;
     __syncthreads();
@@ -334,10 +346,10 @@ static __device__ bool is_crowded(const struct window &window, const K *seen, in
             keys[k] = seen[i + k * SAMPLE_THREADS];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
-            const uint32_t at = place_in_window<K>(window, keys[k]), bucket = bucket_at(at, window.cells),
-                           above = bucket % 2 * 16;
+            const uint32_t at = place_in_window<K>(window, keys[k]),
+                           bucket = bucket_at(at, window.cells, window.parts_bits), above = bucket % 2 * 16;
             const uint32_t before = atomicAdd(&halves[bucket / 2], 1u << above) >> above & 0xffff;
-            const bool is_cut = is_cut_to_values(window, at >> LOG_CELL_WIDTH);
+            const bool is_cut = wish.with_giants && is_cut_to_values(window, at >> LOG_CELL_WIDTH);
             crowded = crowded || before >= (is_cut ? 1u << log_seen >> 3 : wish.limit);
         }
     }
@@ -364,10 +376,13 @@ static __device__ void make_map(const K *seen, int log_seen, const struct window
         const int bits = window.is_each_value ? wish.most_bits
                          : is_linear          ? wish.linear_bits
                                               : wish.table_bits;
-        window.bits[1] = bits > REGION_BITS ? bits / 2 : 0;
+        window.bits[1] = wish.upper_bits > 0  ? max(bits - wish.upper_bits, 0)
+                         : bits > REGION_BITS ? bits / 2
+                                              : 0;
         window.bits[0] = bits - window.bits[1];
-        window.last = is_linear ? (uint32_t)(window.width >> window.below >> window.right)
-                                : bucket_at(place_in_window(window, (K) ~(K)0), window.cells);
+        window.last = is_linear
+                          ? (uint32_t)(window.width >> window.below >> window.right)
+                          : bucket_at(place_in_window(window, (K) ~(K)0), window.cells, window.parts_bits);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < (int)(sizeof window / 4); i += SAMPLE_THREADS)

@@ -1,0 +1,419 @@
+/* The exchange before the sort, for ranks that all map each other's memory: every key goes to a region of the key space first,
+ * in no order; then each rank fetches the regions that are its own, and sorts those. One merge less than the exchanges of
+ * sorted runs, and the link is busy while the kernels are: a few regions at a time.
+ *
+ *     rank 0   9 2 6 c 1 5    --partition-->   2 1 | 6 5 | 9 | c          regions: 0-3 4-7 8-b c-f
+ *     rank 1   b 3 e 0 8 7                     3 0 | 7 | b 8 | e
+ *                                              region 0 and 1     for rank 0, with 2 1 3 0 | 6 5 7 of both
+ *                                              region 2 and 3     for rank 1,      9 b 8 | c e
+ *
+ * A rank is to hold the keys of certain global positions, however regions fall: a region across a border is sorted by all
+ * ranks that want keys of it, and each takes its own part. Here rank 0 wants positions 0 to 5, and region 1 is 4 to 6:
+ *
+ *     rank 0   0 1 2 3 | 4 .. 5 of (5 6 7)          rank 1   6 of (5 6 7) | 8 9 b | c e
+ *
+ * So the counts are exact, and equal keys need no order: there is nothing else to tell them by.
+ *
+ * On each rank, jobs of some regions; two slots for what is fetched:
+ *
+ *     LANE_IN      fetch 0 -> A    fetch 1 -> B    fetch 2 -> A ...        fetch 2 once job 0 is sorted
+ *     LANE_WORK                    sort 0          sort 1                  own pieces from x->spare, the others from the slot
+ *
+ * It is not for every input. Where a region has more keys than a job takes, as values repeat or crowd, or all shards are in
+ * order, nothing has been moved yet but into the spare buffer, and the caller goes another way. */
+#include "exchange.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLOTS = 2,
+    JOB_SHARE = 8,          // of a block, at most, is one job
+    JOB_KEYS_MIN = 1 << 17, // that a job may have at least
+    FIRST_JOBS = 3,         // are smaller, so that the kernels have something to do soon
+    TOTAL_LOG_MAX = 46      // positions times the size of a sample take 63 bits
+};
+
+struct partition {
+    uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes, gathered on rank 0 */
+    int *counts, *offsets; /* [size] of the sample, by rank */
+    int64_t *found;        /* [size * FOUND] what the ranks tell of their keys */
+    int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's spare buffer a region begins */
+    const void **spares;   /* [size] the peers' spare buffers, as they appear here */
+    int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
+    struct engine_map map;
+    struct engine_piece pieces[ENGINE_PIECES_MAX];
+    struct engine_mark *fetched[SLOTS], *sorted[SLOTS];
+};
+
+enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
+
+/* Consecutive regions that are sorted together. */
+struct job {
+    int first, last;       /* the regions */
+    int64_t keys, scratch; /* of all ranks; that sort_regions() needs */
+    bool whole;            /* this rank wants all of their keys */
+};
+
+/* ---- the tables --------------------------------------------------------------------------------------------------- */
+
+void partition_close(struct partition *p, struct engine *engine)
+{
+    if (!p)
+        return;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        engine->ops->mark_destroy(engine, p->fetched[slot]);
+        engine->ops->mark_destroy(engine, p->sorted[slot]);
+    }
+    free(p->sample);
+    free(p->counts);
+    free(p->offsets);
+    free(p->found);
+    free(p->piece_at);
+    free(p->spares);
+    free(p);
+}
+
+hsort_status partition_open(int size, struct engine *engine, struct partition **partition)
+{
+    const size_t ranks = (size_t)size;
+    struct partition *p = *partition = calloc(1, sizeof *p);
+    if (!p)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
+    hsort_status status = HSORT_OK;
+    p->sample = malloc(sizeof *p->sample << ENGINE_SAMPLE_LOG_MAX);
+    p->counts = malloc(ranks * sizeof *p->counts);
+    p->offsets = malloc(ranks * sizeof *p->offsets);
+    p->found = malloc(ranks * FOUND * sizeof *p->found);
+    p->piece_at = malloc(ranks * (ENGINE_REGIONS + 1) * sizeof *p->piece_at);
+    p->spares = malloc(ranks * sizeof *p->spares);
+    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->piece_at || !p->spares)
+        status = status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
+    for (int slot = 0; slot < SLOTS && status == HSORT_OK; slot++) {
+        status = engine->ops->mark_create(engine, &p->fetched[slot]);
+        if (status == HSORT_OK)
+            status = engine->ops->mark_create(engine, &p->sorted[slot]);
+    }
+    if (status != HSORT_OK) {
+        partition_close(p, engine);
+        *partition = NULL;
+    }
+    return status;
+}
+
+/* ---- memory: workspace of the engine | scratch, two jobs | slots | a region across a border ------------------------- */
+
+static int64_t job_keys(int64_t block)
+{
+    return block / JOB_SHARE > JOB_KEYS_MIN ? block / JOB_SHARE : JOB_KEYS_MIN;
+}
+
+static size_t work_bytes(const struct engine *engine, int key_bytes)
+{
+    return (engine->ops->partition_workspace(engine, key_bytes) + 255) / 256 * 256;
+}
+
+size_t partition_room(const struct engine *engine, int key_bytes, int64_t block)
+{
+    return work_bytes(engine, key_bytes) + (size_t)(job_keys(block) * (2 + SLOTS + 1)) * (size_t)key_bytes;
+}
+
+/* Where room's parts begin, in keys behind the workspace. */
+static char *room_at(const struct exchange *x, int64_t jobs)
+{
+    return (char *)x->partition_room + work_bytes(x->engine, x->key_bytes) +
+           (size_t)(jobs * job_keys(x->block)) * (size_t)x->key_bytes;
+}
+
+/* ---- the plan: all ranks agree on what follows ---------------------------------------------------------------------- */
+
+static void note(hsort_status *status, hsort_status happened)
+{
+    if (*status == HSORT_OK)
+        *status = happened;
+}
+
+/* The first key of a sample of 2^log keys out of `total` that lies at global position `at` or behind. */
+static int64_t sample_from(int64_t at, int64_t total, int log)
+{
+    return ((at << log) + total - 1) / total;
+}
+
+/* Make a map from a sample of all ranks' keys; the same on every rank. *able: there is one.            Collective. */
+static hsort_status make_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+                             bool *able)
+{
+    struct partition *p = x->partition;
+    const int rank = x->comm->rank, size = x->comm->size;
+    const int64_t total = now_at[size];
+    int log = ENGINE_SAMPLE_LOG_MAX;
+    while (total >> log == 0)
+        log--;
+    for (int r = 0; r < size; r++) {
+        p->offsets[r] = (int)sample_from(now_at[r], total, log);
+        p->counts[r] = (int)sample_from(now_at[r + 1], total, log) - p->offsets[r];
+    }
+    uint64_t *own = p->sample + p->offsets[rank];
+    hsort_status status =
+        x->engine->ops->partition_sample(x->engine, x->key_bytes, bits, now_at[rank], total, log,
+                                         p->offsets[rank], p->counts[rank], x->partition_room, own);
+    note(&status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
+                                         p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
+                             "MPI_Gatherv", true));
+    bool made = false;
+    memset(&p->map, 0, sizeof p->map);
+    if (rank == 0 && status == HSORT_OK)
+        note(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
+                                                    x->partition_room, &p->map, &made));
+    int word = made;
+    note(&status, comm_check(MPI_Bcast(&word, 1, MPI_INT, 0, x->comm->world), "MPI_Bcast", true));
+    if (word)
+        note(&status, comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
+                                 "MPI_Bcast", true));
+    *able = word != 0;
+    return status;
+}
+
+/* Count this rank's keys, and learn of all others'.                                                     Collective. */
+static hsort_status count_all(struct exchange *x, const struct engine_bits *bits, int64_t count,
+                              hsort_status status)
+{
+    struct partition *p = x->partition;
+    int64_t own[FOUND] = {0};
+    bool ascends = false, descends = false;
+    if (status == HSORT_OK)
+        status = x->engine->ops->partition_count(x->engine, x->key_bytes, bits, count, &p->map,
+                                                 x->partition_room, own, &ascends, &descends);
+    own[FOUND_DESCENDS] = descends;
+    own[FOUND_FAILED] = status != HSORT_OK;
+    note(&status,
+         comm_check(MPI_Allgather(own, FOUND, MPI_INT64_T, p->found, FOUND, MPI_INT64_T, x->comm->world),
+                    "MPI_Allgather", true));
+    return status;
+}
+
+/* Fill in where regions begin. Are they such that jobs can take them? The same answer on every rank.       Pure. */
+static bool regions_suit(struct exchange *x)
+{
+    struct partition *p = x->partition;
+    const int size = x->comm->size;
+    bool descends = false, failed = false, large = false;
+    for (int r = 0; r < size; r++) {
+        const int64_t *found = p->found + (size_t)r * FOUND;
+        int64_t *at = p->piece_at + (size_t)r * (ENGINE_REGIONS + 1);
+        at[0] = 0;
+        for (int region = 0; region < ENGINE_REGIONS; region++)
+            at[region + 1] = at[region] + found[region];
+        descends = descends || found[FOUND_DESCENDS];
+        failed = failed || found[FOUND_FAILED];
+    }
+    p->region_at[0] = 0;
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        int64_t keys = 0;
+        for (int r = 0; r < size; r++)
+            keys += p->found[(size_t)r * FOUND + (size_t)region];
+        p->region_at[region + 1] = p->region_at[region] + keys;
+        large = large || keys > job_keys(x->block) ||
+                x->engine->ops->region_scratch(x->engine, keys) > 2 * job_keys(x->block);
+    }
+    return descends && !failed && !large; // shards in order are sorted with no pass at all
+}
+
+/* ---- the jobs --------------------------------------------------------------------------------------------------------- */
+
+/* The next job from region `first` on, or one without keys at the end. wanted [2]: this rank's global positions. */
+static struct job next_job(const struct exchange *x, int first, int number, const int64_t *wanted)
+{
+    const struct partition *p = x->partition;
+    const int shrink = number < FIRST_JOBS ? FIRST_JOBS - number : 0;
+    const int64_t most = job_keys(x->block) >> shrink;
+    struct job job = {.first = first, .last = first - 1, .whole = true};
+    for (int region = first; region < ENGINE_REGIONS; region++) {
+        const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
+        const int64_t scratch = x->engine->ops->region_scratch(x->engine, end - begin);
+        const bool touched = begin < wanted[1] && end > wanted[0];
+        const bool whole = begin >= wanted[0] && end <= wanted[1];
+        if (job.keys == 0 && (!touched || end == begin)) {
+            job.first = region + 1;
+            job.last = region;
+            continue;
+        }
+        const bool fits = job.whole && whole && job.keys + end - begin <= most &&
+                          job.scratch + scratch <= 2 * job_keys(x->block) &&
+                          (region - job.first + 1) * x->comm->size <= ENGINE_PIECES_MAX;
+        if (!touched || (job.keys > 0 && !fits))
+            break;
+        job.last = region;
+        job.keys += end - begin;
+        job.scratch += scratch;
+        job.whole = whole;
+    }
+    return job;
+}
+
+/* Queue the copies of a job's pieces from the peers into its slot, and list all pieces. Returns their number. */
+static int fetch_job(struct exchange *x, const struct job *job, char *slot, hsort_status *status)
+{
+    struct partition *p = x->partition;
+    const int rank = x->comm->rank, size = x->comm->size, regions = job->last - job->first + 1;
+    const int64_t width = x->key_bytes;
+    char *next = slot;
+    for (int shift = 0; shift < size; shift++) { // each from another peer at first
+        const int peer = (rank + shift) % size;
+        const int64_t *at = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
+        const size_t bytes = (size_t)((at[job->last + 1] - at[job->first]) * width);
+        const char *from = (const char *)(shift == 0 ? x->spare : p->spares[peer]) + at[job->first] * width;
+        if (shift > 0 && bytes > 0)
+            note(status, x->engine->ops->copy(x->engine, LANE_IN, next, from, bytes));
+        for (int i = 0; i < regions; i++)
+            p->pieces[i * size + shift] = (struct engine_piece){
+                .keys = (shift == 0 ? from : next) + (at[job->first + i] - at[job->first]) * width,
+                .count = at[job->first + i + 1] - at[job->first + i],
+                .region = job->first + i};
+        next += shift == 0 ? 0 : bytes;
+    }
+    return regions * size;
+}
+
+/* Queue one job. */
+static void queue_job(struct exchange *x, const struct job *job, int number, const struct engine_bits *bits,
+                      const int64_t *wanted, hsort_status *status)
+{
+    struct partition *p = x->partition;
+    struct engine *engine = x->engine;
+    const int slot = number % SLOTS;
+    const int64_t width = x->key_bytes, begin = p->region_at[job->first];
+    if (number >= SLOTS)
+        note(status, engine->ops->lane_after(engine, LANE_IN, p->sorted[slot]));
+    const int pieces = fetch_job(x, job, room_at(x, 2 + slot), status);
+    note(status, engine->ops->mark_set(engine, p->fetched[slot], LANE_IN));
+    note(status, engine->ops->lane_after(engine, LANE_WORK, p->fetched[slot]));
+    char *out = job->whole ? (char *)x->keys + (begin - wanted[0]) * width : room_at(x, 2 + SLOTS);
+    note(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, bits,
+                                           x->partition_room, room_at(x, 0), out));
+    note(status, engine->ops->mark_set(engine, p->sorted[slot], LANE_WORK));
+    if (!job->whole) {
+        const int64_t from = begin > wanted[0] ? begin : wanted[0];
+        const int64_t end = begin + job->keys < wanted[1] ? begin + job->keys : wanted[1];
+        note(status, engine->ops->copy(engine, LANE_WORK, (char *)x->keys + (from - wanted[0]) * width,
+                                       out + (from - begin) * width, (size_t)((end - from) * width)));
+    }
+}
+
+/* Fetch and sort this rank's regions. The peers' spare buffers are exposed. */
+static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
+{
+    hsort_status status = HSORT_OK;
+    int next = 0;
+    for (int number = 0; status == HSORT_OK; number++) {
+        const struct job job = next_job(x, next, number, wanted);
+        if (job.keys == 0)
+            break;
+        queue_job(x, &job, number, bits, wanted, &status);
+        next = job.last + 1;
+    }
+    note(&status, x->engine->ops->wait(x->engine, LANE_IN));
+    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    return status;
+}
+
+/* What the kernels have left in no order lies within the right bounds all the same. */
+static hsort_status sort_rest(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
+{
+    bool unsorted = false;
+    hsort_status status = x->engine->ops->regions_left(x->engine, x->partition_room, &unsorted);
+    const struct engine_bits again = {.map = bits->map, .from = x->keys, .decode = true};
+    void *sorted = x->keys;
+    if (status == HSORT_OK && unsorted)
+        status = x->engine->ops->sort(x->engine, -1, x->key_bytes, x->keys, x->spare, x->block,
+                                      wanted[1] - wanted[0], x->room, &again, &sorted);
+    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    return status;
+}
+
+/* ---- the exchange ------------------------------------------------------------------------------------------------------ */
+
+/* Show all peers this rank's spare buffer; *all: every pair could. Pairs in the same order on every rank, so that none waits
+ * for one that waits for it.                                                                            Collective. */
+static hsort_status expose_all(struct exchange *x, int64_t count, bool *all)
+{
+    struct partition *p = x->partition;
+    hsort_status status = HSORT_OK;
+    int64_t none = 1, some;
+    for (int peer = 0; peer < x->comm->size; peer++) {
+        p->spares[peer] = NULL;
+        if (peer == x->comm->rank)
+            continue;
+        note(&status, x->transport->ops->expose(x->transport, peer, x->spare, (size_t)(count * x->key_bytes),
+                                                &p->spares[peer]));
+        none = none && p->spares[peer] != NULL;
+    }
+    hsort_status agreed = comm_range(x->comm, none && status == HSORT_OK, &none, &some);
+    note(&status, agreed);
+    *all = agreed == HSORT_OK && none;
+    return status;
+}
+
+static hsort_status conceal_all(struct exchange *x)
+{
+    hsort_status status = HSORT_OK;
+    for (int peer = 0; peer < x->comm->size; peer++) {
+        if (peer != x->comm->rank && x->partition->spares[peer])
+            note(&status, x->transport->ops->conceal(x->transport, peer));
+    }
+    return status;
+}
+
+/* Keys that other ranks get from this one. */
+static int64_t keys_sent(const struct exchange *x, const int64_t *target_at)
+{
+    const struct partition *p = x->partition;
+    const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
+    int64_t keys = 0;
+    for (int peer = 0; peer < x->comm->size; peer++) {
+        for (int region = 0; region < ENGINE_REGIONS && peer != x->comm->rank; region++) {
+            if (p->region_at[region] < target_at[peer + 1] && p->region_at[region + 1] > target_at[peer])
+                keys += at[region + 1] - at[region];
+        }
+    }
+    return keys;
+}
+
+hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+                                const int64_t *target_at, bool *done)
+{
+    const struct engine_bits decoding = {.map = bits->map, .from = bits->from, .decode = true};
+    const int rank = x->comm->rank;
+    const int64_t count = now_at[rank + 1] - now_at[rank];
+    const int64_t wanted[2] = {target_at[rank], target_at[rank + 1]};
+    const double began = MPI_Wtime();
+    bool able, all;
+    *done = false;
+    const int64_t total = now_at[x->comm->size];
+    if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
+        return HSORT_OK;
+    hsort_status status = make_map(x, bits, now_at, &able);
+    if (!able)
+        return status;
+    status = count_all(x, bits, count, status);
+    if (!regions_suit(x))
+        return status;
+    note(&status,
+         x->engine->ops->partition(x->engine, x->key_bytes, bits, count, &x->partition->map,
+                                   x->partition->found + (size_t)rank * FOUND, x->partition_room, x->spare));
+    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    x->local_seconds = MPI_Wtime() - began;
+    note(&status, expose_all(x, count, &all));
+    if (all && status == HSORT_OK)
+        note(&status, sort_jobs(x, &decoding, wanted));
+    note(&status, conceal_all(x));
+    if (!all)
+        return status;
+    note(&status, sort_rest(x, &decoding, wanted));
+    x->moved_bytes += keys_sent(x, target_at) * x->key_bytes;
+    x->rounds_moved += x->comm->size - 1;
+    x->count = wanted[1] - wanted[0];
+    if (x->progress)
+        x->progress(x->progress_user, 1, 1);
+    *done = true;
+    return status;
+}

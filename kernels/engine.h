@@ -36,7 +36,8 @@ enum engine_lane { LANE_WORK, LANE_OUT, LANE_IN, LANES };
 /* Where a pointer of the caller's may be used. */
 enum engine_space {
     SPACE_ENGINE, /* kernels can work on it */
-    SPACE_HOST    /* only the host can: keys must be copied */
+    SPACE_HOST,   /* only the host can: keys must be copied */
+    SPACE_PINNED  /* the same, but copies are asynchronous, as from and to alloc_host() */
 };
 
 /* What engine_ops.inspect() finds in one pass over keys. */
@@ -60,7 +61,7 @@ enum {
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
     ENGINE_REGIONS = 512,
     ENGINE_PIECES_MAX = 128,
-    ENGINE_MAP_BYTES = 20 << 10,
+    ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */

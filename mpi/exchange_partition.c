@@ -18,6 +18,7 @@
  *
  *     LANE_IN      fetch 0 -> A    fetch 1 -> B    fetch 2 -> A ...        fetch 2 once job 0 is sorted
  *     LANE_WORK                    sort 0          sort 1                  own pieces from x->spare, the others from the slot
+ *     LANE_OUT                                     job 0 to the host       if the caller wants it there
  *
  * It is not for every input. Where a region has more keys than a job takes, as values repeat or crowd, or all shards are in
  * order, nothing has been moved yet but into the spare buffer, and the caller goes another way. */
@@ -27,7 +28,7 @@
 
 enum {
     SLOTS = 2,
-    JOB_SHARE = 8,          // of a block, at most, is one job
+    JOB_SHARE = 6,          // of a block, at most, is one job
     JOB_KEYS_MIN = 1 << 17, // that a job may have at least
     FIRST_JOBS = 3,         // are smaller, so that the kernels have something to do soon
     TOTAL_LOG_MAX = 46      // positions times the size of a sample take 63 bits
@@ -100,11 +101,22 @@ hsort_status partition_open(int size, struct engine *engine, struct partition **
     return status;
 }
 
-/* ---- memory: workspace of the engine | scratch, two jobs | slots | a region across a border ------------------------- */
+/* ---- memory: workspace of the engine | scratch of a job | slots | a region across a border ---------------------------- */
 
+/* Keys of a job at most; that it fetches, as most ranks have some of it themselves; and of scratch for it. */
 static int64_t job_keys(int64_t block)
 {
     return block / JOB_SHARE > JOB_KEYS_MIN ? block / JOB_SHARE : JOB_KEYS_MIN;
+}
+
+static int64_t slot_keys(int64_t block)
+{
+    return job_keys(block) / 4 * 3;
+}
+
+static int64_t scratch_keys(int64_t block)
+{
+    return job_keys(block) / 4 * 7;
 }
 
 static size_t work_bytes(const struct engine *engine, int key_bytes)
@@ -114,14 +126,23 @@ static size_t work_bytes(const struct engine *engine, int key_bytes)
 
 size_t partition_room(const struct engine *engine, int key_bytes, int64_t block)
 {
-    return work_bytes(engine, key_bytes) + (size_t)(job_keys(block) * (2 + SLOTS + 1)) * (size_t)key_bytes;
+    return work_bytes(engine, key_bytes) +
+           (size_t)(scratch_keys(block) + SLOTS * slot_keys(block) + job_keys(block)) * (size_t)key_bytes;
 }
 
-/* Where room's parts begin, in keys behind the workspace. */
-static char *room_at(const struct exchange *x, int64_t jobs)
+static char *scratch_of(const struct exchange *x)
 {
-    return (char *)x->partition_room + work_bytes(x->engine, x->key_bytes) +
-           (size_t)(jobs * job_keys(x->block)) * (size_t)x->key_bytes;
+    return (char *)x->partition_room + work_bytes(x->engine, x->key_bytes);
+}
+
+static char *slot_of(const struct exchange *x, int slot)
+{
+    return scratch_of(x) + (scratch_keys(x->block) + slot * slot_keys(x->block)) * x->key_bytes;
+}
+
+static char *border_of(const struct exchange *x)
+{
+    return slot_of(x, SLOTS);
 }
 
 /* ---- the plan: all ranks agree on what follows ---------------------------------------------------------------------- */
@@ -212,8 +233,10 @@ static bool regions_suit(struct exchange *x)
         for (int r = 0; r < size; r++)
             keys += p->found[(size_t)r * FOUND + (size_t)region];
         p->region_at[region + 1] = p->region_at[region] + keys;
+        for (int r = 0; r < size; r++)
+            large = large || keys - p->found[(size_t)r * FOUND + (size_t)region] > slot_keys(x->block);
         large = large || keys > job_keys(x->block) ||
-                x->engine->ops->region_scratch(x->engine, keys) > 2 * job_keys(x->block);
+                x->engine->ops->region_scratch(x->engine, keys) > scratch_keys(x->block);
     }
     return descends && !failed && !large; // shards in order are sorted with no pass at all
 }
@@ -226,7 +249,9 @@ static struct job next_job(const struct exchange *x, int first, int number, cons
     const struct partition *p = x->partition;
     const int shrink = number < FIRST_JOBS ? FIRST_JOBS - number : 0;
     const int64_t most = job_keys(x->block) >> shrink;
+    const int64_t *own_at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
     struct job job = {.first = first, .last = first - 1, .whole = true};
+    int64_t fetched = 0;
     for (int region = first; region < ENGINE_REGIONS; region++) {
         const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
         const int64_t scratch = x->engine->ops->region_scratch(x->engine, end - begin);
@@ -237,14 +262,17 @@ static struct job next_job(const struct exchange *x, int first, int number, cons
             job.last = region;
             continue;
         }
+        const int64_t comes = end - begin - (own_at[region + 1] - own_at[region]);
         const bool fits = job.whole && whole && job.keys + end - begin <= most &&
-                          job.scratch + scratch <= 2 * job_keys(x->block) &&
+                          fetched + comes <= slot_keys(x->block) &&
+                          job.scratch + scratch <= scratch_keys(x->block) &&
                           (region - job.first + 1) * x->comm->size <= ENGINE_PIECES_MAX;
         if (!touched || (job.keys > 0 && !fits))
             break;
         job.last = region;
         job.keys += end - begin;
         job.scratch += scratch;
+        fetched += comes;
         job.whole = whole;
     }
     return job;
@@ -284,35 +312,52 @@ static void queue_job(struct exchange *x, const struct job *job, int number, con
     const int64_t width = x->key_bytes, begin = p->region_at[job->first];
     if (number >= SLOTS)
         note(status, engine->ops->lane_after(engine, LANE_IN, p->sorted[slot]));
-    const int pieces = fetch_job(x, job, room_at(x, 2 + slot), status);
+    const int pieces = fetch_job(x, job, slot_of(x, slot), status);
     note(status, engine->ops->mark_set(engine, p->fetched[slot], LANE_IN));
     note(status, engine->ops->lane_after(engine, LANE_WORK, p->fetched[slot]));
-    char *out = job->whole ? (char *)x->keys + (begin - wanted[0]) * width : room_at(x, 2 + SLOTS);
+    char *out = job->whole ? (char *)x->keys + (begin - wanted[0]) * width : border_of(x);
     note(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, bits,
-                                           x->partition_room, room_at(x, 0), out));
-    note(status, engine->ops->mark_set(engine, p->sorted[slot], LANE_WORK));
+                                           x->partition_room, scratch_of(x), out));
     if (!job->whole) {
         const int64_t from = begin > wanted[0] ? begin : wanted[0];
         const int64_t end = begin + job->keys < wanted[1] ? begin + job->keys : wanted[1];
         note(status, engine->ops->copy(engine, LANE_WORK, (char *)x->keys + (from - wanted[0]) * width,
                                        out + (from - begin) * width, (size_t)((end - from) * width)));
     }
+    note(status, engine->ops->mark_set(engine, p->sorted[slot], LANE_WORK));
+}
+
+/* Copy what a job has sorted to the host, if it is wanted there. */
+static void take_out(struct exchange *x, const struct job *job, int number, const int64_t *wanted,
+                     hsort_status *status)
+{
+    const int64_t width = x->key_bytes, first = x->partition->region_at[job->first];
+    const int64_t begin = first > wanted[0] ? first : wanted[0];
+    const int64_t end = first + job->keys < wanted[1] ? first + job->keys : wanted[1];
+    if (!x->host_out || job->keys == 0)
+        return;
+    note(status, x->engine->ops->lane_after(x->engine, LANE_OUT, x->partition->sorted[number % SLOTS]));
+    note(status, x->engine->ops->copy(x->engine, LANE_OUT, (char *)x->host_out + (begin - wanted[0]) * width,
+                                      (char *)x->keys + (begin - wanted[0]) * width,
+                                      (size_t)((end - begin) * width)));
 }
 
 /* Fetch and sort this rank's regions. The peers' spare buffers are exposed. */
 static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
 {
     hsort_status status = HSORT_OK;
-    int next = 0;
+    struct job job = {.last = -1};
     for (int number = 0; status == HSORT_OK; number++) {
-        const struct job job = next_job(x, next, number, wanted);
+        const struct job before = job;
+        job = next_job(x, before.last + 1, number, wanted);
+        if (job.keys > 0)
+            queue_job(x, &job, number, bits, wanted, &status);
+        take_out(x, &before, number - 1, wanted, &status);
         if (job.keys == 0)
             break;
-        queue_job(x, &job, number, bits, wanted, &status);
-        next = job.last + 1;
     }
-    note(&status, x->engine->ops->wait(x->engine, LANE_IN));
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    for (int lane = 0; lane < LANES; lane++)
+        note(&status, x->engine->ops->wait(x->engine, (enum engine_lane)lane));
     return status;
 }
 
@@ -323,6 +368,8 @@ static hsort_status sort_rest(struct exchange *x, const struct engine_bits *bits
     hsort_status status = x->engine->ops->regions_left(x->engine, x->partition_room, &unsorted);
     const struct engine_bits again = {.map = bits->map, .from = x->keys, .decode = true};
     void *sorted = x->keys;
+    if (unsorted)
+        x->host_out = NULL;
     if (status == HSORT_OK && unsorted)
         status = x->engine->ops->sort(x->engine, -1, x->key_bytes, x->keys, x->spare, x->block,
                                       wanted[1] - wanted[0], x->room, &again, &sorted);

@@ -39,6 +39,7 @@ struct sort {
     bool partitions;          /* exchange_partition() is to be tried; the same on every rank */
     const int64_t *dealt_at;  /* [size + 1] where that leaves each rank's first key */
     bool decoded;             /* x.keys holds bits again, not codes */
+    bool stored;              /* out has its keys already */
     int64_t scratch;          /* keys that x.spare has room for: a block, or less on a rank that is alone */
     struct exchange x;        /* x.keys is always where this rank's keys are */
     hsort_status status;      /* the first failure on this rank */
@@ -379,11 +380,13 @@ static hsort_status partition_shards(struct sort *s, const void *loaded, bool *d
 {
     hsort_context *ctx = s->ctx;
     const struct engine_bits bits = {.map = s->map, .from = loaded};
+    const bool straight = s->out_space == SPACE_PINNED && s->dealt_at == ctx->want_at;
     *done = false;
     if (!s->partitions)
         return HSORT_OK;
     note(s, ctx->engine->ops->wait(
                 ctx->engine, LANE_WORK)); // the peers' memory is not read before the caller's stream is done
+    s->x.host_out = straight ? s->out : NULL;
     note(s, exchange_partition(&s->x, &bits, s->now_at, s->dealt_at, done));
     TRY(context_finish(ctx, s->status));
     end_phase(s, *done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
@@ -393,6 +396,7 @@ static hsort_status partition_shards(struct sort *s, const void *loaded, bool *d
         ctx->exchange = HSORT_EXCHANGE_PARTITION;
         s->now_at = s->dealt_at;
         s->decoded = true;
+        s->stored = s->x.host_out != NULL;
     }
     return HSORT_OK;
 }
@@ -483,7 +487,7 @@ static void store(struct sort *s)
         note(s, engine->ops->wait(engine, LANE_WORK));
         note(s, rebalance(&s->x, s->now_at, ctx->want_at, s->x.keys, s->out));
         end_phase(s, HSORT_PHASE_EXCHANGE);
-    } else if (!straight && bytes > 0) {
+    } else if (!straight && !s->stored && bytes > 0) {
         note(s, engine->ops->copy(engine, LANE_WORK, s->out, s->x.keys, bytes));
     }
     end_phase(s, HSORT_PHASE_D2H);

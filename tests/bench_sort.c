@@ -1,7 +1,7 @@
-/* How long hsort_sort_to() takes over all ranks, from device memory to device memory or from host memory to host memory.
+/* How long hsort_sort_to() takes over all ranks, from device memory to device memory or from host memory, ordinary or pinned, to host memory.
  *
  *   mpirun -n RANKS bench_sort [--keys N] [--types u64,..] [--inputs uniform,..] [--exchanges auto,bitonic,direct,partition]
- *                              [--transports auto,staged,mpi,ipc] [--memory device,host] [--repeats N] [--csv FILE]
+ *                              [--transports auto,staged,mpi,ipc] [--memory device,host,pinned] [--repeats N] [--csv FILE]
  *
  * N keys in all, also as 1G or 2^30. The input is left as it is, so nothing has to be restored between two repeats. Time is
  * that of the slowest rank from a barrier on; a row is the median of the repeats after one that warms up. Every row's last
@@ -116,7 +116,8 @@ static struct options parse(int argc, char **argv)
 /* All of it on this rank. */
 struct bench {
     hsort_context *ctx;
-    struct engine *engine; /* for device memory; NULL: host memory */
+    struct engine *engine; /* for device and pinned memory; NULL: ordinary memory */
+    bool on_device;
     hsort_type type;
     struct input input;
     int64_t first, count; /* this rank's keys */
@@ -135,7 +136,9 @@ static void *take(struct bench *b, size_t bytes)
 {
     void *memory = NULL;
     if (b->engine)
-        must(b->engine->ops->alloc(b->engine, bytes, &memory), status_text());
+        must(b->on_device ? b->engine->ops->alloc(b->engine, bytes, &memory)
+                          : b->engine->ops->alloc_host(b->engine, bytes, &memory),
+             status_text());
     else
         memory = malloc(bytes + 1);
     must(memory || bytes == 0 ? HSORT_OK : HSORT_HOST_MEMORY, "no memory");
@@ -144,8 +147,10 @@ static void *take(struct bench *b, size_t bytes)
 
 static void give_back(struct bench *b, void *memory)
 {
-    if (b->engine)
+    if (b->engine && b->on_device)
         b->engine->ops->free(b->engine, memory);
+    else if (b->engine)
+        b->engine->ops->free_host(b->engine, memory);
     else
         free(memory);
 }
@@ -154,10 +159,10 @@ static void give_back(struct bench *b, void *memory)
 static void load(struct bench *b)
 {
     const size_t bytes = (size_t)b->count * hsort_type_bytes(b->type);
-    void *here = b->engine ? malloc(bytes + 1) : b->in;
+    void *here = b->on_device ? malloc(bytes + 1) : b->in;
     must(here ? HSORT_OK : HSORT_HOST_MEMORY, "no memory");
     input_fill(&b->input, b->first, b->count, here);
-    if (!b->engine) {
+    if (!b->on_device) {
         memset(b->out, 0xa5, bytes);
         return;
     }
@@ -254,7 +259,8 @@ static void rows_of_context(const struct options *o, const char *exchange, const
                             const char *memory)
 {
     static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"}, *const transports[] = {
-                                                                              "auto", "staged", "mpi", "ipc"};
+                                                                                           "auto", "staged",
+                                                                                           "mpi", "ipc"};
     struct bench b = {NULL};
     char word[32];
     hsort_options options;
@@ -266,7 +272,8 @@ static void rows_of_context(const struct options *o, const char *exchange, const
             printf("# left out: %s, %s: %s\n", exchange, transport, hsort_last_error(NULL));
         return;
     }
-    if (strcmp(memory, "device") == 0 && hsort_engine_in_use(b.ctx) == HSORT_ENGINE_CUDA) {
+    b.on_device = strcmp(memory, "device") == 0 && hsort_engine_in_use(b.ctx) == HSORT_ENGINE_CUDA;
+    if (strcmp(memory, "host") != 0 && hsort_engine_in_use(b.ctx) == HSORT_ENGINE_CUDA) {
         hsort_rank_info *infos = malloc((size_t)size * sizeof *infos);
         must(infos ? hsort_topology(b.ctx, infos) : HSORT_HOST_MEMORY, "hsort_topology");
         must(engine_open_cuda(infos[rank].gpu_index, 0, &b.engine), status_text());
@@ -274,7 +281,7 @@ static void rows_of_context(const struct options *o, const char *exchange, const
     }
     for (const char *list = o->types; (list = next_word(list, word));) {
         b.type = type_of(word);
-        rows_of_type(&b, o, b.engine ? "device" : "host");
+        rows_of_type(&b, o, b.on_device ? "device" : b.engine ? "pinned" : "host");
     }
     if (b.engine)
         b.engine->ops->close(b.engine);

@@ -134,22 +134,22 @@ hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void 
 hsort_status peer_export(struct engine *engine, const void *memory, struct engine_peer_handle *handle);
 hsort_status peer_open(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
 void peer_close(struct engine *engine, void *memory);
-size_t partition_workspace(const struct engine *engine, int key_bytes);
-hsort_status partition_sample(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+size_t cuda_partition_workspace(const struct engine *engine, int key_bytes);
+hsort_status cuda_partition_sample(struct engine *engine, int key_bytes, const struct engine_bits *bits,
                               int64_t before, int64_t total, int log, int64_t first, int sample,
                               void *workspace, uint64_t *codes);
-hsort_status partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
+hsort_status cuda_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                            int64_t total, void *workspace, struct engine_map *map, bool *able);
-hsort_status partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
                              int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                              bool *ascends, bool *descends);
-hsort_status partition(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+hsort_status cuda_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
                        const struct engine_map *map, const int64_t *counts, void *workspace, void *to);
-int64_t region_scratch(const struct engine *engine, int64_t count);
-hsort_status sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+int64_t cuda_region_scratch(const struct engine *engine, int64_t count);
+hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                           const struct engine_piece *pieces, int count, const struct engine_bits *bits,
                           void *workspace, void *scratch, void *out);
-hsort_status regions_left(struct engine *engine, void *workspace, bool *unsorted);
+hsort_status cuda_regions_left(struct engine *engine, void *workspace, bool *unsorted);
 
 #ifdef __cplusplus
 }

@@ -139,7 +139,7 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
         return status_fail(HSORT_ARGUMENT, "keys lie in the memory of GPU %d, but this rank's is GPU %d",
                            attributes.device, engine->device);
     if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged)
-        *space = SPACE_HOST;
+        *space = attributes.type == cudaMemoryTypeHost ? SPACE_PINNED : SPACE_HOST;
     return HSORT_OK;
 }
 
@@ -539,14 +539,14 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         engine_gather,
         engine_search,
         // sorting by regions
-        partition_workspace,
-        partition_sample,
-        partition_map,
-        partition_count,
-        partition,
-        region_scratch,
-        sort_regions,
-        regions_left,
+        cuda_partition_workspace,
+        cuda_partition_sample,
+        cuda_partition_map,
+        cuda_partition_count,
+        cuda_partition,
+        cuda_region_scratch,
+        cuda_sort_regions,
+        cuda_regions_left,
         engine_inspect,
     };
     struct cuda_device device;

@@ -74,8 +74,8 @@ template <typename K, map_kind KIND>
 static __device__ void count_buckets(const struct coding &coding, const K *__restrict__ keys, int64_t count,
                                      struct plan *plan)
 {
-    extern __shared__ uint32_t cells[]; // [CELLS], and then halves [2^bits / 2]
-    uint32_t *halves = cells + CELLS;
+    extern __shared__ struct cell cells[]; // [CELLS], and then halves [2^bits / 2]
+    uint32_t *halves = (uint32_t *)(cells + CELLS);
     const bucket_map<K, KIND> map = load_map<K, KIND>(plan->window, cells);
     const int words = 1 << (plan->window.bits[0] + plan->window.bits[1]) >> 1;
     struct notice notice = {};
@@ -131,7 +131,7 @@ static __device__ bool is_one_value(const struct plan *plan, uint32_t bucket)
         return true;
     int cell = 0;
     for (int step = CELLS / 2; step > 0; step /= 2) { // the last one that begins at this bucket or before
-        if (window.cells[cell + step] >> window.parts_bits <= bucket)
+        if (window.cells[cell + step].first <= bucket)
             cell += step;
     }
     return is_cut_to_values(window, cell);
@@ -266,9 +266,8 @@ static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &
     wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
     wish.answer_for_none = MSD_CROWDED;
-    wish.with_giants = true;
     wish.limit = (uint32_t)min(2.0f * seen / count * room.most + 8, 60000.0f);
-    const int counters = (1 << wish.most_bits) * 2, cells = CELLS * 4;
+    const int counters = (1 << wish.most_bits) * 2, cells = CELL_BYTES;
     const int64_t vectors =
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
     const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);

@@ -64,7 +64,7 @@ static_assert(ONESWEEP_THREADS <= 1024 && ONESWEEP_THREADS % WARP == 0, "a block
 /* The digit to sort by is a functor D, which the kernel gets by value:
  *
  *     static constexpr int SHARED_WORDS       words of shared memory that it wants in each block; may be 0
- *     void prepare(uint32_t *words)           fill words [SHARED_WORDS], and keep the address if they are needed.
+ *     void prepare(uint32_t *words)           fill words [SHARED_WORDS], aligned to 8 bytes, and keep the address.
  *                                             Every thread of a block calls it once, for a functor of its own, and
  *                                             passes a barrier before it asks for a digit
  *     uint32_t operator()(K key) const        the digit, below BINS; of every key, also of one that the input does
@@ -420,6 +420,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     if (threadIdx.x == 0)
         ticket = atomicAdd(&pass.workspace->tickets[pass.number], 1u);
     D digit = pass.digit;
+    static_assert(tile_bytes<K, V>() % sizeof(uint64_t) == 0, "what lies behind is aligned");
     digit.prepare((uint32_t *)shared + tile_bytes<K, V>() / sizeof(uint32_t));
     __syncthreads();
     const int64_t tile = ticket;

@@ -16,16 +16,17 @@ static struct coding coding_of(const struct engine_bits *bits)
     return {bits->map, !bits->map.identity, !bits->map.identity && bits->decode};
 }
 
-extern "C" size_t partition_workspace(const struct engine *, int)
+extern "C" size_t cuda_partition_workspace(const struct engine *, int)
 {
     return sizeof(struct partition_work);
 }
 
 /* ---- the sample and the map ---------------------------------------------------------------------------- */
 
-extern "C" hsort_status partition_sample(struct engine *base, int key_bytes, const struct engine_bits *bits,
-                                         int64_t before, int64_t total, int log, int64_t first, int sample,
-                                         void *workspace, uint64_t *codes)
+extern "C" hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
+                                              const struct engine_bits *bits, int64_t before, int64_t total,
+                                              int log, int64_t first, int sample, void *workspace,
+                                              uint64_t *codes)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -60,14 +61,15 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
     struct window_wish wish = {};
     wish.most_bits = 2 * PART_LOG;
     wish.upper_bits = PART_LOG;
-    wish.linear_bits = bucket_bits(total, wish.most_bits);
+    wish.linear_bits =
+        max(bucket_bits(total, wish.most_bits), (int)PART_LOG); // few keys in many regions do no harm
     wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = (float)seen / (float)total * MSD_LEAF_KEYS;
     wish.answer_for_none = 0;
-    wish.limit =
-        (uint32_t)min(2.0f * (float)seen / (float)total * (float)huge_leaf<no_value>::CAPACITY + 8, 60000.0f);
+    wish.limit = (uint32_t)min(2.0f * (float)seen / (float)total * (float)huge_leaf<no_value>::CAPACITY + 8,
+                               (float)(seen >> 3));
     wish.halves = work->halves;
-    wish.with_giants = true;
+    wish.spreads = true;
     const int slices = CELLS * SLICES * 4;
     TRY_CUDA(cudaMemsetAsync(&work->sample, 0, sizeof work->sample, stream));
     TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
@@ -81,8 +83,8 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
     return HSORT_OK;
 }
 
-extern "C" hsort_status partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
-                                      int64_t total, void *workspace, struct engine_map *map, bool *able)
+extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
+                                           int64_t total, void *workspace, struct engine_map *map, bool *able)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -98,8 +100,7 @@ extern "C" hsort_status partition_map(struct engine *base, int key_bytes, const 
     TRY_CUDA(cudaMemcpyAsync(map, &work->window, sizeof work->window, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     const struct window *window = (const struct window *)map;
-    *able =
-        window->kind != MAP_NONE && !window->is_each_value; // buckets of one value would not fit their leaves
+    *able = window->kind != MAP_NONE;
     return HSORT_OK;
 }
 
@@ -109,7 +110,6 @@ template <typename K>
 static hsort_status queue_count(struct cuda_engine *engine, const struct engine_bits *bits, int64_t count,
                                 struct partition_work *work)
 {
-    constexpr int CELL_BYTES = CELLS * (int)sizeof(uint32_t);
     const int64_t vectors =
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
     const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);
@@ -119,9 +119,10 @@ static hsort_status queue_count(struct cuda_engine *engine, const struct engine_
     return HSORT_OK;
 }
 
-extern "C" hsort_status partition_count(struct engine *base, int key_bytes, const struct engine_bits *bits,
-                                        int64_t count, const struct engine_map *map, void *workspace,
-                                        int64_t *counts, bool *ascends, bool *descends)
+extern "C" hsort_status cuda_partition_count(struct engine *base, int key_bytes,
+                                             const struct engine_bits *bits, int64_t count,
+                                             const struct engine_map *map, void *workspace, int64_t *counts,
+                                             bool *ascends, bool *descends)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -153,7 +154,7 @@ template <typename K, int KEYS>
 static int pass_memory(const struct engine_map *map)
 {
     const bool has_cells = ((const struct window *)map)->kind != MAP_LINEAR;
-    return pass_bytes<K, KEYS>() + (has_cells ? CELLS * (int)sizeof(uint32_t) : 0);
+    return pass_bytes<K, KEYS>() + (has_cells ? CELL_BYTES : 0);
 }
 
 template <typename K, int KEYS>
@@ -170,9 +171,9 @@ static hsort_status queue_partition(struct cuda_engine *engine, const struct eng
     return HSORT_OK;
 }
 
-extern "C" hsort_status partition(struct engine *base, int key_bytes, const struct engine_bits *bits,
-                                  int64_t count, const struct engine_map *map, const int64_t *,
-                                  void *workspace, void *to)
+extern "C" hsort_status cuda_partition(struct engine *base, int key_bytes, const struct engine_bits *bits,
+                                       int64_t count, const struct engine_map *map, const int64_t *,
+                                       void *workspace, void *to)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -186,9 +187,9 @@ extern "C" hsort_status partition(struct engine *base, int key_bytes, const stru
 
 /* ---- regions to order ---------------------------------------------------------------------------------- */
 
-extern "C" int64_t region_scratch(const struct engine *, int64_t count)
+extern "C" int64_t cuda_region_scratch(const struct engine *, int64_t count)
 {
-    return count + count / 2 + PART_BUCKETS * 64;
+    return count + count / 2 + PART_BUCKETS * 16;
 }
 
 /* What the kernels are told of the regions and their pieces. */
@@ -211,10 +212,10 @@ static void make_tables(const struct engine_piece *pieces, int count, int log_bu
             tables->tiles += (uint32_t)divide_up(pieces[i].count, tile);
             keys += pieces[i].count;
         }
-        const int64_t room = min(region_scratch(NULL, keys) >> log_buckets, (int64_t)UINT32_MAX);
+        const int64_t room = min(cuda_region_scratch(NULL, keys) >> log_buckets, (int64_t)UINT32_MAX);
         tables->slots.slot[number] = {(uint64_t)tables->scratch, (uint64_t)tables->out, (uint32_t)room,
                                       region};
-        tables->scratch += region_scratch(NULL, keys);
+        tables->scratch += cuda_region_scratch(NULL, keys);
         tables->out += keys;
     }
     tables->pieces.count = count;
@@ -299,10 +300,10 @@ queue_regions(struct cuda_engine *engine, const struct engine_map *map, const st
     return queue_leaves_of(engine, last, tables.slots.count, log_buckets, work, scratch, out);
 }
 
-extern "C" hsort_status sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
-                                     const struct engine_piece *pieces, int count,
-                                     const struct engine_bits *bits, void *workspace, void *scratch,
-                                     void *out)
+extern "C" hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
+                                          const struct engine_piece *pieces, int count,
+                                          const struct engine_bits *bits, void *workspace, void *scratch,
+                                          void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -315,7 +316,7 @@ extern "C" hsort_status sort_regions(struct engine *base, int key_bytes, const s
                                                     (uint64_t *)scratch, (uint64_t *)out);
 }
 
-extern "C" hsort_status regions_left(struct engine *base, void *workspace, bool *unsorted)
+extern "C" hsort_status cuda_regions_left(struct engine *base, void *workspace, bool *unsorted)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);

@@ -88,8 +88,9 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
 {
     const int i = blockIdx.x * SAMPLE_THREADS + threadIdx.x;
     if (i < sample)
-        codes[i] =
-            loaded_code(coding, keys[((uint64_t)(first + i) * (uint64_t)total >> log) - (uint64_t)before]);
+        codes[i] = loaded_code(
+            coding,
+            keys[(uint64_t)((unsigned __int128)(first + i) * (uint64_t)total >> log) - (uint64_t)before]);
 }
 
 template <typename K>
@@ -115,10 +116,9 @@ struct region_counters {
 /* Count the keys of each region. */
 template <typename K, map_kind KIND>
 static __device__ void count_regions(const struct coding &coding, const K *__restrict__ keys, int64_t count,
-                                     struct partition_work *work)
+                                     uint32_t (*words)[ENGINE_REGIONS], struct partition_work *work)
 {
-    __shared__ uint32_t words[region_counters::COPIES][ENGINE_REGIONS];
-    extern __shared__ uint32_t cells[]; // [CELLS]
+    extern __shared__ struct cell cells[]; // [CELLS]
     const pass_digit<K, KIND> region_of = {load_map<K, KIND>(work->window, cells), work->window.bits[1], ~0u};
     struct notice notice = {};
     for (int i = threadIdx.x; i < region_counters::COPIES * ENGINE_REGIONS; i += MSD_COUNT_THREADS)
@@ -147,14 +147,15 @@ static __global__ void __launch_bounds__(MSD_COUNT_THREADS, 1)
     count_regions_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys,
                          int64_t count, struct partition_work *work)
 {
+    __shared__ uint32_t words[region_counters::COPIES][ENGINE_REGIONS];
     switch (work->window.kind) {
     case MAP_LINEAR:
-        return count_regions<K, MAP_LINEAR>(coding, keys, count, work);
+        return count_regions<K, MAP_LINEAR>(coding, keys, count, words, work);
     case MAP_TABLE:
-        return count_regions<K, MAP_TABLE>(coding, keys, count, work);
+        return count_regions<K, MAP_TABLE>(coding, keys, count, words, work);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return count_regions<K, MAP_FINE>(coding, keys, count, work);
+            return count_regions<K, MAP_FINE>(coding, keys, count, words, work);
     }
 }
 
@@ -180,7 +181,7 @@ static __device__ void partition_tile(const struct coding &coding, const K *from
                                       struct partition_work *work)
 {
     extern __shared__ uint64_t shared[];
-    uint32_t *cells = (uint32_t *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
+    struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
     const pass_digit<K, KIND> region_of = {load_map<K, KIND>(work->window, cells), work->window.bits[1], ~0u};
     deal<ENGINE_REGIONS, KEYS>(coding, from, valid, region_of,
                                goals_of_cursors<K>{to, work->region_cursors[0], PART_CURSOR});
@@ -260,7 +261,7 @@ static __device__ void deal_piece(const struct part_piece &piece, uint32_t tile,
                                   struct partition_work *work)
 {
     extern __shared__ uint64_t shared[];
-    uint32_t *cells = (uint32_t *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
+    struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
     const uint32_t mask = (1u << work->window.bits[1]) - 1;
     const pass_digit<K, KIND> bucket_of = {load_map<K, KIND>(work->window, cells), 0, mask};
     const int64_t first = (int64_t)(tile - piece.first_tile) * (MSD_PASS_THREADS * KEYS);

@@ -58,7 +58,7 @@ static __device__ void deal_tile(const struct coding &coding, const K *from, K *
                                  int pass, struct plan *plan)
 {
     extern __shared__ uint64_t shared[];
-    uint32_t *cells = (uint32_t *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
+    struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
     const struct window &window = plan->window;
     const int lower = window.bits[1];
     const pass_digit<K, KIND> digit = {load_map<K, KIND>(window, cells), pass == 0 ? lower : 0,
@@ -245,7 +245,7 @@ static hsort_status queue_passes(struct cuda_engine *engine, const struct source
                                  struct rung_job *job, bool with_cells, struct plan *plan)
 {
     constexpr int TILE = MSD_PASS_THREADS * KEYS;
-    const int bytes = pass_bytes<K, KEYS>() + (with_cells ? CELLS * (int)sizeof(uint32_t) : 0);
+    const int bytes = pass_bytes<K, KEYS>() + (with_cells ? CELL_BYTES : 0);
     cudaStream_t stream = engine->lanes[LANE_WORK];
     K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
@@ -306,7 +306,7 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
 /* A digit of a key's bucket number, for the stable pass of rung 7. */
 template <typename K, map_kind KIND>
 struct bucket_digit {
-    static constexpr int SHARED_WORDS = KIND == MAP_LINEAR ? 0 : CELLS;
+    static constexpr int SHARED_WORDS = KIND == MAP_LINEAR ? 0 : CELL_BYTES / sizeof(uint32_t);
     const struct window *map_window;
     bool is_upper;
     pass_digit<K, KIND> digit; // made by prepare()
@@ -314,7 +314,7 @@ struct bucket_digit {
     __device__ void prepare(uint32_t *words)
     {
         const int lower = map_window->bits[1];
-        digit.map = load_map<K, KIND>(*map_window, words);
+        digit.map = load_map<K, KIND>(*map_window, (struct cell *)words);
         digit.shift = is_upper ? lower : 0;
         digit.mask = is_upper ? ~0u : (1u << lower) - 1;
     }

@@ -30,7 +30,6 @@ enum {
     LOG_CELLS = 12,
     CELLS = 1 << LOG_CELLS,
     LOG_CELL_WIDTH = 16, /* cells are as wide as that, in the unit that makes it so */
-    WORD_BITS = 32,      /* of a cell's word: its parts, below its first bucket */
     LOG_WINDOW = LOG_CELLS + LOG_CELL_WIDTH,
     LOG_SAMPLE_MAX = 18,
     SAMPLE_THREADS = 1024,
@@ -41,7 +40,7 @@ enum {
     SAMPLE_PER_BLOCK = 8192,
     AT_ONCE = 4 /* keys that a thread loads */
 };
-static_assert(CELLS == SAMPLE_THREADS * OWN_CELLS, "some cells for each thread");
+static_assert((int)CELLS == SAMPLE_THREADS * OWN_CELLS, "some cells for each thread");
 
 enum map_kind {
     MAP_NONE,   /* the keys do not split */
@@ -50,19 +49,23 @@ enum map_kind {
     MAP_FINE    /* cells; all of the key matters */
 };
 
+/* The buckets that a cell is cut into. There may be more than it has values: some are then empty. */
+struct cell {
+    uint32_t first, parts;
+};
+
 /* Made by the kernels below, read by those of the passes. Distances from the lowest key are shifted to the right, or to the
  * left, until the window takes LOG_WINDOW bits or, where it is linear, the bits of a bucket's number. */
 struct window {
     int32_t kind; /* enum map_kind */
     int32_t right, left;
-    int32_t below;      /* bits of a key that the map does not look at */
-    int32_t bits[2];    /* of the bucket's number that pass 0 and pass 1 look at */
-    int32_t parts_bits; /* of a cell's word that are for its parts */
-    uint32_t last;      /* bucket */
+    int32_t below;   /* bits of a key that the map does not look at */
+    int32_t bits[2]; /* of the bucket's number that pass 0 and pass 1 look at */
+    uint32_t last;   /* bucket */
     int32_t
         is_each_value; /* every bucket is for one value of keys: the lowest of all + the bucket's number */
     uint64_t lowest, width;
-    uint32_t cells[CELLS]; /* the first bucket, above the number of parts */
+    struct cell cells[CELLS];
 };
 
 /* The part of a key that the map looks at. */
@@ -73,20 +76,23 @@ struct map_head {
 };
 
 /* The bucket of what lies `at` so far from the beginning of a window of cells. */
-static __device__ uint32_t bucket_at(uint32_t at, const uint32_t *cells, int parts_bits)
+static __device__ uint32_t bucket_at(uint32_t at, const struct cell *cells)
 {
-    const uint32_t cell = cells[at >> LOG_CELL_WIDTH];
-    return (cell >> parts_bits) +
-           ((at & ((1u << LOG_CELL_WIDTH) - 1)) * (cell & ((1u << parts_bits) - 1)) >> LOG_CELL_WIDTH);
+    const struct cell cell = cells[at >> LOG_CELL_WIDTH];
+    return cell.first +
+           __umulhi(at << LOG_CELL_WIDTH, cell.parts); // the cell's lower bits are the upper half of a word
 }
+static_assert(2 * LOG_CELL_WIDTH == 32, "a place in a cell is half a word");
+
+enum { CELL_BYTES = CELLS * (int)sizeof(struct cell) };
 
 /* The bucket of a key. */
 template <typename K, map_kind KIND>
 struct bucket_map {
     typedef typename map_head<K, KIND>::type head;
     head lowest, width;
-    int right, left, parts_bits;
-    const uint32_t *cells; /* [CELLS] in shared memory */
+    int right, left;
+    const struct cell *cells; /* [CELLS] in shared memory */
 
     static __device__ head head_of(K key)
     {
@@ -97,7 +103,7 @@ struct bucket_map {
         const head distance = min(max(head_of(key), lowest) - lowest, width);
         if constexpr (KIND == MAP_LINEAR)
             return (uint32_t)(distance >> right);
-        return bucket_at((uint32_t)(distance >> right) << left, cells, parts_bits);
+        return bucket_at((uint32_t)(distance >> right) << left, cells);
     }
     __device__ bool is_outside(K key) const
     {
@@ -108,7 +114,7 @@ struct bucket_map {
 /* The map of a window. Every thread of the block calls it; cells [CELLS] in shared memory are there after the next
  * barrier. */
 template <typename K, map_kind KIND>
-static __device__ bucket_map<K, KIND> load_map(const struct window &window, uint32_t *cells)
+static __device__ bucket_map<K, KIND> load_map(const struct window &window, struct cell *cells)
 {
     typedef typename map_head<K, KIND>::type head;
     if (KIND != MAP_LINEAR) {
@@ -116,11 +122,7 @@ static __device__ bucket_map<K, KIND> load_map(const struct window &window, uint
             cells[i] = window.cells[i];
     }
     return {(head)(window.lowest >> map_head<K, KIND>::BELOW),
-            (head)(window.width >> map_head<K, KIND>::BELOW),
-            window.right,
-            window.left,
-            window.parts_bits,
-            cells};
+            (head)(window.width >> map_head<K, KIND>::BELOW), window.right, window.left, cells};
 }
 
 /* ---- the sample ---------------------------------------------------------------------------------------- */
@@ -134,7 +136,8 @@ struct window_wish {
     int32_t answer_for_none; /* what the host is told if the keys do not split */
     uint32_t *
         halves; /* [2^most_bits / 2] to count the sample's buckets in; NULL: there is room in shared memory */
-    bool with_giants; /* buckets of one value may have any number of keys */
+    bool
+        spreads; /* values of many keys take many numbers of buckets, all but one of them empty: to have regions to themselves */
 };
 
 /* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
@@ -176,7 +179,8 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
 /* Lay the window over the extremes of the sample, in units that make it LOG_WINDOW bits wide. Up to 2^most_bits values have
  * buckets of their own. */
 template <typename K>
-static __device__ void scale_window(const struct sample *sample, int most_bits, struct window *window)
+static __device__ void scale_window(const struct sample *sample, int most_bits, bool spreads,
+                                    struct window *window)
 {
     constexpr K LARGEST = (K) ~(K)0;
     K lowest = (K)~sample->lowest_inverted, width = (K)sample->highest - lowest;
@@ -188,13 +192,13 @@ static __device__ void scale_window(const struct sample *sample, int most_bits, 
     lowest -= below;
     width = window->is_each_value ? min(most, (K)(LARGEST - lowest))
                                   : (K)(width + below + min(slack, (K)(LARGEST - lowest - below - width)));
+    window->is_each_value = window->is_each_value && !spreads;
     const int bits = 64 - __clzll((long long)width);
     window->lowest = lowest;
     window->width = width;
     window->right = max(bits - LOG_WINDOW, 0);
     window->left = max(LOG_WINDOW - bits, 0);
     window->below = 0;
-    window->parts_bits = min(WORD_BITS - most_bits, LOG_CELL_WIDTH);
     window->kind = MAP_FINE;
     if constexpr (sizeof(K) == 4) {
         window->kind = MAP_TABLE;
@@ -231,7 +235,7 @@ static __device__ uint32_t values_of_cell(const struct window &window)
 /* Is every part of the cell for one value? */
 static __device__ bool is_cut_to_values(const struct window &window, uint32_t cell)
 {
-    return (window.cells[cell] & ((1u << window.parts_bits) - 1)) == values_of_cell(window);
+    return window.cells[cell].parts >= values_of_cell(window);
 }
 
 /* The same parts for all, if they fit the sample. `own`: keys in the thread's cells. */
@@ -272,15 +276,16 @@ static __device__ float weigh_cell(const struct sample *sample, int cell, float 
 }
 
 /* The parts of a cell, in PART_UNITS. Cells that weigh less than a part share one with those that follow. Where a part would
- * have few values, their number divides that of the cell: else some had twice as many as others. */
-static __device__ uint32_t cut_cell(float weight, float target, uint32_t values, int parts_bits)
+ * have few values, their number divides that of the cell: else some had twice as many as others. There are not more parts than
+ * values, but in a map that spreads. */
+static __device__ uint32_t cut_cell(float weight, float target, uint32_t values, bool spreads)
 {
     if (weight < target)
         return (uint32_t)(weight * PART_UNITS / target);
     uint32_t parts = (uint32_t)ceilf(weight / target);
-    if (parts > values / 4)
+    if (parts > values / 4 && !(spreads && parts > values))
         parts = min(2u << (31 - __clz((int)(parts - 1))), values);
-    return min(parts, (1u << parts_bits) - 1) * PART_UNITS;
+    return parts * PART_UNITS;
 }
 
 /* What the last thread of the block has. Every thread calls it. */
@@ -296,7 +301,7 @@ static __device__ uint32_t block_last(uint32_t value)
 /* Cut the cells into parts that weigh at most `target`, or more where that makes too many. weights: of the thread's cells.
  * A window of few values has a part for each. */
 static __device__ void make_table(struct window &window, const float (&weights)[OWN_CELLS], float target,
-                                  int bits)
+                                  int bits, bool spreads)
 {
     __shared__ uint32_t sums[SAMPLE_THREADS / WARP];
     const uint32_t values = values_of_cell(window);
@@ -310,8 +315,8 @@ static __device__ void make_table(struct window &window, const float (&weights)[
         uint32_t units[OWN_CELLS], sum = 0;
 #pragma unroll
         for (int c = 0; c < OWN_CELLS; c++) {
-            units[c] = window.is_each_value ? values * PART_UNITS
-                                            : cut_cell(weights[c], target, values, window.parts_bits);
+            units[c] =
+                window.is_each_value ? values * PART_UNITS : cut_cell(weights[c], target, values, spreads);
             sum += units[c];
         }
         uint32_t begin = block_sum_before(sum, sums);
@@ -321,8 +326,7 @@ static __device__ void make_table(struct window &window, const float (&weights)[
         for (int c = 0; c < OWN_CELLS; c++) {
             const uint32_t first = begin / PART_UNITS;
             begin += units[c];
-            window.cells[threadIdx.x * OWN_CELLS + c] =
-                first << window.parts_bits | (begin / PART_UNITS - first);
+            window.cells[threadIdx.x * OWN_CELLS + c] = {first, begin / PART_UNITS - first};
         }
         return;
     }
@@ -346,10 +350,10 @@ static __device__ bool is_crowded(const struct window &window, const K *seen, in
             keys[k] = seen[i + k * SAMPLE_THREADS];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
-            const uint32_t at = place_in_window<K>(window, keys[k]),
-                           bucket = bucket_at(at, window.cells, window.parts_bits), above = bucket % 2 * 16;
+            const uint32_t at = place_in_window<K>(window, keys[k]), bucket = bucket_at(at, window.cells),
+                           above = bucket % 2 * 16;
             const uint32_t before = atomicAdd(&halves[bucket / 2], 1u << above) >> above & 0xffff;
-            const bool is_cut = wish.with_giants && is_cut_to_values(window, at >> LOG_CELL_WIDTH);
+            const bool is_cut = is_cut_to_values(window, at >> LOG_CELL_WIDTH);
             crowded = crowded || before >= (is_cut ? 1u << log_seen >> 3 : wish.limit);
         }
     }
@@ -366,7 +370,7 @@ static __device__ void make_map(const K *seen, int log_seen, const struct window
         weights[c] = weigh_cell(sample, threadIdx.x * OWN_CELLS + c, &own);
     const bool is_linear = make_linear<K>(window, own, log_seen, wish.linear_bits);
     if (!is_linear) {
-        make_table(window, weights, wish.target, wish.table_bits);
+        make_table(window, weights, wish.target, wish.table_bits, wish.spreads);
         __syncthreads();
         if (is_crowded(window, seen, log_seen, wish) && threadIdx.x == 0)
             window.kind = MAP_NONE;
@@ -380,9 +384,8 @@ static __device__ void make_map(const K *seen, int log_seen, const struct window
                          : bits > REGION_BITS ? bits / 2
                                               : 0;
         window.bits[0] = bits - window.bits[1];
-        window.last = is_linear
-                          ? (uint32_t)(window.width >> window.below >> window.right)
-                          : bucket_at(place_in_window(window, (K) ~(K)0), window.cells, window.parts_bits);
+        window.last = is_linear ? (uint32_t)(window.width >> window.below >> window.right)
+                                : bucket_at(place_in_window(window, (K) ~(K)0), window.cells);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < (int)(sizeof window / 4); i += SAMPLE_THREADS)
@@ -399,7 +402,7 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     __shared__ struct window window;
     __shared__ bool is_last;
     if (threadIdx.x == 0)
-        scale_window<K>(sample, wish.most_bits, &window);
+        scale_window<K>(sample, wish.most_bits, wish.spreads, &window);
     for (int i = threadIdx.x; i < CELLS * SLICES; i += SAMPLE_THREADS)
         counts[i] = 0;
     __syncthreads();

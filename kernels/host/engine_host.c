@@ -12,6 +12,7 @@
 #include "in_place.h"
 #include "merge.h"
 #include "merge_many.h"
+#include "partition.h"
 #include "radix.h"
 
 enum {
@@ -36,9 +37,9 @@ struct engine_mark {
     char nothing;
 };
 
-static int threads_of(struct engine *engine)
+static int threads_of(const struct engine *engine)
 {
-    return ((struct host_engine *)engine)->threads;
+    return ((const struct host_engine *)engine)->threads;
 }
 
 static void host_close(struct engine *engine)
@@ -369,6 +370,80 @@ static hsort_status host_search(struct engine *engine, int key_bytes, const void
     return HSORT_OK;
 }
 
+/* ---- sorting by regions ---- */
+
+static size_t host_partition_workspace(const struct engine *engine, int key_bytes)
+{
+    (void)key_bytes;
+    return partition_workspace(threads_of(engine));
+}
+
+static hsort_status host_partition_sample(struct engine *engine, int key_bytes,
+                                          const struct engine_bits *bits, int64_t before, int64_t total,
+                                          int log, int64_t first, int sample, void *workspace,
+                                          uint64_t *codes)
+{
+    (void)key_bytes, (void)workspace;
+    TRY(kernel_passes("sample of keys"));
+    partition_sample(threads_of(engine), bits, before, total, log, first, sample, codes);
+    return HSORT_OK;
+}
+
+static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
+                                       int64_t total, void *workspace, struct engine_map *map, bool *able)
+{
+    (void)key_bytes, (void)total;
+    *able = false;
+    TRY(kernel_passes("map of regions"));
+    *able = partition_map(threads_of(engine), codes, log, workspace, map);
+    return HSORT_OK;
+}
+
+static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                         int64_t count, const struct engine_map *map, void *workspace,
+                                         int64_t *counts, bool *ascends, bool *descends)
+{
+    (void)key_bytes;
+    TRY(kernel_passes("count of regions"));
+    partition_count(threads_of(engine), bits, count, map, workspace, counts, ascends, descends);
+    return HSORT_OK;
+}
+
+static hsort_status host_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                   int64_t count, const struct engine_map *map, const int64_t *counts,
+                                   void *workspace, void *to)
+{
+    (void)key_bytes, (void)counts;
+    TRY(kernel_passes("partition"));
+    partition_keys(threads_of(engine), bits, count, map, workspace, to);
+    return HSORT_OK;
+}
+
+static int64_t host_region_scratch(const struct engine *engine, int64_t count)
+{
+    (void)engine;
+    return count;
+}
+
+static hsort_status host_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                      const struct engine_piece *pieces, int count,
+                                      const struct engine_bits *bits, void *workspace, void *scratch,
+                                      void *out)
+{
+    (void)key_bytes, (void)map;
+    TRY(kernel_passes("sort of regions"));
+    partition_sort(threads_of(engine), pieces, count, bits, workspace, scratch, out);
+    return HSORT_OK;
+}
+
+/* The radix sort takes a region of any size. */
+static hsort_status host_regions_left(struct engine *engine, void *workspace, bool *unsorted)
+{
+    (void)engine, (void)workspace;
+    *unsorted = false;
+    return HSORT_OK;
+}
+
 static hsort_status host_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                                  struct engine_inspection *result)
 {
@@ -417,6 +492,14 @@ static const struct engine_ops host_ops = {
     .swap = host_swap,
     .gather = host_gather,
     .search = host_search,
+    .partition_workspace = host_partition_workspace,
+    .partition_sample = host_partition_sample,
+    .partition_map = host_partition_map,
+    .partition_count = host_partition_count,
+    .partition = host_partition,
+    .region_scratch = host_region_scratch,
+    .sort_regions = host_sort_regions,
+    .regions_left = host_regions_left,
     .inspect = host_inspect,
 };
 

@@ -1,0 +1,281 @@
+/* Sorting by regions on CPU cores: keys go to their region before they change ranks, and are sorted where they
+ * arrive.
+ *
+ * The map is a row of bounds: every (2^log / ENGINE_REGIONS)-th key of the sorted sample, but for the first. A key's
+ * region is the number of bounds that are not greater than its code. So equal keys share a region, and a value that
+ * fills several shares of the sample leaves empty regions before its own. Here with 4 regions and a sample of 12:
+ *
+ *     sample, sorted    1 2 2 | 4 5 6 | 6 6 6 | 6 8 9        bounds 4 6 6
+ *     region of         3 -> 0     4 -> 1     5 -> 1     6 -> 3     9 -> 3          region 2 gets no key
+ *
+ * A step of the search for a region adds half of what is left to add, or nothing. There are as many steps for every
+ * key, and no branch depends on one, so skew costs nothing; but each step waits for the one before, and so TOGETHER
+ * keys are searched for in step. A table of leading bits would spare keys that are spread evenly some steps, but is
+ * no help where they lie close together.
+ *
+ *     half 2    bounds[1] <= key ?             then region += 2
+ *     half 1    bounds[region + 0] <= key ?    then region += 1
+ *
+ * Partition and threads: as in radix.c, each thread counts and later moves one contiguous part of the keys; region
+ * by region, and in a region thread by thread, the counts become the places to write to. They stay in the workspace
+ * in between. The parts are those of a loop, not of the threads that OpenMP gives: these may be fewer the second
+ * time.
+ *
+ *     keys      7 1 5 | 3 9 6                     two parts, regions 3 0 1 | 0 3 3
+ *     counts    of regions 0 1 3                  1 1 1 | 1 0 2
+ *     places                                      0 2 3 | 1 . 4
+ *     to        1 3 5 7 9 6
+ *
+ * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c. Threads
+ * take regions; one with more keys than a thread's share of the call is sorted by all of them together.
+ *
+ * Source   Blelloch, Leiserson, Maggs, Plaxton, Smith, Zagha, "A comparison of sorting algorithms for the Connection
+ *          Machine CM-2", 1991 (sample sort); Sanders, Winkel, "Super scalar sample sort", 2004 (search without
+ *          branches, many keys in step). */
+#include "partition.h"
+#include <omp.h>
+#include <string.h>
+#include "radix.h"
+
+enum {
+    BOUNDS = ENGINE_REGIONS - 1,
+    CROWDED_SHARE = 8, // a region with more than 1 / CROWDED_SHARE of the sample: no use to have regions
+    TOGETHER = 8,      // keys whose regions are searched for in step
+    PARALLEL_COUNT = 1 << 14, // keys from which on waking the threads pays
+    ALIGNMENT = 128           // of what lies in the workspace
+};
+_Static_assert((ENGINE_REGIONS & BOUNDS) == 0, "a search halves the regions down to one");
+_Static_assert((1 << ENGINE_SAMPLE_LOG_MIN) % TOGETHER == 0, "a sample is searched for in full steps");
+_Static_assert(BOUNDS * sizeof(uint64_t) <= sizeof(struct engine_map), "the bounds fit a map");
+
+/* One thread's part of the keys, in the workspace. */
+struct partition_part {
+    // Place of its next key of a region; before that: their number.
+    _Alignas(ALIGNMENT) int64_t next[ENGINE_REGIONS];
+    bool ascends, descends;
+};
+
+/* All of the workspace: it begins with a part for each thread. */
+struct partition_space {
+    struct partition_part *parts;
+    char *radix;                // [radix_workspace(threads)]
+    uint64_t *sample, *scratch; // [1 << ENGINE_SAMPLE_LOG_MAX] each, for partition_map()
+};
+
+static struct partition_space space_at(int threads, void *workspace)
+{
+    struct partition_space space = {.parts = workspace};
+    space.radix = (char *)(space.parts + threads);
+    space.sample = (uint64_t *)(space.radix + radix_workspace(threads));
+    space.scratch = space.sample + (1 << ENGINE_SAMPLE_LOG_MAX);
+    return space;
+}
+
+size_t partition_workspace(int threads)
+{
+    return (size_t)threads * sizeof(struct partition_part) + radix_workspace(threads) +
+           2 * sizeof(uint64_t) * (1 << ENGINE_SAMPLE_LOG_MAX);
+}
+
+/* The regions of codes [TOGETHER]. The product, as gcc makes a branch of a choice; unrolled, or the chains of steps do
+ * not run side by side. */
+static inline void find_regions(const uint64_t *bounds, const uint64_t *codes, int *regions)
+{
+    memset(regions, 0, TOGETHER * sizeof *regions);
+#pragma GCC unroll 16
+    for (int half = ENGINE_REGIONS / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < TOGETHER; i++)
+            regions[i] += half * (bounds[regions[i] + half - 1] <= codes[i]);
+}
+
+/* Where part `part` of `parts` begins; that of `parts` is the end of all. */
+static inline int64_t part_start(int64_t count, int part, int parts)
+{
+    return count / parts * part + count % parts * part / parts;
+}
+
+static inline uint32_t encode_u32(struct keymap map, uint32_t bits)
+{
+    return keymap_encode32(map, bits);
+}
+
+static inline uint64_t encode_u64(struct keymap map, uint64_t bits)
+{
+    return keymap_encode64(map, bits);
+}
+
+static inline uint32_t decode_u32(struct keymap map, uint32_t code)
+{
+    return keymap_decode32(map, code);
+}
+
+static inline uint64_t decode_u64(struct keymap map, uint64_t code)
+{
+    return keymap_decode64(map, code);
+}
+
+#define KEY uint32_t
+#define NAMED(name) name##_u32
+#include "partition_body.h"
+#undef KEY
+#undef NAMED
+
+#define KEY uint64_t
+#define NAMED(name) name##_u64
+#include "partition_body.h"
+#undef KEY
+#undef NAMED
+
+/* ---- sample and map ---- */
+
+/* floor(i * total / 2^log): the product itself may not fit. */
+static int64_t sample_position(int64_t i, int64_t total, int log)
+{
+    const int64_t whole = total >> log, rest = total & ((INT64_C(1) << log) - 1);
+    return i * whole + (i * rest >> log);
+}
+
+void partition_sample(int threads, const struct engine_bits *bits, int64_t before, int64_t total, int log,
+                      int64_t first, int sample, uint64_t *codes)
+{
+    const struct keymap map = bits->map;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
+    for (int i = 0; i < sample; i++) {
+        const int64_t at = sample_position(first + i, total, log) - before;
+        codes[i] = map.key_bytes == 4 ? encode_u32(map, ((const uint32_t *)bits->from)[at])
+                                      : encode_u64(map, ((const uint64_t *)bits->from)[at]);
+    }
+}
+
+bool partition_map(int threads, const uint64_t *codes, int log, void *workspace, struct engine_map *map)
+{
+    const struct partition_space space = space_at(threads, workspace);
+    const int64_t sample = INT64_C(1) << log, share = sample / ENGINE_REGIONS;
+    memcpy(space.sample, codes, (size_t)sample * sizeof *codes);
+    radix_sort(threads, sizeof *codes, space.sample, space.scratch, sample, space.radix);
+    memset(map, 0, sizeof *map); // all of its bytes travel
+    for (int i = 0; i < BOUNDS; i++)
+        map->bytes[i] = space.sample[share * (i + 1)];
+
+    int64_t held[ENGINE_REGIONS] = {0}, most = 0;
+    for (int64_t i = 0; i < sample; i += TOGETHER) {
+        int regions[TOGETHER];
+        find_regions(map->bytes, space.sample + i, regions);
+        for (int j = 0; j < TOGETHER; j++)
+            held[regions[j]]++;
+    }
+    for (int region = 0; region < ENGINE_REGIONS; region++)
+        most = held[region] > most ? held[region] : most;
+    return most <= sample / CROWDED_SHARE;
+}
+
+/* ---- partition ---- */
+
+/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region. */
+static void place_parts(struct partition_part *parts, int number, int64_t *counts)
+{
+    int64_t place = 0;
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        const int64_t start = place;
+        for (int part = 0; part < number; part++) {
+            const int64_t keys_here = parts[part].next[region];
+            parts[part].next[region] = place;
+            place += keys_here;
+        }
+        counts[region] = place - start;
+    }
+}
+
+void partition_count(int threads, const struct engine_bits *bits, int64_t count, const struct engine_map *map,
+                     void *workspace, int64_t *counts, bool *ascends, bool *descends)
+{
+    struct partition_part *parts = space_at(threads, workspace).parts;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int part = 0; part < threads; part++) {
+        const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
+        if (bits->map.key_bytes == 4)
+            count_part_u32(bits->map, bits->from, from, until, map->bytes, &parts[part]);
+        else
+            count_part_u64(bits->map, bits->from, from, until, map->bytes, &parts[part]);
+    }
+    *ascends = *descends = false;
+    for (int part = 0; part < threads; part++) {
+        *ascends |= parts[part].ascends;
+        *descends |= parts[part].descends;
+    }
+    place_parts(parts, threads, counts);
+}
+
+void partition_keys(int threads, const struct engine_bits *bits, int64_t count, const struct engine_map *map,
+                    void *workspace, void *to)
+{
+    struct partition_part *parts = space_at(threads, workspace).parts;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int part = 0; part < threads; part++) {
+        const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
+        if (bits->map.key_bytes == 4)
+            move_part_u32(bits->map, bits->from, from, until, map->bytes, &parts[part], to);
+        else
+            move_part_u64(bits->map, bits->from, from, until, map->bytes, &parts[part], to);
+    }
+}
+
+/* ---- sorting ---- */
+
+/* Where a region lies in `out`. */
+struct stretch {
+    int64_t start, keys;
+};
+
+/* Copy pieces [count] to `out`, one behind the other, and find the regions they make. How many those are. */
+static int copy_pieces(int threads, int key_bytes, const struct engine_piece *pieces, int count, char *out,
+                       struct stretch *regions)
+{
+    int found = 0;
+    int64_t start[ENGINE_PIECES_MAX], place = 0;
+    for (int i = 0; i < count; i++) {
+        if (i == 0 || pieces[i].region != pieces[i - 1].region)
+            regions[found++] = (struct stretch){place, 0};
+        regions[found - 1].keys += pieces[i].count;
+        start[i] = place;
+        place += pieces[i].count;
+    }
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1 && place >= PARALLEL_COUNT)
+    for (int i = 0; i < count; i++)
+        if (pieces[i].count > 0)
+            memcpy(out + start[i] * key_bytes, pieces[i].keys, (size_t)(pieces[i].count * key_bytes));
+    return found;
+}
+
+/* Sort one region where it lies. radix [radix_workspace(threads)]. */
+static void sort_region(int threads, struct stretch region, const struct engine_bits *bits, void *radix,
+                        char *scratch, char *out)
+{
+    const int64_t first_byte = region.start * bits->map.key_bytes;
+    radix_sort(threads, bits->map.key_bytes, out + first_byte, scratch + first_byte, region.keys, radix);
+    if (!bits->decode || bits->map.identity)
+        return;
+    if (bits->map.key_bytes == 4)
+        decode_keys_u32(threads, bits->map, (uint32_t *)(out + first_byte), region.keys);
+    else
+        decode_keys_u64(threads, bits->map, (uint64_t *)(out + first_byte), region.keys);
+}
+
+void partition_sort(int threads, const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                    void *workspace, void *scratch, void *out)
+{
+    char *radix = space_at(threads, workspace).radix;
+    struct stretch regions[ENGINE_PIECES_MAX];
+    const int found = copy_pieces(threads, bits->map.key_bytes, pieces, count, out, regions);
+    const int64_t all = regions[found - 1].start + regions[found - 1].keys;
+    const int team = all < PARALLEL_COUNT ? 1 : threads;
+    for (int i = 0; i < found; i++)
+        if (regions[i].keys > all / team)
+            sort_region(team, regions[i], bits, radix, scratch, out);
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (team > 1)
+    for (int i = 0; i < found; i++)
+        if (regions[i].keys <= all / team)
+            sort_region(1, regions[i], bits, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
+                        scratch, out);
+}

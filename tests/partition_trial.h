@@ -1,0 +1,100 @@
+/* What test_partition sorts: trials, and the keys of each. */
+#ifndef PARTITION_TRIAL_H
+#define PARTITION_TRIAL_H
+
+#include "engine_test.h"
+
+enum { SAMPLE_MAX = 1 << ENGINE_SAMPLE_LOG_MAX };
+
+/* What keys are like: a pattern of engine_test.h, or one of these. */
+enum {
+    ZIPF = PATTERNS, // value v as often as 1 / v
+    FAR_CLUSTERS,    // two ranges of 16 bits, far apart
+    MEASURED,        // floating point numbers around 0 and 1, with zeros, infinities and NaNs of either sign
+    NEIGHBOURS,      // of the sample's codes: at the map's bounds, perhaps, and one off
+    SHAPES
+};
+
+static inline const char *shape_name(int shape)
+{
+    static const char *const names[] = {"ZIPF", "FAR_CLUSTERS", "MEASURED", "NEIGHBOURS"};
+    return shape < PATTERNS ? pattern_names[shape] : names[shape - PATTERNS];
+}
+
+struct trial {
+    hsort_type type;
+    hsort_order order;
+    int shape, ranks, log;
+    int64_t count;
+    bool foreign; // the map is one of uniform keys
+    bool decode;
+    bool late; // nothing is looked at before the end: calls follow each other without a wait
+    char what[160];
+};
+
+/* What the map of a trial with a foreign map is made of: its first 2^log. */
+static uint64_t uniform_codes[SAMPLE_MAX];
+
+static inline uint64_t load(int key_bytes, const void *keys, int64_t i)
+{
+    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
+}
+
+static inline void store(int key_bytes, void *keys, int64_t i, uint64_t bits)
+{
+    memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
+}
+
+static inline uint64_t encode(struct keymap map, uint64_t bits)
+{
+    return map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)bits) : keymap_encode64(map, bits);
+}
+
+static inline uint64_t decode(struct keymap map, uint64_t code)
+{
+    return map.key_bytes == 4 ? keymap_decode32(map, (uint32_t)code) : keymap_decode64(map, code);
+}
+
+static inline uint64_t measured_bits(int key_bytes, uint64_t *random)
+{
+    static const double rare[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN};
+    double value = (double)(check_random(random) >> 11) * 0x1p-53 - 0.5;
+    value = value * value * value + (double)(check_random(random) % 2);
+    if (check_random(random) % 64 == 0)
+        value = rare[check_random(random) % 6];
+    const float narrow = (float)value;
+    uint64_t bits = 0;
+    memcpy(&bits, key_bytes == 4 ? (const void *)&narrow : &value, (size_t)key_bytes);
+    return bits;
+}
+
+static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int64_t i, uint64_t *random)
+{
+    const int bits = 8 * map.key_bytes;
+    const uint64_t any = check_random(random);
+    switch (trial->shape) {
+    case ZIPF:
+        return (uint64_t)exp((double)(any >> 11) * 0x1p-53 * log((double)trial->count + 1));
+    case FAR_CLUSTERS:
+        return decode(map, (any & 0xffff) + (any >> 63 << (bits - 2)));
+    case MEASURED:
+        return measured_bits(map.key_bytes, random);
+    case NEIGHBOURS:
+        return decode(map, uniform_codes[any % (1u << trial->log)] + check_random(random) % 3 - 1);
+    default:
+        return key_of((enum pattern)trial->shape, bits, i, trial->count, random);
+    }
+}
+
+/* The keys of a trial, all ranks'. */
+static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
+{
+    char *keys = host_alloc((size_t)(trial->count * map.key_bytes));
+    for (int i = 0; i < SAMPLE_MAX; i++)
+        uniform_codes[i] = check_random(random) >> (64 - 8 * map.key_bytes);
+    for (int64_t i = 0; i < trial->count; i++)
+        store(map.key_bytes, keys, i, bits_of(trial, map, i, random));
+    return keys;
+}
+
+#endif

@@ -1,6 +1,7 @@
 #!/bin/bash
 # On a machine with GPUs and without a network: build from source, then run every test with the label gpu: the engine's
-# own, and those of several ranks, on all GPUs there are and with several ranks on one GPU. Six minutes at most in all.
+# own, and those of several ranks, on all GPUs there are and with several ranks on one GPU, every transport with every exchange
+# among them. Six minutes at most in all.
 #
 #   jobs/gpu_check.sh [--sanitize]      --sanitize: also a small sort under compute-sanitizer
 #

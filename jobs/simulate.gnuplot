@@ -8,7 +8,7 @@ format_word = ARG3 eq "png" ? "png" : "svg"
 eval sprintf("set terminal %s size 1100,480 font 'sans,11'; set output '%s/simulated.%s'", \
     format_word eq "png" ? "pngcairo" : "svg background 'white'", folder, format_word)
 
-# Rows of one exchange and one size, in order of ranks. $1 ranks, $3 exchange, $5 keys, $18 total_s, 19 on: the formulas.
+# Rows of one exchange and one size, in order of ranks. $1 ranks, $3 exchange, $5 keys, $18 total_s, 19 on: the plan.
 rows(exchange, keys) = sprintf("< awk -F, '$3 == \"%s\" && $5 == %s' %s | sort -t, -g -k1,1", exchange, keys, csv)
 sizes = system(sprintf("awk -F, '/^[0-9]/ && !seen[$5]++ { print $5 }' %s | sort -nr", csv))
 
@@ -20,7 +20,7 @@ set format y "%g"
 set xlabel "ranks, 8 to a node"
 set ylabel "seconds, simulated"
 set key left top reverse Left font ",10"
-set multiplot layout 1,words(sizes) title "Sort of simulated H200s; lines: simulated, rings: sort, exchange and merge by formula"
+set multiplot layout 1,words(sizes) title "Sort of simulated H200s; lines: simulated, rings: sort, exchange and merge by plan"
 do for [keys in sizes] {
     set title sprintf("%s keys of 8 bytes on each rank", keys)
     plot rows("bitonic", keys) using 1:18 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb "#1f4e9e" title "bitonic", \

@@ -8,7 +8,7 @@ import csv
 import sys
 
 BEGIN, END = "<!-- simulated -->", "<!-- /simulated -->"
-HEAD = """| keys per rank | ranks | exchange | moved per key: counted / formula | rounds | messages of keys | short messages | collectives | all messages, per rank | sort, s | exchange, s: simulated / formula | merge, s: simulated / formula | in all, s |
+HEAD = """| keys per rank | ranks | exchange | moved per key: counted / plan | rounds | messages of keys | short messages | collectives | all messages, per rank | sort, s | exchange, s: simulated / plan | merge, s: simulated / plan | in all, s |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 

@@ -2,8 +2,10 @@
  *
  *     bitonic   each round waits for its slowest pair: a greeting, probes where the runs overlap, the keys that change
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
- *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of
- *               a shard each, a merge of P runs in pairs
+ *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, then the cheaper of two forms:
+ *       straight  P - 1 transfers of 1 / P of a shard each, a merge of P runs
+ *       rails     N nodes of R ranks: N - 1 transfers of 1 / N over the network, a merge of N runs, R - 1 transfers of 1 / R
+ *                 inside the node, a merge of R runs
  *
  * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts: KEYS keys on
  * each rank that stand for evenly spread ones, the same for every sort over P ranks.
@@ -15,7 +17,6 @@
 #include "cost.h"
 #include <stdlib.h>
 #include <string.h>
-#include "exchange.h"
 #include "hypercube.h"
 #include "splitters.h"
 
@@ -23,6 +24,8 @@ enum {
     KEYS = 48, // of a rank in the small sort: divisible by 2, 3, 4, 6, 8 and so exact for a few ranks
     COLLECTIVES_AROUND = 3, // of direct, beside the rounds of its splitters: ties, counts, all is well
     COLLECTIVES_IN_ROUND = 2,
+    RUNS_IN_PASS = 16,  // that an engine merges in one pass
+    FEW = 4,            // a part of a round's pairs: what fewer do, the others need not wait for
     WORDS_PER_PROBE = 5 // that pass a rank: the probe itself, two sums, and those once more on their way back
 };
 
@@ -68,7 +71,8 @@ static void book(struct cost_network *n, struct cost_round *round, int rank, int
     const bool overlap = moved > 0 && moved < KEYS;
     if (share > round->share[place])
         round->share[place] = share;
-    round->probing[place] = round->probing[place] || overlap;
+    round->pairs[place]++;
+    round->overlapping[place] += overlap;
     round->meeting += 2;
     round->searching += 2 * overlap;
     round->sending += 2 * (moved > 0);
@@ -85,13 +89,16 @@ static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
     for (int rank = 0; rank < n->size; rank++)
         for (int i = 0; i < KEYS; i++)
             keys[rank * KEYS + i] = i * n->size + (int)((rank + (int64_t)i * turn) % n->size);
-    for (int round = 0; round < n->rounds; round++)
+    for (int i = 0; i < n->rounds; i++) {
+        struct cost_round *round = &n->round[i];
         for (int rank = 0; rank < n->size; rank++) {
-            const int partner = hypercube_partner(rank, n->size, round);
+            const int partner = hypercube_partner(rank, n->size, i);
             if (partner > rank)
-                book(n, &n->round[round], rank, partner,
-                     compare_split(keys + rank * KEYS, keys + partner * KEYS), sent);
+                book(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS), sent);
         }
+        for (enum cost_place place = COST_NEAR; place < COST_PLACES; place++)
+            round->probing[place] = round->overlapping[place] > round->pairs[place] / FEW;
+    }
     for (int rank = 0; rank < n->size; rank++)
         n->largest = larger(n->largest, (double)sent[rank] / KEYS);
 }
@@ -225,42 +232,134 @@ static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, 
 
 /* ---- direct ------------------------------------------------------------------------------------------------------ */
 
-static void add_direct(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
-                       struct hsort_plan_exchange *cost)
+/* Passes over the keys in a merge of `runs` runs. */
+static int passes_of(int64_t runs)
+{
+    int passes = 0;
+    for (; runs > 1; runs = (runs + RUNS_IN_PASS - 1) / RUNS_IN_PASS)
+        passes++;
+    return passes;
+}
+
+static void add_splitters(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                          struct hsort_plan_exchange *cost)
 {
     int probes;
     const int rounds = splitters_rounds(n->size, s->total, s->block, &probes);
     const int collectives = COLLECTIVES_IN_ROUND * rounds + COLLECTIVES_AROUND;
     const bool several = n->size > n->ranks_per_node;
-    const int near = (several ? n->ranks_per_node : n->size) - 1;
-    // Of few keys some ranks have none for some others.
-    const double parts = n->size - 1 < s->block ? n->size - 1 : (double)s->block;
-    const double piece_bytes = s->block_bytes / n->size, rounds_steps = 2.0 * rounds;
     const double probe_bytes = (double)rounds * probes * WORDS_PER_PROBE * sizeof(uint64_t);
-    const double part = n->size > 1 ? parts / (n->size - 1) : 0; // of the transfers, those that carry keys
-    double *exchange = &cost->seconds[HSORT_PHASE_EXCHANGE];
-    *exchange += collectives * collective_seconds(n, rates) + rounds_steps * rate(rates, HSORT_RATE_STEP) +
-                 probe_bytes / rate(rates, several ? HSORT_RATE_NETWORK : HSORT_RATE_LINK);
-    *exchange += near * part * transfer_seconds(rates, COST_NEAR, piece_bytes / part);
-    if (several)
-        *exchange += (n->size - 1 - near) * part * transfer_seconds(rates, COST_FAR, piece_bytes / part);
-    *exchange += merge_seconds(rates, piece_bytes); // what stays is copied
-    cost->seconds[HSORT_PHASE_MERGE] += depth_of(n->size) * merge_seconds(rates, s->block_bytes);
-    cost->messages += (double)collectives * depth_of(n->size) + parts;
+    cost->seconds[HSORT_PHASE_EXCHANGE] +=
+        collectives * collective_seconds(n, rates) + 2.0 * rounds * rate(rates, HSORT_RATE_STEP) +
+        probe_bytes / rate(rates, several ? HSORT_RATE_NETWORK : HSORT_RATE_LINK);
+    cost->messages += (double)collectives * depth_of(n->size);
+}
+
+/* A shard dealt out to `parts` ranks at one place, of which this rank is one or not, in `transfers` transfers. */
+static void add_transfers(const hsort_rates *rates, const struct sizes *s, enum cost_place place,
+                          double transfers, double parts, struct hsort_plan_exchange *cost)
+{
+    // Of few keys some ranks have none for some others.
+    const double keys = (double)s->block / parts, sent = keys < 1 ? transfers * keys : transfers;
+    const double bytes = transfers * s->block_bytes / parts;
+    if (sent > 0)
+        cost->seconds[HSORT_PHASE_EXCHANGE] += sent * transfer_seconds(rates, place, bytes / sent);
+    cost->messages += sent;
+    cost->moved_bytes_largest += bytes;
+}
+
+/* What stays is copied, and what has come is merged. */
+static void add_merge(const hsort_rates *rates, const struct sizes *s, int64_t runs, double stays,
+                      struct hsort_plan_exchange *cost)
+{
+    cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, stays * s->block_bytes);
+    cost->seconds[HSORT_PHASE_MERGE] += passes_of(runs) * merge_seconds(rates, s->block_bytes);
+}
+
+/* In every shift some ranks have a partner on another node, if there is one, and hold up the others. */
+static struct hsort_plan_exchange straight(const struct cost_network *n, const hsort_rates *rates,
+                                           const struct sizes *s)
+{
+    struct hsort_plan_exchange cost = {.messages = 0};
+    add_transfers(rates, s, n->size > n->ranks_per_node ? COST_FAR : COST_NEAR, n->size - 1, n->size, &cost);
+    add_merge(rates, s, n->size, 1.0 / n->size, &cost);
+    return cost;
+}
+
+static struct hsort_plan_exchange rails(const struct cost_network *n, const hsort_rates *rates,
+                                        const struct sizes *s)
+{
+    struct hsort_plan_exchange cost = {.messages = 0};
+    const int nodes = n->size / n->ranks_per_node;
+    add_transfers(rates, s, COST_FAR, nodes - 1, nodes, &cost);
+    add_merge(rates, s, nodes, 1.0 / nodes, &cost);
+    add_transfers(rates, s, COST_NEAR, n->ranks_per_node - 1, n->ranks_per_node, &cost);
+    add_merge(rates, s, n->ranks_per_node, 1.0 / n->ranks_per_node, &cost);
+    return cost;
+}
+
+static bool has_rails(const struct cost_network *n)
+{
+    return n->ranks_per_node > 1 && n->size > n->ranks_per_node && n->size % n->ranks_per_node == 0;
+}
+
+static double phases(const struct hsort_plan_exchange *cost)
+{
+    return cost->seconds[HSORT_PHASE_EXCHANGE] + cost->seconds[HSORT_PHASE_MERGE];
+}
+
+/* STRAIGHT if they cost the same. */
+static enum direct_form choose_form(const struct cost_network *n, const hsort_rates *rates,
+                                    const struct sizes *s, struct hsort_plan_exchange *cost)
+{
+    *cost = straight(n, rates, s);
+    if (!has_rails(n))
+        return DIRECT_STRAIGHT;
+    const struct hsort_plan_exchange other = rails(n, rates, s);
+    if (phases(&other) >= phases(cost))
+        return DIRECT_STRAIGHT;
+    *cost = other;
+    return DIRECT_RAILS;
+}
+
+static void add_direct(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                       struct hsort_plan_exchange *cost)
+{
+    struct hsort_plan_exchange moving;
+    choose_form(n, rates, s, &moving);
+    add_splitters(n, rates, s, cost);
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        cost->seconds[phase] += moving.seconds[phase];
+    cost->messages += moving.messages;
     cost->messages_all += cost->messages * n->size;
-    cost->moved_bytes_largest = (n->size - 1) * piece_bytes;
+    cost->moved_bytes_largest = moving.moved_bytes_largest;
     cost->moved_bytes += cost->moved_bytes_largest * n->size;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
+static struct sizes sizes_of(int size, int key_bytes, int64_t total)
+{
+    struct sizes s = {.key_bytes = key_bytes, .total = total};
+    s.block = total / size + (total % size != 0);
+    s.block_bytes = (double)s.block * key_bytes;
+    return s;
+}
+
+enum direct_form cost_direct_form(const struct hsort_rates *rates, int size, int ranks_per_node,
+                                  int key_bytes, int64_t total)
+{
+    const struct cost_network network = {.size = size, .ranks_per_node = ranks_per_node};
+    const struct sizes s = sizes_of(size, key_bytes, total);
+    struct hsort_plan_exchange cost;
+    return choose_form(&network, rates, &s, &cost);
+}
+
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange)
 {
-    struct sizes s = {.key_bytes = key_bytes, .total = total};
+    const struct sizes s = sizes_of(network->size, key_bytes, total);
     struct hsort_plan_exchange cost = {.messages = 0};
-    s.block = total / network->size + (total % network->size != 0);
-    s.block_bytes = (double)s.block * key_bytes;
     const double sort = rate(rates, key_bytes == 4 ? HSORT_RATE_SORT_4 : HSORT_RATE_SORT_8);
     const double copy = rate(rates, HSORT_RATE_HOST_COPY);
     if (total > 0) {

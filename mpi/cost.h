@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "exchange.h"
 #include "hypersort.h"
 #include "status.h"
 
@@ -18,10 +19,11 @@ enum { COST_ROUNDS_MAX = 31 * 32 / 2 };
 
 /* One round of the hypercube. Shares are of a shard. */
 struct cost_round {
-    float share[COST_PLACES];      /* the most that a rank sends to a partner there; -1: no rank has one there */
-    bool probing[COST_PLACES];     /* runs of partners there overlap, so the cut is probed for and they merge */
+    float share[COST_PLACES]; /* the most that a rank sends to a partner there; -1: no rank has one there */
+    int pairs[COST_PLACES], overlapping[COST_PLACES]; /* there, counted; those whose runs overlap */
+    bool probing[COST_PLACES];       /* not few of them overlap: the cut is probed for, and they merge */
     int meeting, searching, sending; /* ranks that have a partner; that probe with it; that send it keys */
-    double moved;                  /* shards sent, all ranks */
+    double moved;                    /* shards sent, all ranks */
 };
 
 /* What the network does, whatever the number of keys. */
@@ -45,6 +47,10 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
 /* The exchange that AUTO stands for: the one that costs less, BITONIC if they cost the same. */
 hsort_exchange cost_choose(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
                            int64_t total);
+
+/* The form of exchange_direct() that costs less over `size` ranks, where each node has ranks_per_node of them. */
+enum direct_form cost_direct_form(const struct hsort_rates *rates, int size, int ranks_per_node,
+                                  int key_bytes, int64_t total);
 
 /* The rates of a machine that was not measured: see hsort_rates_init(). engine and link are never AUTO. */
 void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link);

@@ -14,7 +14,17 @@ struct direct;
 /* Make the tables for `size` ranks; *direct is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
 hsort_status direct_open(int size, struct direct **direct);
 
-void direct_close(struct direct *direct); /* NULL is fine; not collective */
+/* Let exchange_direct() know which ranks share a node, and what messages cost. Without it, all ranks are alike to it.
+ *   rates  borrowed; the same numbers on every rank whenever exchange_direct() is called                  Collective.
+ * Errors   same on every rank: HSORT_HOST_MEMORY, HSORT_MPI. */
+hsort_status direct_find_nodes(struct direct *direct, struct comm *comm, const struct hsort_rates *rates);
+
+void direct_close(struct direct *direct); /* NULL is fine; collective after direct_find_nodes() */
+
+/* How exchange_direct() moves keys: STRAIGHT, from rank to rank, or over RAILS, across the network to the rank of the same
+ * local number, then inside the node. CHEAPER: by cost.h. RAILS is only a wish: where nodes have different numbers of
+ * ranks, or a rank would have to hold more keys than it has room for, it is STRAIGHT. */
+enum direct_form { DIRECT_CHEAPER, DIRECT_STRAIGHT, DIRECT_RAILS };
 
 /* Tables of exchange_partition(). */
 struct partition;
@@ -35,6 +45,7 @@ struct exchange {
     struct engine *engine;
     struct transport *transport;
     struct direct *direct;  /* of exchange_direct(); others need none */
+    enum direct_form form;  /* of exchange_direct(); the same on every rank */
     struct partition *partition; /* of exchange_partition() */
     void *partition_room;   /* [partition_room()] engine memory, aligned to 256 bytes */
     int key_bytes;
@@ -59,13 +70,15 @@ struct exchange {
  * Source   Batcher 1968; Peters et al., section 3.3 (virtual padding, applied to ranks); mpi/README.md. */
 hsort_status exchange_bitonic(struct exchange *x);
 
-/* Sort the ranks' runs into one order, each key moving once, to the rank where it stays.           Collective.
+/* Sort the ranks' runs into one order, each key moving once, to the rank where it stays, or over rails once across the
+ * network and once inside its node.                                                                Collective.
  *   x          keys [count] a sorted run of 0 .. block keys on each rank
  *   target_at  [size + 1] global position of each rank's first key afterwards; the last is the number of keys; any
  *              counts up to block; the same on every rank
  * After    x->keys holds this rank's part of target_at, sorted. A key that is on its rank already does not move:
  *          nothing does if the runs are in order as target_at cuts them.
- * Order    by (key, rank, position): of equal keys those of lower ranks go to lower ranks, and lie first.
+ * Order    by (key, rank, position): of equal keys those of lower ranks go to lower ranks, and lie first; over rails, where
+ *          they lie on their rank is not said.
  * Errors   this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree). If any
  *          rank fails before keys move, none move, and x->keys holds keys in no order.
  * Source   Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */

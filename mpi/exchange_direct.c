@@ -8,11 +8,13 @@
  *
  * Pairs meet in P - 1 shifts: rank r sends to r + s while it receives from r - s, so no rank is sent to by all others
  * at a time. Where nothing is to be sent there is no message. Not MPI_Alltoallv: its counts are ints, and on device
- * memory it crashes or crawls in MPI libraries whose point-to-point messages are fine.
+ * memory it crashes or crawls in MPI libraries whose point-to-point messages are fine. This is the form `straight`; on
+ * many nodes the form `rails` may cost less (direct_rails.c).
  *
  * All ranks agree that nothing has failed before a key moves: only then do both sides of every message know its
  * length. */
-#include "exchange.h"
+#include "cost.h"
+#include "direct_rails.h"
 #include "splitters.h"
 #include <stdlib.h>
 
@@ -21,6 +23,13 @@ struct direct {
     int64_t *cut_at;           /* [size + 1] own keys cut_at[r] .. cut_at[r + 1] - 1 go to rank r */
     int64_t *sends, *receives; /* [size] keys to and from each rank */
     int64_t *piece_at;         /* [size + 1] where in the spare buffer the keys from each rank begin */
+    struct rails *rails;       /* NULL: there are none, or nobody has looked for them */
+    const struct hsort_rates *rates;
+};
+
+/* What ranks agree on before keys move. Each is true if it is so on any rank. */
+struct verdict {
+    int failed, wrong, crowded;
 };
 
 void direct_close(struct direct *direct)
@@ -28,6 +37,7 @@ void direct_close(struct direct *direct)
     if (!direct)
         return;
     splitters_close(direct->splitters);
+    rails_close(direct->rails);
     free(direct->cut_at);
     free(direct->sends);
     free(direct->receives);
@@ -55,41 +65,66 @@ hsort_status direct_open(int size, struct direct **direct)
     return status;
 }
 
+hsort_status direct_find_nodes(struct direct *direct, struct comm *comm, const struct hsort_rates *rates)
+{
+    direct->rates = rates;
+    return rails_open(comm, &direct->rails);
+}
+
 static void note(hsort_status *status, hsort_status happened)
 {
     if (*status == HSORT_OK)
         *status = happened;
 }
 
-/* Find who sends how many keys to whom. *go_on: on every rank all is well and each gets as many keys as it is to hold,
- * so that keys may move.                                                                                Collective. */
-static hsort_status plan(struct exchange *x, const int64_t *target_at, bool *go_on)
+/* ---- before a key moves ------------------------------------------------------------------------------------------ */
+
+/* The same on every rank. */
+static bool takes_rails(const struct exchange *x, int64_t total)
+{
+    const struct direct *d = x->direct;
+    if (!d->rails || x->form != DIRECT_CHEAPER)
+        return d->rails && x->form == DIRECT_RAILS;
+    return cost_direct_form(d->rates, x->comm->size, rails_ranks_per_node(d->rails), x->key_bytes, total) ==
+           DIRECT_RAILS;
+}
+
+/* `comes` keys would come to this rank, where `wanted` should, and `crowded` says that there is no room on their way.
+ *                                                                                                    Collective. */
+static hsort_status agree(const struct exchange *x, hsort_status status, int64_t comes, int64_t wanted,
+                          bool crowded, struct verdict *all)
+{
+    // A rank that failed has cut its run anywhere, which others see only as a wrong sum; that is then no fault of
+    // theirs.
+    const bool wrong = comes != wanted;
+    struct verdict own = {status != HSORT_OK, wrong, crowded};
+    *all = (struct verdict){1, 1, 1};
+    note(&status,
+         comm_check(MPI_Allreduce(&own, all, sizeof own / sizeof(int), MPI_INT, MPI_MAX, x->comm->world),
+                    "MPI_Allreduce", true));
+    if (wrong && !all->failed)
+        note(&status, status_fail(HSORT_INTERNAL, "the splitters give %lld keys instead of %lld",
+                                  (long long)comes, (long long)wanted));
+    return status;
+}
+
+/* Find how many keys come from where.                                                                Collective. */
+static hsort_status plan_pieces(const struct exchange *x)
 {
     struct direct *d = x->direct;
-    const int size = x->comm->size;
-    const int64_t wanted = target_at[x->comm->rank + 1] - target_at[x->comm->rank];
-    hsort_status status = splitters_find(d->splitters, x, target_at, d->cut_at);
-    for (int rank = 0; rank < size; rank++) {
+    for (int rank = 0; rank < x->comm->size; rank++) {
         d->sends[rank] = d->cut_at[rank + 1] - d->cut_at[rank];
         d->receives[rank] = 0;
     }
-    note(&status,
-         comm_check(MPI_Alltoall(d->sends, 1, MPI_INT64_T, d->receives, 1, MPI_INT64_T, x->comm->world),
-                    "MPI_Alltoall", true));
-    for (int rank = 0; rank < size; rank++)
+    const hsort_status status =
+        comm_check(MPI_Alltoall(d->sends, 1, MPI_INT64_T, d->receives, 1, MPI_INT64_T, x->comm->world),
+                   "MPI_Alltoall", true);
+    for (int rank = 0; rank < x->comm->size; rank++)
         d->piece_at[rank + 1] = d->piece_at[rank] + d->receives[rank];
-    // A rank that failed has cut its run anywhere, which others see only as a wrong sum; that is then no fault of
-    // theirs.
-    const bool wrong = d->piece_at[size] != wanted;
-    int own[2] = {status != HSORT_OK, wrong}, any[2] = {1, 1};
-    note(&status,
-         comm_check(MPI_Allreduce(own, any, 2, MPI_INT, MPI_MAX, x->comm->world), "MPI_Allreduce", true));
-    if (wrong && !any[0])
-        note(&status, status_fail(HSORT_INTERNAL, "the splitters give %lld keys instead of %lld",
-                                  (long long)d->piece_at[size], (long long)wanted));
-    *go_on = !any[0] && !any[1];
     return status;
 }
+
+/* ---- straight ---------------------------------------------------------------------------------------------------- */
 
 /* Send each piece and receive the others into the spare buffer, one behind the other.                Collective. */
 static hsort_status move_pieces(struct exchange *x)
@@ -137,17 +172,40 @@ static hsort_status merge_pieces(struct exchange *x)
     return status;
 }
 
+/* Collective. */
+static hsort_status move_straight(struct exchange *x, bool all_stay)
+{
+    if (all_stay) // where nothing comes or goes there is no need to copy what stays
+        return HSORT_OK;
+    hsort_status status = move_pieces(x);
+    note(&status, merge_pieces(x));
+    return status;
+}
+
+/* ---- the exchange ------------------------------------------------------------------------------------------------ */
+
 hsort_status exchange_direct(struct exchange *x, const int64_t *target_at)
 {
+    struct direct *d = x->direct;
     const int rank = x->comm->rank;
-    bool go_on;
-    hsort_status status = plan(x, target_at, &go_on);
     const int64_t wanted = target_at[rank + 1] - target_at[rank];
-    const bool all_stay = x->direct->sends[rank] == x->count && wanted == x->count;
+    hsort_status status = splitters_find(d->splitters, x, target_at, d->cut_at);
+    struct verdict all = {.crowded = 1};
+    const bool all_stay = d->cut_at[rank + 1] - d->cut_at[rank] == x->count && wanted == x->count;
+    const bool by_rails = takes_rails(x, target_at[x->comm->size]);
+    if (by_rails) {
+        int64_t comes;
+        bool crowded;
+        note(&status, rails_plan(d->rails, x, d->cut_at, &comes, &crowded));
+        status = agree(x, status, comes, wanted, crowded, &all);
+    }
+    if (all.crowded && !all.failed && !all.wrong) {
+        note(&status, plan_pieces(x));
+        status = agree(x, status, d->piece_at[x->comm->size], wanted, true, &all);
+    }
     x->count = wanted;
-    if (!go_on || all_stay) // where nothing comes or goes there is no need to copy what stays
+    if (all.failed || all.wrong)
         return status;
-    note(&status, move_pieces(x));
-    note(&status, merge_pieces(x));
+    note(&status, all.crowded ? move_straight(x, all_stay) : rails_move(d->rails, x, d->cut_at));
     return status;
 }

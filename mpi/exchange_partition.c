@@ -39,7 +39,9 @@ struct partition {
     int *counts, *offsets; /* [size] of the sample, by rank */
     int64_t *found;        /* [size * FOUND] what the ranks tell of their keys */
     int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's spare buffer a region begins */
-    const void **spares;   /* [size] the peers' spare buffers, as they appear here */
+    const void **
+        shown; /* [size] of each peer's keys, those of the regions that this rank wants, as they appear here */
+    int first, end;                        /* these regions: [first, end) */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     struct engine_map map;
     struct engine_piece pieces[ENGINE_PIECES_MAX];
@@ -70,7 +72,7 @@ void partition_close(struct partition *p, struct engine *engine)
     free(p->offsets);
     free(p->found);
     free(p->piece_at);
-    free(p->spares);
+    free(p->shown);
     free(p);
 }
 
@@ -86,8 +88,8 @@ hsort_status partition_open(int size, struct engine *engine, struct partition **
     p->offsets = malloc(ranks * sizeof *p->offsets);
     p->found = malloc(ranks * FOUND * sizeof *p->found);
     p->piece_at = malloc(ranks * (ENGINE_REGIONS + 1) * sizeof *p->piece_at);
-    p->spares = malloc(ranks * sizeof *p->spares);
-    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->piece_at || !p->spares)
+    p->shown = malloc(ranks * sizeof *p->shown);
+    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->piece_at || !p->shown)
         status = status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     for (int slot = 0; slot < SLOTS && status == HSORT_OK; slot++) {
         status = engine->ops->mark_create(engine, &p->fetched[slot]);
@@ -252,12 +254,11 @@ static struct job next_job(const struct exchange *x, int first, int number, cons
     const int64_t *own_at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
     struct job job = {.first = first, .last = first - 1, .whole = true};
     int64_t fetched = 0;
-    for (int region = first; region < ENGINE_REGIONS; region++) {
+    for (int region = first; region < p->end; region++) {
         const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
         const int64_t scratch = x->engine->ops->region_scratch(x->engine, end - begin);
-        const bool touched = begin < wanted[1] && end > wanted[0];
         const bool whole = begin >= wanted[0] && end <= wanted[1];
-        if (job.keys == 0 && (!touched || end == begin)) {
+        if (job.keys == 0 && end == begin) {
             job.first = region + 1;
             job.last = region;
             continue;
@@ -267,7 +268,7 @@ static struct job next_job(const struct exchange *x, int first, int number, cons
                           fetched + comes <= slot_keys(x->block) &&
                           job.scratch + scratch <= scratch_keys(x->block) &&
                           (region - job.first + 1) * x->comm->size <= ENGINE_PIECES_MAX;
-        if (!touched || (job.keys > 0 && !fits))
+        if (job.keys > 0 && !fits)
             break;
         job.last = region;
         job.keys += end - begin;
@@ -289,7 +290,9 @@ static int fetch_job(struct exchange *x, const struct job *job, char *slot, hsor
         const int peer = (rank + shift) % size;
         const int64_t *at = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
         const size_t bytes = (size_t)((at[job->last + 1] - at[job->first]) * width);
-        const char *from = (const char *)(shift == 0 ? x->spare : p->spares[peer]) + at[job->first] * width;
+        const char *from = shift == 0
+                               ? (const char *)x->spare + at[job->first] * width
+                               : (const char *)p->shown[peer] + (at[job->first] - at[p->first]) * width;
         if (shift > 0 && bytes > 0)
             note(status, x->engine->ops->copy(x->engine, LANE_IN, next, from, bytes));
         for (int i = 0; i < regions; i++)
@@ -346,7 +349,7 @@ static void take_out(struct exchange *x, const struct job *job, int number, cons
 static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
 {
     hsort_status status = HSORT_OK;
-    struct job job = {.last = -1};
+    struct job job = {.last = x->partition->first - 1};
     for (int number = 0; status == HSORT_OK; number++) {
         const struct job before = job;
         job = next_job(x, before.last + 1, number, wanted);
@@ -379,24 +382,42 @@ static hsort_status sort_rest(struct exchange *x, const struct engine_bits *bits
 
 /* ---- the exchange ------------------------------------------------------------------------------------------------------ */
 
-/* Show all peers this rank's spare buffer; *all: every pair could. Pairs in the same order on every rank, so that none waits
- * for one that waits for it.                                                                            Collective. */
-static hsort_status expose_all(struct exchange *x, int64_t count, bool *all)
+/* The regions [*first, *end) that `rank` wants keys of, by the global positions it is to hold. */
+static void regions_of(const struct partition *p, const int64_t *target_at, int rank, int *first, int *end)
+{
+    *first = 0;
+    while (*first < ENGINE_REGIONS && p->region_at[*first + 1] <= target_at[rank])
+        ++*first;
+    *end = *first;
+    while (*end < ENGINE_REGIONS && target_at[rank] < target_at[rank + 1] &&
+           p->region_at[*end] < target_at[rank + 1])
+        ++*end;
+}
+
+/* Show each peer its part of this rank's spare buffer; *all: every pair could. Pairs in the same order on every rank, so that
+ * none waits for one that waits for it.                                                                 Collective. */
+static hsort_status expose_all(struct exchange *x, const int64_t *target_at, bool *all)
 {
     struct partition *p = x->partition;
+    const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1), width = x->key_bytes;
     hsort_status status = HSORT_OK;
-    int64_t none = 1, some;
+    int64_t each = 1, any;
     for (int peer = 0; peer < x->comm->size; peer++) {
-        p->spares[peer] = NULL;
+        int first, end;
+        p->shown[peer] = NULL;
         if (peer == x->comm->rank)
             continue;
-        note(&status, x->transport->ops->expose(x->transport, peer, x->spare, (size_t)(count * x->key_bytes),
-                                                &p->spares[peer]));
-        none = none && p->spares[peer] != NULL;
+        regions_of(p, target_at, peer, &first, &end);
+        const int64_t bytes = (at[end] - at[first]) * width;
+        note(&status, x->transport->ops->expose(x->transport, peer, (char *)x->spare + at[first] * width,
+                                                (size_t)bytes, &p->shown[peer]));
+        each = each && p->shown[peer] != NULL;
+        x->moved_bytes += bytes;
     }
-    hsort_status agreed = comm_range(x->comm, none && status == HSORT_OK, &none, &some);
+    regions_of(p, target_at, x->comm->rank, &p->first, &p->end);
+    hsort_status agreed = comm_range(x->comm, each && status == HSORT_OK, &each, &any);
     note(&status, agreed);
-    *all = agreed == HSORT_OK && none;
+    *all = agreed == HSORT_OK && each;
     return status;
 }
 
@@ -404,25 +425,10 @@ static hsort_status conceal_all(struct exchange *x)
 {
     hsort_status status = HSORT_OK;
     for (int peer = 0; peer < x->comm->size; peer++) {
-        if (peer != x->comm->rank && x->partition->spares[peer])
+        if (peer != x->comm->rank && x->partition->shown[peer])
             note(&status, x->transport->ops->conceal(x->transport, peer));
     }
     return status;
-}
-
-/* Keys that other ranks get from this one. */
-static int64_t keys_sent(const struct exchange *x, const int64_t *target_at)
-{
-    const struct partition *p = x->partition;
-    const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
-    int64_t keys = 0;
-    for (int peer = 0; peer < x->comm->size; peer++) {
-        for (int region = 0; region < ENGINE_REGIONS && peer != x->comm->rank; region++) {
-            if (p->region_at[region] < target_at[peer + 1] && p->region_at[region + 1] > target_at[peer])
-                keys += at[region + 1] - at[region];
-        }
-    }
-    return keys;
 }
 
 hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
@@ -449,14 +455,13 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
                                    x->partition->found + (size_t)rank * FOUND, x->partition_room, x->spare));
     note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
     x->local_seconds = MPI_Wtime() - began;
-    note(&status, expose_all(x, count, &all));
+    note(&status, expose_all(x, target_at, &all));
     if (all && status == HSORT_OK)
         note(&status, sort_jobs(x, &decoding, wanted));
     note(&status, conceal_all(x));
     if (!all)
         return status;
     note(&status, sort_rest(x, &decoding, wanted));
-    x->moved_bytes += keys_sent(x, target_at) * x->key_bytes;
     x->rounds_moved += x->comm->size - 1;
     x->count = wanted[1] - wanted[0];
     if (x->progress)

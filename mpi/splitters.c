@@ -2,7 +2,8 @@
  * rank's run is cut. All borders are searched at once, in rounds of many probes:
  *
  *     1. offer    each rank offers keys of its own from where splitters may still be       gather, Allgather
- *     2. probe    the offers and some codes spread over each open interval are the probes; all ranks know all of them
+ *     2. probe    the offers, some codes spread over each open interval, and two near where the splitter should be if keys
+ *                 are spread evenly in it, are the probes; all ranks know all of them
  *     3. count    own keys less than and not greater than each probe, summed over ranks    search, Allreduce
  *     4. narrow   a splitter lies between the two probes whose sums enclose its position; it is found when a probe has
  *                 less <= position < not greater
@@ -37,12 +38,14 @@ enum {
     KEYS_PER_OFFER = 64, // times as many keys
     SPREAD = 1024,       // codes spread over all open intervals, but
     SPREAD_MAX = 15,     // so many at most over one of them, and one at least
+    ESTIMATED = 64,      // keys in an interval from which on the splitter's code is estimated
     ROUNDS_MAX = 65      // 64 halve any interval of codes to one, and one finds it
 };
 
 struct splitter {
     int64_t position;           // of its key among all keys
     uint64_t low, high;         // its key is one of these; the same on every rank
+    int64_t below, upto;        // keys less than low, and not greater than high, on all ranks
     bool found;                 // then low is it
     int64_t less;               // when found: keys less than it, on all ranks
     int64_t own_begin, own_end; // own keys of low .. high
@@ -110,8 +113,8 @@ hsort_status splitters_open(int size, struct splitters **splitters)
     const size_t ranks = (size_t)size;
     s->size = size;
     s->offers_max = offers_of(size, INT64_MAX);
-    // An interval gets SPREAD / open codes or, of many intervals, one.
-    const size_t most = ranks * (size_t)s->offers_max + (ranks > SPREAD ? ranks : SPREAD);
+    // An interval gets SPREAD / open codes or, of many intervals, one; and two estimates.
+    const size_t most = ranks * (size_t)s->offers_max + (ranks > SPREAD ? ranks : SPREAD) + 2 * ranks;
     s->splitter = calloc(ranks, sizeof *s->splitter);
     s->offers = calloc(1 + (size_t)s->offers_max, sizeof *s->offers);
     s->gathered = calloc(ranks * (1 + (size_t)s->offers_max), sizeof *s->gathered);
@@ -148,6 +151,7 @@ static void start(struct splitters *s, const struct exchange *x, const int64_t *
         s->splitter[rank] = (struct splitter){.position = position,
                                               .low = 0,
                                               .high = greatest,
+                                              .upto = total,
                                               .found = !inside,
                                               .less = position,
                                               .own_begin = inside ? 0 : edge,
@@ -258,6 +262,46 @@ static int spread_codes(uint64_t low, uint64_t high, int most, uint64_t *codes)
     return most;
 }
 
+/* A power of 2, one to two times the square root of `keys`. */
+static int64_t about_root(int64_t keys)
+{
+    int64_t root = 1;
+    while (root < keys / root)
+        root *= 2;
+    return root;
+}
+
+/* The code below which `keys` of the interval's keys lie, if they are spread evenly over it. */
+static uint64_t estimate(const struct splitter *here, int64_t keys)
+{
+    const uint64_t width = here->high - here->low;
+    int64_t all = here->upto - here->below;
+    keys = clamp(keys, 0, all);
+    for (; all > INT32_MAX; all /= 2) // so that no product passes 64 bits
+        keys /= 2;
+    return here->low + width / (uint64_t)all * (uint64_t)keys +
+           width % (uint64_t)all * (uint64_t)keys / (uint64_t)all;
+}
+
+/* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random ones are: a root
+ * of them away. Of n keys a root of n is then left. Offers leave less only where few borders share them:
+ *
+ *     1024 ranks: 4 offers in each interval, 2^26 keys after the first round     offers    2^25 2^24 ... 2^6
+ *                                                                                estimates 2^15 2^9 2^6
+ *
+ * Returns how many. */
+static int estimated_codes(const struct splitters *s, int rank, uint64_t *codes)
+{
+    const struct splitter *here = &s->splitter[rank];
+    const bool shared = rank + 1 < s->size && !here[1].found && here[1].low == here->low;
+    const int64_t keys = here->upto - here->below, before = here->position - here->below;
+    if (shared || keys < ESTIMATED)
+        return 0;
+    codes[0] = estimate(here, before - about_root(keys));
+    codes[1] = estimate(here, before + about_root(keys));
+    return 2;
+}
+
 /* Fill probes from what was gathered. Returns how many, the same on every rank: ascending, each once. */
 static int choose_probes(struct splitters *s, int offers_max)
 {
@@ -270,8 +314,10 @@ static int choose_probes(struct splitters *s, int offers_max)
     for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1))
         intervals++;
     const int each = (int)clamp(SPREAD / intervals, 1, SPREAD_MAX);
-    for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1))
+    for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1)) {
         count += spread_codes(s->splitter[i].low, s->splitter[i].high, each, s->probes + count);
+        count += estimated_codes(s, i, s->probes + count);
+    }
     sort_codes(s->probes, s->scratch, count);
     for (int i = 0; i < count; i++)
         if (distinct == 0 || s->probes[i] != s->probes[distinct - 1])
@@ -336,11 +382,13 @@ static void narrow(struct splitters *s, struct splitter *here, int probes)
             here->found = true;
         } else if (s->probes[below] < here->high) {
             here->low = s->probes[below] + 1;
+            here->below = s->sums[2 * below + 1];
             here->own_begin = s->own_not_greater[below];
         }
     }
     if (!here->found && above < probes && s->probes[above] <= here->high && s->probes[above] > here->low) {
         here->high = s->probes[above] - 1;
+        here->upto = s->sums[2 * above];
         here->own_end = s->own_less[above];
     }
     // Only a rank that failed sends counts that do not ascend.
@@ -378,14 +426,17 @@ int splitters_rounds(int size, int64_t total, int64_t block, int *probes)
 {
     const int64_t offers = (int64_t)offers_of(size, block) * size;
     const int64_t intervals = size > 1 ? size - 1 : 1;
-    *probes = (int)(offers + intervals * clamp(SPREAD / intervals, 1, SPREAD_MAX));
+    *probes = (int)(offers + intervals * (clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
     if (size == 1 || total == 0)
         return 0;
     // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide as most.
     int rounds = 1;
     for (int64_t open = total; open > offers && rounds < ROUNDS_MAX; rounds++) {
-        const int64_t gap = open / offers + 1;
+        const int64_t gap = open / offers + 1, each = open / intervals;
+        const bool estimated = rounds > 1 && each >= ESTIMATED;
         open = gap < open / (2 * intervals) ? 2 * gap * intervals : open / 2;
+        if (estimated && 2 * about_root(each) * intervals < open)
+            open = 2 * about_root(each) * intervals;
     }
     return rounds;
 }

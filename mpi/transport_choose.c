@@ -1,7 +1,8 @@
 /* Which transport a context uses. The hard question is whether MPI takes device pointers: its own answer is wrong in both
  * directions in the field, and a library that does not take them may crash on one. So: asked first, because a wrong yes
  * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared.
- * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c). */
+ * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c), and whether that is the faster way, too
+ * (transport_ipc_compare.c). */
 #include "transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,33 @@ static hsort_status ask_mpi(struct comm *comm, struct engine *engine, int *takes
     return HSORT_OK;
 }
 
+hsort_transport transport_path(const struct transport *transport, int peer)
+{
+    return transport->ops->path ? transport->ops->path(transport, peer) : transport->ops->kind;
+}
+
+void transport_clear(struct transport *transport)
+{
+    for (; transport; transport = transport->other)
+        transport->carried = (struct carried){0};
+}
+
+void transport_carried(const struct transport *transport, struct carried *carried)
+{
+    memset(carried, 0, HSORT_TRANSPORTS * sizeof *carried);
+    for (; transport; transport = transport->other)
+        carried[transport->ops->kind] = transport->carried;
+}
+
+/* What the environment says to AUTO. */
+static enum transport_ipc_wish wish_of_user(void)
+{
+    const char *user = getenv("HYPERSORT_IPC");
+    if (user && strcmp(user, "0") == 0)
+        return IPC_NEVER;
+    return user && strcmp(user, "1") == 0 ? IPC_ALWAYS : IPC_IF_FASTER;
+}
+
 /* Put `ipc` on top of *transport where any two ranks map each other's memory; if they must and none do, that is an error.
  * Collective. */
 static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, size_t piece_bytes,
@@ -98,10 +126,10 @@ static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must,
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
-    const char *user = getenv("HYPERSORT_IPC");
-    const bool wanted = must || !user || strcmp(user, "0") != 0, able = engine->ops->peer_open != NULL;
+    const bool able = engine->ops->peer_open != NULL;
     if (comm->size > 1 && able)
-        TRY(transport_open_ipc(comm, engine, wanted, piece_bytes, *transport, &ipc, why, sizeof why));
+        TRY(transport_open_ipc(comm, engine, must ? IPC_ALWAYS : wish_of_user(), piece_bytes, *transport,
+                               &ipc, why, sizeof why));
     else if (!able)
         snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
     if (ipc)

@@ -38,9 +38,10 @@ struct ipc {
     struct transport base;
     struct comm *comm;
     struct engine *engine;
-    struct transport *other; /* owned */
-    bool *maps;              /* [size] peers with which memory is mapped, both ways */
+    bool *maps; /* [size] peers with which memory is mapped, both ways */
     struct mapping *mappings;
+    int exposed;          /* peers that have been exposed to, and not concealed from */
+    double exposed_since; /* the first of them */
     size_t piece_bytes;
     char *slots;                                        /* [SLOTS * piece_bytes] for swaps in place */
     struct engine_mark *fetched[SLOTS], *placed[SLOTS]; /* a slot has been filled, and emptied */
@@ -171,9 +172,15 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
     *peer_memory = NULL;
     if (!ipc->maps[peer])
         return HSORT_OK;
+    const double start = MPI_Wtime();
     hsort_status status = ipc->engine->ops->wait(ipc->engine, LANE_WORK);
     note(&status, meet(ipc, peer, memory, bytes, &theirs));
     *peer_memory = theirs;
+    if (theirs) {
+        transport->carried.bytes += (int64_t)bytes;
+        if (ipc->exposed++ == 0)
+            ipc->exposed_since = start;
+    }
     return status;
 }
 
@@ -184,6 +191,8 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
     for (enum engine_lane lane = 0; lane < LANES; lane++)
         note(&status, ipc->engine->ops->wait(ipc->engine, lane));
     note(&status, keep_step(ipc, peer));
+    if (--ipc->exposed == 0)
+        transport->carried.seconds += MPI_Wtime() - ipc->exposed_since;
     return status;
 }
 
@@ -283,7 +292,7 @@ static hsort_status fetch_in_place(struct ipc *ipc, int peer, char *place, size_
 
 static hsort_status swap_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes, size_t in_bytes)
 {
-    struct transport *other = ipc->other;
+    struct transport *other = ipc->base.other;
     const char *theirs = NULL;
     hsort_status status = HSORT_OK;
     int64_t counted = 0;
@@ -366,7 +375,7 @@ static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t
                                void *receive, size_t receive_bytes)
 {
     struct way out = way_of(ipc, to, send_bytes), in = way_of(ipc, from, receive_bytes);
-    struct transport *other = ipc->other;
+    struct transport *other = ipc->base.other;
     hsort_status status = HSORT_OK;
     int64_t counted = 0;
     if (out.mapped)
@@ -389,19 +398,25 @@ static hsort_status ipc_swap(struct transport *transport, int to, const void *se
                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ipc *ipc = (struct ipc *)transport;
+    struct carried *carried = &transport->carried;
+    const struct carried before = transport->other->carried;
+    const double start = MPI_Wtime();
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     hsort_status status = ipc->engine->ops->wait(ipc->engine, LANE_WORK);
     note(&status, send == receive && to == from
                       ? swap_in_place(ipc, to, receive, send_bytes, receive_bytes)
                       : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
     *moved_bytes += (int64_t)send_bytes;
+    // What the other transport has not booked came this way.
+    carried->bytes += (int64_t)send_bytes - (transport->other->carried.bytes - before.bytes);
+    carried->seconds += MPI_Wtime() - start - (transport->other->carried.seconds - before.seconds);
     return status;
 }
 
 static hsort_transport ipc_path(const struct transport *transport, int peer)
 {
     const struct ipc *ipc = (const struct ipc *)transport;
-    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : ipc->other->ops->kind;
+    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : ipc->base.other->ops->kind;
 }
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
@@ -425,7 +440,7 @@ static void free_ipc(struct ipc *ipc)
 static void ipc_close(struct transport *transport)
 {
     struct ipc *ipc = (struct ipc *)transport;
-    ipc->other->ops->close(ipc->other);
+    ipc->base.other->ops->close(ipc->base.other);
     free_ipc(ipc);
 }
 
@@ -439,7 +454,8 @@ static const struct transport_ops ipc_ops = {
     .forget = ipc_forget,
 };
 
-static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t piece_bytes, struct ipc **made)
+static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t piece_bytes,
+                             struct transport *other, struct ipc **made)
 {
     struct ipc *ipc = calloc(1, sizeof *ipc);
     bool *maps = calloc((size_t)comm->size, sizeof *maps);
@@ -448,7 +464,8 @@ static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t pi
         free(maps);
         return status_fail(HSORT_HOST_MEMORY, "no memory for a transport between %d ranks", comm->size);
     }
-    *ipc = (struct ipc){.base = {&ipc_ops}, .comm = comm, .engine = engine, .maps = maps};
+    *ipc =
+        (struct ipc){.base = {.ops = &ipc_ops, .other = other}, .comm = comm, .engine = engine, .maps = maps};
     ipc->piece_bytes = piece_bytes > 0 ? piece_bytes : PIECE_DEFAULT;
     *made = ipc;
     return HSORT_OK;
@@ -464,9 +481,22 @@ static hsort_status make_slots(struct ipc *ipc)
     return engine->ops->alloc(engine, SLOTS * ipc->piece_bytes, (void **)&ipc->slots);
 }
 
-hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, bool wanted, size_t piece_bytes,
-                                struct transport *other, struct transport **transport, char *why,
-                                size_t why_bytes)
+/* Give up pairs that the other transport serves better; *some: there is one left. Collective. */
+static hsort_status keep_faster(struct ipc *ipc, enum transport_ipc_wish wish, bool *some)
+{
+    int64_t none_insists, some_insist;
+    TRY(comm_range(ipc->comm, wish == IPC_ALWAYS, &none_insists, &some_insist));
+    if (some_insist)
+        return HSORT_OK;
+    fault_pause(true);
+    const hsort_status status = ipc_compare(ipc->comm, ipc->engine, &ipc->base, ipc->maps, some);
+    fault_pause(false);
+    return status;
+}
+
+hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
+                                size_t piece_bytes, struct transport *other, struct transport **transport,
+                                char *why, size_t why_bytes)
 {
     struct ipc *ipc = NULL;
     bool some = false;
@@ -476,16 +506,17 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, bool w
         return comm_agree(comm, status_fail(HSORT_ARGUMENT,
                                             "a piece of %zu bytes: wanted a multiple of 8, at most %d",
                                             piece_bytes, PIECE_MAX));
-    hsort_status status = comm_agree(comm, make_ipc(comm, engine, piece_bytes, &ipc));
+    hsort_status status = comm_agree(comm, make_ipc(comm, engine, piece_bytes, other, &ipc));
     if (status == HSORT_OK)
-        status = ipc_try_pairs(comm, engine, wanted, ipc->maps, &some, why, why_bytes);
+        status = ipc_try_pairs(comm, engine, wish != IPC_NEVER, ipc->maps, &some, why, why_bytes);
     if (status == HSORT_OK && some)
         status = comm_agree(comm, make_slots(ipc));
+    if (status == HSORT_OK && some)
+        status = keep_faster(ipc, wish, &some);
     if (status != HSORT_OK || !some) {
         free_ipc(ipc);
         return status;
     }
-    ipc->other = other;
     *transport = &ipc->base;
     return HSORT_OK;
 }

@@ -173,6 +173,7 @@ hsort_status transport_ring_swap(struct transport *transport, int to, const void
                         .in = row_of(ring, from, receive, receive_bytes),
                         .in_place = send == receive,
                         .status = HSORT_OK};
+    const double start = MPI_Wtime();
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     note(&swap, ring->engine->ops->wait(ring->engine, LANE_WORK));
     while (swap.out.passed < swap.out.pieces || swap.in.copied < swap.in.pieces) {
@@ -181,6 +182,8 @@ hsort_status transport_ring_swap(struct transport *transport, int to, const void
     }
     note(&swap, ring->engine->ops->wait(ring->engine, LANE_IN));
     *moved_bytes += (int64_t)send_bytes;
+    transport->carried.bytes += (int64_t)send_bytes;
+    transport->carried.seconds += MPI_Wtime() - start;
     return swap.status;
 }
 

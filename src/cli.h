@@ -26,7 +26,7 @@
     X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds") \
     X(CLI_PLAN, plan, "IN", " -n RANKS [RANKS ...]",                                          \
       "say what sorting a file would take on other numbers of ranks, without sorting it")     \
-    X(CLI_INFO, info, "", "", "say what the ranks run on and how they reach each other")
+    X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
 
 enum { CLI_RANKS_MAX = 32 };
 

@@ -17,17 +17,60 @@ static int64_t lockable_bytes(void)
     return (int64_t)limit.rlim_cur;
 }
 
-/* infos [size] and, on rank 0, paths [size * size]. Collective. */
-static hsort_status gather(struct comm *comm, hsort_context *ctx, hsort_rank_info *infos, int *own,
-                           int *paths)
+/* What is known of all ranks. */
+struct tables {
+    hsort_rank_info *infos; /* [size] */
+    int *path, *paths;      /* [size] of this rank, and, on rank 0, [size * size] of all */
+    hsort_reach *reach, *reaches;
+};
+
+static hsort_status make_tables(const struct comm *comm, struct tables *t)
 {
-    hsort_status status = hsort_topology(ctx, infos);
+    const size_t size = (size_t)comm->size, all = comm->rank == 0 ? size * size : 1;
+    t->infos = calloc(size, sizeof *t->infos);
+    t->path = calloc(size, sizeof *t->path);
+    t->paths = calloc(all, sizeof *t->paths);
+    t->reach = calloc(size, sizeof *t->reach);
+    t->reaches = calloc(all, sizeof *t->reaches);
+    return t->infos && t->path && t->paths && t->reach && t->reaches
+               ? HSORT_OK
+               : status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", comm->size);
+}
+
+static void free_tables(struct tables *t)
+{
+    free(t->infos);
+    free(t->path);
+    free(t->paths);
+    free(t->reach);
+    free(t->reaches);
+}
+
+/* Paths that cannot be tried, for want of memory say, are no reason to say nothing of the rest; why [1] is the line then, the
+ * same on every rank. Collective. */
+static hsort_status try_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
+{
+    const hsort_status status = hsort_try_paths(ctx, t->reach);
+    *why = status == HSORT_OK ? "" : hsort_last_error(ctx);
+    if (status == HSORT_MPI)
+        return report_fail(comm, status, "%s", *why);
+    status_clear();
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables *t, const char **not_tried)
+{
+    const int size = comm->size, reach_bytes = size * (int)sizeof *t->reach;
+    hsort_status status = hsort_topology(ctx, t->infos);
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(ctx));
-    for (int peer = 0; peer < comm->size; peer++)
-        own[peer] = peer == comm->rank ? -1 : (int)hsort_path(ctx, peer);
-    return comm_check(MPI_Gather(own, comm->size, MPI_INT, paths, comm->size, MPI_INT, 0, comm->world),
-                      "MPI_Gather", false);
+    for (int peer = 0; peer < size; peer++)
+        t->path[peer] = peer == comm->rank ? -1 : (int)hsort_path(ctx, peer);
+    TRY(try_paths(comm, ctx, t, not_tried));
+    TRY_MPI(MPI_Gather(t->path, size, MPI_INT, t->paths, size, MPI_INT, 0, comm->world));
+    TRY_MPI(MPI_Gather(t->reach, reach_bytes, MPI_BYTE, t->reaches, reach_bytes, MPI_BYTE, 0, comm->world));
+    return HSORT_OK;
 }
 
 /* The texts of a report on rank 0, and the report itself. */
@@ -48,25 +91,17 @@ static hsort_status print(const hsort_context *ctx, struct info_report *report, 
 /* Collective. */
 static hsort_status describe(struct comm *comm, hsort_context *ctx, bool json)
 {
-    const size_t size = (size_t)comm->size;
-    hsort_rank_info *infos = malloc(size * sizeof *infos);
-    int *own = malloc(size * sizeof *own);
-    int *paths = malloc((comm->rank == 0 ? size * size : 1) * sizeof *paths);
-    hsort_status status = infos && own && paths
-                              ? HSORT_OK
-                              : status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", comm->size);
-    struct info_report report = {.ranks = comm->size, .infos = infos, .paths = paths};
+    struct tables t;
+    hsort_status status = comm_agree(comm, make_tables(comm, &t));
+    struct info_report report = {.ranks = comm->size, .infos = t.infos, .paths = t.paths, .reach = t.reaches};
     int64_t most;
-    status = comm_agree(comm, status);
     if (status == HSORT_OK)
         status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
     if (status == HSORT_OK)
-        status = gather(comm, ctx, infos, own, paths);
+        status = gather(comm, ctx, &t, &report.not_tried);
     if (status == HSORT_OK)
         status = comm_agree(comm, comm->rank == 0 ? print(ctx, &report, json) : HSORT_OK);
-    free(infos);
-    free(own);
-    free(paths);
+    free_tables(&t);
     return status;
 }
 

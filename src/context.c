@@ -213,7 +213,8 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.piece_bytes, &ctx->transport,
                          &ctx->mpi_takes_device_pointers));
     TRY(make_partition(ctx));
-    return find_rates(ctx);
+    TRY(find_rates(ctx));
+    return ctx->direct ? direct_find_nodes(ctx->direct, comm, &ctx->rates) : HSORT_OK;
 }
 
 /* What would make MPI_Comm_dup() call the error handler of a communicator that is not ours, which aborts by default. */
@@ -366,8 +367,7 @@ hsort_status hsort_rates_in_use(const hsort_context *ctx, hsort_rates *rates)
 
 hsort_transport hsort_path(const hsort_context *ctx, int peer)
 {
-    const struct transport_ops *ops = ctx->transport->ops;
-    return ops->path ? ops->path(ctx->transport, peer) : ops->kind;
+    return transport_path(ctx->transport, peer);
 }
 
 int hsort_mpi_takes_device_pointers(const hsort_context *ctx)

@@ -90,11 +90,12 @@ typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
 typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_CUDA } hsort_engine;
 
 /* The strategy that moves keys between ranks. BITONIC: rounds of compare-splits over the hypercube; a round is a
- * handful of messages. DIRECT: each key moves once, to the rank where it stays, in P - 1 messages per rank. AUTO: for
- * each sort the cheaper by hsort_plan(), at the rates of hsort_rates_in_use(). PARTITION: each key moves once, before it
- * is sorted; only where all ranks read each other's memory (transport IPC), there is memory for half a shard more, and keys
- * are neither in order already nor repeat much: AUTO takes it there, for large shards. Elsewhere, also if it is asked for,
- * one of the two others. */
+ * handful of messages. DIRECT: each key moves once, to the rank where it stays, in P - 1 messages per rank; or, where that
+ * costs less on many nodes, once between nodes and once inside one, in a message to each node and one to each rank of its
+ * own. PARTITION: each key moves once, before it is sorted; only where all ranks read each other's memory (transport IPC),
+ * there is memory for three quarters of a shard more, and keys are neither in order already nor of few values; elsewhere, also
+ * if it is asked for, one of the two others. AUTO: PARTITION for large shards where it can be, else for each sort the cheaper
+ * of the two others by hsort_plan(), at the rates of hsort_rates_in_use(). */
 typedef enum hsort_exchange {
     HSORT_EXCHANGE_AUTO,
     HSORT_EXCHANGE_BITONIC,
@@ -105,13 +106,15 @@ typedef enum hsort_exchange {
 /* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere. MPI: the engine's
  * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. IPC: ranks of one node read each
  * other's device memory, over NVLink where there is one; pairs that cannot go the way that AUTO gives them; an
- * error if no pair can. AUTO: IPC between two ranks that could read each other's memory at creation, unless
- * HYPERSORT_IPC=0 is in the environment; else MPI where a checked message arrived whole; else STAGED. */
+ * error if no pair can. AUTO: IPC between two ranks that could read each other's memory at creation, if a few swaps by what
+ * follows were not clearly faster (HYPERSORT_IPC=1 in the environment: in any case, 0: not at all); else MPI where a checked
+ * message arrived whole; else STAGED. */
 typedef enum hsort_transport {
     HSORT_TRANSPORT_AUTO,
     HSORT_TRANSPORT_STAGED,
     HSORT_TRANSPORT_MPI,
-    HSORT_TRANSPORT_IPC
+    HSORT_TRANSPORT_IPC,
+    HSORT_TRANSPORTS
 } hsort_transport;
 
 /* Where a rank's threads and its GPU come from. AUTO: bind only what the launcher left unbound. */
@@ -267,8 +270,8 @@ typedef struct hsort_options {
  * Errors   HSORT_ARGUMENT if struct_size is unknown. */
 HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_size);
 
-/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks; with exchange AUTO and 2 ranks
- * or more, measure how fast they are, for some tens of milliseconds at most.                    Collective.
+/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks; with exchange or transport AUTO and
+ * 2 ranks or more, measure how fast they are, for some tens of milliseconds at most.            Collective.
  *   comm     an intracommunicator; duplicated, the caller keeps it
  *   options  [1] copied, or NULL for the defaults
  *   ctx      [1] written; NULL after an error; the caller destroys it
@@ -343,6 +346,15 @@ HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type
 
 /* ---- What happened, and where ---------------------------------------------------------------------------- */
 
+/* What went between ranks by one transport. */
+typedef struct hsort_path_stats {
+    int64_t pairs;                  /* of ranks for which hsort_path() gives it */
+    int64_t moved_bytes;            /* sent by it from one rank to another, all ranks */
+    int64_t moved_bytes_largest;    /* sent by it by one rank, at most */
+    double seconds;                 /* of a rank, sending and receiving by it: the largest of all ranks. Waiting for the other
+                                       rank is in it, and, over IPC, merging what is read from the other's memory */
+} hsort_path_stats;
+
 typedef struct hsort_stats {
     size_t struct_size;
     int64_t keys;                   /* sorted, all ranks */
@@ -350,6 +362,8 @@ typedef struct hsort_stats {
     int rounds;                     /* of the exchange in which this rank moved any key */
     double seconds[HSORT_PHASES];   /* of each phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
+    hsort_path_stats paths[HSORT_TRANSPORTS]; /* by hsort_transport; AUTO: all 0. A pair may also use another transport than
+                                       its own, for memory that it cannot map; the bytes of all add up to moved_bytes */
 } hsort_stats;
 
 /* Statistics of the last successful sort; same on every rank, but for `rounds`.             Not collective.
@@ -389,6 +403,21 @@ HSORT_API hsort_status hsort_rates_in_use(const hsort_context *ctx, hsort_rates 
 
 /* The path between this rank and `peer`, never AUTO; the same seen from `peer`. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
+
+/* What the path between two ranks reaches. Both 0: it was not tried. */
+typedef struct hsort_reach {
+    double bytes_per_second;  /* each way, both ways at once */
+    double latency;           /* seconds of a swap of 64 bytes */
+} hsort_reach;
+
+/* Try how fast the paths are, all pairs of ranks that try at a time at once.                    Collective.
+ *   reach  [size of the communicator] written: between this rank and each other one, the same seen from both. Up to 16 ranks
+ *          all pairs are tried, of more each rank's with the next one, with the one before, and with the one half of all
+ *          ranks away. Caller owns it
+ * Time     some tens of milliseconds a pair at most, 16 of them one after the other at most.
+ * Memory   64 MiB of engine memory, until it returns.
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. */
+HSORT_API hsort_status hsort_try_paths(hsort_context *ctx, hsort_reach *reach);
 
 /* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no GPU, or
  * STAGED was asked for. Not collective, same on every rank. */

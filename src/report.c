@@ -89,6 +89,35 @@ static double keys_per_second(const struct sort_report *report)
     return report->stats.total_seconds > 0 ? (double)report->stats.keys / report->stats.total_seconds : 0;
 }
 
+static bool is_used(const hsort_path_stats *path)
+{
+    return path->pairs > 0 || path->moved_bytes > 0;
+}
+
+/* What the rank that sent most by it has reached, at least; 0: none sent anything. */
+static double path_rate(const hsort_path_stats *path)
+{
+    return path->seconds > 0 ? (double)path->moved_bytes_largest / path->seconds : 0;
+}
+
+static void print_paths_json(struct json *json, const hsort_stats *stats)
+{
+    json_open(json, "paths", '{');
+    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
+        const hsort_path_stats *path = &stats->paths[i];
+        if (!is_used(path))
+            continue;
+        json_open(json, report_transport_name((hsort_transport)i), '{');
+        json_integer(json, "pairs", path->pairs);
+        json_integer(json, "moved_bytes", path->moved_bytes);
+        json_integer(json, "moved_bytes_largest", path->moved_bytes_largest);
+        json_real(json, "seconds", path->seconds);
+        json_real(json, "gb_per_s", path_rate(path) / 1e9);
+        json_close(json, '}');
+    }
+    json_close(json, '}');
+}
+
 static hsort_status print_sort_json(const struct sort_report *report)
 {
     struct json json = {false};
@@ -108,6 +137,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
         json_real(&json, times[phase].name, times[phase].seconds);
     json_close(&json, '}');
     json_integer(&json, "moved_bytes", report->stats.moved_bytes);
+    print_paths_json(&json, &report->stats);
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
     if (report->verified) {
         json_open(&json, "verify", '{');
@@ -121,6 +151,23 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_text(&json, "input", report->input);
     json_text(&json, "output", report->output);
     return close_object(&json);
+}
+
+/* A line for each transport: what has gone by it, and how fast on the busiest rank. */
+static void print_moved(const hsort_stats *stats)
+{
+    printf("moved        %.9g GB between ranks\n", (double)stats->moved_bytes / 1e9);
+    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
+        const hsort_path_stats *path = &stats->paths[i];
+        if (!is_used(path))
+            continue;
+        printf("  by %-8s %" PRId64 " %s, %.9g GB", report_transport_name((hsort_transport)i), path->pairs,
+               path->pairs == 1 ? "pair" : "pairs", (double)path->moved_bytes / 1e9);
+        if (path->moved_bytes > 0)
+            printf("; %.9g GB of one rank in %.6f s, %.3f GB/s", (double)path->moved_bytes_largest / 1e9,
+                   path->seconds, path_rate(path) / 1e9);
+        printf("\n");
+    }
 }
 
 hsort_status report_sort(const struct sort_report *report, bool json)
@@ -137,7 +184,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
            report->exchange, report->transport);
     for (int phase = 0; phase < PHASES; phase++)
         printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);
-    printf("moved        %.9g GB between ranks\n", (double)report->stats.moved_bytes / 1e9);
+    print_moved(&report->stats);
     printf("rate         %.3f Gkeys/s, %.3f GB/s, h2d to d2h\n", keys_per_second(report) / 1e9,
            keys_per_second(report) * key_bytes / 1e9);
     if (report->verified)
@@ -261,6 +308,36 @@ static void print_rank_json(struct json *json, const hsort_rank_info *info)
     json_close(json, '}');
 }
 
+/* The pairs whose path was tried, the lower rank first. */
+static void print_reach_json(struct json *json, const struct info_report *report)
+{
+    const int ranks = report->ranks;
+    if (report->not_tried[0] == '\0') {
+        json_open(json, "reach", '[');
+        for (int low = 0; low < ranks; low++)
+            for (int high = low + 1; high < ranks; high++) {
+                const hsort_reach *reach = &report->reach[low * ranks + high];
+                if (reach->bytes_per_second <= 0)
+                    continue;
+                json_open(json, NULL, '{');
+                json_open(json, "ranks", '[');
+                json_integer(json, NULL, low);
+                json_integer(json, NULL, high);
+                json_close(json, ']');
+                json_text(json, "path",
+                          report_transport_name((hsort_transport)report->paths[low * ranks + high]));
+                json_real(json, "gb_per_s", reach->bytes_per_second / 1e9);
+                json_real(json, "latency_s", reach->latency);
+                json_close(json, '}');
+            }
+        json_close(json, ']');
+        json_null(json, "reach_error");
+    } else {
+        json_null(json, "reach");
+        json_text(json, "reach_error", report->not_tried);
+    }
+}
+
 static hsort_status print_info_json(const struct info_report *report)
 {
     struct json json = {false};
@@ -289,6 +366,7 @@ static hsort_status print_info_json(const struct info_report *report)
         json_close(&json, ']');
     }
     json_close(&json, ']');
+    print_reach_json(&json, report);
     return close_object(&json);
 }
 
@@ -342,6 +420,62 @@ static void print_paths(const struct info_report *report)
     }
 }
 
+static double gb_per_second(const hsort_reach *reach)
+{
+    return reach->bytes_per_second / 1e9;
+}
+
+static double latency_us(const hsort_reach *reach)
+{
+    return reach->latency * 1e6;
+}
+
+/* A row and a column for each rank. */
+static void print_table(const struct info_report *report, double (*number)(const hsort_reach *))
+{
+    const int ranks = report->ranks;
+    printf("%12s", "");
+    for (int to = 0; to < ranks; to++)
+        printf(" %8d", to);
+    printf("\n");
+    for (int from = 0; from < ranks; from++) {
+        printf("%12d", from);
+        for (int to = 0; to < ranks; to++)
+            if (to == from)
+                printf(" %8s", ".");
+            else
+                printf(" %8.2f", number(&report->reach[from * ranks + to]));
+        printf("\n");
+    }
+}
+
+static void print_reach(const struct info_report *report)
+{
+    const int ranks = report->ranks;
+    bool all = true;
+    for (int pair = 0; pair < ranks * ranks; pair++)
+        all &=
+            pair % (ranks + 1) == 0 || report->reach[pair].bytes_per_second > 0; // to itself: every ranks + 1
+    if (ranks == 1)
+        return;
+    if (report->not_tried[0] != '\0') {
+        printf("GB/s         not tried: %s\n", report->not_tried);
+    } else if (all) {
+        printf("GB/s         of each pair of ranks, each way, both ways at once\n");
+        print_table(report, gb_per_second);
+        printf("latency      of each pair of ranks, us, 64 bytes each way\n");
+        print_table(report, latency_us);
+    } else {
+        printf("GB/s         each way, both ways at once, and latency; of neighbours and of ranks half of "
+               "all apart\n");
+        for (int pair = 0; pair < ranks * ranks; pair++)
+            if (pair % ranks > pair / ranks && report->reach[pair].bytes_per_second > 0)
+                printf("%9d-%-6d %8.2f GB/s %8.2f us, %s\n", pair / ranks, pair % ranks,
+                       gb_per_second(&report->reach[pair]), latency_us(&report->reach[pair]),
+                       report_transport_name((hsort_transport)report->paths[pair]));
+    }
+}
+
 hsort_status report_info(const struct info_report *report, bool json)
 {
     if (json)
@@ -358,5 +492,6 @@ hsort_status report_info(const struct info_report *report, bool json)
     for (int rank = 0; rank < report->ranks; rank++)
         print_rank(rank, &report->infos[rank]);
     print_paths(report);
+    print_reach(report);
     return report_flush();
 }

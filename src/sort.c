@@ -494,22 +494,52 @@ static void store(struct sort *s)
     report(s, "d2h");
 }
 
+/* What the statistics take the largest of, and what they add up, over all ranks: one message each. */
+struct largest {
+    double seconds[HSORT_PHASES], total_seconds;
+    double path_bytes[HSORT_TRANSPORTS], path_seconds[HSORT_TRANSPORTS];
+};
+
+struct sums {
+    int64_t moved_bytes;
+    int64_t pairs[HSORT_TRANSPORTS], path_bytes[HSORT_TRANSPORTS];
+};
+
+/* This rank's part of hsort_stats.paths. */
+static void describe_paths(const hsort_context *ctx, struct largest *own, struct sums *mine)
+{
+    struct carried carried[HSORT_TRANSPORTS];
+    transport_carried(ctx->transport, carried);
+    for (int path = 0; path < HSORT_TRANSPORTS; path++) {
+        own->path_bytes[path] = (double)carried[path].bytes;
+        own->path_seconds[path] = carried[path].seconds;
+        mine->path_bytes[path] = carried[path].bytes;
+    }
+    for (int peer = ctx->comm.rank + 1; peer < ctx->comm.size; peer++) // each pair once
+        mine->pairs[transport_path(ctx->transport, peer)]++;
+}
+
 /* Keep what hsort_get_stats() tells.                                                                Collective. */
 static hsort_status keep_stats(const struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    double own[HSORT_PHASES + 1], most[HSORT_PHASES + 1];
-    memcpy(own, s->seconds, sizeof s->seconds);
-    own[HSORT_PHASES] = MPI_Wtime() - s->entered;
-    TRY_MPI(MPI_Allreduce(own, most, HSORT_PHASES + 1, MPI_DOUBLE, MPI_MAX, ctx->comm.world));
-    int64_t moved_bytes;
-    TRY(comm_sum(&ctx->comm, s->x.moved_bytes, &moved_bytes));
+    struct largest own = {.total_seconds = MPI_Wtime() - s->entered}, most;
+    struct sums mine = {.moved_bytes = s->x.moved_bytes}, all;
+    memcpy(own.seconds, s->seconds, sizeof s->seconds);
+    describe_paths(ctx, &own, &mine);
+    TRY_MPI(MPI_Allreduce(&own, &most, sizeof own / sizeof(double), MPI_DOUBLE, MPI_MAX, ctx->comm.world));
+    TRY_MPI(MPI_Allreduce(&mine, &all, sizeof mine / sizeof(int64_t), MPI_INT64_T, MPI_SUM, ctx->comm.world));
     ctx->stats = (hsort_stats){.struct_size = sizeof ctx->stats,
                                .keys = s->total,
-                               .moved_bytes = moved_bytes,
+                               .moved_bytes = all.moved_bytes,
                                .rounds = s->x.rounds_moved,
-                               .total_seconds = most[HSORT_PHASES]};
-    memcpy(ctx->stats.seconds, most, sizeof ctx->stats.seconds);
+                               .total_seconds = most.total_seconds};
+    memcpy(ctx->stats.seconds, most.seconds, sizeof ctx->stats.seconds);
+    for (int path = 0; path < HSORT_TRANSPORTS; path++)
+        ctx->stats.paths[path] = (hsort_path_stats){.pairs = all.pairs[path],
+                                                    .moved_bytes = all.path_bytes[path],
+                                                    .moved_bytes_largest = (int64_t)most.path_bytes[path],
+                                                    .seconds = most.path_seconds[path]};
     ctx->has_stats = true;
     return HSORT_OK;
 }
@@ -531,6 +561,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
                      .out_count = out_count,
                      .stream = stream};
     s.entered = s.phase_began = MPI_Wtime();
+    transport_clear(ctx->transport);
     hsort_status status = plan(&s);
     if (status != HSORT_OK || (status = context_unmap(ctx, outgrows(&s))) != HSORT_OK)
         return context_fail(ctx, status);

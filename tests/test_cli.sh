@@ -138,6 +138,9 @@ good_json()
     json "list(r['phases']) == $phases and r['moved_bytes'] > 0 and r['gkeys_per_s'] > 0"
     json "r['input'] == 'a \"quote\", a \\\\, a \\t, a \\ufffd and \\u00e9.raw' and r['output'] == 'out.raw'"
     ok 3 sort "$name" --type f32 -o out.raw --json --verify --transport staged
+    json "list(r['paths']) == ['staged'] and r['paths']['staged']['pairs'] == 3"
+    json "0 < r['paths']['staged']['moved_bytes_largest'] <= r['paths']['staged']['moved_bytes'] == r['moved_bytes']"
+    json "r['paths']['staged']['seconds'] > 0 and r['paths']['staged']['gb_per_s'] > 0"
     json "r['verify'] == {'sorted': True, 'count_ok': True, 'fingerprint_ok': True}"
     json "r['transport'] == 'staged'"
     for exchange in bitonic direct; do
@@ -151,7 +154,13 @@ good_json()
     json "r['against']['same_keys'] and len(r['fingerprint']) == 32"
     run 2 check "$name" --type f32 --json
     json "not r['sorted'] and r['first_disorder']['position'] >= 1 and float(r['first_disorder']['key']) < 1"
+    ok 1 sort "$name" --type f32 -o out.raw --json
+    json "r['paths'] == {} and r['moved_bytes'] == 0"
+    ok 1 info --json
+    json "r['reach'] == [] and r['reach_error'] is None"
     ok 3 info --json
+    json "[p['ranks'] for p in r['reach']] == [[0, 1], [0, 2], [1, 2]] and r['reach_error'] is None"
+    json "all(p['gb_per_s'] > 0 and p['latency_s'] > 0 and p['path'] == r['paths'][0][1] for p in r['reach'])"
     json "len(r['ranks']) == 3 and [len(p) for p in r['paths']] == [3, 3, 3] and r['paths'][1][1] is None"
     rm ./*
 }
@@ -169,7 +178,12 @@ good_texts()
     [ "$(cat "$work.out")" = "$(grep '^hypersort [0-9.]*, commit' "$work.out")" ] || fail "--version"
     ok 3 info
     [ "$(grep -c '^rank [0-2] \|^paths ' "$work.out")" = 4 ] || fail "info"
+    [ "$(grep -c '^GB/s \|^latency \|^  *[0-2]\( .*\) \.\( \|$\)' "$work.out")" = 8 ] || fail "info: the tables of paths"
+    ok 18 info --engine host --threads 1 # neighbours in a ring of 18, and 9 pairs across it
+    [ "$(grep -c '^ *[0-9]*-[0-9]* .* GB/s .* us, ' "$work.out")" = 27 ] || fail "info: the list of paths"
     ok 2 gen -n 10000 -o in.raw
+    ok 3 sort in.raw --type u64 -o out.raw --transport staged
+    [ "$(grep -c '^  by staged   3 pairs, .* GB of one rank in .* s, .* GB/s$' "$work.out")" = 1 ] || fail "sort: what moved by staged"
     run 3 sort in.raw --type u64 -o out.raw --progress
     if [ "$code" != 0 ] || ! grep -q '^hypersort: read 100 % of 78.12 KiB$' "$work.err" ||
         ! grep -q '^hypersort: write 100 %' "$work.err" || grep -q $'\r' "$work.err" ||

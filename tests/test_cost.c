@@ -113,12 +113,12 @@ static void test_two_ranks(void)
           b->seconds[HSORT_PHASE_EXCHANGE]);
     CHECK(same(b->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", b->seconds[HSORT_PHASE_MERGE]);
     CHECK(same(b->total_seconds, 2 + 1.001 + 3 * 0.031 + 4.5 + 1.001 + 2), "total %g", b->total_seconds);
-    // 32 offers and 15 codes a round: 2000 keys, 126, 8; 9 collectives of one message each, and the transfer.
+    // 32 offers, 15 codes and 2 estimates a round: 2000 keys, 126, 8; 9 collectives of one message each, and the transfer.
     CHECK(same(d->messages, 10) && same(d->messages_all, 20), "%g messages, %g in all", d->messages,
           d->messages_all);
     CHECK(same(d->moved_bytes, 8000) && same(d->moved_bytes_largest, 4000), "%g bytes", d->moved_bytes);
     CHECK(
-        same(d->seconds[HSORT_PHASE_EXCHANGE], 9 * 0.03 + 6 * 0.001 + 3 * 47 * 40 / 1000.0 + 0.5 + 4 + 0.501),
+        same(d->seconds[HSORT_PHASE_EXCHANGE], 9 * 0.03 + 6 * 0.001 + 3 * 49 * 40 / 1000.0 + 0.5 + 4 + 0.501),
         "exchange %g", d->seconds[HSORT_PHASE_EXCHANGE]);
     CHECK(same(d->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", d->seconds[HSORT_PHASE_MERGE]);
     CHECK(plan.exchange == HSORT_EXCHANGE_BITONIC, "2 ranks");
@@ -135,6 +135,45 @@ static void test_two_ranks(void)
         CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.031 + (fast ? 1.001 : 4.5)), "ipc %g",
               b->seconds[HSORT_PHASE_EXCHANGE]);
         CHECK(same(b->seconds[HSORT_PHASE_MERGE], 0), "ipc: merge %g", b->seconds[HSORT_PHASE_MERGE]);
+    }
+}
+
+/* 4 ranks, 2 to a node, 1000 keys of 8 bytes each: straight 3 quarters of a shard cross the network, over rails a half
+ * does, and a half the link. */
+static void test_rails(void)
+{
+    hsort_plan_result rails = {.struct_size = sizeof rails}, straight = rails;
+    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    CHECK(cost_direct_form(&rates, 4, 2, 8, 4000) == DIRECT_RAILS, "rails");
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &rails) == HSORT_OK, "plan");
+    rates.value[HSORT_RATE_LINK] = 10;
+    CHECK(cost_direct_form(&rates, 4, 2, 8, 4000) == DIRECT_STRAIGHT, "a slow link");
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &straight) == HSORT_OK, "plan");
+    const hsort_plan_exchange *r = &rails.direct, *s = &straight.direct;
+    const double by_rails = 0.07 + 40 + 0.501 + 0.5 + 4 + 0.501, by_network = 3 * 0.07 + 60 + 0.251;
+    CHECK(fabs(r->seconds[HSORT_PHASE_EXCHANGE] - by_rails - s->seconds[HSORT_PHASE_EXCHANGE] + by_network) <
+              1e-6,
+          "rails %g s, straight %g s", r->seconds[HSORT_PHASE_EXCHANGE], s->seconds[HSORT_PHASE_EXCHANGE]);
+    CHECK(same(r->seconds[HSORT_PHASE_MERGE], 2.002) && same(s->seconds[HSORT_PHASE_MERGE], 1.001),
+          "merges %g and %g", r->seconds[HSORT_PHASE_MERGE], s->seconds[HSORT_PHASE_MERGE]);
+    CHECK(same(r->moved_bytes_largest, 8000) && same(s->moved_bytes_largest, 6000) &&
+              same(r->moved_bytes, 32000) && same(s->moved_bytes, 24000),
+          "%g and %g bytes", r->moved_bytes, s->moved_bytes);
+    CHECK(same(s->messages - r->messages, 1), "%g and %g messages", r->messages, s->messages);
+    // No rails: one node, one rank to a node, a node that is not full.
+    rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    CHECK(cost_direct_form(&rates, 4, 4, 8, 4000) == DIRECT_STRAIGHT &&
+              cost_direct_form(&rates, 4, 1, 8, 4000) == DIRECT_STRAIGHT &&
+              cost_direct_form(&rates, 5, 2, 8, 4000) == DIRECT_STRAIGHT,
+          "no rails");
+    // 16 runs are merged in one pass, 17 in two.
+    for (int ranks = 2; ranks <= 257; ranks++) {
+        CHECK(hsort_plan(&rates, ranks, 1, HSORT_U64, 1000 * ranks, &straight) == HSORT_OK, "plan");
+        CHECK(same(s->seconds[HSORT_PHASE_MERGE], (ranks <= 16    ? 1
+                                                   : ranks <= 256 ? 2
+                                                                  : 3) *
+                                                      1.001),
+              "%d runs: merge %g", ranks, s->seconds[HSORT_PHASE_MERGE]);
     }
 }
 
@@ -204,9 +243,10 @@ static void test_choices(void)
         CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
                   plan.exchange == HSORT_EXCHANGE_DIRECT,
               "%d ranks and many keys", ranks);
-    CHECK(hsort_plan(&rates, 1024, 8, HSORT_U64, 1024 * 1000, &plan) == HSORT_OK &&
-              plan.exchange == HSORT_EXCHANGE_BITONIC,
-          "few keys on 1024 ranks");
+    for (int ranks_per_node = 1; ranks_per_node <= 8; ranks_per_node += 7) // 1023 messages, or 127 and 7
+        CHECK(hsort_plan(&rates, 1024, ranks_per_node, HSORT_U64, 1024 * 1000, &plan) == HSORT_OK &&
+                  plan.exchange == (ranks_per_node == 1 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_DIRECT),
+              "few keys on 1024 ranks, %d to a node", ranks_per_node);
 }
 
 static void test_misuses(void)
@@ -538,6 +578,7 @@ int main(int argc, char **argv)
             test_networks();
             test_places();
             test_two_ranks();
+            test_rails();
             test_monotonous();
             test_choices();
             test_misuses();

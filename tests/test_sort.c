@@ -190,6 +190,28 @@ static hsort_check_result check_keys(const struct test_case *c, const void *keys
     return result;
 }
 
+/* Every pair has a path, and every byte that moved went by one. */
+static void check_path_stats(const hsort_stats *stats)
+{
+    int64_t pairs = 0, bytes = 0;
+    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
+        const hsort_path_stats *path = &stats->paths[i];
+        pairs += path->pairs;
+        bytes += path->moved_bytes;
+        CHECK(path->moved_bytes_largest >= 0 && path->moved_bytes_largest <= path->moved_bytes &&
+                  path->moved_bytes <= path->moved_bytes_largest * size,
+              "%s: path %d: %lld bytes of one rank, %lld of all", case_text, i,
+              (long long)path->moved_bytes_largest, (long long)path->moved_bytes);
+        CHECK(path->seconds >= 0 && path->seconds <= stats->total_seconds &&
+                  (path->seconds > 0 || path->moved_bytes == 0),
+              "%s: path %d took %g of %g s", case_text, i, path->seconds, stats->total_seconds);
+    }
+    CHECK(pairs == (int64_t)size * (size - 1) / 2 && stats->paths[HSORT_TRANSPORT_AUTO].pairs == 0,
+          "%s: %lld pairs", case_text, (long long)pairs);
+    CHECK(bytes == stats->moved_bytes, "%s: %lld bytes by all paths, %lld moved", case_text, (long long)bytes,
+          (long long)stats->moved_bytes);
+}
+
 static void check_stats(const struct test_case *c)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
@@ -201,6 +223,7 @@ static void check_stats(const struct test_case *c)
           (long long)stats.moved_bytes);
     CHECK(size > 1 || stats.moved_bytes == 0, "%s: %lld bytes moved by one rank", case_text,
           (long long)stats.moved_bytes);
+    check_path_stats(&stats);
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         CHECK(stats.seconds[phase] >= 0 && stats.seconds[phase] <= stats.total_seconds,
               "%s: phase %d took %g of %g s", case_text, phase, stats.seconds[phase], stats.total_seconds);
@@ -503,6 +526,7 @@ int main(int argc, char **argv)
         return ranks_skip(why);
     const uint64_t seed = ranks_seed();
     buffer_kinds = 1;
+    setenv("HYPERSORT_IPC", "1", 0); // every run takes the same paths, whatever else the machine does
     const bool shared = argc > 1 && strcmp(argv[1], "ipc") == 0;
     if (cuda ? open_cuda() : shared ? open_shared() : open_host()) {
         if (size >= 3)

@@ -323,6 +323,12 @@ static void test_virtual(uint64_t seed)
         runs[r] = (struct run){.count = INT64_C(1) << 31, .width = 1, .start = (uint64_t)r, .step = 1000};
     targets(LAYOUT_BALANCED, (int64_t)comm.size << 31, seed, target_at);
     check_cuts(target_at, 8, 5, counted_by_codes);
+    // So many that offers alone would take a round more: the codes of evenly spread keys are estimated.
+    snprintf(case_text, sizeof case_text, "long interleaved runs");
+    for (int r = 0; r < comm.size; r++)
+        runs[r] = (struct run){.count = INT64_C(1) << 45, .width = 1, .start = (uint64_t)r, .step = 1000};
+    targets(LAYOUT_BALANCED, (int64_t)comm.size << 45, seed, target_at);
+    check_cuts(target_at, 8, comm.size <= 3 ? 4 : 5, counted_by_codes);
 }
 
 /* ---- Failure ---------------------------------------------------------------------------------------------------- */

@@ -281,7 +281,7 @@ static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t piece
     *transport = NULL;
     TRY(comm_agree(ranks, transport_open_staged(ranks, on, piece_bytes, &staged)));
     const hsort_status status =
-        transport_open_ipc(ranks, on, true, piece_bytes, staged, transport, why, sizeof why);
+        transport_open_ipc(ranks, on, IPC_ALWAYS, piece_bytes, staged, transport, why, sizeof why);
     if (!*transport)
         staged->ops->close(staged);
     if (status == HSORT_OK && !*transport && ranks->rank == 0)

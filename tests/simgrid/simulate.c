@@ -107,6 +107,8 @@ static hsort_context *open_context(const struct run *run)
     options.engine = HSORT_ENGINE_HOST;
     options.exchange = run->exchange;
     options.threads = 1;
+    formula_rates((double)modelled.scale,
+                  options.rates); // else the form of direct is chosen for the few real keys
     // As few pieces as an int allows: a message more per pair and round is minutes more for a thousand ranks.
     const int64_t shard = run->real * KEY_BYTES,
                   piece = LARGEST_PIECE / modelled.scale / KEY_BYTES * KEY_BYTES;
@@ -180,7 +182,9 @@ static void print_row(const struct run *run, const struct outcome *o)
 {
     const double *s = o->stats.seconds, shard = (double)run->keys * KEY_BYTES;
     const double all = (double)o->stats.keys * (double)modelled.scale * KEY_BYTES;
-    const struct formula f = formula_of(run->size, run->exchange == HSORT_EXCHANGE_BITONIC, run->keys);
+    struct formula f;
+    if (!formula_of(run->size, run->exchange == HSORT_EXCHANGE_BITONIC, run->keys, &f))
+        return;
     printf("ranks,per_node,exchange,input,keys,real_keys,rounds,key_messages,short_messages,collectives,"
            "delivered,"
            "moved,moved_most,sort_s,exchange_s,merge_s,d2h_s,total_s,"
@@ -191,7 +195,7 @@ static void print_row(const struct run *run, const struct outcome *o)
     printf(",%.4f,%.4f,%.9f,%.9f,%.9f,%.9f,%.9f", (double)o->all_key_bytes / all,
            (double)o->most_key_bytes / shard, s[HSORT_PHASE_LOCAL_SORT], s[HSORT_PHASE_EXCHANGE],
            s[HSORT_PHASE_MERGE], s[HSORT_PHASE_D2H], o->stats.total_seconds);
-    printf(",%.4f,%.0f,%.9f,%.9f,%.9f\n", f.moved, f.key_messages, f.sort_s, f.exchange_s, f.merge_s);
+    printf(",%.4f,%.0f,%.9f,%.9f,%.9f\n", f.moved, f.messages, f.sort_s, f.exchange_s, f.merge_s);
 }
 
 static void read_settings(struct run *run, char **argument)

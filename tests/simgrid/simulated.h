@@ -13,11 +13,10 @@ extern "C" {
 struct modelled {
     int64_t scale;           /* keys that one real key stands for */
     double sort_keys_per_s;  /* local sort */
-    double merge_keys_per_s; /* keys of the result, one pass over two runs or more */
+    double merge_keys_per_s; /* keys of the result, one pass over 2 to 16 runs */
     double copy_bytes_per_s; /* inside the GPU's memory, read and written both counted */
     double call_s;           /* a kernel, from its launch until the host knows that it is done */
-    double nvlink_bytes_per_s, nvlink_s, network_bytes_per_s,
-        network_s; /* as platform.cpp has them; only for formula.c */
+    double nvlink_bytes_per_s, nvlink_s, network_bytes_per_s, network_s; /* as platform.cpp has them */
     int per_node;
 };
 extern struct modelled modelled;
@@ -48,16 +47,18 @@ static inline size_t real_bytes(size_t nominal)
     return modelled.scale > 1 && nominal % 2 == 1 ? (nominal - 1) / (size_t)modelled.scale : nominal;
 }
 
-/* What mpi/README.md counts, for uniform keys. */
+/* What the library plans for uniform keys. */
 struct formula {
-    double moved;        /* keys sent per key */
-    double critical;     /* shards sent on the critical path */
-    double key_messages; /* of one rank, at least */
+    double moved;    /* keys sent per key */
+    double messages; /* of one rank, short ones too */
     double exchange_s, merge_s, sort_s;
 };
 
-/* Not collective. `bitonic`: else direct; keys: of one rank, as modelled, 8 bytes each. */
-struct formula formula_of(int ranks, int bitonic, int64_t keys);
+/* Not collective. `bitonic`: else direct; keys: of one rank, as modelled, 8 bytes each. Returns whether there is a plan. */
+int formula_of(int ranks, int bitonic, int64_t keys, struct formula *formula);
+
+/* rates [HSORT_RATES] of a machine that has 1 / scale of the modelled keys to sort, and takes as long. */
+void formula_rates(double scale, double *rates);
 
 #ifdef __cplusplus
 }

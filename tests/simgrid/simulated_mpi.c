@@ -42,6 +42,7 @@ int __real_MPI_Sendrecv(const void *send, int sends, MPI_Datatype send_type, int
                         MPI_Comm comm, MPI_Status *status);
 int __wrap_MPI_Exscan(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op,
                       MPI_Comm comm);
+int __wrap_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *node);
 
 static void stop(const char *why)
 {
@@ -153,6 +154,15 @@ int __wrap_MPI_Exscan(const void *send, void *receive, int count, MPI_Datatype t
         before[i] = sum[i] - own[i];
     free(sum);
     return code;
+}
+
+/* SMPI takes each of its hosts, a GPU here, for a node. */
+int __wrap_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *node)
+{
+    int rank;
+    (void)type, (void)info;
+    MPI_Comm_rank(comm, &rank);
+    return MPI_Comm_split(comm, rank / modelled.per_node, key, node);
 }
 
 /* ---- only counted ------------------------------------------------------------------------------------------------ */

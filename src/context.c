@@ -158,15 +158,17 @@ static hsort_status make_tables(hsort_context *ctx)
     return ctx->exchange == HSORT_EXCHANGE_BITONIC ? HSORT_OK : direct_open(ctx->comm.size, &ctx->direct);
 }
 
-/* The tables of exchange_partition(), if it is wanted and every rank maps every other's memory.        Collective. */
+/* The tables of exchange_partition(), if it is wanted and every rank maps every other's memory. One rank alone may have use for
+ * them too.                                                                                              Collective. */
 static hsort_status make_partition(hsort_context *ctx)
 {
     const hsort_exchange wanted = ctx->options.exchange;
-    const struct transport_ops *ops = ctx->transport->ops;
-    bool able = (wanted == HSORT_EXCHANGE_AUTO || wanted == HSORT_EXCHANGE_PARTITION) && ops->expose &&
-                ctx->engine->ops->partition && ctx->comm.size > 1 && ctx->comm.size <= PARTITION_RANKS_MAX;
+    const bool saves =
+        ctx->comm.size > 1 || hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA; // an exchange, or passes
+    bool able = (wanted == HSORT_EXCHANGE_PARTITION || (wanted == HSORT_EXCHANGE_AUTO && saves)) &&
+                ctx->engine->ops->partition && ctx->comm.size <= PARTITION_RANKS_MAX;
     for (int peer = 0; peer < ctx->comm.size && able; peer++)
-        able = peer == ctx->comm.rank || ops->path(ctx->transport, peer) == HSORT_TRANSPORT_IPC;
+        able = peer == ctx->comm.rank || transport_path(ctx->transport, peer) == HSORT_TRANSPORT_IPC;
     int64_t all, some;
     TRY(comm_range(&ctx->comm, able, &all, &some));
     return all ? comm_agree(&ctx->comm, partition_open(ctx->comm.size, ctx->engine, &ctx->partition))
@@ -323,14 +325,6 @@ hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_byt
 const char *hsort_last_error(const hsort_context *ctx)
 {
     return ctx ? ctx->error : create_error;
-}
-
-hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats)
-{
-    if (!ctx || !stats || stats->struct_size != sizeof *stats || !ctx->has_stats)
-        return HSORT_ARGUMENT;
-    *stats = ctx->stats;
-    return HSORT_OK;
 }
 
 hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos)

@@ -17,9 +17,9 @@
 #include "context.h"
 #include "exchange.h"
 
-enum {
-    PARTITION_BYTES_MIN = 32 << 20
-}; // of a shard: below, the steps of a partition take longer than its passes
+/* Of a shard: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
+ * here on the local sort's own regions get larger than its kernels like. */
+static const int64_t PARTITION_BYTES_MIN = INT64_C(32) << 20, ALONE_BYTES_MIN = (INT64_C(2) << 30) + 1;
 
 /* One sort under way. */
 struct sort {
@@ -65,6 +65,11 @@ static void end_phase(struct sort *s, hsort_phase phase)
     double now = MPI_Wtime();
     s->seconds[phase] += now - s->phase_began;
     s->phase_began = now;
+}
+
+static bool is_alone(const struct sort *s)
+{
+    return s->ctx->comm.size == 1;
 }
 
 static void report(const struct sort *s, const char *phase)
@@ -127,8 +132,11 @@ static void choose_exchange(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     const hsort_exchange wanted = ctx->options.exchange;
-    s->partitions = ctx->partition && (wanted == HSORT_EXCHANGE_PARTITION ||
-                                       s->block >= (int64_t)PARTITION_BYTES_MIN / s->map.key_bytes);
+    // A rung that was asked for is what sorts, but for an exchange that was asked for, too.
+    const int64_t bytes = s->block * s->map.key_bytes;
+    const bool pays =
+        ctx->options.local_rung < 0 && bytes >= (is_alone(s) ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
+    s->partitions = ctx->partition && (wanted == HSORT_EXCHANGE_PARTITION || pays);
     if (wanted == HSORT_EXCHANGE_AUTO)
         ctx->exchange = cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);
     else if (wanted == HSORT_EXCHANGE_PARTITION) // of the two others, the one with fewer bytes to move
@@ -283,6 +291,7 @@ static hsort_status reserve(struct sort *s)
 static hsort_status reserve_partition(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
+    s->partitions = s->partitions && s->scratch >= s->block; // not on a rank that is alone with little memory
     if (!s->partitions)
         return HSORT_OK;
     const size_t bytes = partition_room(ctx->engine, s->map.key_bytes, s->block);
@@ -369,12 +378,6 @@ static hsort_status pass_sorted(struct sort *s, bool *done)
     return context_agree(s->ctx, s->status);
 }
 
-/* Of one rank, the local sort is the last to touch the keys, and decodes them. */
-static bool is_alone(const struct sort *s)
-{
-    return s->ctx->comm.size == 1;
-}
-
 /* Try to sort all shards at once. *done: nothing but store() is left to do.                          Collective. */
 static hsort_status partition_shards(struct sort *s, const void *loaded, bool *done)
 {
@@ -406,6 +409,7 @@ static void sort_shard(struct sort *s, const void *loaded)
     hsort_context *ctx = s->ctx;
     const struct engine_ops *ops = ctx->engine->ops;
     // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped anew each time.
+    // Of one rank, the local sort is the last to touch the keys, and decodes them.
     const struct engine_bits bits = {
         .map = s->map, .from = loaded, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
     void *sorted = s->x.keys;
@@ -494,54 +498,14 @@ static void store(struct sort *s)
     report(s, "d2h");
 }
 
-/* What the statistics take the largest of, and what they add up, over all ranks: one message each. */
-struct largest {
-    double seconds[HSORT_PHASES], total_seconds;
-    double path_bytes[HSORT_TRANSPORTS], path_seconds[HSORT_TRANSPORTS];
-};
-
-struct sums {
-    int64_t moved_bytes;
-    int64_t pairs[HSORT_TRANSPORTS], path_bytes[HSORT_TRANSPORTS];
-};
-
-/* This rank's part of hsort_stats.paths. */
-static void describe_paths(const hsort_context *ctx, struct largest *own, struct sums *mine)
+/* The end of a sort that went well on every rank.                                                    Collective. */
+static hsort_status finish(const struct sort *s)
 {
-    struct carried carried[HSORT_TRANSPORTS];
-    transport_carried(ctx->transport, carried);
-    for (int path = 0; path < HSORT_TRANSPORTS; path++) {
-        own->path_bytes[path] = (double)carried[path].bytes;
-        own->path_seconds[path] = carried[path].seconds;
-        mine->path_bytes[path] = carried[path].bytes;
-    }
-    for (int peer = ctx->comm.rank + 1; peer < ctx->comm.size; peer++) // each pair once
-        mine->pairs[transport_path(ctx->transport, peer)]++;
-}
-
-/* Keep what hsort_get_stats() tells.                                                                Collective. */
-static hsort_status keep_stats(const struct sort *s)
-{
-    hsort_context *ctx = s->ctx;
-    struct largest own = {.total_seconds = MPI_Wtime() - s->entered}, most;
-    struct sums mine = {.moved_bytes = s->x.moved_bytes}, all;
-    memcpy(own.seconds, s->seconds, sizeof s->seconds);
-    describe_paths(ctx, &own, &mine);
-    TRY_MPI(MPI_Allreduce(&own, &most, sizeof own / sizeof(double), MPI_DOUBLE, MPI_MAX, ctx->comm.world));
-    TRY_MPI(MPI_Allreduce(&mine, &all, sizeof mine / sizeof(int64_t), MPI_INT64_T, MPI_SUM, ctx->comm.world));
-    ctx->stats = (hsort_stats){.struct_size = sizeof ctx->stats,
-                               .keys = s->total,
-                               .moved_bytes = all.moved_bytes,
-                               .rounds = s->x.rounds_moved,
-                               .total_seconds = most.total_seconds};
-    memcpy(ctx->stats.seconds, most.seconds, sizeof ctx->stats.seconds);
-    for (int path = 0; path < HSORT_TRANSPORTS; path++)
-        ctx->stats.paths[path] = (hsort_path_stats){.pairs = all.pairs[path],
-                                                    .moved_bytes = all.path_bytes[path],
-                                                    .moved_bytes_largest = (int64_t)most.path_bytes[path],
-                                                    .seconds = most.path_seconds[path]};
-    ctx->has_stats = true;
-    return HSORT_OK;
+    const struct hsort_stats own = {.keys = s->total,
+                                    .moved_bytes = s->x.moved_bytes,
+                                    .rounds = s->x.rounds_moved,
+                                    .total_seconds = MPI_Wtime() - s->entered};
+    return context_finish(s->ctx, stats_keep(s->ctx, &own, s->seconds));
 }
 
 /* ---- the doors ------------------------------------------------------------------------------------------------ */
@@ -575,7 +539,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     if (!s.even && (status = pass_sorted(&s, &done)) != HSORT_OK)
         return context_fail(ctx, status);
     if (done)
-        return context_finish(ctx, keep_stats(&s));
+        return finish(&s);
     const void *loaded = load(&s);
     if ((status = partition_shards(&s, loaded, &done)) != HSORT_OK)
         return status;
@@ -588,7 +552,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     store(&s);
     if ((status = context_finish(ctx, s.status)) != HSORT_OK)
         return status;
-    return context_finish(ctx, keep_stats(&s));
+    return finish(&s);
 }
 
 hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,

@@ -56,5 +56,6 @@ for ranks in 2 3; do
             sort_by $transport direct $ranks
         fi
     done
+    sort_by ipc partition $ranks || true # only where sort_by() has said what is lacking
 done
 over 2 info | sed -n '/^paths/,$p'

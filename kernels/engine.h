@@ -63,7 +63,7 @@ enum {
     ENGINE_PIECES_MAX = 128,
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
-    ENGINE_SAMPLE_LOG_MAX = 16,
+    ENGINE_SAMPLE_LOG_MAX = 18,
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
 
@@ -78,6 +78,12 @@ struct engine_peer_handle {
  * travels, between engines of one name. */
 struct engine_map {
     uint64_t bytes[ENGINE_MAP_BYTES / 8];
+};
+
+enum engine_map_verdict {
+    ENGINE_MAP_MADE,
+    ENGINE_MAP_REFUSED,   /* values repeat so much that regions would not split them */
+    ENGINE_MAP_WANTS_MORE /* a larger sample may do */
 };
 
 /* Keys of one region, in no order, that lie together. */
@@ -213,7 +219,7 @@ struct engine_ops {
      *     partition()     keys, any order  ->  region 0 | region 1 | ...        each in no order
      *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other
      *
-     * Bytes of workspace for all of them; it is one and the same in all calls of a sort. */
+     * Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
     size_t (*partition_workspace)(const struct engine *engine, int key_bytes);
 
     /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
@@ -224,10 +230,10 @@ struct engine_ops {
                                      void *workspace, uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *able: the keys look as if regions were worth while; false where values repeat
-     * so much that they would not split. Waits for the result. */
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. Keys that are spread evenly need few, and never want the largest sample to be
+     * larger. map is only written if it is made, and then good on every rank. Waits for the result. */
     hsort_status (*partition_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
-                                  void *workspace, struct engine_map *map, bool *able);
+                                  void *workspace, struct engine_map *map, enum engine_map_verdict *verdict);
 
     /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
      * bits as for partition_sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
@@ -247,13 +253,16 @@ struct engine_ops {
      * sorted, go to `out` one region behind the other; out and scratch overlap neither each other nor the pieces.
      *   scratch  [the sum of region_scratch() over the regions]
      *   bits     map and decode are read: decode: out gets the bits that the codes stand for
-     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, and regions_left() tells. */
+     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for settle_regions(). */
     hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
                                  const struct engine_piece *pieces, int count, const struct engine_bits *bits,
                                  void *workspace, void *scratch, void *out);
 
-    /* Has any sort_regions() since the last partition() left keys unsorted? Waits for LANE_WORK. */
-    hsort_status (*regions_left)(struct engine *engine, void *workspace, bool *unsorted);
+    /* Sort what sort_regions() has left since the last call of this, or since partition(), where it lies in `out`, which must
+     * still be there. *unsorted: it is too much for that; somebody has to sort all of it. bits as for sort_regions(); scratch
+     * [scratch_bytes] aligned to 256 bytes. Waits for LANE_WORK. */
+    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct engine_bits *bits, void *workspace,
+                                   void *scratch, size_t scratch_bytes, bool *unsorted);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

@@ -90,8 +90,7 @@ hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
  *   bits       map and from are read: this rank's keys as they came; from may be x->keys, but does not overlap x->spare
  *   now_at     [size + 1] global position of each rank's first key as they came; no rank has more than block
  *   target_at  [size + 1] the same afterwards; likewise; both the same on every rank
- *              x->host_out, if not NULL, gets the result too, while other keys are being sorted; it is NULL afterwards if
- *              that could not be done
+ *              x->host_out, if not NULL, gets the result too, while other keys are being sorted
  *   done       [1] the same on every rank. true: x->keys has this rank's part of target_at, sorted, as bits and not as codes.
  *              false: the keys do not suit it (many are equal, or all shards are sorted), or a rank has failed; x->keys is
  *              untouched, x->spare is not

@@ -31,7 +31,8 @@ enum {
     JOB_SHARE = 6,          // of a block, at most, is one job
     JOB_KEYS_MIN = 1 << 17, // that a job may have at least
     FIRST_JOBS = 3,         // are smaller, so that the kernels have something to do soon
-    TOTAL_LOG_MAX = 46      // positions times the size of a sample take 63 bits
+    SMALL_SAMPLE_LOG = 16,  // enough for keys that are spread evenly
+    TOTAL_LOG_MAX = 44      // positions times the size of a sample take 63 bits
 };
 
 struct partition {
@@ -43,6 +44,7 @@ struct partition {
         shown; /* [size] of each peer's keys, those of the regions that this rank wants, as they appear here */
     int first, end;                        /* these regions: [first, end) */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
+    bool others_left;                      /* some job has left more unsorted than could be settled */
     struct engine_map map;
     struct engine_piece pieces[ENGINE_PIECES_MAX];
     struct engine_mark *fetched[SLOTS], *sorted[SLOTS];
@@ -161,16 +163,13 @@ static int64_t sample_from(int64_t at, int64_t total, int log)
     return ((at << log) + total - 1) / total;
 }
 
-/* Make a map from a sample of all ranks' keys; the same on every rank. *able: there is one.            Collective. */
-static hsort_status make_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
-                             bool *able)
+/* Take a sample of 2^log keys of all ranks, and let rank 0 make a map of it; the same verdict on every rank.  Collective. */
+static hsort_status try_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+                            int log, enum engine_map_verdict *verdict)
 {
     struct partition *p = x->partition;
     const int rank = x->comm->rank, size = x->comm->size;
     const int64_t total = now_at[size];
-    int log = ENGINE_SAMPLE_LOG_MAX;
-    while (total >> log == 0)
-        log--;
     for (int r = 0; r < size; r++) {
         p->offsets[r] = (int)sample_from(now_at[r], total, log);
         p->counts[r] = (int)sample_from(now_at[r + 1], total, log) - p->offsets[r];
@@ -182,17 +181,35 @@ static hsort_status make_map(struct exchange *x, const struct engine_bits *bits,
     note(&status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
                                          p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
                              "MPI_Gatherv", true));
-    bool made = false;
-    memset(&p->map, 0, sizeof p->map);
-    if (rank == 0 && status == HSORT_OK)
+    int word = ENGINE_MAP_REFUSED;
+    if (rank == 0 && status == HSORT_OK) {
+        enum engine_map_verdict found = ENGINE_MAP_REFUSED;
         note(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
-                                                    x->partition_room, &p->map, &made));
-    int word = made;
+                                                    x->partition_room, &p->map, &found));
+        word = status == HSORT_OK ? (int)found : ENGINE_MAP_REFUSED;
+    }
     note(&status, comm_check(MPI_Bcast(&word, 1, MPI_INT, 0, x->comm->world), "MPI_Bcast", true));
-    if (word)
+    *verdict = (enum engine_map_verdict)word;
+    return status;
+}
+
+/* Make a map, the same on every rank; of a large sample only if a small one does not do. *able: there is one. Collective. */
+static hsort_status make_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+                             bool *able)
+{
+    struct partition *p = x->partition;
+    int log = SMALL_SAMPLE_LOG;
+    enum engine_map_verdict verdict;
+    memset(&p->map, 0, sizeof p->map);
+    while (now_at[x->comm->size] >> log == 0)
+        log--;
+    hsort_status status = try_map(x, bits, now_at, log, &verdict);
+    if (verdict == ENGINE_MAP_WANTS_MORE && now_at[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
+        note(&status, try_map(x, bits, now_at, ENGINE_SAMPLE_LOG_MAX, &verdict));
+    *able = verdict == ENGINE_MAP_MADE;
+    if (*able)
         note(&status, comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
                                  "MPI_Bcast", true));
-    *able = word != 0;
     return status;
 }
 
@@ -305,6 +322,25 @@ static int fetch_job(struct exchange *x, const struct job *job, char *slot, hsor
     return regions * size;
 }
 
+/* Sort what the kernels have left in no order: piece by piece, or, if that is too much or `all` says so, all of keys [count].
+ * *too_much: it was; what was left elsewhere is then forgotten. The engine's scratch is not in use. */
+static hsort_status sort_rest(struct exchange *x, const struct engine_bits *bits, void *keys, int64_t count,
+                              bool all, bool *too_much)
+{
+    const struct engine_ops *ops = x->engine->ops;
+    const struct engine_bits again = {.map = bits->map, .from = keys, .decode = true};
+    const int64_t scratch = scratch_keys(x->block);
+    void *sorted = keys;
+    *too_much = false;
+    hsort_status status = ops->settle_regions(x->engine, x->key_bytes, bits, x->partition_room, scratch_of(x),
+                                              (size_t)(scratch * x->key_bytes), too_much);
+    if (status == HSORT_OK && (all || *too_much))
+        status = ops->sort(x->engine, -1, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->spare,
+                           count <= scratch ? scratch : x->block, count, x->room, &again, &sorted);
+    note(&status, ops->wait(x->engine, LANE_WORK));
+    return status;
+}
+
 /* Queue one job. */
 static void queue_job(struct exchange *x, const struct job *job, int number, const struct engine_bits *bits,
                       const int64_t *wanted, hsort_status *status)
@@ -321,6 +357,11 @@ static void queue_job(struct exchange *x, const struct job *job, int number, con
     char *out = job->whole ? (char *)x->keys + (begin - wanted[0]) * width : border_of(x);
     note(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, bits,
                                            x->partition_room, scratch_of(x), out));
+    if (!job->whole || x->host_out) { // what is taken from it must be in order
+        bool too_much;
+        note(status, sort_rest(x, bits, out, job->keys, false, &too_much));
+        p->others_left = p->others_left || (too_much && !x->host_out); // of the jobs before
+    }
     if (!job->whole) {
         const int64_t from = begin > wanted[0] ? begin : wanted[0];
         const int64_t end = begin + job->keys < wanted[1] ? begin + job->keys : wanted[1];
@@ -337,7 +378,7 @@ static void take_out(struct exchange *x, const struct job *job, int number, cons
     const int64_t width = x->key_bytes, first = x->partition->region_at[job->first];
     const int64_t begin = first > wanted[0] ? first : wanted[0];
     const int64_t end = first + job->keys < wanted[1] ? first + job->keys : wanted[1];
-    if (!x->host_out || job->keys == 0)
+    if (!x->host_out)
         return;
     note(status, x->engine->ops->lane_after(x->engine, LANE_OUT, x->partition->sorted[number % SLOTS]));
     note(status, x->engine->ops->copy(x->engine, LANE_OUT, (char *)x->host_out + (begin - wanted[0]) * width,
@@ -349,34 +390,18 @@ static void take_out(struct exchange *x, const struct job *job, int number, cons
 static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
 {
     hsort_status status = HSORT_OK;
-    struct job job = {.last = x->partition->first - 1};
+    int next = x->partition->first;
+    x->partition->others_left = false;
     for (int number = 0; status == HSORT_OK; number++) {
-        const struct job before = job;
-        job = next_job(x, before.last + 1, number, wanted);
-        if (job.keys > 0)
-            queue_job(x, &job, number, bits, wanted, &status);
-        take_out(x, &before, number - 1, wanted, &status);
+        const struct job job = next_job(x, next, number, wanted);
         if (job.keys == 0)
             break;
+        queue_job(x, &job, number, bits, wanted, &status);
+        take_out(x, &job, number, wanted, &status);
+        next = job.last + 1;
     }
     for (int lane = 0; lane < LANES; lane++)
         note(&status, x->engine->ops->wait(x->engine, (enum engine_lane)lane));
-    return status;
-}
-
-/* What the kernels have left in no order lies within the right bounds all the same. */
-static hsort_status sort_rest(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
-{
-    bool unsorted = false;
-    hsort_status status = x->engine->ops->regions_left(x->engine, x->partition_room, &unsorted);
-    const struct engine_bits again = {.map = bits->map, .from = x->keys, .decode = true};
-    void *sorted = x->keys;
-    if (unsorted)
-        x->host_out = NULL;
-    if (status == HSORT_OK && unsorted)
-        status = x->engine->ops->sort(x->engine, -1, x->key_bytes, x->keys, x->spare, x->block,
-                                      wanted[1] - wanted[0], x->room, &again, &sorted);
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
     return status;
 }
 
@@ -461,7 +486,9 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
     note(&status, conceal_all(x));
     if (!all)
         return status;
-    note(&status, sort_rest(x, &decoding, wanted));
+    bool too_much;
+    note(&status,
+         sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0], x->partition->others_left, &too_much));
     x->rounds_moved += x->comm->size - 1;
     x->count = wanted[1] - wanted[0];
     if (x->progress)

@@ -19,7 +19,7 @@
 
 /* Of a shard: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
  * here on the local sort's own regions get larger than its kernels like. */
-static const int64_t PARTITION_BYTES_MIN = INT64_C(32) << 20, ALONE_BYTES_MIN = (INT64_C(2) << 30) + 1;
+static const int64_t PARTITION_BYTES_MIN = INT64_C(384) << 20, ALONE_BYTES_MIN = (INT64_C(2) << 30) + 1;
 
 /* One sort under way. */
 struct sort {

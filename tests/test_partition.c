@@ -11,6 +11,7 @@
 #include "partition_trial.h"
 
 enum {
+    SETTLE_BYTES = 1 << 21,
     RANKS_MAX = 8,
     SPREAD_COUNT = 1 << 16, // uniform keys from which on regions must be of about one size
     SPREAD = 8,             // times the mean, which no region of such keys may exceed
@@ -108,15 +109,17 @@ static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
                      struct engine_map *map, uint64_t *random)
 {
     struct engine_map made;
-    bool able;
+    enum engine_map_verdict verdict;
     shuffle(codes, 1 << trial->log, random); // any order will do
     memset(&made, POISON, sizeof made);
     must(ops->partition_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace, &made,
-                            &able),
+                            &verdict),
          trial->what);
+    CHECK(verdict != ENGINE_MAP_WANTS_MORE || trial->log < ENGINE_SAMPLE_LOG_MAX,
+          "%s: more than the largest sample", trial->what);
     *map = made; // it is plain bytes, which travel
     memset(&made, POISON, sizeof made);
-    return able;
+    return verdict == ENGINE_MAP_MADE;
 }
 
 /* Steps from a key to the next, by value. */
@@ -132,11 +135,24 @@ static void find_steps(const struct trial *trial, int key_bytes, const char *key
     }
 }
 
+/* Returns whether keys are left unsorted. There is little scratch: the engine may say that it is too little. */
+static bool settle(const struct trial *trial, const struct engine_bits *bits, void *workspace)
+{
+    bool unsorted = true;
+    struct buffer scratch = buffer_new(NULL, SETTLE_BYTES, 0);
+    must(ops->settle_regions(engine, bits->map.key_bytes, bits, workspace, buffer_keys(&scratch),
+                             SETTLE_BYTES, &unsorted),
+         trial->what);
+    buffer_result(&scratch, trial->what);
+    buffer_free(&scratch);
+    return unsorted;
+}
+
 static void partition_shard(const struct trial *trial, struct keymap map, const char *keys,
                             const struct engine_map *regions, struct rank *rank)
 {
     const struct engine_bits bits = {.map = map, .from = keys_of(rank)};
-    bool ascends, descends, true_ascends, true_descends, unsorted = true;
+    bool ascends, descends, true_ascends, true_descends;
     memset(rank->counts, POISON, sizeof rank->counts);
     must(ops->partition_count(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
                               rank->counts, &ascends, &descends),
@@ -150,7 +166,7 @@ static void partition_shard(const struct trial *trial, struct keymap map, const 
                         rank->count > 0 ? buffer_keys(&rank->to) : NULL),
          trial->what);
     if (!trial->late) {
-        must(ops->regions_left(engine, rank->workspace, &unsorted), trial->what);
+        const bool unsorted = settle(trial, &bits, rank->workspace);
         CHECK(!unsorted, "%s: keys are left unsorted before any were sorted", trial->what);
     }
     int64_t start = 0, region = 0;
@@ -287,14 +303,11 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
     buffer_free(&scratch);
 }
 
-static bool any_left(const struct trial *trial, const struct rank *ranks)
+static bool any_left(const struct trial *trial, const struct engine_bits *bits, const struct rank *ranks)
 {
     bool left = false;
-    for (int r = 0; r < trial->ranks; r++) {
-        bool unsorted = true;
-        must(ops->regions_left(engine, ranks[r].workspace, &unsorted), trial->what);
-        left |= unsorted;
-    }
+    for (int r = 0; r < trial->ranks; r++)
+        left |= settle(trial, bits, ranks[r].workspace);
     CHECK(!left || trial->shape != UNIFORM, "%s: uniform keys are left unsorted", trial->what);
     return left;
 }
@@ -344,7 +357,8 @@ static void sort_by_map(const struct trial *trial, struct keymap map, const char
     struct buffer out = buffer_new(NULL, (size_t)(trial->count * map.key_bytes),
                                    (size_t)map.key_bytes * (check_random(random) % 16));
     sort_all(trial, map, regions, ranks, starts, &out, random);
-    const bool left = any_left(trial, ranks);
+    const struct engine_bits sorted_bits = {.map = map, .decode = trial->decode};
+    const bool left = any_left(trial, &sorted_bits, ranks);
     seen.left += left;
     check_partition(trial, map, keys, ranks); // the pieces are still what they were
     check_sorted(trial, map, keys, starts, left, &out);
@@ -471,12 +485,14 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
     char *spare = (char *)buffer_keys(to) + keys->bytes;
     bool a, b;
+    enum engine_map_verdict verdict;
     switch (which) {
     case 0:
         return ops->partition_sample(engine, 8, &bits, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
                                      1 << ENGINE_SAMPLE_LOG_MIN, workspace, codes);
     case 1:
-        return ops->partition_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions, &a);
+        return ops->partition_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions,
+                                  &verdict);
     case 2:
         return ops->partition_count(engine, 8, &bits, count, &regions, workspace, counts, &a, &b);
     case 3:

@@ -139,7 +139,8 @@ hsort_status cuda_partition_sample(struct engine *engine, int key_bytes, const s
                               int64_t before, int64_t total, int log, int64_t first, int sample,
                               void *workspace, uint64_t *codes);
 hsort_status cuda_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                           int64_t total, void *workspace, struct engine_map *map, bool *able);
+                           int64_t total, void *workspace, struct engine_map *map,
+                                enum engine_map_verdict *verdict);
 hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
                              int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                              bool *ascends, bool *descends);
@@ -149,7 +150,8 @@ int64_t cuda_region_scratch(const struct engine *engine, int64_t count);
 hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                           const struct engine_piece *pieces, int count, const struct engine_bits *bits,
                           void *workspace, void *scratch, void *out);
-hsort_status cuda_regions_left(struct engine *engine, void *workspace, bool *unsorted);
+hsort_status cuda_settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                 void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 
 #ifdef __cplusplus
 }

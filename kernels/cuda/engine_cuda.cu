@@ -546,7 +546,7 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         cuda_partition,
         cuda_region_scratch,
         cuda_sort_regions,
-        cuda_regions_left,
+        cuda_settle_regions,
         engine_inspect,
     };
     struct cuda_device device;

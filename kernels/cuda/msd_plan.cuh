@@ -266,6 +266,7 @@ static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &
     wish.table_bits = min(wish.linear_bits + 1, wish.most_bits);
     wish.target = max((float)seen / count * MSD_LEAF_KEYS, 1.0f);
     wish.answer_for_none = MSD_CROWDED;
+    wish.with_giants = true;
     wish.limit = (uint32_t)min(2.0f * seen / count * room.most + 8, 60000.0f);
     const int counters = (1 << wish.most_bits) * 2, cells = CELL_BYTES;
     const int64_t vectors =

@@ -55,8 +55,8 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
 {
     cudaStream_t stream = engine->lanes[LANE_WORK];
     const int seen = 1 << log;
-    K *keys = (K *)work->halves; // free until the map is looked at
-    static_assert(sizeof(K) << ENGINE_SAMPLE_LOG_MAX <= sizeof(((struct partition_work *)0)->halves),
+    K *keys = (K *)work->cursors; // not in use yet
+    static_assert(sizeof(K) << ENGINE_SAMPLE_LOG_MAX <= sizeof(((struct partition_work *)0)->cursors),
                   "a sample");
     struct window_wish wish = {};
     wish.most_bits = 2 * PART_LOG;
@@ -69,7 +69,6 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
     wish.limit = (uint32_t)min(2.0f * (float)seen / (float)total * (float)huge_leaf<no_value>::CAPACITY + 8,
                                (float)(seen >> 3));
     wish.halves = work->halves;
-    wish.spreads = true;
     const int slices = CELLS * SLICES * 4;
     TRY_CUDA(cudaMemsetAsync(&work->sample, 0, sizeof work->sample, stream));
     TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
@@ -84,13 +83,14 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
 }
 
 extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
-                                           int64_t total, void *workspace, struct engine_map *map, bool *able)
+                                           int64_t total, void *workspace, struct engine_map *map,
+                                           enum engine_map_verdict *verdict)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
     cudaStream_t stream = engine->lanes[LANE_WORK];
-    *able = false;
+    *verdict = ENGINE_MAP_REFUSED;
     TRY(kernel_fault("map of regions"));
     if (engine->block_bytes < MSD_ROOMY_BYTES)
         return HSORT_OK;
@@ -100,7 +100,11 @@ extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, c
     TRY_CUDA(cudaMemcpyAsync(map, &work->window, sizeof work->window, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     const struct window *window = (const struct window *)map;
-    *able = window->kind != MAP_NONE;
+    if (window->kind == MAP_NONE || window->is_each_value) // values repeat: rung 8 knows shortcuts for that
+        return HSORT_OK;
+    // A table follows the sample, so there should be some keys of it for each bucket.
+    const bool is_thin = total >> log > MSD_LEAF_KEYS / PART_SAMPLE_OF_LEAF && log < ENGINE_SAMPLE_LOG_MAX;
+    *verdict = window->kind != MAP_LINEAR && is_thin ? ENGINE_MAP_WANTS_MORE : ENGINE_MAP_MADE;
     return HSORT_OK;
 }
 
@@ -316,16 +320,58 @@ extern "C" hsort_status cuda_sort_regions(struct engine *base, int key_bytes, co
                                                     (uint64_t *)scratch, (uint64_t *)out);
 }
 
-extern "C" hsort_status cuda_regions_left(struct engine *base, void *workspace, bool *unsorted)
+/* Sort one bucket that was left. *fits: there was room for that. */
+static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const struct engine_bits *bits,
+                              const struct part_left *left, char *scratch, size_t scratch_bytes, bool *fits)
+{
+    const struct engine_bits again = {bits->map, left->keys, true, false};
+    const size_t key_space = divide_up((int64_t)left->count * key_bytes, 256) * 256;
+    const int rung = tuning_rung(key_bytes, (int64_t)left->count);
+    size_t workspace_bytes;
+    struct rung_job job = {};
+    job.key_bytes = key_bytes;
+    job.count = (int64_t)left->count;
+    job.keys = left->keys;
+    job.scratch_keys = scratch;
+    job.bits = bits->decode ? &again : NULL;
+    job.workspace = scratch + key_space;
+    TRY(ladder_workspace(engine, rung, &job, &workspace_bytes));
+    *fits = key_space + workspace_bytes <= scratch_bytes;
+    if (!*fits)
+        return HSORT_OK;
+    TRY(ladder_sort(engine, rung, &job));
+    if (job.sorted_keys != job.keys)
+        TRY_CUDA(cudaMemcpyAsync(job.keys, job.sorted_keys, (size_t)job.count * key_bytes, cudaMemcpyDefault,
+                                 engine->lanes[LANE_WORK]));
+    return HSORT_OK;
+}
+
+extern "C" hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
+                                            const struct engine_bits *bits, void *workspace, void *scratch,
+                                            size_t scratch_bytes, bool *unsorted)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
     cudaStream_t stream = engine->lanes[LANE_WORK];
+    struct part_left left[PART_LEFT];
     uint32_t *word = (uint32_t *)&engine->result->cut;
     *unsorted = true;
-    TRY_CUDA(cudaMemcpyAsync(word, &work->unsorted, sizeof *word, cudaMemcpyDefault, stream));
+    TRY(kernel_fault("rest of regions"));
+    TRY_CUDA(cudaMemcpyAsync(word, &work->left_count, sizeof *word, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
-    *unsorted = *word != 0;
+    const uint32_t count = *word;
+    *unsorted = count > PART_LEFT;
+    if (count == 0)
+        return HSORT_OK;
+    TRY_CUDA(cudaMemcpyAsync(left, work->left, sizeof left, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaMemsetAsync(&work->left_count, 0, sizeof work->left_count, stream));
+    TRY_CUDA(cudaStreamSynchronize(stream));
+    for (uint32_t i = 0; i < count && !*unsorted; i++) {
+        bool fits;
+        TRY(sort_left(engine, key_bytes, bits, &left[i], (char *)scratch, scratch_bytes, &fits));
+        *unsorted = !fits;
+    }
+    TRY_CUDA(cudaStreamSynchronize(stream));
     return HSORT_OK;
 }

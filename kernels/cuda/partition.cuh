@@ -22,7 +22,8 @@ enum {
     PART_LOG = 9, /* of the bucket's number, that one pass looks at, at most */
     PART_BUCKETS = 1 << PART_LOG,
     PART_SLOTS = ENGINE_PIECES_MAX, /* regions that are sorted at a time, at most */
-    PART_CURSOR = 4                 /* words from one cursor to the next */
+    PART_CURSOR = 4,                /* words from one cursor to the next */
+    PART_LEFT = 256                 /* buckets that are left unsorted, if there are no more */
 };
 static_assert((int)PART_BUCKETS == (int)ENGINE_REGIONS && (int)MSD_PASS_THREADS >= (int)PART_BUCKETS,
               "a thread of a pass for each digit");
@@ -54,16 +55,25 @@ struct part_pieces {
 static_assert(sizeof(struct part_slots) <= 4000 && sizeof(struct part_pieces) <= 4000,
               "parameters of a kernel");
 
+/* A bucket that is left unsorted. */
+struct part_left {
+    void *keys;
+    uint64_t count;
+};
+
 /* The workspace. */
 struct partition_work {
     struct window window;
     struct sample sample;
-    uint32_t ascents, descents, unsorted;
+    uint32_t ascents, descents, left_count;
     alignas(8) uint64_t region_keys[ENGINE_REGIONS];
     uint64_t region_cursors[ENGINE_REGIONS][PART_CURSOR];
     /* of the regions being sorted */
     struct part_slot slots[PART_SLOTS];
-    uint32_t overflows[PART_SLOTS]; /* a bucket has asked for more than its room */
+    struct part_left
+        left[PART_LEFT]; /* the first of left_count, since the last time that they were settled */
+    uint32_t mixed[PART_SLOTS * PART_BUCKETS]; /* a giant is known to be of more than one value */
+    uint32_t overflows[PART_SLOTS];            /* a bucket has asked for more than its room */
     uint32_t any_overflow, fuller_count, giant_count;
     uint64_t cursors[PART_SLOTS * PART_BUCKETS][PART_CURSOR];
     uint64_t begins[PART_SLOTS * PART_BUCKETS]; /* of buckets, in scratch */
@@ -170,7 +180,7 @@ static __global__ void __launch_bounds__(ENGINE_REGIONS)
     if (threadIdx.x == 0) {
         flags[0] = work->ascents;
         flags[1] = work->descents;
-        work->unsorted = 0;
+        work->left_count = 0;
     }
 }
 
@@ -216,6 +226,7 @@ static __global__ void __launch_bounds__(PART_BUCKETS)
     const uint32_t bucket = blockIdx.x * PART_BUCKETS + threadIdx.x;
     const uint64_t begin = slot.scratch_first + (uint64_t)threadIdx.x * slot.room;
     work->begins[bucket] = work->cursors[bucket][0] = begin;
+    work->mixed[bucket] = 0;
     if (threadIdx.x == 0) {
         work->slots[blockIdx.x] = slot;
         work->overflows[blockIdx.x] = 0;
@@ -389,7 +400,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     }
 }
 
-/* The buckets that fit no leaf are put out as they are: in order if they are of one value. Column y of the grid takes every
+/* The buckets that fit no leaf are put out as they are: in order if they are of one value, and else on the list of those left. Column y of the grid takes every
  * gridDim.y-th of them, with all of its blocks. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_GIANT_THREADS)
@@ -409,8 +420,11 @@ static __global__ void __launch_bounds__(MSD_GIANT_THREADS)
             differs |= code != first;
             to[k] = stored_key(coding, code);
         }
-        if (differs)
-            work->unsorted = 1;
+        if (__syncthreads_or(differs) && threadIdx.x == 0 && atomicExch(&work->mixed[bucket], 1u) == 0) {
+            const uint32_t entry = atomicAdd(&work->left_count, 1u);
+            if (entry < PART_LEFT)
+                work->left[entry] = {to, count};
+        }
     }
 }
 

@@ -49,7 +49,7 @@ enum map_kind {
     MAP_FINE    /* cells; all of the key matters */
 };
 
-/* The buckets that a cell is cut into. There may be more than it has values: some are then empty. */
+/* The buckets that a cell is cut into. */
 struct cell {
     uint32_t first, parts;
 };
@@ -134,10 +134,8 @@ struct window_wish {
     float target;            /* keys of the sample in a bucket */
     uint32_t limit;          /* that no bucket may have */
     int32_t answer_for_none; /* what the host is told if the keys do not split */
-    uint32_t *
-        halves; /* [2^most_bits / 2] to count the sample's buckets in; NULL: there is room in shared memory */
-    bool
-        spreads; /* values of many keys take many numbers of buckets, all but one of them empty: to have regions to themselves */
+    uint32_t *halves;        /* [2^most_bits / 2] to count the sample's buckets in; NULL: in shared memory */
+    bool with_giants;        /* buckets of one value may have any number of keys */
 };
 
 /* Bits of a bucket's number: so that a bucket has MSD_LEAF_KEYS keys, or half as many. */
@@ -179,8 +177,7 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
 /* Lay the window over the extremes of the sample, in units that make it LOG_WINDOW bits wide. Up to 2^most_bits values have
  * buckets of their own. */
 template <typename K>
-static __device__ void scale_window(const struct sample *sample, int most_bits, bool spreads,
-                                    struct window *window)
+static __device__ void scale_window(const struct sample *sample, int most_bits, struct window *window)
 {
     constexpr K LARGEST = (K) ~(K)0;
     K lowest = (K)~sample->lowest_inverted, width = (K)sample->highest - lowest;
@@ -192,7 +189,6 @@ static __device__ void scale_window(const struct sample *sample, int most_bits, 
     lowest -= below;
     width = window->is_each_value ? min(most, (K)(LARGEST - lowest))
                                   : (K)(width + below + min(slack, (K)(LARGEST - lowest - below - width)));
-    window->is_each_value = window->is_each_value && !spreads;
     const int bits = 64 - __clzll((long long)width);
     window->lowest = lowest;
     window->width = width;
@@ -235,7 +231,7 @@ static __device__ uint32_t values_of_cell(const struct window &window)
 /* Is every part of the cell for one value? */
 static __device__ bool is_cut_to_values(const struct window &window, uint32_t cell)
 {
-    return window.cells[cell].parts >= values_of_cell(window);
+    return window.cells[cell].parts == values_of_cell(window);
 }
 
 /* The same parts for all, if they fit the sample. `own`: keys in the thread's cells. */
@@ -276,14 +272,13 @@ static __device__ float weigh_cell(const struct sample *sample, int cell, float 
 }
 
 /* The parts of a cell, in PART_UNITS. Cells that weigh less than a part share one with those that follow. Where a part would
- * have few values, their number divides that of the cell: else some had twice as many as others. There are not more parts than
- * values, but in a map that spreads. */
-static __device__ uint32_t cut_cell(float weight, float target, uint32_t values, bool spreads)
+ * have few values, their number divides that of the cell: else some had twice as many as others. */
+static __device__ uint32_t cut_cell(float weight, float target, uint32_t values)
 {
     if (weight < target)
         return (uint32_t)(weight * PART_UNITS / target);
     uint32_t parts = (uint32_t)ceilf(weight / target);
-    if (parts > values / 4 && !(spreads && parts > values))
+    if (parts > values / 4)
         parts = min(2u << (31 - __clz((int)(parts - 1))), values);
     return parts * PART_UNITS;
 }
@@ -301,7 +296,7 @@ static __device__ uint32_t block_last(uint32_t value)
 /* Cut the cells into parts that weigh at most `target`, or more where that makes too many. weights: of the thread's cells.
  * A window of few values has a part for each. */
 static __device__ void make_table(struct window &window, const float (&weights)[OWN_CELLS], float target,
-                                  int bits, bool spreads)
+                                  int bits)
 {
     __shared__ uint32_t sums[SAMPLE_THREADS / WARP];
     const uint32_t values = values_of_cell(window);
@@ -315,8 +310,7 @@ static __device__ void make_table(struct window &window, const float (&weights)[
         uint32_t units[OWN_CELLS], sum = 0;
 #pragma unroll
         for (int c = 0; c < OWN_CELLS; c++) {
-            units[c] =
-                window.is_each_value ? values * PART_UNITS : cut_cell(weights[c], target, values, spreads);
+            units[c] = window.is_each_value ? values * PART_UNITS : cut_cell(weights[c], target, values);
             sum += units[c];
         }
         uint32_t begin = block_sum_before(sum, sums);
@@ -353,7 +347,7 @@ static __device__ bool is_crowded(const struct window &window, const K *seen, in
             const uint32_t at = place_in_window<K>(window, keys[k]), bucket = bucket_at(at, window.cells),
                            above = bucket % 2 * 16;
             const uint32_t before = atomicAdd(&halves[bucket / 2], 1u << above) >> above & 0xffff;
-            const bool is_cut = is_cut_to_values(window, at >> LOG_CELL_WIDTH);
+            const bool is_cut = wish.with_giants && is_cut_to_values(window, at >> LOG_CELL_WIDTH);
             crowded = crowded || before >= (is_cut ? 1u << log_seen >> 3 : wish.limit);
         }
     }
@@ -370,7 +364,7 @@ static __device__ void make_map(const K *seen, int log_seen, const struct window
         weights[c] = weigh_cell(sample, threadIdx.x * OWN_CELLS + c, &own);
     const bool is_linear = make_linear<K>(window, own, log_seen, wish.linear_bits);
     if (!is_linear) {
-        make_table(window, weights, wish.target, wish.table_bits, wish.spreads);
+        make_table(window, weights, wish.target, wish.table_bits);
         __syncthreads();
         if (is_crowded(window, seen, log_seen, wish) && threadIdx.x == 0)
             window.kind = MAP_NONE;
@@ -402,7 +396,7 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     __shared__ struct window window;
     __shared__ bool is_last;
     if (threadIdx.x == 0)
-        scale_window<K>(sample, wish.most_bits, wish.spreads, &window);
+        scale_window<K>(sample, wish.most_bits, &window);
     for (int i = threadIdx.x; i < CELLS * SLICES; i += SAMPLE_THREADS)
         counts[i] = 0;
     __syncthreads();

@@ -390,12 +390,14 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes,
 }
 
 static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, struct engine_map *map, bool *able)
+                                       int64_t total, void *workspace, struct engine_map *map,
+                                       enum engine_map_verdict *verdict)
 {
     (void)key_bytes, (void)total;
-    *able = false;
+    *verdict = ENGINE_MAP_REFUSED;
     TRY(kernel_passes("map of regions"));
-    *able = partition_map(threads_of(engine), codes, log, workspace, map);
+    if (partition_map(threads_of(engine), codes, log, workspace, map))
+        *verdict = ENGINE_MAP_MADE;
     return HSORT_OK;
 }
 
@@ -437,9 +439,10 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
 }
 
 /* The radix sort takes a region of any size. */
-static hsort_status host_regions_left(struct engine *engine, void *workspace, bool *unsorted)
+static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                        void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
-    (void)engine, (void)workspace;
+    (void)engine, (void)key_bytes, (void)bits, (void)workspace, (void)scratch, (void)scratch_bytes;
     *unsorted = false;
     return HSORT_OK;
 }
@@ -499,7 +502,7 @@ static const struct engine_ops host_ops = {
     .partition = host_partition,
     .region_scratch = host_region_scratch,
     .sort_regions = host_sort_regions,
-    .regions_left = host_regions_left,
+    .settle_regions = host_settle_regions,
     .inspect = host_inspect,
 };
 

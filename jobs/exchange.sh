@@ -32,14 +32,16 @@ measure_all()
     about_machine | sed 's/^/# /'
     if [ "$gpus" -gt 1 ]; then
         measure 1 --keys "$keys" --types u32,u64
-        measure "$gpus" --keys "$keys" --types u32,u64 --exchanges bitonic,direct --transports ipc
-        measure "$gpus" --keys "$keys" --types u64,f64 --inputs "$others"
-        measure "$gpus" --keys "$keys" --types u32,u64 --memory host
+        measure "$gpus" --keys "$keys" --types u32,u64 --exchanges bitonic,direct,partition --transports ipc
+        measure "$gpus" --keys "$keys" --types u64 --inputs "$others"
+        measure "$gpus" --keys "$keys" --types f64
+        measure "$gpus" --keys "$keys" --types u32,u64 --memory pinned,host
+        measure "$gpus" --keys 256M --types u32,u64,f64 --exchanges bitonic,direct,partition --transports ipc
         measure "$gpus" --keys 64M --types u64 --exchanges bitonic,direct --transports staged,mpi
     fi
     if [ "$gpus" -gt 0 ]; then
         for ranks in 3 5 8 16; do
-            measure "$ranks" --keys 64M --types u64 --inputs uniform,zipf --exchanges bitonic,direct
+            measure "$ranks" --keys 64M --types u64 --inputs uniform,zipf --exchanges bitonic,direct,partition
         done
     else
         for ranks in 1 2 3 5 7; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # On a machine with GPUs and without a network: build from source, then run every test with the label gpu: the engine's
 # own, and those of several ranks, on all GPUs there are and with several ranks on one GPU, every transport with every exchange
-# among them. Six minutes at most in all.
+# among them. Nine minutes at most in all.
 #
 #   jobs/gpu_check.sh [--sanitize]      --sanitize: also a small sort under compute-sanitizer
 #
@@ -11,7 +11,7 @@ set -euo pipefail
 # shellcheck source=setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh" build
 cd "$ROOT"
-limit=360
+limit=540
 
 about_machine
 build gpu all -DCMAKE_BUILD_TYPE=Release -DHYPERSORT_CUDA=ON -DHYPERSORT_FAULTS=ON

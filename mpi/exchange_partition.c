@@ -437,7 +437,7 @@ static hsort_status expose_all(struct exchange *x, const int64_t *target_at, boo
         note(&status, x->transport->ops->expose(x->transport, peer, (char *)x->spare + at[first] * width,
                                                 (size_t)bytes, &p->shown[peer]));
         each = each && p->shown[peer] != NULL;
-        x->moved_bytes += bytes;
+        x->moved_bytes += p->shown[peer] ? bytes : 0;
     }
     regions_of(p, target_at, x->comm->rank, &p->first, &p->end);
     hsort_status agreed = comm_range(x->comm, each && status == HSORT_OK, &each, &any);

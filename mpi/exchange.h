@@ -59,6 +59,7 @@ struct exchange {
     int rounds_moved;       /* rounds or shifts in which this rank sent or received any key */
     double merge_seconds;   /* of the time taken, what went into merging */
     void *host_out;         /* of exchange_partition(): pinned memory for this rank's part of the result; or NULL */
+    bool all_ascend;        /* exchange_partition() has found every rank's keys in order as they came; the same on every rank */
     double local_seconds;   /* of exchange_partition(): what went by before any key left its rank */
     void (*progress)(void *user, int64_t done, int64_t total); /* rank 0, after each round; or NULL */
     void *progress_user;

@@ -257,6 +257,7 @@ static bool regions_suit(struct exchange *x)
         large = large || keys > job_keys(x->block) ||
                 x->engine->ops->region_scratch(x->engine, keys) > scratch_keys(x->block);
     }
+    x->all_ascend = !descends && !failed;
     return descends && !failed && !large; // shards in order are sorted with no pass at all
 }
 
@@ -465,7 +466,7 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
     const int64_t wanted[2] = {target_at[rank], target_at[rank + 1]};
     const double began = MPI_Wtime();
     bool able, all;
-    *done = false;
+    *done = x->all_ascend = false;
     const int64_t total = now_at[x->comm->size];
     if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
         return HSORT_OK;

@@ -378,6 +378,31 @@ static hsort_status pass_sorted(struct sort *s, bool *done)
     return context_agree(s->ctx, s->status);
 }
 
+/* Are the sorted shards, codes by `map`, one order already? The same answer on every rank.         Collective. */
+static bool in_order(struct sort *s, const void *keys, struct keymap map)
+{
+    hsort_context *ctx = s->ctx;
+    const int64_t last = s->x.count - 1;
+    uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
+    if (s->x.count > 0)
+        note(s,
+             ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, keys, (int64_t[]){0, last}, 2, own + 1));
+    for (int i = 1; i < 3 && !map.identity; i++)
+        own[i] = map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)own[i]) : keymap_encode64(map, own[i]);
+    note(s, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
+                       "MPI_Allgather", false));
+    uint64_t before = 0;
+    for (int rank = 0; rank < ctx->comm.size; rank++) {
+        const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
+        if (ends[0] == 0)
+            continue;
+        if (ends[1] < before)
+            return false;
+        before = ends[2];
+    }
+    return true;
+}
+
 /* Try to sort all shards at once. *done: nothing but store() is left to do.                          Collective. */
 static hsort_status partition_shards(struct sort *s, const void *loaded, bool *done)
 {
@@ -387,8 +412,6 @@ static hsort_status partition_shards(struct sort *s, const void *loaded, bool *d
     *done = false;
     if (!s->partitions)
         return HSORT_OK;
-    note(s, ctx->engine->ops->wait(
-                ctx->engine, LANE_WORK)); // the peers' memory is not read before the caller's stream is done
     s->x.host_out = straight ? s->out : NULL;
     note(s, exchange_partition(&s->x, &bits, s->now_at, s->dealt_at, done));
     TRY(context_finish(ctx, s->status));
@@ -400,6 +423,9 @@ static hsort_status partition_shards(struct sort *s, const void *loaded, bool *d
         s->now_at = s->dealt_at;
         s->decoded = true;
         s->stored = s->x.host_out != NULL;
+    } else if (s->x.all_ascend && in_order(s, loaded, s->map)) {
+        s->x.keys = (void *)loaded; // which store() does not write to
+        *done = s->decoded = true;
     }
     return HSORT_OK;
 }
@@ -424,29 +450,6 @@ static void sort_shard(struct sort *s, const void *loaded)
         raise(SIGKILL);
 }
 
-/* Are the sorted shards one order already? The same answer on every rank.                           Collective. */
-static bool in_order(struct sort *s)
-{
-    hsort_context *ctx = s->ctx;
-    const int64_t last = s->x.count - 1;
-    uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
-    if (s->x.count > 0)
-        note(s, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->x.keys, (int64_t[]){0, last}, 2,
-                                         own + 1));
-    note(s, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
-                       "MPI_Allgather", false));
-    uint64_t before = 0;
-    for (int rank = 0; rank < ctx->comm.size; rank++) {
-        const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
-        if (ends[0] == 0)
-            continue;
-        if (ends[1] < before)
-            return false;
-        before = ends[2];
-    }
-    return true;
-}
-
 /* Have the keys in the context's own memory, as above, if the local sort has not left them there. */
 static void leave_callers_memory(struct sort *s)
 {
@@ -460,7 +463,7 @@ static void leave_callers_memory(struct sort *s)
 
 static void exchange(struct sort *s)
 {
-    if (!in_order(s)) {
+    if (!in_order(s, s->x.keys, (struct keymap){.identity = true})) {
         leave_callers_memory(s);
         note(s, s->ctx->exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&s->x, s->target_at)
                                                           : exchange_bitonic(&s->x));
@@ -569,6 +572,7 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     size_t workspace_bytes;
     TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
                                          &workspace_bytes));
-    *bytes = 2 * (size_t)count * width + workspace_bytes;
+    *bytes = 2 * (size_t)count * width + workspace_bytes +
+             (ctx->partition ? partition_room(ctx->engine, (int)width, count) : 0);
     return HSORT_OK;
 }

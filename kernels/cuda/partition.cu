@@ -21,6 +21,13 @@ extern "C" size_t cuda_partition_workspace(const struct engine *, int)
     return sizeof(struct partition_work);
 }
 
+/* Keys of the largest leaf that the device has room for. */
+static int most_of_leaf(const struct cuda_engine *engine)
+{
+    return engine->block_bytes < MSD_HUGE_BYTES ? (int)wide_leaf<no_value>::CAPACITY
+                                                : (int)huge_leaf<no_value>::CAPACITY;
+}
+
 /* ---- the sample and the map ---------------------------------------------------------------------------- */
 
 extern "C" hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
@@ -101,6 +108,9 @@ extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, c
     TRY_CUDA(cudaStreamSynchronize(stream));
     const struct window *window = (const struct window *)map;
     if (window->kind == MAP_NONE || window->is_each_value) // values repeat: rung 8 knows shortcuts for that
+        return HSORT_OK;
+    if (total / ((int64_t)window->last + 1) >
+        most_of_leaf(engine) / 8 * 7) // more keys than there are buckets for
         return HSORT_OK;
     // A table follows the sample, so there should be some keys of it for each bucket.
     const bool is_thin = total >> log > MSD_LEAF_KEYS / PART_SAMPLE_OF_LEAF && log < ENGINE_SAMPLE_LOG_MAX;
@@ -223,13 +233,6 @@ static void make_tables(const struct engine_piece *pieces, int count, int log_bu
         tables->out += keys;
     }
     tables->pieces.count = count;
-}
-
-/* Keys of the largest leaf that the device has room for. */
-static int most_of_leaf(const struct cuda_engine *engine)
-{
-    return engine->block_bytes < MSD_HUGE_BYTES ? (int)wide_leaf<no_value>::CAPACITY
-                                                : (int)huge_leaf<no_value>::CAPACITY;
 }
 
 template <typename K, int KEYS>

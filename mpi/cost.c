@@ -17,6 +17,7 @@
 #include "cost.h"
 #include <stdlib.h>
 #include <string.h>
+#include "exchange.h"
 #include "hypercube.h"
 #include "splitters.h"
 
@@ -24,10 +25,20 @@ enum {
     KEYS = 48, // of a rank in the small sort: divisible by 2, 3, 4, 6, 8 and so exact for a few ranks
     COLLECTIVES_AROUND = 3, // of direct, beside the rounds of its splitters: ties, counts, all is well
     COLLECTIVES_IN_ROUND = 2,
-    RUNS_IN_PASS = 16,  // that an engine merges in one pass
-    FEW = 4,            // a part of a round's pairs: what fewer do, the others need not wait for
-    WORDS_PER_PROBE = 5 // that pass a rank: the probe itself, two sums, and those once more on their way back
+    RUNS_IN_PASS = 16, // that an engine merges in one pass
+    FEW = 4,           // a part of a round's pairs: what fewer do, the others need not wait for
+    WORDS_PER_PROBE =
+        5, // that pass a rank: the probe itself, two sums, and those once more on their way back
+    PARTITION_COLLECTIVES = 5,
+    PARTITION_MESSAGES = 4, // with each other rank: what it may read, and that it has
+    PARTITION_STEPS = 20    // of the engine that wait, or that are too short to count
 };
+static const double BEFORE_KEYS_MOVE =
+    3.0 / 8; // of a sort: a count and one of two passes, with more digits than usual
+
+/* Of a block: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
+ * here on the local sort's own regions get larger than its kernels like. */
+static const double PARTITION_BYTES_MIN = 384 << 20, ALONE_BYTES_MIN = 2147483649.0;
 
 static int depth_of(int64_t count)
 {
@@ -336,6 +347,37 @@ static void add_direct(const struct cost_network *n, const hsort_rates *rates, c
     cost->moved_bytes += cost->moved_bytes_largest * n->size;
 }
 
+/* ---- partition --------------------------------------------------------------------------------------------------- */
+
+/* What a local sort would do is done, part of it before keys move, and the rest while the link is busy. */
+static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                          struct hsort_plan_exchange *cost)
+{
+    const int others = n->size - 1;
+    const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT];
+    const double moved = s->block_bytes * others / n->size;
+    const double short_ones = (double)PARTITION_COLLECTIVES * depth_of(n->size) + PARTITION_MESSAGES * others;
+    cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
+    cost->seconds[HSORT_PHASE_EXCHANGE] =
+        larger(sort * (1 - BEFORE_KEYS_MOVE), moved / rate(rates, HSORT_RATE_LINK)) +
+        short_ones * rate(rates, HSORT_RATE_MESSAGE) + PARTITION_STEPS * rate(rates, HSORT_RATE_STEP);
+    cost->messages = short_ones + others;
+    cost->messages_all = cost->messages * n->size;
+    cost->moved_bytes_largest = moved;
+    cost->moved_bytes = moved * n->size;
+}
+
+bool cost_can_partition(const struct hsort_rates *rates, int size, int ranks_per_node)
+{
+    return rates->engine == HSORT_ENGINE_CUDA && size <= PARTITION_RANKS_MAX &&
+           (size == 1 || (size <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
+}
+
+bool cost_wants_partition(int size, double block_bytes)
+{
+    return block_bytes >= (size == 1 ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
+}
+
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static struct sizes sizes_of(int size, int key_bytes, int64_t total)
@@ -367,7 +409,9 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
         cost.seconds[HSORT_PHASE_H2D] = copy > 0 ? s.block_bytes / copy : 0;
         cost.seconds[HSORT_PHASE_D2H] = cost.seconds[HSORT_PHASE_H2D];
     }
-    if (network->size > 1 && total > 0) {
+    if (exchange == HSORT_EXCHANGE_PARTITION && total > 0) {
+        add_partition(network, rates, &s, &cost);
+    } else if (network->size > 1 && total > 0) {
         if (exchange == HSORT_EXCHANGE_DIRECT)
             add_direct(network, rates, &s, &cost);
         else

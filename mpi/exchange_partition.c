@@ -40,9 +40,8 @@ struct partition {
     int *counts, *offsets; /* [size] of the sample, by rank */
     int64_t *found;        /* [size * FOUND] what the ranks tell of their keys */
     int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's spare buffer a region begins */
-    const void **
-        shown; /* [size] of each peer's keys, those of the regions that this rank wants, as they appear here */
-    int first, end;                        /* these regions: [first, end) */
+    const void **shown;    /* [size] of each peer's keys, those in this rank's regions, as they appear here */
+    int first, end;        /* this rank's regions: [first, end) */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     bool others_left;                      /* some job has left more unsorted than could be settled */
     struct engine_map map;

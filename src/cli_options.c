@@ -88,7 +88,7 @@ static const struct option_row rows[] = {
     {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"exchange", 0, SORT, WORD, "auto|bitonic|direct|partition", FIELD(sort.exchange),
-     "how keys move between ranks (auto: by the number of ranks and keys)"},
+     "how keys move between ranks (auto: by ranks, keys and links)"},
     {"transport", 0, SORT | PLAN | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
      "how bytes go between two ranks"},
     {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, NUMBER, "N", FIELD(sort.threads),

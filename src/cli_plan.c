@@ -105,9 +105,11 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_real(json, "bytes_per_rank", plan->block_bytes);
     json_real(json, "engine_bytes_per_rank", plan->engine_bytes);
     json_real(json, "caller_bytes_per_rank", plan->caller_bytes);
-    json_text(json, "exchange", plan->exchange == HSORT_EXCHANGE_DIRECT ? "direct" : "bitonic");
+    json_text(json, "exchange", report_exchange_name(plan->exchange));
     put_exchange(json, "bitonic", &plan->bitonic);
     put_exchange(json, "direct", &plan->direct);
+    if (plan->can_partition)
+        put_exchange(json, "partition", &plan->partition);
     json_close(json, '}');
 }
 
@@ -169,7 +171,7 @@ static void print_rates(const hsort_rates *rates, int here)
 static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
 {
     char most[16], all[16];
-    printf("  %-8s%c %10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
+    printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
            size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
@@ -179,7 +181,6 @@ static void print_exchange(const char *name, bool chosen, const hsort_plan_excha
 static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan)
 {
     char block[16], engine[16], caller[16];
-    const bool direct = plan->exchange == HSORT_EXCHANGE_DIRECT;
     printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s", ranks_per_node);
     printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n", plan->block,
            size_text(plan->block_bytes, block), size_text(plan->engine_bytes, engine),
@@ -188,8 +189,10 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10s", phase_names[phase]);
     printf(" %10s\n", "seconds");
-    print_exchange("bitonic", !direct, &plan->bitonic);
-    print_exchange("direct", direct, &plan->direct);
+    print_exchange("bitonic", plan->exchange == HSORT_EXCHANGE_BITONIC, &plan->bitonic);
+    print_exchange("direct", plan->exchange == HSORT_EXCHANGE_DIRECT, &plan->direct);
+    if (plan->can_partition)
+        print_exchange("partition", plan->exchange == HSORT_EXCHANGE_PARTITION, &plan->partition);
 }
 
 static void print_text(const struct cli_options *options, const struct file_in *file,

@@ -169,18 +169,6 @@ static hsort_status name_transport(const struct sort_run *run, const char **name
     return HSORT_OK;
 }
 
-static const char *exchange_name(hsort_exchange exchange)
-{
-    switch (exchange) {
-    case HSORT_EXCHANGE_DIRECT:
-        return "direct";
-    case HSORT_EXCHANGE_PARTITION:
-        return "partition";
-    default:
-        return "bitonic";
-    }
-}
-
 static hsort_status print_report(struct sort_run *run)
 {
     struct comm *comm = run->comm;
@@ -195,7 +183,7 @@ static hsort_status print_report(struct sort_run *run)
     report->order = run->order;
     report->ranks = comm->size;
     report->engine = hsort_engine_in_use(run->ctx) == HSORT_ENGINE_CUDA ? "cuda" : "host";
-    report->exchange = exchange_name(hsort_exchange_in_use(run->ctx));
+    report->exchange = report_exchange_name(hsort_exchange_in_use(run->ctx));
     return comm_agree(comm, comm->rank == 0 ? report_sort(report, run->options->json) : HSORT_OK);
 }
 

@@ -193,6 +193,8 @@ typedef struct hsort_plan_result {
     double caller_bytes;           /* that the caller holds in host memory, sorting in place: block_bytes */
     hsort_exchange exchange;       /* that AUTO takes */
     hsort_plan_exchange bitonic, direct;
+    int can_partition;             /* 1: so few ranks, on one node over IPC, could sort by PARTITION; 0: they cannot */
+    hsort_plan_exchange partition; /* what that would cost; all 0 if they cannot */
 } hsort_plan_result;
 
 /* ---- Names ----------------------------------------------------------------------------------------------- */

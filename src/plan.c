@@ -5,6 +5,8 @@
 
 static const double WORKSPACE_SHARE =
     1.0 / 28; /* of the keys, that the local sort takes on a GPU: a table per tile */
+static const double PARTITION_SHARE =
+    17.0 / 24; /* and for what is fetched and sorted at a time: partition_room() */
 enum { RANKS_MAX = 1 << 30 };
 
 hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
@@ -47,7 +49,13 @@ hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node,
         .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
         .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
     plan->block_bytes = plan->caller_bytes = (double)plan->block * key_bytes;
+    plan->can_partition = cost_can_partition(rates, ranks, ranks_per_node);
+    if (plan->can_partition)
+        plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
+    if (plan->can_partition && cost_wants_partition(ranks, plan->block_bytes))
+        plan->exchange = HSORT_EXCHANGE_PARTITION;
     const double share = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_SHARE;
-    plan->engine_bytes = (2 + share) * plan->block_bytes;
+    const double room = plan->exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SHARE : 0;
+    plan->engine_bytes = (2 + share + room) * plan->block_bytes;
     return HSORT_OK;
 }

@@ -40,6 +40,18 @@ void report_error(const char *text)
     fprintf(stderr, "%s\n", line);
 }
 
+const char *report_exchange_name(hsort_exchange exchange)
+{
+    switch (exchange) {
+    case HSORT_EXCHANGE_DIRECT:
+        return "direct";
+    case HSORT_EXCHANGE_PARTITION:
+        return "partition";
+    default:
+        return "bitonic";
+    }
+}
+
 const char *report_transport_name(hsort_transport transport)
 {
     static const char *const names[] = {"auto", "staged", "mpi", "ipc"};

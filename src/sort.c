@@ -1,7 +1,8 @@
 /* The sort as the list of its phases: see hsort_sort_to() at the end. src/README.md pictures it.
  *
  * Global positions count keys through the ranks in order. have_at[r] is the position of rank r's first key at present,
- * want_at[r] the one the caller asks for, block_at[r] the one with full blocks first. The network needs every rank to have room for a block of ceil(N / P) keys:
+ * want_at[r] the one the caller asks for, block_at[r] the one with full blocks first. The network needs every rank to have
+ * room for a block of ceil(N / P) keys:
  *
  *     at the door        6 0 1 4      N = 11, P = 4, block 3: rank 0 holds more than a block,
  *     evened out         3 3 3 2      so the keys are dealt out anew, before any of them is sorted
@@ -16,10 +17,6 @@
 #include <string.h>
 #include "context.h"
 #include "exchange.h"
-
-/* Of a shard: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
- * here on the local sort's own regions get larger than its kernels like. */
-static const int64_t PARTITION_BYTES_MIN = INT64_C(384) << 20, ALONE_BYTES_MIN = (INT64_C(2) << 30) + 1;
 
 /* One sort under way. */
 struct sort {
@@ -133,9 +130,8 @@ static void choose_exchange(struct sort *s)
     hsort_context *ctx = s->ctx;
     const hsort_exchange wanted = ctx->options.exchange;
     // A rung that was asked for is what sorts, but for an exchange that was asked for, too.
-    const int64_t bytes = s->block * s->map.key_bytes;
-    const bool pays =
-        ctx->options.local_rung < 0 && bytes >= (is_alone(s) ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
+    const bool pays = ctx->options.local_rung < 0 &&
+                      cost_wants_partition(ctx->comm.size, (double)s->block * s->map.key_bytes);
     s->partitions = ctx->partition && (wanted == HSORT_EXCHANGE_PARTITION || pays);
     if (wanted == HSORT_EXCHANGE_AUTO)
         ctx->exchange = cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);

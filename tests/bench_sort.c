@@ -1,4 +1,5 @@
-/* How long hsort_sort_to() takes over all ranks, from device memory to device memory or from host memory, ordinary or pinned, to host memory.
+/* How long hsort_sort_to() takes over all ranks, from device memory to device memory, or from host memory to host memory, ordinary
+ * or pinned.
  *
  *   mpirun -n RANKS bench_sort [--keys N] [--types u64,..] [--inputs uniform,..] [--exchanges auto,bitonic,direct,partition]
  *                              [--transports auto,staged,mpi,ipc] [--memory device,host,pinned] [--repeats N] [--csv FILE]

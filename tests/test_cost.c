@@ -135,6 +135,12 @@ static void test_two_ranks(void)
         CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.031 + (fast ? 1.001 : 4.5)), "ipc %g",
               b->seconds[HSORT_PHASE_EXCHANGE]);
         CHECK(same(b->seconds[HSORT_PHASE_MERGE], 0), "ipc: merge %g", b->seconds[HSORT_PHASE_MERGE]);
+        // 3/8 of the sort; the rest of it, or half a shard; 9 short messages, 20 steps.
+        const double rest = (fast ? 1.001 * 5 / 8 : 4) + 9 * 0.03 + 20 * 0.001,
+                     *partition = plan.partition.seconds;
+        CHECK(same(partition[HSORT_PHASE_LOCAL_SORT], 1.001 * 3 / 8) &&
+                  same(partition[HSORT_PHASE_EXCHANGE], rest),
+              "partition %g", partition[HSORT_PHASE_EXCHANGE]);
     }
 }
 
@@ -232,7 +238,7 @@ static void test_choices(void)
           "rates");
     for (int bits = 0; bits <= 40; bits++) {
         CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, INT64_C(1) << bits, &plan) == HSORT_OK &&
-                  plan.exchange == HSORT_EXCHANGE_BITONIC,
+                  plan.exchange == (bits < 28 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_PARTITION),
               "2 ranks, 2^%d keys", bits);
         CHECK(hsort_plan(&rates, 1, 8, HSORT_U32, INT64_C(1) << bits, &plan) == HSORT_OK &&
                   same(plan.bitonic.total_seconds, plan.direct.total_seconds) &&
@@ -241,7 +247,7 @@ static void test_choices(void)
     }
     for (int ranks = 4; ranks <= 1 << 14; ranks *= 2)
         CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
-                  plan.exchange == HSORT_EXCHANGE_DIRECT,
+                  plan.exchange == (ranks <= 8 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
               "%d ranks and many keys", ranks);
     for (int ranks_per_node = 1; ranks_per_node <= 8; ranks_per_node += 7) // 1023 messages, or 127 and 7
         CHECK(hsort_plan(&rates, 1024, ranks_per_node, HSORT_U64, 1024 * 1000, &plan) == HSORT_OK &&

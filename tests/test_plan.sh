@@ -25,7 +25,7 @@ ok 1 plan in.npy -n 2
 has "102400 u64 keys"
 has "not measured"
 has "2 ranks, 8 to a node"
-has "bitonic *"
+has "bitonic  *"
 ok 1 plan in.npy -n 2 3 8 1K
 has "1024 ranks, 8 to a node"
 ok 1 plan -n 4 in.npy 8 --ranks 16 --json
@@ -36,8 +36,23 @@ json "r['rates']['sort_4']['value'] == 75e9 and r['rates']['sort_8']['value'] ==
 json "[p['bytes_per_rank'] for p in r['plans'] if p['ranks'] == 16] == [51200]"
 json "all(abs(p[e]['total_seconds'] - sum(p[e]['phases'].values())) < 1e-9 for p in r['plans'] for e in ('bitonic', 'direct'))"
 json "all(p['exchange'] == min(('bitonic', 'direct'), key=lambda e: p[e]['total_seconds']) for p in r['plans'])"
+json "all(('partition' in p) == (p['ranks'] <= 8) for p in r['plans'])"
 json "all(2 * p['bytes_per_rank'] <= p['engine_bytes_per_rank'] for p in r['plans'])"
 json "all(p['direct']['moved_bytes'] == 819200 * (1 - 1 / p['ranks']) for p in r['plans'])"
+
+# Large shards that GPUs of one node read from each other, and one alone. The file is all holes: only its length is read.
+truncate -s 8G holes.raw
+ok 1 plan holes.raw --type u64 -n 1 2 8 16 64 --json
+json "[p['exchange'] for p in r['plans']] == 3 * ['partition'] + 2 * ['direct']"
+json "all(('partition' in p) == (p['ranks'] <= 8) for p in r['plans'])"
+json "all(abs(p['partition']['moved_bytes'] - 2**33 * (1 - 1 / p['ranks'])) < 100 for p in r['plans'] if p['ranks'] <= 8)"
+json "all(p['partition']['total_seconds'] < min(p['direct']['total_seconds'], p['bitonic']['total_seconds']) for p in r['plans'] if 1 < p['ranks'] <= 8)"
+json "all(p['engine_bytes_per_rank'] > 2.7 * p['bytes_per_rank'] for p in r['plans'] if p['ranks'] <= 8)"
+ok 1 plan holes.raw --type u64 -n 2 8 --transport staged --json
+json "all('partition' not in p for p in r['plans'])"
+ok 1 plan holes.raw --type u64 -n 2
+has "partition*"
+rm holes.raw
 
 # Each rate, as it is given.
 ok 1 plan in.raw --type u32 -n 8 --json --sort-gkeys 1.5 --merge-gbs 2e1 --copy-gbs 3 --step-us 4 --message-us .5 \

@@ -400,8 +400,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     }
 }
 
-/* The buckets that fit no leaf are put out as they are: in order if they are of one value, and else on the list of those left. Column y of the grid takes every
- * gridDim.y-th of them, with all of its blocks. */
+/* The buckets that fit no leaf are put out as they are: in order if they are of one value, and else on the list of those left.
+ * Column y of the grid takes every gridDim.y-th of them, with all of its blocks. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_GIANT_THREADS)
     part_giants_kernel(const __grid_constant__ struct coding coding, const K *scratch, K *out,

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "device_buffer.h"
 
-enum { HEAD = 4096, ALLOCATIONS = 64 };
+enum { HEAD = 4096, ALLOCATIONS = 64, LEFT_MAX = ENGINE_REGIONS };
 
 hsort_status __real_engine_open_host(int threads, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
@@ -43,6 +43,7 @@ struct name {
 };
 
 bool (*shared_may_map)(int owner, int reader);
+bool shared_leaves_regions;
 int shared_open_fails, shared_opened, shared_mapped;
 
 static int own_rank(void)
@@ -190,11 +191,72 @@ static void close_memory(struct engine *engine, void *memory)
     fail_unless(!memory, "closes what is not open");
 }
 
+/* ---- regions that are left in no order ----------------------------------------------------------------------------- */
+
+static const struct engine_ops *host_ops;
+static struct exchanged {
+    char *first, *last;
+} exchanged[LEFT_MAX];
+static int exchanged_count, sorts, settles;
+
+static void exchange_keys(struct exchanged ends, size_t key_bytes)
+{
+    char key[8];
+    memcpy(key, ends.first, key_bytes);
+    memcpy(ends.first, ends.last, key_bytes);
+    memcpy(ends.last, key, key_bytes);
+}
+
+static hsort_status partition_keys(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                   int64_t count, const struct engine_map *map, const int64_t *counts,
+                                   void *workspace, void *to)
+{
+    exchanged_count = 0;
+    return host_ops->partition(engine, key_bytes, bits, count, map, counts, workspace, to);
+}
+
+static hsort_status sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                 const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                                 void *workspace, void *scratch, void *out)
+{
+    TRY(host_ops->sort_regions(engine, key_bytes, map, pieces, count, bits, workspace, scratch, out));
+    if (!shared_leaves_regions || sorts++ % 3 == 0)
+        return HSORT_OK;
+    char *first = out;
+    for (int i = 0; i < count;) {
+        const int region = pieces[i].region;
+        int64_t keys = 0;
+        for (; i < count && pieces[i].region == region; i++)
+            keys += pieces[i].count;
+        if (keys > 1 && exchanged_count < LEFT_MAX) {
+            exchanged[exchanged_count] = (struct exchanged){first, first + (keys - 1) * key_bytes};
+            exchange_keys(exchanged[exchanged_count++], (size_t)key_bytes);
+        }
+        first += keys * key_bytes;
+    }
+    return HSORT_OK;
+}
+
+static hsort_status settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                   void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
+{
+    TRY(host_ops->settle_regions(engine, key_bytes, bits, workspace, scratch, scratch_bytes, unsorted));
+    *unsorted = exchanged_count > 0 && settles++ % 2 == 0;
+    for (int i = 0; i < exchanged_count && !*unsorted; i++)
+        exchange_keys(exchanged[i], (size_t)key_bytes);
+    exchanged_count = 0;
+    return HSORT_OK;
+}
+
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
 {
     static struct engine_ops shared;
     TRY(__real_engine_open_host(threads, engine));
-    shared = *(*engine)->ops;
+    host_ops = (*engine)->ops;
+    shared = *host_ops;
+    shared.partition = partition_keys;
+    shared.sort_regions = sort_regions;
+    shared.settle_regions = settle_regions;
     shared.alloc = alloc_pages;
     shared.free = free_pages;
     shared.peer_export = export_memory;

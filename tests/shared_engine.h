@@ -13,6 +13,10 @@ extern bool (*shared_may_map)(int owner, int reader);
 /* The nth next peer_open() of this process fails; 0: none. */
 extern int shared_open_fails;
 
+/* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says that this is too much
+ * to be settled, as an engine may. */
+extern bool shared_leaves_regions;
+
 /* How often this process has mapped an allocation, and how many it maps now. */
 extern int shared_opened, shared_mapped;
 

@@ -442,6 +442,7 @@ static bool open_shared(void)
                                "direct, all pairs") &&
                   open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_PARTITION, 0, 1,
                                "partition, all pairs");
+    shared_leaves_regions = true;
     shared_may_map = some_may;
     opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
                                     "ipc, some pairs");

@@ -241,10 +241,10 @@ struct engine_ops {
                                     int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                                     bool *ascends, bool *descends);
 
-    /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. counts: as partition_count()
-     * has just found them, with the same map and workspace. `to` does not overlap the keys. */
+    /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. partition_count() has just counted
+     * them, with the same map and workspace. `to` does not overlap the keys. */
     hsort_status (*partition)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
-                              const struct engine_map *map, const int64_t *counts, void *workspace, void *to);
+                              const struct engine_map *map, void *workspace, void *to);
 
     /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
     int64_t (*region_scratch)(const struct engine *engine, int64_t count);

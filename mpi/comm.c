@@ -100,3 +100,10 @@ hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values)
     TRY_MPI(MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, comm->world));
     return HSORT_OK;
 }
+
+hsort_status comm_leaders(struct comm *comm, int64_t *leaders)
+{
+    int64_t leader = comm->rank;
+    TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT64_T, MPI_MIN, comm->node));
+    return comm_gather(comm, leader, leaders);
+}

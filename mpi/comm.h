@@ -45,6 +45,9 @@ hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before);
 /* values [size] = every rank's `value`, in rank order.                                            Collective. */
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
 
+/* leaders [size] = the lowest rank of each rank's node.                                            Collective. */
+hsort_status comm_leaders(struct comm *comm, int64_t *leaders);
+
 #define TRY_MPI(call) TRY(comm_check((call), #call, false))
 
 #endif

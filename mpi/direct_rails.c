@@ -130,14 +130,6 @@ static void find_ranks(struct rails *r, const struct comm *comm, const int64_t *
     }
 }
 
-/* leaders [size].                                                                                    Collective. */
-static hsort_status find_leaders(struct comm *comm, int64_t *leaders)
-{
-    int64_t leader = comm->rank;
-    TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT64_T, MPI_MIN, comm->node));
-    return comm_gather(comm, leader, leaders);
-}
-
 hsort_status rails_open(struct comm *comm, struct rails **rails)
 {
     int64_t fewest, most, *leaders = NULL;
@@ -151,7 +143,7 @@ hsort_status rails_open(struct comm *comm, struct rails **rails)
         note(&status, status_fail(HSORT_HOST_MEMORY, "no memory for the rails of %d ranks", comm->size));
     status = comm_agree(comm, status);
     if (status == HSORT_OK)
-        status = find_leaders(comm, leaders);
+        status = comm_leaders(comm, leaders);
     if (status == HSORT_OK) {
         find_ranks(*rails, comm, leaders);
         status = comm_check(MPI_Comm_split(comm->world, (*rails)->local, (*rails)->node, &(*rails)->rail),

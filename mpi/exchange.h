@@ -36,7 +36,9 @@ hsort_status partition_open(int size, struct engine *engine, struct partition **
 
 void partition_close(struct partition *partition, struct engine *engine); /* NULL is fine; not collective */
 
-/* Bytes of engine memory that exchange_partition() works in, for ranks of at most `block` keys. Pure. */
+/* Bytes of engine memory that exchange_partition() works in, for ranks of at most `block` keys; and how many keys have room in
+ * it, beside the engine's own workspace. Pure. */
+int64_t partition_room_keys(int64_t block);
 size_t partition_room(const struct engine *engine, int key_bytes, int64_t block);
 
 /* What an exchange works on. All pointers borrowed, but keys and spare change roles as it goes. */

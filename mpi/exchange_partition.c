@@ -127,10 +127,14 @@ static size_t work_bytes(const struct engine *engine, int key_bytes)
     return (engine->ops->partition_workspace(engine, key_bytes) + 255) / 256 * 256;
 }
 
+int64_t partition_room_keys(int64_t block)
+{
+    return scratch_keys(block) + SLOTS * slot_keys(block) + job_keys(block);
+}
+
 size_t partition_room(const struct engine *engine, int key_bytes, int64_t block)
 {
-    return work_bytes(engine, key_bytes) +
-           (size_t)(scratch_keys(block) + SLOTS * slot_keys(block) + job_keys(block)) * (size_t)key_bytes;
+    return work_bytes(engine, key_bytes) + (size_t)partition_room_keys(block) * (size_t)key_bytes;
 }
 
 static char *scratch_of(const struct exchange *x)
@@ -456,6 +460,21 @@ static hsort_status conceal_all(struct exchange *x)
     return status;
 }
 
+/* Ranks to which some of this rank's keys have gone, or from which some have come. */
+static int peers_met(const struct exchange *x, const int64_t *target_at)
+{
+    const struct partition *p = x->partition;
+    const int64_t *own = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
+    int met = 0;
+    for (int peer = 0; peer < x->comm->size; peer++) {
+        const int64_t *theirs = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
+        int first, end;
+        regions_of(p, target_at, peer, &first, &end);
+        met += peer != x->comm->rank && (own[end] > own[first] || theirs[p->end] > theirs[p->first]);
+    }
+    return met;
+}
+
 hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
                                 const int64_t *target_at, bool *done)
 {
@@ -475,9 +494,8 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
     status = count_all(x, bits, count, status);
     if (!regions_suit(x))
         return status;
-    note(&status,
-         x->engine->ops->partition(x->engine, x->key_bytes, bits, count, &x->partition->map,
-                                   x->partition->found + (size_t)rank * FOUND, x->partition_room, x->spare));
+    note(&status, x->engine->ops->partition(x->engine, x->key_bytes, bits, count, &x->partition->map,
+                                            x->partition_room, x->spare));
     note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
     x->local_seconds = MPI_Wtime() - began;
     note(&status, expose_all(x, target_at, &all));
@@ -489,7 +507,7 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
     bool too_much;
     note(&status,
          sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0], x->partition->others_left, &too_much));
-    x->rounds_moved += x->comm->size - 1;
+    x->rounds_moved += peers_met(x, target_at);
     x->count = wanted[1] - wanted[0];
     if (x->progress)
         x->progress(x->progress_user, 1, 1);

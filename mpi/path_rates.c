@@ -86,9 +86,8 @@ static int rank_of(const struct trial *t, int64_t leader, int member)
 /* Collective. */
 static hsort_status find_partners(struct trial *t)
 {
-    int64_t leader = t->comm->rank;
-    TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT64_T, MPI_MIN, t->comm->node));
-    TRY(comm_gather(t->comm, leader, t->leaders));
+    TRY(comm_leaders(t->comm, t->leaders));
+    const int64_t leader = t->leaders[t->comm->rank];
     int nodes = 0, own_node = 0;
     for (int rank = 0; rank < t->comm->size; rank++)
         if (t->leaders[rank] == rank) {

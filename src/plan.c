@@ -1,12 +1,11 @@
 /* What a sort would cost, for callers: the model of mpi/cost.h behind checked arguments. Needs no context. */
 #include "cost.h"
+#include "exchange.h"
 #include <math.h>
 #include <string.h>
 
 static const double WORKSPACE_SHARE =
     1.0 / 28; /* of the keys, that the local sort takes on a GPU: a table per tile */
-static const double PARTITION_SHARE =
-    17.0 / 24; /* and for what is fetched and sorted at a time: partition_room() */
 enum { RANKS_MAX = 1 << 30 };
 
 hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
@@ -55,7 +54,8 @@ hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node,
     if (plan->can_partition && cost_wants_partition(ranks, plan->block_bytes))
         plan->exchange = HSORT_EXCHANGE_PARTITION;
     const double share = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_SHARE;
-    const double room = plan->exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SHARE : 0;
-    plan->engine_bytes = (2 + share + room) * plan->block_bytes;
+    plan->engine_bytes = (2 + share) * plan->block_bytes;
+    if (plan->exchange == HSORT_EXCHANGE_PARTITION)
+        plan->engine_bytes += (double)partition_room_keys(plan->block) * key_bytes;
     return HSORT_OK;
 }

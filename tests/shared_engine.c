@@ -208,11 +208,10 @@ static void exchange_keys(struct exchanged ends, size_t key_bytes)
 }
 
 static hsort_status partition_keys(struct engine *engine, int key_bytes, const struct engine_bits *bits,
-                                   int64_t count, const struct engine_map *map, const int64_t *counts,
-                                   void *workspace, void *to)
+                                   int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     exchanged_count = 0;
-    return host_ops->partition(engine, key_bytes, bits, count, map, counts, workspace, to);
+    return host_ops->partition(engine, key_bytes, bits, count, map, workspace, to);
 }
 
 static hsort_status sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,

@@ -162,7 +162,7 @@ static void partition_shard(const struct trial *trial, struct keymap map, const 
     CHECK(ascends == true_ascends && descends == true_descends,
           "%s: steps up and down: %d %d, should be %d %d", trial->what, ascends, descends, true_ascends,
           true_descends);
-    must(ops->partition(engine, map.key_bytes, &bits, rank->count, regions, rank->counts, rank->workspace,
+    must(ops->partition(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
                         rank->count > 0 ? buffer_keys(&rank->to) : NULL),
          trial->what);
     if (!trial->late) {
@@ -496,7 +496,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     case 2:
         return ops->partition_count(engine, 8, &bits, count, &regions, workspace, counts, &a, &b);
     case 3:
-        return ops->partition(engine, 8, &bits, count, &regions, counts, workspace, buffer_keys(to));
+        return ops->partition(engine, 8, &bits, count, &regions, workspace, buffer_keys(to));
     default:
         return ops->sort_regions(engine, 8, &regions, &piece, 1, &bits, workspace, spare,
                                  spare + keys->bytes);

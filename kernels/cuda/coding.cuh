@@ -54,6 +54,11 @@ static __device__ K stored_key(const struct coding &coding, K code)
 
 static const struct coding codes_only = {};
 
+static struct coding coding_of(const struct engine_bits *bits)
+{
+    return {bits->map, !bits->map.identity, !bits->map.identity && bits->decode};
+}
+
 /* Where a job's keys come from, and what is to be done with them. */
 template <typename K>
 struct source {
@@ -66,7 +71,7 @@ static struct source<K> source_of(const struct rung_job *job) {
     const struct engine_bits *bits = job->bits;
     if (!bits)
         return {(const K *)job->keys, codes_only};
-    return {(const K *)bits->from, {bits->map, !bits->map.identity, !bits->map.identity && bits->decode}};
+    return {(const K *)bits->from, coding_of(bits)};
 }
 
 #endif

@@ -101,6 +101,12 @@ static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int
     return HSORT_OK;
 }
 
+/* Called where an operation with kernels begins: its fault site. */
+static inline hsort_status kernel_fault(const char *what)
+{
+    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_CUDA, "%s: fault switched on", what) : HSORT_OK;
+}
+
 static inline int64_t divide_up(int64_t count, int64_t by)
 {
     return (count + by - 1) / by;
@@ -145,7 +151,7 @@ hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const st
                              int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                              bool *ascends, bool *descends);
 hsort_status cuda_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
-                       const struct engine_map *map, const int64_t *counts, void *workspace, void *to);
+                       const struct engine_map *map, void *workspace, void *to);
 int64_t cuda_region_scratch(const struct engine *engine, int64_t count);
 hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                           const struct engine_piece *pieces, int count, const struct engine_bits *bits,

@@ -246,11 +246,6 @@ static hsort_status engine_wait(struct engine *base, enum engine_lane lane)
 
 /* ---- work on keys -------------------------------------------------------------------------------------- */
 
-static hsort_status kernel_fault(const char *what)
-{
-    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_CUDA, "%s: fault switched on", what) : HSORT_OK;
-}
-
 static hsort_status engine_encode(struct engine *base, struct keymap map, void *to, const void *from,
                                   int64_t count)
 {

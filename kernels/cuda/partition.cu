@@ -6,16 +6,6 @@
 static_assert(sizeof(struct window) <= sizeof(struct engine_map), "a map travels whole");
 static_assert(offsetof(struct partition_work, window) == 0, "the map is what the workspace begins with");
 
-static hsort_status kernel_fault(const char *what)
-{
-    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_CUDA, "%s: fault switched on", what) : HSORT_OK;
-}
-
-static struct coding coding_of(const struct engine_bits *bits)
-{
-    return {bits->map, !bits->map.identity, !bits->map.identity && bits->decode};
-}
-
 extern "C" size_t cuda_partition_workspace(const struct engine *, int)
 {
     return sizeof(struct partition_work);
@@ -186,8 +176,7 @@ static hsort_status queue_partition(struct cuda_engine *engine, const struct eng
 }
 
 extern "C" hsort_status cuda_partition(struct engine *base, int key_bytes, const struct engine_bits *bits,
-                                       int64_t count, const struct engine_map *map, const int64_t *,
-                                       void *workspace, void *to)
+                                       int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);

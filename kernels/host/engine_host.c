@@ -412,10 +412,9 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
 }
 
 static hsort_status host_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits,
-                                   int64_t count, const struct engine_map *map, const int64_t *counts,
-                                   void *workspace, void *to)
+                                   int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
-    (void)key_bytes, (void)counts;
+    (void)key_bytes;
     TRY(kernel_passes("partition"));
     partition_keys(threads_of(engine), bits, count, map, workspace, to);
     return HSORT_OK;

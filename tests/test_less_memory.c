@@ -82,14 +82,14 @@ hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
 
 static int rank, size;
 
-static hsort_context *open_context(bool cuda, int rung, size_t limit)
+static hsort_context *open_context(bool cuda, hsort_exchange exchange, size_t limit)
 {
     hsort_options options;
     hsort_context *ctx;
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     options.transport = HSORT_TRANSPORT_STAGED;
-    options.local_rung = rung;
+    options.exchange = exchange;
     options.threads = 1;
     options.device_memory_limit = cuda ? limit : 0;
     memory_bytes = SIZE_MAX; // what is there before the sort is not counted
@@ -130,7 +130,8 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     size_t all_bytes;
     snprintf(what, sizeof what, "%s, keys %s, %s, scratch for 1 / %lld", cuda ? "cuda" : "host",
              far ? "far" : "near", hsort_type_name(type), (long long)share);
-    hsort_context *ctx = open_context(cuda, -1, 0);
+    // Without the room for a partition, which a sort can do without.
+    hsort_context *ctx = open_context(cuda, HSORT_EXCHANGE_BITONIC, 0);
     CHECK(hsort_workspace(ctx, type, COUNT, &all_bytes) == HSORT_OK, "%s: no workspace", what);
     hsort_destroy(&ctx);
 
@@ -139,7 +140,8 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     if (share > 0) // and 1 / 32 more: see take_less() of sort.c
         limit += (keys_bytes / (size_t)share + workspace_bytes) / 32 * 33;
     keys_are_far = far;
-    ctx = open_context(cuda, -1, limit > 0 ? limit : 1);
+    ctx = open_context(cuda, share % 2 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_BITONIC,
+                       limit > 0 ? limit : 1);
     const hsort_order order = share % 2 ? HSORT_ASCENDING : HSORT_DESCENDING;
     const bool fits = size == 1 && share > 0;
     check_sort(ctx, type, order, COUNT, fits, what, random);

@@ -113,6 +113,11 @@ struct engine_ops {
     hsort_status (*alloc_host)(struct engine *engine, size_t bytes, void **memory);
     void (*free_host)(struct engine *engine, void *memory); /* NULL is fine */
 
+    /* Make host memory [bytes] of the caller's such that copies from and to it run asynchronously. False if that cannot be
+     * had, which is no error: they then run in the call. Unpinned before it is unmapped. */
+    bool (*pin)(struct engine *engine, void *memory, size_t bytes);
+    void (*unpin)(struct engine *engine, void *memory); /* that pin() was true for */
+
     /* Bytes of engine memory that alloc() could hand out now. Host: what the system says is available. */
     hsort_status (*memory_free)(struct engine *engine, size_t *bytes);
 

@@ -456,7 +456,8 @@ static const double defaults[2][HSORT_RATES] = {{[HSORT_RATE_SORT_4] = 75e9,
                                                  [HSORT_RATE_NETWORK_LATENCY] = 5e-6,
                                                  [HSORT_RATE_NETWORK] = 10e9}};
 
-static const double STAGED_BYTES_PER_SECOND = 10e9; // through pinned host memory, whatever lies below
+static const double SHARED_BYTES_PER_SECOND = 40e9; // through pinned host memory that both ranks see
+static const double STAGED_BYTES_PER_SECOND = 10e9; // through that of each, and MPI in between
 static const double MPI_BYTES_PER_SECOND = 100e9;   // of device memory, by an MPI that knows the node
 
 void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link)
@@ -467,7 +468,7 @@ void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transpo
         return;
     rates->value[HSORT_RATE_LINK_LATENCY] = rates->value[HSORT_RATE_STEP];
     rates->value[HSORT_RATE_LINK] =
-        link == HSORT_TRANSPORT_MPI ? MPI_BYTES_PER_SECOND : STAGED_BYTES_PER_SECOND;
+        link == HSORT_TRANSPORT_MPI ? MPI_BYTES_PER_SECOND : SHARED_BYTES_PER_SECOND;
     if (link == HSORT_TRANSPORT_STAGED)
         rates->value[HSORT_RATE_NETWORK] = STAGED_BYTES_PER_SECOND;
 }

@@ -1,6 +1,7 @@
 /* How keys travel between two ranks. One interface, one file per transport:
  *
- *   transport_staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works everywhere
+ *   transport_staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works everywhere.
+ *                      Between ranks of a node one ring that both see, and no MPI in between, where they can share memory
  *   transport_mpi      MPI reads engine memory itself; arriving pieces land in a small ring of engine memory
  *   transport_ipc      ranks of one node read each other's engine memory; other pairs use one of the two above
  */
@@ -86,8 +87,8 @@ void transport_carried(const struct transport *transport, struct carried *carrie
 
 enum { TRANSPORT_PIECE_DEFAULT = 4 << 20, TRANSPORT_PIECES_IN_FLIGHT = 4 };
 
-/* Open a transport. piece_bytes: of one message, a multiple of 8; 0 is the default. Not collective.
- * Errors HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY. comm and engine are borrowed until close(). */
+/* Open a transport. piece_bytes: of one message, a multiple of 8; 0 is the default, the same on all ranks.      Collective.
+ * Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_MPI. comm and engine are borrowed until close(). */
 hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t piece_bytes,
                                    struct transport **transport);
 hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t piece_bytes,

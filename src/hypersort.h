@@ -103,7 +103,8 @@ typedef enum hsort_exchange {
     HSORT_EXCHANGE_PARTITION
 } hsort_exchange;
 
-/* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere. MPI: the engine's
+/* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere; between ranks of a node through
+ * memory that both see, if they can share some (HYPERSORT_SHM=0 in the environment: they do not). MPI: the engine's
  * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. IPC: ranks of one node read each
  * other's device memory, over NVLink where there is one; pairs that cannot go the way that AUTO gives them; an
  * error if no pair can. AUTO: IPC between two ranks that could read each other's memory at creation, if a few swaps by what

@@ -272,6 +272,25 @@ static void test_transport(open_fn open, hsort_transport kind)
     }
 }
 
+/* staged, where some ranks share no slots; and where none does. */
+static hsort_status open_some_share(struct comm *ranks, struct engine *on, size_t piece_bytes,
+                                    struct transport **transport)
+{
+    setenv("HYPERSORT_SHM", ranks->rank % 3 == 1 ? "0" : "1", 1);
+    const hsort_status status = transport_open_staged(ranks, on, piece_bytes, transport);
+    unsetenv("HYPERSORT_SHM");
+    return status;
+}
+
+static hsort_status open_none_shares(struct comm *ranks, struct engine *on, size_t piece_bytes,
+                                     struct transport **transport)
+{
+    setenv("HYPERSORT_SHM", "0", 1);
+    const hsort_status status = transport_open_staged(ranks, on, piece_bytes, transport);
+    unsetenv("HYPERSORT_SHM");
+    return status;
+}
+
 /* ipc on top of staged; *transport is NULL, and said so, if no two ranks map each other's memory. */
 static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t piece_bytes,
                              struct transport **transport)
@@ -344,8 +363,11 @@ static void test_all(bool on_host, int transports)
     const bool made = buffer_make(&send_buffer, on_host) && buffer_make(&receive_buffer, on_host);
     CHECK(made, "rank %d: no memory: %s", comm.rank, status_text());
     if (comm_agree(&comm, made ? HSORT_OK : HSORT_HOST_MEMORY) == HSORT_OK) {
-        if (transports & WITH_STAGED)
+        if (transports & WITH_STAGED) {
             test_transport(transport_open_staged, HSORT_TRANSPORT_STAGED);
+            test_transport(open_some_share, HSORT_TRANSPORT_STAGED);
+            test_transport(open_none_shares, HSORT_TRANSPORT_STAGED);
+        }
         if (transports & WITH_MPI)
             test_transport(transport_open_mpi, HSORT_TRANSPORT_MPI);
         if (transports & WITH_IPC)

@@ -115,6 +115,21 @@ static void engine_free_host(struct engine *base, void *memory)
     cudaGetLastError();
 }
 
+static bool engine_pin(struct engine *base, void *memory, size_t bytes)
+{
+    device_scope scope(cuda(base));
+    const bool pinned = cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess;
+    cudaGetLastError();
+    return pinned;
+}
+
+static void engine_unpin(struct engine *base, void *memory)
+{
+    device_scope scope(cuda(base));
+    cudaHostUnregister(memory);
+    cudaGetLastError();
+}
+
 static hsort_status engine_memory_free(struct engine *base, size_t *bytes)
 {
     struct cuda_engine *engine = cuda(base);
@@ -508,6 +523,8 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         engine_free,
         engine_alloc_host,
         engine_free_host,
+        engine_pin,
+        engine_unpin,
         engine_memory_free,
         engine_space_of,
         peer_export,

@@ -13,6 +13,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CORES=$(nproc)
 
 have() { command -v "$1" >/dev/null; }
+have_daemon() { PATH=$PATH:/usr/sbin:/sbin have "$1"; }
 
 # Whether the C compiler finds header $1, also below CMAKE_PREFIX_PATH, where CMake will look for it.
 have_header()
@@ -79,6 +80,19 @@ install_packages()
         give_up "apt-get could not install $*" "sudo apt-get update && sudo apt-get install -y $*"
 }
 
+# Each for a few tests, and not every distribution has it: without it those are skipped.
+install_for_some_tests()
+{
+    if ! have smpirun; then
+        (install_packages libsimgrid-dev) </dev/null >/dev/null 2>&1 || echo "setup: no SimGrid to be had" >&2
+    fi
+    # For root only: its tests take root, and on a machine of somebody's these are services that would start.
+    if [ "$(id -u)" = 0 ] && ! { have_daemon slurmctld && have_daemon slurmd && have_daemon munged && have_daemon ip; }; then
+        (install_packages slurm-wlm munge iproute2) </dev/null >/dev/null 2>&1 || echo "setup: no Slurm to be had" >&2
+    fi
+    hash -r
+}
+
 set_up()
 {
     local missing
@@ -92,10 +106,8 @@ set_up()
             give_up "installed ${*:2}, but still cannot find what these hold: $missing"
         fi
     fi
-    if [ "$1" = tests ] && ! have smpirun; then
-        # One test's, and not every distribution has it: without it that test is skipped.
-        (install_packages libsimgrid-dev) </dev/null >/dev/null 2>&1 || echo "setup: no SimGrid to be had" >&2
-        hash -r
+    if [ "$1" = tests ]; then
+        install_for_some_tests
     fi
     cmake_is_new || give_up "$(cmake --version | head -1) is too old, 3.25 is needed" \
         "python3 -m pip install --user 'cmake>=3.25'"

@@ -16,6 +16,7 @@
  * cores: how many threads it may run without getting in the way of other ranks with the same mask. */
 #include "placement_wish.h"
 #include <stdlib.h>
+#include <string.h>
 
 static hsort_status no_memory(void)
 {
@@ -195,6 +196,123 @@ static hsort_status slice_of(const struct placement_node *node, const struct wis
     hwloc_bitmap_free(pool.cpus);
     return status;
 }
+
+/* ---- GPUs of ranks that may not run everywhere ----
+ *
+ * Launchers that bind ranks do not ask which GPU each will take. Slurm deals tasks out to sockets in turns, unless told
+ * otherwise, and blocks would then put half of them far from their GPU:
+ *
+ *     rank           0      1      2      3        four ranks that see four GPUs
+ *     runs at NUMA   0      1      0      1        GPUs 0 and 1 at NUMA node 0, GPUs 2 and 3 at node 1
+ *     in blocks      0      1 far  2 far  3
+ *     matched        0      2      1      3
+ *
+ * There is a seat for each rank, at the GPU that it would have in blocks; with more GPUs than ranks, one at each GPU. Ranks
+ * take their own seats where these are near, then any other that is near and free. A rank that finds none asks those who sit
+ * near it to move on to another near seat, and they may ask in turn: an augmenting path (Kuhn), so that in the end no way
+ * of seating brings more ranks near. Who is left over takes what is left over. */
+
+struct seats {
+    const uint64_t *near; /* [ranks] */
+    int ranks, devices, count;
+    int *rank;   /* [count] that sits there, or -1; owned */
+    bool *asked; /* [count] in the search under way; owned */
+};
+
+/* The first seat to look at for a rank. */
+static int seat_of_block(const struct seats *seats, int rank)
+{
+    return placement_device(rank, seats->ranks, seats->count);
+}
+
+static bool is_near(const struct seats *seats, int rank, int seat)
+{
+    return seats->near[rank] >> placement_device(seat, seats->count, seats->devices) & 1;
+}
+
+/* Give the rank a free seat, from its own on: a near one, or any. */
+static bool take_free_seat(struct seats *seats, int rank, bool only_near)
+{
+    for (int i = 0; i < seats->count; i++) {
+        const int seat = (seat_of_block(seats, rank) + i) % seats->count;
+        if (seats->rank[seat] >= 0 || (only_near && !is_near(seats, rank, seat)))
+            continue;
+        seats->rank[seat] = rank;
+        return true;
+    }
+    return false;
+}
+
+/* Give the rank a near seat, for which others may have to move; false, and nothing moves, if that cannot be. */
+static bool take_near_seat(struct seats *seats, int rank)
+{
+    if (take_free_seat(seats, rank, true))
+        return true;
+    for (int seat = 0; seat < seats->count; seat++) {
+        if (seats->asked[seat] || !is_near(seats, rank, seat))
+            continue;
+        seats->asked[seat] = true;
+        if (take_near_seat(seats, seats->rank[seat])) {
+            seats->rank[seat] = rank;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Seat all ranks; seated [ranks] is room to remember which are. */
+static void seat_ranks(struct seats *seats, bool *seated)
+{
+    for (int rank = 0; rank < seats->ranks; rank++) {
+        const int seat = seat_of_block(seats, rank);
+        seated[rank] = is_near(seats, rank, seat);
+        if (seated[rank])
+            seats->rank[seat] = rank;
+    }
+    for (int rank = 0; rank < seats->ranks; rank++) {
+        memset(seats->asked, 0, (size_t)seats->count * sizeof *seats->asked);
+        seated[rank] = seated[rank] || take_near_seat(seats, rank);
+    }
+    for (int rank = 0; rank < seats->ranks; rank++)
+        if (!seated[rank])
+            take_free_seat(seats, rank, false);
+}
+
+hsort_status placement_match(const uint64_t *near, int ranks, int devices, int me, int *device)
+{
+    const int count = ranks > devices ? ranks : devices;
+    struct seats seats = {.near = near, .ranks = ranks, .devices = devices, .count = count};
+    seats.rank = malloc((size_t)count * sizeof *seats.rank);
+    seats.asked = malloc((size_t)count * sizeof *seats.asked);
+    bool *seated = malloc((size_t)ranks * sizeof *seated);
+    const bool room = seats.rank && seats.asked && seated;
+    *device = placement_device(me, ranks, devices);
+    if (room) {
+        for (int seat = 0; seat < count; seat++)
+            seats.rank[seat] = -1;
+        seat_ranks(&seats, seated);
+        for (int seat = 0; seat < count; seat++)
+            if (seats.rank[seat] == me)
+                *device = placement_device(seat, count, devices);
+    }
+    free(seats.rank);
+    free(seats.asked);
+    free(seated);
+    return room ? HSORT_OK
+                : status_fail(HSORT_HOST_MEMORY, "no memory to seat %d ranks at their GPUs", ranks);
+}
+
+uint64_t placement_near(const struct placement_node *node)
+{
+    uint64_t near = 0;
+    for (int device = 0; device < node->devices; device++)
+        if (hwloc_bitmap_intersects(placement_cpus_near(node->topology, &node->device[device]),
+                                    node->allowed))
+            near |= UINT64_C(1) << device;
+    return near;
+}
+
+_Static_assert(PLACEMENT_MAX_DEVICES <= 64, "a bit for each device");
 
 /* ---- choosing ---- */
 

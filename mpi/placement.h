@@ -27,8 +27,8 @@ struct placement {
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
 };
 
-/* Choose. Ranks of a node spread over the GPUs they see in blocks: with 4 ranks and 2 GPUs, ranks 0 and 1 take GPU 0. A
- * rank that sees one GPU takes it. Unbound ranks share out the cores near their GPU (or all cores, without a GPU), by
+/* Choose, without a word from the other ranks. Ranks of a node spread over the GPUs they see in blocks: with 4 ranks and 2
+ * GPUs, ranks 0 and 1 take GPU 0. A rank that sees one GPU takes it. Unbound ranks share out the cores near their GPU (or all cores, without a GPU), by
  * whole cores, every rank at least one. Not collective.
  * Errors HSORT_INTERNAL (hwloc failed), HSORT_HOST_MEMORY. */
 hsort_status placement_choose(const struct placement_node *node, struct placement *placement);
@@ -36,7 +36,8 @@ hsort_status placement_choose(const struct placement_node *node, struct placemen
 /* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the topology. */
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device);
 
-/* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe it.
+/* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe it. Ranks that
+ * may not run everywhere get, of the GPUs they see, one that is near, as far as those go round.
  * Collective (UUIDs are compared on the node, so that a shared GPU is seen).
  *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
  *   placement [1] written; cpus owned by the caller; info [1] written

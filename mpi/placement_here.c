@@ -2,9 +2,10 @@
  * ranks of the node take, and the binding itself. The choosing is that of mpi/placement.c.
  *
  * The ranks of a node tell each other two things, in two gathers:
- *   1. which GPUs they see. Ranks that see the same ones spread over them; a rank that was given a GPU of its
- *      own takes it, whatever the others see. GPUs are compared by UUID: indices are private to a process,
- *      and a MIG instance has the PCI bus of the whole GPU.
+ *   1. which GPUs they see, and which of these are near the cores they may run on. Ranks that see the same
+ *      ones spread over them, near where they can; a rank that was given a GPU of its own takes it, whatever
+ *      the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
+ *      the PCI bus of the whole GPU.
  *   2. which GPU they take (so that a shared one is known) and which cores they wish for.
  *
  * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets
@@ -25,7 +26,12 @@ struct mask {
     unsigned long word[MASK_BITS / LONG_BITS];
 };
 
-/* What a rank tells the others of its node in the second gather. */
+/* What a rank tells the others of its node in the first gather. */
+struct seen {
+    uint64_t gpus, near; /* digest of their UUIDs in its order; placement_near() */
+};
+
+/* ... in the second. */
 struct taken {
     char uuid[sizeof((struct cuda_device *)0)->uuid]; /* "" without a GPU */
     struct mask wish;
@@ -37,7 +43,8 @@ struct survey {
     hwloc_bitmap_t machine, allowed; /* see struct placement_node, which borrows them */
     bool keeps_mask;                 /* not ours to bind, for whatever reason */
     struct placement_node node;
-    uint64_t *gpus_seen;  /* [node_size] digest of the UUIDs that each rank sees */
+    struct seen *seen;    /* [node_size] */
+    uint64_t *near;       /* [node_size] room for some of them */
     struct taken *taken;  /* [node_size] */
     struct wishes wishes; /* of the node's ranks */
     int gpu_sharers;      /* ranks that take this rank's GPU, itself included */
@@ -176,9 +183,10 @@ static hsort_status survey_open(const struct comm *comm, int devices, struct sur
 {
     *survey = (struct survey){.topology = NULL};
     TRY(wishes_open(comm->node_size, &survey->wishes));
-    survey->gpus_seen = calloc((size_t)comm->node_size, sizeof *survey->gpus_seen);
+    survey->seen = calloc((size_t)comm->node_size, sizeof *survey->seen);
+    survey->near = calloc((size_t)comm->node_size, sizeof *survey->near);
     survey->taken = calloc((size_t)comm->node_size, sizeof *survey->taken);
-    if (!survey->gpus_seen || !survey->taken)
+    if (!survey->seen || !survey->near || !survey->taken)
         return status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node take",
                            comm->node_size);
     TRY(load_topology(&survey->topology));
@@ -199,7 +207,8 @@ static hsort_status survey_open(const struct comm *comm, int devices, struct sur
 static void survey_close(struct survey *survey)
 {
     wishes_close(&survey->wishes);
-    free(survey->gpus_seen);
+    free(survey->seen);
+    free(survey->near);
     free(survey->taken);
     hwloc_bitmap_free(survey->machine);
     hwloc_bitmap_free(survey->allowed);
@@ -210,16 +219,19 @@ static void survey_close(struct survey *survey)
 /* ---- what the ranks of the node tell each other ---- */
 
 /* Choose the GPU among the ranks that see the same ones. Not collective. */
-static int choose_device(const struct survey *survey)
+static hsort_status choose_device(const struct survey *survey, int *device)
 {
     const struct placement_node *node = &survey->node;
     int alike = 0, before = 0;
     for (int rank = 0; rank < node->node_size; rank++) {
-        const bool same = survey->gpus_seen[rank] == survey->gpus_seen[node->node_rank];
-        alike += same;
-        before += same && rank < node->node_rank;
+        if (survey->seen[rank].gpus != survey->seen[node->node_rank].gpus)
+            continue;
+        before += rank < node->node_rank;
+        survey->near[alike++] = survey->seen[rank].near;
     }
-    return placement_device(before, alike, node->devices);
+    *device = -1;
+    return node->devices == 0 ? HSORT_OK
+                              : placement_match(survey->near, alike, node->devices, before, device);
 }
 
 /* Read what the others take: their wishes, and how many share this rank's GPU. Not collective. */
@@ -237,9 +249,9 @@ static hsort_status read_taken(struct survey *survey)
 /* Both gathers; *device is chosen between them.                                 Collective over the node. */
 static hsort_status exchange_wishes(struct comm *comm, struct survey *survey, int *device)
 {
-    const uint64_t seen = digest_gpus(&survey->node);
-    const int first = MPI_Allgather(&seen, 1, MPI_UINT64_T, survey->gpus_seen, 1, MPI_UINT64_T, comm->node);
-    *device = choose_device(survey);
+    const struct seen seen = {digest_gpus(&survey->node), placement_near(&survey->node)};
+    const int first = MPI_Allgather(&seen, 2, MPI_UINT64_T, survey->seen, 2, MPI_UINT64_T, comm->node);
+    const hsort_status chosen = choose_device(survey, device);
 
     struct taken mine = {.uuid = ""};
     if (*device >= 0)
@@ -249,6 +261,7 @@ static hsort_status exchange_wishes(struct comm *comm, struct survey *survey, in
     mask_pack(wish, &mine.wish);
     const int second =
         MPI_Allgather(&mine, sizeof mine, MPI_BYTE, survey->taken, sizeof mine, MPI_BYTE, comm->node);
+    TRY(chosen);
     TRY(wished);
     TRY(comm_check(first, "MPI_Allgather of the GPUs seen", false));
     TRY(comm_check(second, "MPI_Allgather of the GPUs and cores taken", false));

@@ -21,6 +21,19 @@ void wishes_close(struct wishes *wishes);
 /* The GPU of the rank after `before` others, of `ranks` that all see the same `devices` GPUs; -1: none. */
 int placement_device(int before, int ranks, int devices);
 
+/* The GPUs that this rank may run near: bit d stands for device d. Of one whose place is unknown that is said, too. Not
+ * collective. */
+uint64_t placement_near(const struct placement_node *node);
+
+/* The GPU of the rank `me` of those that see the same GPUs, which is a matter of where each may run:
+ *   near [ranks]  placement_near() of each
+ *   devices       at least 1
+ *   device        [1] written
+ * After    every GPU has as many ranks as in blocks (and none has two before all have one); as many ranks as can be are near
+ *          theirs; and where that leaves a choice, a rank has the GPU that it would have in blocks.
+ * Errors   HSORT_HOST_MEMORY; *device is then that of the blocks. */
+hsort_status placement_match(const uint64_t *near, int ranks, int devices, int me, int *device);
+
 /* What this rank wishes for: what it is allowed near `device`, or all of it for -1 or where none of that is
  * near. Writes into wish, which is not empty afterwards.
  * Errors HSORT_INTERNAL if node->allowed is empty, HSORT_HOST_MEMORY. */

@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "launch.h"
 #include "report.h"
+#include "stop.h"
 #include <signal.h>
 #include <stdio.h>
 
@@ -41,17 +42,21 @@ static void end_failed(struct comm *comm, hsort_status status)
 int main(int argc, char **argv)
 {
     int provided, rank, size, task = 0;
+    struct cli_options options;
     signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of write(), to be reported as one
+    const hsort_status parsed = cli_parse(argc, argv, &options);
+    // Before MPI: a job may be told to stop while its ranks still look for each other.
+    if (parsed == HSORT_OK && options.checkpoint)
+        stop_watch();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     fault_arm(rank);
 
     // These fail in the same way on every rank: no word between them is needed, and none may be possible.
-    struct cli_options options;
     hsort_status status = launch_check(size, &task);
-    if (status == HSORT_OK)
-        status = cli_parse(argc, argv, &options);
+    if (parsed != HSORT_OK) // the first failure, whose text was kept
+        status = parsed;
     if (status != HSORT_OK) {
         if (rank == 0 && task == 0)
             report_error(status_text());

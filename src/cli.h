@@ -3,6 +3,9 @@
  *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
  *     cli_options.c    the table of options: parsing and --help come from it
  *     cli_gen.c ...    one file per subcommand
+ *     shares.c         sort: each rank's keys, from files to memory and back
+ *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
+ *     checkpoint.c     sort: what a stopped run leaves for the next one
  *     report.c         results on stdout, as text and as JSON
  *     progress.c       progress on stderr
  *     launch.c         the ranks: started together, still together, each one's share
@@ -43,6 +46,7 @@ struct cli_options {
     bool help, version;
     const char *file; /* the operand: IN, FILE */
     const char *output, *against;
+    const char *checkpoint; /* sort: the directory, or NULL */
     const char *distribution;
     int64_t count; /* -1: not given */
     uint64_t seed;

@@ -100,7 +100,10 @@ static hsort_status describe(struct comm *comm, hsort_context *ctx, bool json)
     if (status == HSORT_OK)
         status = gather(comm, ctx, &t, &report.not_tried);
     if (status == HSORT_OK)
+        status = job_open(comm, &report.job);
+    if (status == HSORT_OK)
         status = comm_agree(comm, comm->rank == 0 ? print(ctx, &report, json) : HSORT_OK);
+    job_close(&report.job);
     free_tables(&t);
     return status;
 }

@@ -78,6 +78,8 @@ static const struct option_row rows[] = {
     {"seed", 's', GEN, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
     {"output", 'o', GEN | SORT, TEXT, "FILE", FIELD(output),
      "the file to write; it appears when it is whole"},
+    {"checkpoint", 0, SORT, TEXT, "DIR", FIELD(checkpoint),
+     "on SIGUSR1 or SIGTERM keep in DIR what the same command, started again, goes on from; exit code 75"},
     {"reverse", 'r', SORT | CHECK, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
     {"against", 0, CHECK, TEXT, "OTHER", FIELD(against), "a file that must hold the same keys, in any order"},
     {"format", 0, GEN | SORT | CHECK | PLAN, WORD, "auto|raw|npy", FIELD(format),

@@ -8,13 +8,20 @@
 
 static _Thread_local char create_error[sizeof((struct comm *)0)->error];
 
+/* Options grow at their end. A caller that was compiled before should_stop came has a shorter struct: no byte behind its
+ * end is read or written, and what it lacks is as if it were 0. */
+static bool is_known(size_t struct_size)
+{
+    return struct_size == sizeof(hsort_options) || struct_size == offsetof(hsort_options, should_stop);
+}
+
 hsort_status hsort_options_init(hsort_options *options, size_t struct_size)
 {
     status_clear();
-    if (!options || struct_size != sizeof *options)
+    if (!options || !is_known(struct_size))
         return status_fail(HSORT_ARGUMENT, "options of %zu bytes: this library knows %zu", struct_size,
                            sizeof *options);
-    memset(options, 0, sizeof *options);
+    memset(options, 0, struct_size);
     options->struct_size = struct_size;
     options->local_rung = -1;
     return HSORT_OK;
@@ -73,7 +80,7 @@ hsort_status context_finish(hsort_context *ctx, hsort_status mine)
 
 static hsort_status check_options(const hsort_options *o)
 {
-    if (o->struct_size != sizeof *o)
+    if (!is_known(o->struct_size))
         return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
     if (o->engine < HSORT_ENGINE_AUTO || o->engine > HSORT_ENGINE_CUDA)
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
@@ -254,8 +261,9 @@ hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_con
         free(made);
         return status;
     }
-    if (options)
-        made->options = *options;
+    if (options) // one of an unknown size is refused when all ranks are together
+        memcpy(&made->options, options,
+               is_known(options->struct_size) ? options->struct_size : sizeof options->struct_size);
     else
         hsort_options_init(&made->options, sizeof made->options);
     status = set_up(made);

@@ -37,14 +37,16 @@ bool fault_hit(enum fault_site site)
 
 void fault_arm(int rank)
 {
-    const char *order = getenv("HYPERSORT_FAULT");
-    char word[16];
-    int on_rank, nth = 1;
-    if (!order || sscanf(order, "%15[a-z]:%d:%d", word, &on_rank, &nth) < 2 || on_rank != rank)
-        return;
-    for (int site = 0; site < FAULT_SITES; site++)
-        if (strcmp(word, words[site]) == 0)
-            fault_set((enum fault_site)site, nth);
+    for (const char *order = getenv("HYPERSORT_FAULT"); order; order = strchr(order, ',')) {
+        char word[16];
+        int on_rank, nth = 1;
+        order += *order == ',';
+        if (sscanf(order, "%15[a-z]:%d:%d", word, &on_rank, &nth) < 2 || on_rank != rank)
+            continue;
+        for (int site = 0; site < FAULT_SITES; site++)
+            if (strcmp(word, words[site]) == 0)
+                fault_set((enum fault_site)site, nth);
+    }
 }
 #else
 typedef int fault_is_empty; // ISO C wants a declaration in every file

@@ -3,7 +3,10 @@
  * They exist only where HSORT_FAULTS is defined (-DHYPERSORT_FAULTS=ON, the test build); elsewhere fault_hit() is
  * the constant false. The command and the test programs arm them from the environment:
  *
- *     HYPERSORT_FAULT=SITE:RANK[:NTH]      rank RANK fails at its NTH passage of SITE (default 1)
+ *     HYPERSORT_FAULT=SITE:RANK[:NTH]      rank RANK fails at its NTH passage of SITE (default 1);
+ *                                          several, of different sites or ranks, with commas between them
+ *
+ * At the sites hold... nothing fails: the rank waits there, so that a test can stop or kill a run in a phase of its choice.
  *
  * A leaf: every layer may include it. */
 #ifndef FAULT_H
@@ -22,7 +25,11 @@
     X(FAULT_KERNEL, "kernel") /* a kernel, or the host form of it, fails */                                   \
     X(FAULT_COPY, "copy")     /* a copy to, from or inside the engine's memory fails */                       \
     X(FAULT_RATES, "rates")   /* nothing can be measured when a context is made */                            \
-    X(FAULT_KILL, "kill")     /* the process is killed outright between local sort and exchange */
+    X(FAULT_KILL, "kill")     /* the process is killed outright between local sort and exchange */           \
+    X(FAULT_HOLD_READ, "holdread")     /* the command waits before a piece is read: see stop_hold() */        \
+    X(FAULT_HOLD_SORT, "holdsort")     /* ... between local sort and exchange */                              \
+    X(FAULT_HOLD_SORTED, "holdsorted") /* ... after the exchange */                                           \
+    X(FAULT_HOLD_WRITE, "holdwrite")   /* ... before a piece is written */
 
 enum fault_site {
 #define X(name, word) name,

@@ -48,8 +48,7 @@ hsort_status file_range_check(const char *path, int64_t total, int64_t first, in
     return HSORT_OK;
 }
 
-/* Open a regular file and look at it. After an error *fd is -1. */
-static hsort_status open_regular(const char *path, int *fd, struct stat *facts)
+hsort_status file_open_regular(const char *path, int *fd, struct stat *facts)
 {
     // Without O_NONBLOCK the opening of a FIFO would wait for a writer.
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -69,8 +68,7 @@ static hsort_status open_regular(const char *path, int *fd, struct stat *facts)
     return status_fail(HSORT_IO, "%s: cannot read: %s", path, why);
 }
 
-/* Read bytes [offset, offset + bytes) of a file. */
-static hsort_status read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
+hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
 {
     size_t done = 0;
     while (done < bytes) {
@@ -106,10 +104,10 @@ static hsort_status examine_npy(const char *path, int fd, const hsort_type *want
     unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
     size_t bytes = layout->bytes < NPY_HEAD_BYTES ? (size_t)layout->bytes : NPY_HEAD_BYTES;
     size_t announced = 0;
-    TRY(read_bytes(path, fd, 0, bytes, header));
+    TRY(file_read_bytes(path, fd, 0, bytes, header));
     TRY(npy_header_bytes(path, header, bytes, &announced));
     bytes = layout->bytes < (int64_t)announced ? (size_t)layout->bytes : announced;
-    TRY(read_bytes(path, fd, 0, bytes, header));
+    TRY(file_read_bytes(path, fd, 0, bytes, header));
     TRY(npy_parse(path, header, bytes, &layout->header));
 
     const struct npy_header *said = &layout->header;
@@ -147,7 +145,7 @@ static hsort_status open_first(const char *path, enum file_format format, const 
                                struct file_in *file, struct layout *layout)
 {
     struct stat facts;
-    TRY(open_regular(path, &file->fd, &facts));
+    TRY(file_open_regular(path, &file->fd, &facts));
     file->device = facts.st_dev;
     file->inode = facts.st_ino;
     layout->bytes = facts.st_size;
@@ -160,7 +158,7 @@ static hsort_status open_first(const char *path, enum file_format format, const 
 static hsort_status open_again(const char *path, const struct layout *layout, struct file_in *file)
 {
     struct stat facts;
-    TRY(open_regular(path, &file->fd, &facts));
+    TRY(file_open_regular(path, &file->fd, &facts));
     file->device = facts.st_dev;
     file->inode = facts.st_ino;
     if (facts.st_size != layout->bytes)
@@ -218,8 +216,8 @@ hsort_status file_read(const struct file_in *file, int64_t first, int64_t count,
 {
     const size_t key_bytes = hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    TRY(read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
-                   (size_t)count * key_bytes, keys));
+    TRY(file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+                        (size_t)count * key_bytes, keys));
     if (file->swapped)
         swap_keys(keys, count, key_bytes);
     return HSORT_OK;

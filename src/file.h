@@ -54,11 +54,29 @@ void file_close(struct file_in *file); /* not collective */
 /* Create the temporary file for `path`, with its header and its full size.                        Collective.
  *   input  the file the keys come from, or NULL: `path` may not be the same file (by device and inode)
  *   file   [1] written; ended by file_commit(); one at a time in a process
- * After    the temporary is removed also if this process gets SIGTERM, SIGINT or SIGHUP (mpirun sends SIGTERM when a
- *          rank dies).
+ * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when
+ *          a rank dies).
  * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input); nothing is left behind. */
 hsort_status file_create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
                          int64_t count, const struct file_in *input, struct file_out *file);
+
+/* The same for an output that is to outlast a stop: under the temporary name `temporary`, in the same directory, where an
+ * earlier run may have left it.                                                                   Collective.
+ *   kept   [1] written, the same on every rank: a file of the right size was there, and its keys are as they were
+ * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
+ * Errors   as file_create(); a file there of another size or with another header is replaced, one to be kept stays. */
+hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type, int64_t count,
+                         const struct file_in *input, const char *temporary, struct file_out *file, bool *kept);
+
+/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective. Errors HSORT_IO. */
+hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
+
+/* End an output that is not whole: close it, and leave it under its temporary name. Frees *file.   Collective. */
+void file_leave(struct comm *comm, struct file_out *file);
+
+/* Where the output at `path` really goes, from the root on and with links followed: name [PATH_MAX]. Not collective.
+ * Errors HSORT_IO (no file can be there), HSORT_ARGUMENT (it is `input`). */
+hsort_status file_output_name(const char *path, const struct file_in *input, char *name);
 
 /* Write keys [count] at position `first`. Not collective. Errors HSORT_IO. */
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys);

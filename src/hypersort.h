@@ -47,9 +47,12 @@ extern "C" {
 
 /* ---- Statuses and key types: each list is the only place where its members are named ------------------- */
 
-/* X(name, exit code of the command, message). Where ranks fail differently, the last in the list wins. */
+/* X(name, exit code of the command, message). Where ranks fail differently, the last in the list wins. So STOPPED comes before
+ * all failures: where one rank was asked to stop and another has failed, the sort has failed; said the other way round, the
+ * caller would count on keys that are not there. */
 #define HSORT_STATUS_LIST(X)                                                                                  \
     X(HSORT_OK, 0, "ok")                                                                                      \
+    X(HSORT_STOPPED, 75, "stopped, can be resumed")                                                           \
     X(HSORT_MISMATCH, 1, "not in order, or not the same keys")                                                \
     X(HSORT_ARGUMENT, 2, "invalid argument")                                                                  \
     X(HSORT_FORMAT, 2, "bad input")                                                                           \
@@ -60,8 +63,7 @@ extern "C" {
     X(HSORT_HOST_MEMORY, 5, "out of host memory")                                                             \
     X(HSORT_CUDA, 6, "CUDA failure")                                                                          \
     X(HSORT_MPI, 6, "MPI failure")                                                                            \
-    X(HSORT_INTERNAL, 70, "internal error")                                                                   \
-    X(HSORT_STOPPED, 75, "stopped, can be resumed")
+    X(HSORT_INTERNAL, 70, "internal error")
 
 typedef enum hsort_status {
 #define X(name, exit_code, message) name,
@@ -250,6 +252,9 @@ typedef struct hsort_context hsort_context;
 /* Called on rank 0 at the end of each step of a phase: `done` of `total` steps. Must not call the library. */
 typedef void (*hsort_progress_fn)(void *user, const char *phase, int64_t done, int64_t total);
 
+/* Asked at the safe points of a sort: is it to end here? 0: no. Ranks may answer differently. Must not call the library. */
+typedef int (*hsort_should_stop_fn)(void *user);
+
 /* All collective: the same on every rank. Set by hsort_options_init(), then changed field by field. */
 typedef struct hsort_options {
     size_t struct_size;
@@ -265,11 +270,13 @@ typedef struct hsort_options {
     void *progress_user;              /* handed to progress; owned by the caller */
     double rates[HSORT_RATES];        /* for the choice of AUTO: 0: measured at creation, or a default; if none of MERGE, STEP,
                                          MESSAGE, LINK.. and NETWORK.. is 0, nothing is measured */
+    hsort_should_stop_fn should_stop; /* or NULL; see hsort_sort_to() */
+    void *should_stop_user;           /* handed to should_stop; owned by the caller */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use.                           Not collective.
- *   options      [1] written
- *   struct_size  sizeof(hsort_options) as the caller compiled it
+ *   options      [1] written, as much of it as the caller knows
+ *   struct_size  sizeof(hsort_options) as the caller compiled it; also the size it had before should_stop
  * Errors   HSORT_ARGUMENT if struct_size is unknown. */
 HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_size);
 
@@ -308,7 +315,8 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *          does with less where less is free, down to 1/64 of its keys; slower the less there is (kernels/README.md).
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL;
- *          after ARGUMENT and the MEMORY ones the keys are untouched, after the others undefined.
+ *          after ARGUMENT and the MEMORY ones the keys are untouched, after the others undefined. HSORT_STOPPED, if
+ *          options.should_stop says so, is none of these: see hsort_sort_to().
  * Source   Batcher 1968, "Sorting networks and their applications"; Peters, Schulz-Hildebrandt, Luttenberger,
  *          "Fast in-place sorting with CUDA based on bitonic sort", sections 2 and 3.3; mpi/README.md. */
 HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,
@@ -318,7 +326,17 @@ HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_ord
  *   in         [count] as `keys` above, but unchanged; may not overlap `out` unless it is the same pointer
  *   out        [out_count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
  *   out_count  keys this rank is to end with, >= 0; the counts of all ranks must sum to those of the input
- * Otherwise as hsort_sort(). A sum that differs is HSORT_ARGUMENT. */
+ * Otherwise as hsort_sort(). A sum that differs is HSORT_ARGUMENT.
+ *
+ * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points, where keys are in
+ * a state that can be kept. At present there is one, between local sort and exchange; the exchange `partition`, and shards
+ * of uneven counts that come in order, have none. If any rank's answer is not 0, no key changes ranks on behalf of the sort,
+ * and all ranks return HSORT_STOPPED. Then
+ *   - `out` of all ranks together holds the multiset of keys, each rank's as many as it asked for;
+ *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought and none brought more than
+ *     ceil(N / P) of the N keys on P ranks;
+ *   - hsort_last_error() names a rank that asked; statistics are still those of the sort before;
+ *   - ctx is as good as before, and sorting `out` again ends what was begun. */
 HSORT_API hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                                      int64_t count, void *out, int64_t out_count, void *stream);
 

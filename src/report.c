@@ -77,6 +77,37 @@ static hsort_status close_object(struct json *json)
     return report_flush();
 }
 
+/* The job's members of an object. */
+static void print_job_json(struct json *json, const struct job *job)
+{
+    if (job->scheduler) {
+        json_open(json, "job", '{');
+        json_text(json, "scheduler", job->scheduler);
+        json_text(json, "id", job->id);
+        json_integer(json, "restarts", job->restarts);
+        json_close(json, '}');
+    } else {
+        json_null(json, "job");
+    }
+    json_open(json, "hosts", '[');
+    for (int host = 0; host < job->hosts; host++)
+        json_text(json, NULL, job->host[host]);
+    json_close(json, ']');
+}
+
+static void print_job(const struct job *job)
+{
+    if (job->scheduler) {
+        printf("job          %s, %s", job->id, job->scheduler);
+        if (job->restarts > 0)
+            printf(", restarted %d %s", job->restarts, job->restarts == 1 ? "time" : "times");
+        printf("\n");
+    }
+    printf("hosts        %d: ", job->hosts);
+    job_print_hosts(job, stdout);
+    printf("\n");
+}
+
 /* ---- sort ---------------------------------------------------------------------------------------------- */
 
 struct phase_time {
@@ -162,6 +193,9 @@ static hsort_status print_sort_json(const struct sort_report *report)
     }
     json_text(&json, "input", report->input);
     json_text(&json, "output", report->output);
+    json_text(&json, "resumed", report->resumed);
+    json_integer(&json, "kept_bytes", report->kept_bytes);
+    print_job_json(&json, &report->job);
     return close_object(&json);
 }
 
@@ -194,6 +228,10 @@ hsort_status report_sort(const struct sort_report *report, bool json)
            order_name(report->order), (double)keys * key_bytes / 1e9);
     printf("ranks        %d, engine %s, exchange %s, transport %s\n", report->ranks, report->engine,
            report->exchange, report->transport);
+    print_job(&report->job);
+    if (report->resumed)
+        printf("resumed      from %s, %.9g GB of the output kept\n", report->resumed,
+               (double)report->kept_bytes / 1e9);
     for (int phase = 0; phase < PHASES; phase++)
         printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);
     print_moved(&report->stats);
@@ -379,6 +417,7 @@ static hsort_status print_info_json(const struct info_report *report)
     }
     json_close(&json, ']');
     print_reach_json(&json, report);
+    print_job_json(&json, &report->job);
     return close_object(&json);
 }
 
@@ -501,6 +540,7 @@ hsort_status report_info(const struct info_report *report, bool json)
     printf("engine       %s%s%s\n", report->engine, report->no_gpu[0] ? ": " : "", report->no_gpu);
     printf("lockable     %s of memory per rank (RLIMIT_MEMLOCK)\n",
            report->lockable_bytes < INT64_MAX ? progress_size(report->lockable_bytes, size) : "any amount");
+    print_job(&report->job);
     for (int rank = 0; rank < report->ranks; rank++)
         print_rank(rank, &report->infos[rank]);
     print_paths(report);

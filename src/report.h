@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "comm.h"
 #include "hypersort.h"
+#include "job.h"
 
 struct sort_report {
     const char *input, *output;
@@ -18,6 +19,9 @@ struct sort_report {
     double read_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
     bool verified;                                      /* the three below mean something */
     bool sorted, count_ok, fingerprint_ok;
+    struct job job;
+    const char *resumed; /* "begun", "runs" or "sorted": what the checkpoint held that it went on from; or NULL */
+    int64_t kept_bytes;  /* of the output, written by earlier runs of it */
 };
 
 struct check_report {
@@ -40,6 +44,7 @@ struct info_report {
     const char *mpi_library;
     int device_pointers;    /* hsort_mpi_takes_device_pointers() */
     int64_t lockable_bytes; /* memory that a rank may lock, the least of all ranks; INT64_MAX: no limit */
+    struct job job;
 };
 
 /* Errors of all: HSORT_IO, stdout cannot be written. */

@@ -15,34 +15,8 @@
  * keys suit it. */
 #include <signal.h>
 #include <string.h>
-#include "context.h"
 #include "exchange.h"
-
-/* One sort under way. */
-struct sort {
-    hsort_context *ctx;
-    hsort_type type;
-    hsort_order order;
-    struct keymap map;
-    const void *in;
-    void *out;
-    int64_t in_count, out_count;
-    void *stream;
-    enum engine_space in_space, out_space;
-    int64_t total, block;
-    const int64_t *now_at;    /* [size + 1] where each rank's first key is at present */
-    const int64_t *target_at; /* [size + 1] where the exchange leaves it */
-    bool even;                /* no rank holds more than a block at the door */
-    bool partitions;          /* exchange_partition() is to be tried; the same on every rank */
-    const int64_t *dealt_at;  /* [size + 1] where that leaves each rank's first key */
-    bool decoded;             /* x.keys holds bits again, not codes */
-    bool stored;              /* out has its keys already */
-    int64_t scratch;          /* keys that x.spare has room for: a block, or less on a rank that is alone */
-    struct exchange x;        /* x.keys is always where this rank's keys are */
-    hsort_status status;      /* the first failure on this rank */
-    double entered, phase_began;
-    double seconds[HSORT_PHASES];
-};
+#include "sort_memory.h"
 
 static void note(struct sort *s, hsort_status status)
 {
@@ -171,135 +145,6 @@ static hsort_status plan(struct sort *s)
     s->now_at = ctx->have_at;
     s->dealt_at = most_out <= s->block ? ctx->want_at : ctx->block_at;
     s->even = most_in <= s->block;
-    return HSORT_OK;
-}
-
-/* Bytes of engine memory for the three things that a sort keeps in its context. */
-struct sizes {
-    size_t keys, scratch, workspace;
-};
-
-/* The sizes with room for `scratch` keys in the second buffer. */
-static hsort_status size_for(const struct sort *s, int64_t scratch, struct sizes *sizes)
-{
-    hsort_context *ctx = s->ctx;
-    sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
-    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->block,
-                                            scratch, &sizes->workspace);
-}
-
-/* Does the caller's output serve as the keys' buffer? */
-static bool lends(const struct sort *s)
-{
-    return s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
-}
-
-/* Does a buffer make way for a larger one? Other ranks may have it mapped. */
-static bool outgrows(const struct sort *s)
-{
-    const hsort_context *ctx = s->ctx;
-    const size_t bytes = (size_t)s->block * (size_t)s->map.key_bytes;
-    return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
-           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
-}
-
-static size_t growth(size_t have, size_t want)
-{
-    return want > have ? want - have : 0;
-}
-
-static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bool *room)
-{
-    hsort_context *ctx = s->ctx;
-    size_t free_bytes = 0;
-    const size_t grows = growth(ctx->buffer_bytes[1], sizes->keys) +
-                         growth(ctx->buffer_bytes[0], sizes->scratch) +
-                         growth(ctx->workspace_bytes, sizes->workspace);
-    if (grows > 0) // the system is not asked before each of many small sorts
-        TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *room = grows <= free_bytes;
-    return HSORT_OK;
-}
-
-/* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do with less. Take
- * as large a part of a block as there is memory for. Not none at all, though a network could do with that: keys that fill
- * memory to the last hundredth are rather a count that is wrong. What earlier sorts left goes, and the keys' own buffer
- * comes first. */
-static hsort_status take_less(struct sort *s, struct sizes *sizes)
-{
-    hsort_context *ctx = s->ctx;
-    size_t free_bytes;
-    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-    if (sizes->keys == 0)
-        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
-    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes->keys));
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    // Not the last byte: allocations are rounded up, and the engine's own kernels want some memory too.
-    const size_t most = free_bytes - free_bytes / 64;
-    for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
-        const int64_t part = s->block / chunks + (s->block % chunks != 0);
-        // A little more than a part: of a random run of two parts, one changes sides, more or less, and should fit.
-        s->scratch = chunks == 1 ? part : part + part / 64;
-        TRY(size_for(s, s->scratch, sizes));
-        if (sizes->scratch + sizes->workspace <= most)
-            return HSORT_OK;
-    }
-    return HSORT_OK; // the last share; that there is no room for it either, its allocation says
-}
-
-/* Two buffers of a block each, and workspace; a rank that is alone may take less for the second one. The caller's output
- * serves as the first if it is large enough. */
-static hsort_status reserve(struct sort *s)
-{
-    hsort_context *ctx = s->ctx;
-    const bool lent = lends(s);
-    struct sizes sizes = {.keys = lent ? 0 : (size_t)s->block * (size_t)s->map.key_bytes};
-    bool room = true;
-    s->scratch = s->block;
-    TRY(size_for(s, s->scratch, &sizes));
-    if (ctx->comm.size == 1)
-        TRY(has_room(s, &sizes, &room));
-    if (!room)
-        TRY(take_less(s, &sizes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
-    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes.keys));
-    s->x = (struct exchange){.comm = &ctx->comm,
-                             .engine = ctx->engine,
-                             .transport = ctx->transport,
-                             .direct = ctx->direct,
-                             .partition = ctx->partition,
-                             .key_bytes = s->map.key_bytes,
-                             .block = s->block,
-                             .keys = lent ? s->out : ctx->buffer[1],
-                             .spare = ctx->buffer[0],
-                             .room = ctx->workspace, // the local sort is done with it by then
-                             .room_bytes = ctx->workspace_bytes,
-                             .piece_bytes = ctx->options.piece_bytes,
-                             .count = s->in_count,
-                             .progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL,
-                             .progress_user = ctx};
-    return HSORT_OK;
-}
-
-/* Memory for exchange_partition(), beside that of any sort: if not every rank has it, none tries.      Collective. */
-static hsort_status reserve_partition(struct sort *s)
-{
-    hsort_context *ctx = s->ctx;
-    s->partitions = s->partitions && s->scratch >= s->block; // not on a rank that is alone with little memory
-    if (!s->partitions)
-        return HSORT_OK;
-    const size_t bytes = partition_room(ctx->engine, s->map.key_bytes, s->block);
-    fault_pause(true); // a failure here is none of the sort's
-    const bool mine = context_reserve(ctx, &ctx->partition_room, &ctx->partition_bytes, bytes) == HSORT_OK;
-    fault_pause(false);
-    int64_t all, some;
-    TRY(comm_range(&ctx->comm, mine, &all, &some));
-    if (!mine)
-        status_clear(); // no error: there are other ways
-    s->partitions = all;
-    s->x.partition_room = ctx->partition_room;
     return HSORT_OK;
 }
 
@@ -457,6 +302,21 @@ static void leave_callers_memory(struct sort *s)
     turn(s);
 }
 
+/* The agreement after the local sort, and the safe point: is this sort to end here? HSORT_STOPPED if any rank says so and
+ * none has failed. Collective. */
+static hsort_status ask_to_stop(struct sort *s)
+{
+    const hsort_options *o = &s->ctx->options;
+    if (!failed(s) && o->should_stop && o->should_stop(o->should_stop_user))
+        note(s, status_fail(HSORT_STOPPED, "asked to stop between local sort and exchange"));
+    const hsort_status status = context_finish(s->ctx, s->status);
+    if (status == HSORT_STOPPED) { // the keys are well, and are still to be handed back: that may yet fail
+        s->status = HSORT_OK;
+        status_clear();
+    }
+    return status;
+}
+
 static void exchange(struct sort *s)
 {
     if (!in_order(s, s->x.keys, (struct keymap){.identity = true})) {
@@ -526,15 +386,17 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     s.entered = s.phase_began = MPI_Wtime();
     transport_clear(ctx->transport);
     hsort_status status = plan(&s);
-    if (status != HSORT_OK || (status = context_unmap(ctx, outgrows(&s))) != HSORT_OK)
+    if (status != HSORT_OK || (status = context_unmap(ctx, sort_outgrows(&s))) != HSORT_OK)
         return context_fail(ctx, status);
-    if ((status = context_finish(ctx, reserve(&s))) != HSORT_OK)
+    if ((status = context_finish(ctx, sort_reserve(&s))) != HSORT_OK)
         return status;
-    if ((status = reserve_partition(&s)) != HSORT_OK)
+    if ((status = sort_reserve_partition(&s)) != HSORT_OK)
         return context_fail(ctx, status);
+    s.x.progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL;
+    s.x.progress_user = ctx;
     s.phase_began = MPI_Wtime();
 
-    bool done = false;
+    bool done = false, stopped = false;
     if (!s.even && (status = pass_sorted(&s, &done)) != HSORT_OK)
         return context_fail(ctx, status);
     if (done)
@@ -544,31 +406,21 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
         return status;
     if (!done) {
         sort_shard(&s, loaded);
-        if ((status = context_finish(ctx, s.status)) != HSORT_OK)
+        status = ask_to_stop(&s);
+        stopped = status == HSORT_STOPPED;
+        if (status != HSORT_OK && !stopped)
             return status;
-        exchange(&s);
+        if (!stopped)
+            exchange(&s);
     }
     store(&s);
     if ((status = context_finish(ctx, s.status)) != HSORT_OK)
         return status;
-    return finish(&s);
+    return stopped ? HSORT_STOPPED : finish(&s); // ctx->error still says who asked
 }
 
 hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,
                         void *stream)
 {
     return hsort_sort_to(ctx, type, order, keys, count, keys, count, stream);
-}
-
-hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
-{
-    const size_t width = hsort_type_bytes(type);
-    if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
-        return HSORT_ARGUMENT;
-    size_t workspace_bytes;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
-                                         &workspace_bytes));
-    *bytes = 2 * (size_t)count * width + workspace_bytes +
-             (ctx->partition ? partition_room(ctx->engine, (int)width, count) : 0);
-    return HSORT_OK;
 }

@@ -10,8 +10,14 @@ set -euo pipefail
 build=$1 last=$2
 log=$build.tests.log
 status=0
+# Most tests start processes and wait for them: two at a time take less than one after the other also on two cores. ctest counts
+# a test of several ranks as two.
+at_once=$(nproc)
+if [ "$at_once" -lt 4 ]; then
+    at_once=4
+fi
 ${SECONDS_LEFT:+timeout "$SECONDS_LEFT"} \
-    ctest --test-dir "$build" --no-tests=error -V -j "$(nproc)" "${@:3}" 2>&1 </dev/null |
+    ctest --test-dir "$build" --no-tests=error -V -j "$at_once" "${@:3}" 2>&1 </dev/null |
     tee "$log" | grep --line-buffered -E '^ *[0-9]+/[0-9]+ Test +#[0-9]+: ' || status=${PIPESTATUS[0]}
 awk -v last="$last" -v seconds="$SECONDS" -f "$(dirname "${BASH_SOURCE[0]}")/summary.awk" "$log"
 exit "$status"

@@ -185,10 +185,18 @@ good_texts()
     ok 3 sort in.raw --type u64 -o out.raw --transport staged
     [ "$(grep -c '^  by staged   3 pairs, .* GB of one rank in .* s, .* GB/s$' "$work.out")" = 1 ] || fail "sort: what moved by staged"
     run 3 sort in.raw --type u64 -o out.raw --progress
-    if [ "$code" != 0 ] || ! grep -q '^hypersort: read 100 % of 78.12 KiB$' "$work.err" ||
-        ! grep -q '^hypersort: write 100 %' "$work.err" || grep -q $'\r' "$work.err" ||
-        grep -qv '^hypersort: [a-z0-9_]* [0-9]* \(% of [0-9.]* [KMGTPE]*i*B\|of [0-9]*\)$' "$work.err"; then
+    begin='^hypersort: (job [^ ]+ )?[0-2][0-9]:[0-5][0-9]:[0-6][0-9] [0-9]+ s  '
+    if [ "$code" != 0 ] || ! grep -qE "${begin}read 100 % of 78.12 KiB$" "$work.err" ||
+        ! grep -qE "${begin}write 100 %" "$work.err" || grep -q $'\r' "$work.err" ||
+        grep -qvE "${begin}[a-z0-9_]+ ([0-9]+ % of 78.12 KiB|of 78.12 KiB: (done|step [0-9]+ of [0-9]+))$" "$work.err"; then
         fail "sort --progress"
+    fi
+    SLURM_JOB_ID=4714 SLURM_ARRAY_JOB_ID=4711 SLURM_ARRAY_TASK_ID=3 SLURM_RESTART_COUNT=1 \
+        run 2 sort in.raw --type u64 -o out.raw --progress
+    if [ "$code" != 0 ] || grep -qv '^hypersort: job 4711_3 ..:..:.. ' "$work.err" ||
+        ! grep -q '^job          4711_3, slurm, restarted 1 time$' "$work.out" ||
+        [ "$(grep '^hosts ' "$work.out")" != "hosts        1: $(hostname)" ]; then
+        fail "sort, and its progress, in a job"
     fi
     rm ./*
 }

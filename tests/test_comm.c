@@ -63,7 +63,7 @@ static void test_agreement(uint64_t random)
     for (int repeat = 0; repeat < 200; repeat++) {
         for (int rank = 0; rank < comm.size; rank++)
             statuses[rank] =
-                (hsort_status)(check_random(&random) % (HSORT_STOPPED + 1) * (check_random(&random) % 2));
+                (hsort_status)(check_random(&random) % (HSORT_INTERNAL + 1) * (check_random(&random) % 2));
         agree_on(statuses, false);
     }
 }

@@ -177,8 +177,8 @@ static void test_all(void)
         test_failing_rank(ranks[i]);
         test_faults(ranks[i]);
     }
-    const int signals[] = {SIGTERM, SIGINT, SIGHUP};
-    for (int i = 0; i < 3; i++) {
+    const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+    for (int i = 0; i < 4; i++) {
         test_signals(signals[i], 0);
         test_signals(signals[i], comm.size - 1);
     }

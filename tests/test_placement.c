@@ -226,6 +226,61 @@ static void test_bound(uint64_t *random)
     }
 }
 
+/* ---- GPUs of ranks that may not run everywhere ---- */
+
+/* As many of ranks [rank, ranks) as can be near their GPU, where GPU g takes room[g] of them: all ways are tried. */
+static int most_near(const uint64_t *near, int rank, int ranks, int *room, int devices)
+{
+    int most = 0;
+    for (int device = 0; rank < ranks && device < devices; device++) {
+        if (room[device] == 0)
+            continue;
+        room[device]--;
+        const int found = (int)(near[rank] >> device & 1) + most_near(near, rank + 1, ranks, room, devices);
+        room[device]++;
+        most = found > most ? found : most;
+    }
+    return most;
+}
+
+static void check_match(const uint64_t *near, int ranks, int devices)
+{
+    int room[MOST_DEVICES] = {0}, on[MOST_DEVICES] = {0}, found = 0;
+    bool blocks_are_near = true;
+    for (int rank = 0; rank < ranks; rank++) {
+        const int block = rank * devices / ranks;
+        room[block]++;
+        blocks_are_near = blocks_are_near && (near[rank] >> block & 1);
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        int device;
+        CHECK(placement_match(near, ranks, devices, rank, &device) == HSORT_OK, "%s", status_text());
+        CHECK(device >= 0 && device < devices, "GPU %d of %d", device, devices);
+        CHECK(!blocks_are_near || device == rank * devices / ranks, "rank %d: GPU %d", rank, device);
+        on[device]++;
+        found += (int)(near[rank] >> device & 1);
+    }
+    for (int device = 0; device < devices; device++) {
+        room[device] = ranks <= devices ? 1 : room[device];
+        CHECK(ranks <= devices ? on[device] <= 1 : on[device] == room[device], "%d ranks on GPU %d, not %d",
+              on[device], device, room[device]);
+    }
+    const int most = most_near(near, 0, ranks, room, devices);
+    CHECK(found == most, "%d of %d ranks are near one of %d GPUs, %d could be", found, ranks, devices, most);
+}
+
+/* Any ranks near any GPUs, mostly few; and near all of them. */
+static void test_match(uint64_t *random)
+{
+    for (int trial = 0; trial < 2000; trial++) {
+        uint64_t near[6];
+        const int ranks = 1 + (int)(check_random(random) % 6), devices = 1 + (int)(check_random(random) % 6);
+        for (int rank = 0; rank < ranks; rank++)
+            near[rank] = trial % 20 == 0 ? ~UINT64_C(0) : check_random(random) & check_random(random);
+        check_match(near, ranks, devices);
+    }
+}
+
 /* ---- nodes with a known answer ---- */
 
 static void check_list(const struct placement *got, const char *list, int cores)
@@ -407,6 +462,7 @@ int main(int argc, char **argv)
     test_wishes();
     test_pci();
     test_odd_masks();
+    test_match(&random);
     test_all_nodes(&random);
     test_bound(&random);
     return ranks_finish();

@@ -25,16 +25,15 @@ enum {
     KEYS = 48, // of a rank in the small sort: divisible by 2, 3, 4, 6, 8 and so exact for a few ranks
     COLLECTIVES_AROUND = 3, // of direct, beside the rounds of its splitters: ties, counts, all is well
     COLLECTIVES_IN_ROUND = 2,
-    RUNS_IN_PASS = 16, // that an engine merges in one pass
-    FEW = 4,           // a part of a round's pairs: what fewer do, the others need not wait for
-    WORDS_PER_PROBE =
-        5, // that pass a rank: the probe itself, two sums, and those once more on their way back
+    RUNS_IN_PASS = 16,   // that an engine merges in one pass
+    FEW = 4,             // a part of a round's pairs: what fewer do, the others need not wait for
+    WORDS_PER_PROBE = 5, // that pass a rank: the probe, two sums, and those once more on their way back
     PARTITION_COLLECTIVES = 5,
     PARTITION_MESSAGES = 4, // with each other rank: what it may read, and that it has
     PARTITION_STEPS = 20    // of the engine that wait, or that are too short to count
 };
-static const double BEFORE_KEYS_MOVE =
-    3.0 / 8; // of a sort: a count and one of two passes, with more digits than usual
+/* Of a sort: a count and one of two passes, with more digits than usual. */
+static const double BEFORE_KEYS_MOVE = 3.0 / 8;
 
 /* Of a block: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
  * here on the local sort's own regions get larger than its kernels like. */

@@ -31,8 +31,8 @@ struct ring {
     size_t piece_bytes;
     bool through_host;
     struct shared_slots shared; /* when through_host */
-    char *out_slots,
-        *in_slots; /* SLOTS * piece_bytes; out_slots only when through_host: shared.own, if there is one */
+    char *out_slots;            /* [SLOTS * piece_bytes] when through_host: shared.own, if there is one */
+    char *in_slots;             /* [SLOTS * piece_bytes] */
     struct engine_mark *out_mark[SLOTS], *in_mark[SLOTS];
 };
 

@@ -18,7 +18,8 @@
 #include "comm.h"
 #include "fault.h"
 
-/* From now on SIGUSR1 and SIGTERM are kept, not obeyed; none has come yet. Before MPI_Init(), which may take long. Not collective. */
+/* From now on SIGUSR1 and SIGTERM are kept, not obeyed, nor blocked, if a launcher left them so; none has come yet. Before
+ * MPI_Init(), which may take long. Not collective. */
 void stop_watch(void);
 
 /* The signal that asked this process to stop, or 0. Not collective. */

@@ -50,16 +50,25 @@ static __host__ __device__ constexpr int pass_bytes()
     return (tile_place(MSD_PASS_THREADS * KEYS) * (int)sizeof(K) + 7) / 8 * 8;
 }
 
+/* What a pass has in shared memory beside the keys. The kernel declares it: arrays of a function template take memory once for
+ * each form of it that the kernel calls, one for every kind of map, and then fewer blocks fit a multiprocessor. */
+template <int DIGITS, typename K>
+struct deal_words {
+    K *goals[DIGITS];        /* where a digit's keys go, less its first place in the tile */
+    uint32_t counts[DIGITS]; /* its keys, then that place */
+    uint32_t sums[MSD_PASS_THREADS / WARP];
+};
+
 /* FULL: the tile has `KEYS` keys for each thread, and none is asked whether it exists. */
 template <bool FULL, int DIGITS, int KEYS, typename K, map_kind KIND, typename GOALS>
 static __device__ void deal_some(const struct coding &coding, const K *__restrict__ from, int valid,
-                                 const pass_digit<K, KIND> &digit_of, const GOALS &goal_of)
+                                 const pass_digit<K, KIND> &digit_of, const GOALS &goal_of,
+                                 struct deal_words<DIGITS, K> &words)
 {
     extern __shared__ uint64_t shared[];
     K *places = (K *)shared; // [tile_place(THREADS * KEYS)]
-    __shared__ uint32_t counts[DIGITS];
-    __shared__ K *goals[DIGITS]; // where a digit's keys go, less their place in the tile
-    __shared__ uint32_t sums[MSD_PASS_THREADS / WARP];
+    uint32_t *const counts = words.counts;
+    K **const goals = words.goals;
     const auto exists = [&](int k) { return FULL || (int)threadIdx.x + k * MSD_PASS_THREADS < valid; };
     K keys[KEYS];
     uint32_t ranks[KEYS]; // below 16 bits, and the digit above
@@ -85,7 +94,7 @@ static __device__ void deal_some(const struct coding &coding, const K *__restric
 
     // 2. first places in the tile; and room among all keys, from the cursors
     const uint32_t own = threadIdx.x < DIGITS ? counts[threadIdx.x] : 0;
-    const uint32_t first = block_sum_before(own, sums);
+    const uint32_t first = block_sum_before(own, words.sums);
     if (threadIdx.x < DIGITS) {
         counts[threadIdx.x] = first;
         if (own > 0)
@@ -113,13 +122,14 @@ static __device__ void deal_some(const struct coding &coding, const K *__restric
  * digit go; it is called once for each digit that the tile has. */
 template <int DIGITS, int KEYS, typename K, map_kind KIND, typename GOALS>
 static __device__ void deal(const struct coding &coding, const K *from, int valid,
-                            const pass_digit<K, KIND> &digit_of, const GOALS &goal_of)
+                            const pass_digit<K, KIND> &digit_of, const GOALS &goal_of,
+                            struct deal_words<DIGITS, K> &words)
 {
     static_assert(DIGITS <= MSD_PASS_THREADS, "a thread for each digit");
     if (valid == MSD_PASS_THREADS * KEYS)
-        deal_some<true, DIGITS, KEYS>(coding, from, valid, digit_of, goal_of);
+        deal_some<true, DIGITS, KEYS>(coding, from, valid, digit_of, goal_of, words);
     else
-        deal_some<false, DIGITS, KEYS>(coding, from, valid, digit_of, goal_of);
+        deal_some<false, DIGITS, KEYS>(coding, from, valid, digit_of, goal_of, words);
 }
 
 /* Room from a cursor for each digit, a position in `to`. */

@@ -188,13 +188,14 @@ static __global__ void __launch_bounds__(ENGINE_REGIONS)
 
 template <int KEYS, typename K, map_kind KIND>
 static __device__ void partition_tile(const struct coding &coding, const K *from, K *to, int valid,
+                                      struct deal_words<ENGINE_REGIONS, K> &words,
                                       struct partition_work *work)
 {
     extern __shared__ uint64_t shared[];
     struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
     const pass_digit<K, KIND> region_of = {load_map<K, KIND>(work->window, cells), work->window.bits[1], ~0u};
     deal<ENGINE_REGIONS, KEYS>(coding, from, valid, region_of,
-                               goals_of_cursors<K>{to, work->region_cursors[0], PART_CURSOR});
+                               goals_of_cursors<K>{to, work->region_cursors[0], PART_CURSOR}, words);
 }
 
 template <typename K, int KEYS>
@@ -202,17 +203,18 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
     partition_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ from,
                      K *__restrict__ to, int64_t count, struct partition_work *work)
 {
+    __shared__ struct deal_words<ENGINE_REGIONS, K> words;
     constexpr int TILE = MSD_PASS_THREADS * KEYS;
     const int64_t first = (int64_t)blockIdx.x * TILE;
     const int valid = (int)min((int64_t)TILE, count - first);
     switch (work->window.kind) {
     case MAP_LINEAR:
-        return partition_tile<KEYS, K, MAP_LINEAR>(coding, from + first, to, valid, work);
+        return partition_tile<KEYS, K, MAP_LINEAR>(coding, from + first, to, valid, words, work);
     case MAP_TABLE:
-        return partition_tile<KEYS, K, MAP_TABLE>(coding, from + first, to, valid, work);
+        return partition_tile<KEYS, K, MAP_TABLE>(coding, from + first, to, valid, words, work);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return partition_tile<KEYS, K, MAP_FINE>(coding, from + first, to, valid, work);
+            return partition_tile<KEYS, K, MAP_FINE>(coding, from + first, to, valid, words, work);
     }
 }
 
@@ -269,7 +271,7 @@ static __device__ const struct part_piece &piece_of_tile(const struct part_piece
 /* AGAIN: with room for exactly as many keys as each bucket has asked for. */
 template <bool AGAIN, int KEYS, typename K, map_kind KIND>
 static __device__ void deal_piece(const struct part_piece &piece, uint32_t tile, K *scratch,
-                                  struct partition_work *work)
+                                  struct deal_words<PART_BUCKETS, K> &words, struct partition_work *work)
 {
     extern __shared__ uint64_t shared[];
     struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
@@ -281,27 +283,28 @@ static __device__ void deal_piece(const struct part_piece &piece, uint32_t tile,
     if constexpr (AGAIN) {
         deal<PART_BUCKETS, KEYS>(
             coding{}, from, valid, bucket_of,
-            goals_of_cursors<K>{scratch, work->cursors[piece.slot * PART_BUCKETS], PART_CURSOR});
+            goals_of_cursors<K>{scratch, work->cursors[piece.slot * PART_BUCKETS], PART_CURSOR}, words);
     } else {
         const struct part_slot &slot = work->slots[piece.slot];
         deal<PART_BUCKETS, KEYS>(
             coding{}, from, valid, bucket_of,
-            goals_with_room<K>{scratch, (K *)work->nowhere, work, piece.slot, slot.scratch_first, slot.room});
+            goals_with_room<K>{scratch, (K *)work->nowhere, work, piece.slot, slot.scratch_first, slot.room},
+            words);
     }
 }
 
 template <bool AGAIN, int KEYS, typename K>
 static __device__ void deal_by_kind(const struct part_piece &piece, uint32_t tile, K *scratch,
-                                    struct partition_work *work)
+                                    struct deal_words<PART_BUCKETS, K> &words, struct partition_work *work)
 {
     switch (work->window.kind) {
     case MAP_LINEAR:
-        return deal_piece<AGAIN, KEYS, K, MAP_LINEAR>(piece, tile, scratch, work);
+        return deal_piece<AGAIN, KEYS, K, MAP_LINEAR>(piece, tile, scratch, words, work);
     case MAP_TABLE:
-        return deal_piece<AGAIN, KEYS, K, MAP_TABLE>(piece, tile, scratch, work);
+        return deal_piece<AGAIN, KEYS, K, MAP_TABLE>(piece, tile, scratch, words, work);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return deal_piece<AGAIN, KEYS, K, MAP_FINE>(piece, tile, scratch, work);
+            return deal_piece<AGAIN, KEYS, K, MAP_FINE>(piece, tile, scratch, words, work);
     }
 }
 
@@ -310,7 +313,8 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
     deal_pieces_kernel(const __grid_constant__ struct part_pieces pieces, K *scratch,
                        struct partition_work *work)
 {
-    deal_by_kind<false, KEYS>(piece_of_tile(pieces, blockIdx.x), blockIdx.x, scratch, work);
+    __shared__ struct deal_words<PART_BUCKETS, K> words;
+    deal_by_kind<false, KEYS>(piece_of_tile(pieces, blockIdx.x), blockIdx.x, scratch, words, work);
 }
 
 /* The slots that have overflowed; by few blocks, as it is seldom that there are any. */
@@ -319,12 +323,13 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
     deal_again_kernel(const __grid_constant__ struct part_pieces pieces, uint32_t tiles, K *scratch,
                       struct partition_work *work)
 {
+    __shared__ struct deal_words<PART_BUCKETS, K> words;
     if (!work->any_overflow)
         return;
     for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const struct part_piece &piece = piece_of_tile(pieces, tile);
         if (work->overflows[piece.slot])
-            deal_by_kind<true, KEYS>(piece, tile, scratch, work);
+            deal_by_kind<true, KEYS>(piece, tile, scratch, words, work);
         __syncthreads(); // before the next tile takes the memory
     }
 }

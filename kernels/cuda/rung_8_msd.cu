@@ -55,7 +55,7 @@ static __device__ struct tile find_tile(const struct plan *plan, int pass, int s
 
 template <int KEYS, typename K, map_kind KIND>
 static __device__ void deal_tile(const struct coding &coding, const K *from, K *to, const struct tile &tile,
-                                 int pass, struct plan *plan)
+                                 int pass, struct plan *plan, struct deal_words<REGIONS, K> &words)
 {
     extern __shared__ uint64_t shared[];
     struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
@@ -66,7 +66,7 @@ static __device__ void deal_tile(const struct coding &coding, const K *from, K *
     uint64_t *cursors = pass == 0 ? plan->region_cursors[0] : plan->bucket_cursors[tile.region << lower];
     const int stride = pass == 0 ? REGION_CURSOR : BUCKET_CURSOR;
     deal<REGIONS, KEYS>(coding, from + tile.first, tile.valid, digit,
-                        goals_of_cursors<K>{to, cursors, stride});
+                        goals_of_cursors<K>{to, cursors, stride}, words);
 }
 
 /* May have been queued before it was known whether it is wanted. */
@@ -75,6 +75,7 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
     deal_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ from, K *__restrict__ to,
                 int64_t count, int pass, struct plan *plan)
 {
+    __shared__ struct deal_words<REGIONS, K> words;
     if (plan->verdict != MSD_SPLIT || plan->window.bits[pass] == 0)
         return;
     const struct tile tile = find_tile(plan, pass, MSD_PASS_THREADS * KEYS, blockIdx.x, count);
@@ -82,12 +83,12 @@ static __global__ void __launch_bounds__(MSD_PASS_THREADS, MSD_PASS_BLOCKS)
         return;
     switch (plan->window.kind) {
     case MAP_LINEAR:
-        return deal_tile<KEYS, K, MAP_LINEAR>(coding, from, to, tile, pass, plan);
+        return deal_tile<KEYS, K, MAP_LINEAR>(coding, from, to, tile, pass, plan, words);
     case MAP_TABLE:
-        return deal_tile<KEYS, K, MAP_TABLE>(coding, from, to, tile, pass, plan);
+        return deal_tile<KEYS, K, MAP_TABLE>(coding, from, to, tile, pass, plan, words);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return deal_tile<KEYS, K, MAP_FINE>(coding, from, to, tile, pass, plan);
+            return deal_tile<KEYS, K, MAP_FINE>(coding, from, to, tile, pass, plan, words);
     }
 }
 

@@ -31,10 +31,13 @@ measure_all()
     local ranks others=zipf,equal,sorted,reverse
     about_machine | sed 's/^/# /'
     if [ "$gpus" -gt 1 ]; then
-        measure 1 --keys "$keys" --types u32,u64
+        measure 1 --keys "$keys" --types u32,u64 --exchanges auto,bitonic
+        measure 1 --keys "$keys" --types u32,u64,f64 --inputs zipf
         measure "$gpus" --keys "$keys" --types u32,u64 --exchanges bitonic,direct,partition --transports ipc
         measure "$gpus" --keys "$keys" --types u64 --inputs "$others"
-        measure "$gpus" --keys "$keys" --types f64
+        measure "$gpus" --keys "$keys" --types u64 --inputs sorted,equal --memory inplace
+        measure "$gpus" --keys "$keys" --types u32,f64 --inputs zipf
+        measure "$gpus" --keys "$keys" --types f64 --inputs uniform,gauss
         measure "$gpus" --keys "$keys" --types u32,u64 --memory pinned,host
         measure "$gpus" --keys 256M --types u32,u64,f64 --exchanges bitonic,direct,partition --transports ipc
         measure "$gpus" --keys 64M --types u64 --exchanges bitonic,direct --transports staged,mpi

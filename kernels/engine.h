@@ -64,6 +64,8 @@ enum {
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 18,
+    ENGINE_VALUES_LOG_MIN = 12, /* of a table of values */
+    ENGINE_VALUES_LOG_MAX = 21,
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
 
@@ -82,8 +84,15 @@ struct engine_map {
 
 enum engine_map_verdict {
     ENGINE_MAP_MADE,
-    ENGINE_MAP_REFUSED,   /* values repeat so much that regions would not split them */
+    ENGINE_MAP_REFUSED,
+    ENGINE_MAP_REPEATS,   /* refused, as values repeat so much that regions would not split them */
     ENGINE_MAP_WANTS_MORE /* a larger sample may do */
+};
+
+/* A value, as a code, and how many keys have it. */
+struct engine_value {
+    uint64_t code;
+    int64_t keys;
 };
 
 /* Keys of one region, in no order, that lie together. */
@@ -268,6 +277,43 @@ struct engine_ops {
      * [scratch_bytes] aligned to 256 bytes. Waits for LANE_WORK. */
     hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct engine_bits *bits, void *workspace,
                                    void *scratch, size_t scratch_bytes, bool *unsorted);
+
+    /* ---- few values: they are counted, and the sorted keys written anew from that; keys do not move. All NULL in an engine
+     *      that does not offer it ----
+     *
+     *     count_values()  keys, any order                  ->  a table of values: 7 (2 keys), 3 (5), 9 (1)
+     *     list_values()   the table                        ->  a list that other ranks can read
+     *     add_values()    a list, of this or another rank  ->  the table, with these added
+     *     order_values()  the table, ascending             ->  3 (5), 7 (2), 9 (1)
+     *     write_values()  its keys [from, until)           ->  3 3 3 3 3 7 7 9
+     *
+     * Bytes of room for a table of 2^log places, aligned to 256 bytes; log is ENGINE_VALUES_LOG_MIN to .._MAX. It holds half as
+     * many values for certain, more if they fall well. The room is one and the same in all calls of a sort. Pure. */
+    size_t (*values_room)(const struct engine *engine, int log);
+
+    /* A new table, of the keys at bits->from [count]; of bits, map and from are read. Most codes are thought to lie from `low` to
+     * `high`: it is faster where that is a short way. *fits: the table holds all values; if not, or after an error, the room
+     * holds nothing that the other calls may look at, and mostly few of the keys have been. Waits for the result. */
+    hsort_status (*count_values)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+                                 uint64_t low, uint64_t high, int log, void *room, bool *fits);
+
+    /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes. *values -1: there are
+     * more. The table stays. Waits for the result. */
+    hsort_status (*list_values)(struct engine *engine, int log, void *room, struct engine_value *list, int64_t most,
+                                int64_t *values);
+
+    /* Add list [values] to the table. It may lie where a peer's memory is mapped. What does not fit shows in order_values(). */
+    hsort_status (*add_values)(struct engine *engine, int log, void *room, const struct engine_value *list,
+                               int64_t values);
+
+    /* Put the table in order, for write_values(); nothing can be added any more. *fits: it holds all that was added, in 2^log
+     * values at most. Waits for the result. */
+    hsort_status (*order_values)(struct engine *engine, int log, void *room, bool *fits);
+
+    /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
+     *   bits  map and decode are read: decode: the bits that the codes stand for */
+    hsort_status (*write_values)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int log,
+                                 void *room, int64_t from, int64_t until, void *out);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

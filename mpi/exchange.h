@@ -1,5 +1,5 @@
 /* The step from sorted shards to a sorted whole. One strategy per file: exchange_bitonic and exchange_direct; and
- * exchange_partition, which makes the step before the shards are sorted. */
+ * exchange_partition, which makes the step before the shards are sorted, with exchange_counted for keys of few values. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
@@ -87,7 +87,8 @@ hsort_status exchange_bitonic(struct exchange *x);
  * Source   Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
 hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
 
-/* Sort keys that are in no order, over the ranks, each of which moves once; where the keys suit that.  Collective.
+/* Sort keys that are in no order, over the ranks: each moves once, or, where values are few and repeat, none does, as they are
+ * counted; where the keys suit either.                                                             Collective.
  *   x          every pair of ranks maps each other's memory. keys [block], spare [block], both overwritten; room is for a
  *              local sort of a block. All ranks have a partition and a partition_room
  *   bits       map and from are read: this rank's keys as they came; from may be x->keys, but does not overlap x->spare
@@ -95,8 +96,8 @@ hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
  *   target_at  [size + 1] the same afterwards; likewise; both the same on every rank
  *              x->host_out, if not NULL, gets the result too, while other keys are being sorted
  *   done       [1] the same on every rank. true: x->keys has this rank's part of target_at, sorted, as bits and not as codes.
- *              false: the keys do not suit it (many are equal, or all shards are sorted), or a rank has failed; x->keys is
- *              untouched, x->spare is not
+ *              false: the keys do not suit it (many are equal, and values many; or all shards are sorted), or a rank has
+ *              failed; x->keys is untouched, x->spare is not
  * Order      of bits that are equal none can be told.
  * Errors     this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree).
  * Source     Stehle, Jacobsen 2017, for the buckets; mpi/README.md. */

@@ -20,36 +20,20 @@
  *     LANE_WORK                    sort 0          sort 1                  own pieces from x->spare, the others from the slot
  *     LANE_OUT                                     job 0 to the host       if the caller wants it there
  *
- * It is not for every input. Where a region has more keys than a job takes, as values repeat or crowd, or all shards are in
- * order, nothing has been moved yet but into the spare buffer, and the caller goes another way. */
-#include "exchange.h"
+ * It is not for every input. Where values repeat so much that there can be no regions of about one size, they are counted
+ * instead (exchange_counted.c). Where a region has more keys than a job takes, as values crowd, or all shards are in order,
+ * nothing has been moved yet but into the spare buffer, and the caller goes another way. */
+#include "exchange_partition.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SLOTS = 2,
     JOB_SHARE = 6,          // of a block, at most, is one job
     JOB_KEYS_MIN = 1 << 17, // that a job may have at least
     FIRST_JOBS = 3,         // are smaller, so that the kernels have something to do soon
     SMALL_SAMPLE_LOG = 16,  // enough for keys that are spread evenly
     TOTAL_LOG_MAX = 44      // positions times the size of a sample take 63 bits
 };
-
-struct partition {
-    uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes, gathered on rank 0 */
-    int *counts, *offsets; /* [size] of the sample, by rank */
-    int64_t *found;        /* [size * FOUND] what the ranks tell of their keys */
-    int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's spare buffer a region begins */
-    const void **shown;    /* [size] of each peer's keys, those in this rank's regions, as they appear here */
-    int first, end;        /* this rank's regions: [first, end) */
-    int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
-    bool others_left;                      /* some job has left more unsorted than could be settled */
-    struct engine_map map;
-    struct engine_piece pieces[ENGINE_PIECES_MAX];
-    struct engine_mark *fetched[SLOTS], *sorted[SLOTS];
-};
-
-enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
 
 /* Consecutive regions that are sorted together. */
 struct job {
@@ -154,16 +138,25 @@ static char *border_of(const struct exchange *x)
 
 /* ---- the plan: all ranks agree on what follows ---------------------------------------------------------------------- */
 
-static void note(hsort_status *status, hsort_status happened)
-{
-    if (*status == HSORT_OK)
-        *status = happened;
-}
-
 /* The first key of a sample of 2^log keys out of `total` that lies at global position `at` or behind. */
 static int64_t sample_from(int64_t at, int64_t total, int log)
 {
     return ((at << log) + total - 1) / total;
+}
+
+/* Does the sample, gathered on rank 0, fall somewhere inside some rank's part? If not the shards may be in order as they came,
+ * and what is found out of them then is faster than any sort. */
+static bool sample_descends(const struct exchange *x)
+{
+    const struct partition *p = x->partition;
+    for (int r = 0; r < x->comm->size; r++) {
+        const uint64_t *part = p->sample + p->offsets[r];
+        for (int i = 1; i < p->counts[r]; i++) {
+            if (part[i] < part[i - 1])
+                return true;
+        }
+    }
+    return false;
 }
 
 /* Take a sample of 2^log keys of all ranks, and let rank 0 make a map of it; the same verdict on every rank.  Collective. */
@@ -189,28 +182,28 @@ static hsort_status try_map(struct exchange *x, const struct engine_bits *bits, 
         enum engine_map_verdict found = ENGINE_MAP_REFUSED;
         note(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
                                                     x->partition_room, &p->map, &found));
-        word = status == HSORT_OK ? (int)found : ENGINE_MAP_REFUSED;
+        const bool in_order = found == ENGINE_MAP_REPEATS && !sample_descends(x);
+        word = status == HSORT_OK && !in_order ? (int)found : ENGINE_MAP_REFUSED;
     }
     note(&status, comm_check(MPI_Bcast(&word, 1, MPI_INT, 0, x->comm->world), "MPI_Bcast", true));
     *verdict = (enum engine_map_verdict)word;
     return status;
 }
 
-/* Make a map, the same on every rank; of a large sample only if a small one does not do. *able: there is one. Collective. */
+/* Make a map, the same on every rank; of a large sample only if a small one does not do. The same verdict on every rank: MADE,
+ * or why there is none.                                                                                   Collective. */
 static hsort_status make_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
-                             bool *able)
+                             enum engine_map_verdict *verdict)
 {
     struct partition *p = x->partition;
     int log = SMALL_SAMPLE_LOG;
-    enum engine_map_verdict verdict;
     memset(&p->map, 0, sizeof p->map);
     while (now_at[x->comm->size] >> log == 0)
         log--;
-    hsort_status status = try_map(x, bits, now_at, log, &verdict);
-    if (verdict == ENGINE_MAP_WANTS_MORE && now_at[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
-        note(&status, try_map(x, bits, now_at, ENGINE_SAMPLE_LOG_MAX, &verdict));
-    *able = verdict == ENGINE_MAP_MADE;
-    if (*able)
+    hsort_status status = try_map(x, bits, now_at, log, verdict);
+    if (*verdict == ENGINE_MAP_WANTS_MORE && now_at[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
+        note(&status, try_map(x, bits, now_at, ENGINE_SAMPLE_LOG_MAX, verdict));
+    if (*verdict == ENGINE_MAP_MADE)
         note(&status, comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
                                  "MPI_Bcast", true));
     return status;
@@ -375,19 +368,24 @@ static void queue_job(struct exchange *x, const struct job *job, int number, con
     note(status, engine->ops->mark_set(engine, p->sorted[slot], LANE_WORK));
 }
 
-/* Copy what a job has sorted to the host, if it is wanted there. */
-static void take_out(struct exchange *x, const struct job *job, int number, const int64_t *wanted,
-                     hsort_status *status)
+hsort_status partition_take_out(struct exchange *x, int64_t from, int64_t until, struct engine_mark *written)
 {
-    const int64_t width = x->key_bytes, first = x->partition->region_at[job->first];
+    const int64_t at = from * x->key_bytes, bytes = (until - from) * x->key_bytes;
+    if (!x->host_out)
+        return HSORT_OK;
+    hsort_status status = x->engine->ops->lane_after(x->engine, LANE_OUT, written);
+    note(&status, x->engine->ops->copy(x->engine, LANE_OUT, (char *)x->host_out + at, (char *)x->keys + at,
+                                       (size_t)bytes));
+    return status;
+}
+
+/* Copy what a job has sorted to the host, if it is wanted there. */
+static hsort_status take_job_out(struct exchange *x, const struct job *job, int number, const int64_t *wanted)
+{
+    const int64_t first = x->partition->region_at[job->first];
     const int64_t begin = first > wanted[0] ? first : wanted[0];
     const int64_t end = first + job->keys < wanted[1] ? first + job->keys : wanted[1];
-    if (!x->host_out)
-        return;
-    note(status, x->engine->ops->lane_after(x->engine, LANE_OUT, x->partition->sorted[number % SLOTS]));
-    note(status, x->engine->ops->copy(x->engine, LANE_OUT, (char *)x->host_out + (begin - wanted[0]) * width,
-                                      (char *)x->keys + (begin - wanted[0]) * width,
-                                      (size_t)((end - begin) * width)));
+    return partition_take_out(x, begin - wanted[0], end - wanted[0], x->partition->sorted[number % SLOTS]);
 }
 
 /* Fetch and sort this rank's regions. The peers' spare buffers are exposed. */
@@ -401,7 +399,7 @@ static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits
         if (job.keys == 0)
             break;
         queue_job(x, &job, number, bits, wanted, &status);
-        take_out(x, &job, number, wanted, &status);
+        note(&status, take_job_out(x, &job, number, wanted));
         next = job.last + 1;
     }
     for (int lane = 0; lane < LANES; lane++)
@@ -423,34 +421,26 @@ static void regions_of(const struct partition *p, const int64_t *target_at, int 
         ++*end;
 }
 
-/* Show each peer its part of this rank's spare buffer; *all: every pair could. Pairs in the same order on every rank, so that
- * none waits for one that waits for it.                                                                 Collective. */
-static hsort_status expose_all(struct exchange *x, const int64_t *target_at, bool *all)
+hsort_status partition_show(struct exchange *x, int peer, const void *memory, int64_t bytes)
 {
-    struct partition *p = x->partition;
-    const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1), width = x->key_bytes;
-    hsort_status status = HSORT_OK;
-    int64_t each = 1, any;
-    for (int peer = 0; peer < x->comm->size; peer++) {
-        int first, end;
-        p->shown[peer] = NULL;
-        if (peer == x->comm->rank)
-            continue;
-        regions_of(p, target_at, peer, &first, &end);
-        const int64_t bytes = (at[end] - at[first]) * width;
-        note(&status, x->transport->ops->expose(x->transport, peer, (char *)x->spare + at[first] * width,
-                                                (size_t)bytes, &p->shown[peer]));
-        each = each && p->shown[peer] != NULL;
-        x->moved_bytes += p->shown[peer] ? bytes : 0;
-    }
-    regions_of(p, target_at, x->comm->rank, &p->first, &p->end);
-    hsort_status agreed = comm_range(x->comm, each && status == HSORT_OK, &each, &any);
+    const void **shown = &x->partition->shown[peer];
+    const hsort_status status = x->transport->ops->expose(x->transport, peer, memory, (size_t)bytes, shown);
+    x->moved_bytes += *shown ? bytes : 0;
+    return status;
+}
+
+hsort_status partition_shown(struct exchange *x, hsort_status status, bool *all)
+{
+    int64_t each = status == HSORT_OK, any;
+    for (int peer = 0; peer < x->comm->size; peer++)
+        each = each && (peer == x->comm->rank || x->partition->shown[peer]);
+    const hsort_status agreed = comm_range(x->comm, each, &each, &any);
     note(&status, agreed);
     *all = agreed == HSORT_OK && each;
     return status;
 }
 
-static hsort_status conceal_all(struct exchange *x)
+hsort_status partition_conceal(struct exchange *x)
 {
     hsort_status status = HSORT_OK;
     for (int peer = 0; peer < x->comm->size; peer++) {
@@ -458,6 +448,23 @@ static hsort_status conceal_all(struct exchange *x)
             note(&status, x->transport->ops->conceal(x->transport, peer));
     }
     return status;
+}
+
+/* Show each peer its part of this rank's spare buffer. `status` and *all as for partition_shown().      Collective. */
+static hsort_status show_regions(struct exchange *x, const int64_t *target_at, hsort_status status, bool *all)
+{
+    struct partition *p = x->partition;
+    const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1), width = x->key_bytes;
+    for (int peer = 0; peer < x->comm->size; peer++) {
+        int first, end;
+        if (peer == x->comm->rank)
+            continue;
+        regions_of(p, target_at, peer, &first, &end);
+        note(&status,
+             partition_show(x, peer, (char *)x->spare + at[first] * width, (at[end] - at[first]) * width));
+    }
+    regions_of(p, target_at, x->comm->rank, &p->first, &p->end);
+    return partition_shown(x, status, all);
 }
 
 /* Ranks to which some of this rank's keys have gone, or from which some have come. */
@@ -483,13 +490,17 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
     const int64_t count = now_at[rank + 1] - now_at[rank];
     const int64_t wanted[2] = {target_at[rank], target_at[rank + 1]};
     const double began = MPI_Wtime();
-    bool able, all;
+    enum engine_map_verdict verdict;
+    bool all;
     *done = x->all_ascend = false;
     const int64_t total = now_at[x->comm->size];
     if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
         return HSORT_OK;
-    hsort_status status = make_map(x, bits, now_at, &able);
-    if (!able)
+    hsort_status status = make_map(x, bits, now_at, &verdict);
+    x->local_seconds = MPI_Wtime() - began;
+    if (verdict == ENGINE_MAP_REPEATS)
+        return exchange_counted(x, bits, now_at, target_at, status, done);
+    if (verdict != ENGINE_MAP_MADE)
         return status;
     status = count_all(x, bits, count, status);
     if (!regions_suit(x))
@@ -498,10 +509,10 @@ hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bi
                                             x->partition_room, x->spare));
     note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
     x->local_seconds = MPI_Wtime() - began;
-    note(&status, expose_all(x, target_at, &all));
+    status = show_regions(x, target_at, status, &all);
     if (all && status == HSORT_OK)
         note(&status, sort_jobs(x, &decoding, wanted));
-    note(&status, conceal_all(x));
+    note(&status, partition_conceal(x));
     if (!all)
         return status;
     bool too_much;

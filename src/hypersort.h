@@ -94,9 +94,9 @@ typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_C
 /* The strategy that moves keys between ranks. BITONIC: rounds of compare-splits over the hypercube; a round is a
  * handful of messages. DIRECT: each key moves once, to the rank where it stays, in P - 1 messages per rank; or, where that
  * costs less on many nodes, once between nodes and once inside one, in a message to each node and one to each rank of its
- * own. PARTITION: each key moves once, before it is sorted; only where all ranks read each other's memory (transport IPC),
- * there is memory for three quarters of a shard more, and keys are neither in order already nor of few values; elsewhere, also
- * if it is asked for, one of the two others. AUTO: PARTITION for large shards where it can be, else for each sort the cheaper
+ * own. PARTITION: each key moves once, before it is sorted, or, where few values repeat, none moves, as keys are counted; only
+ * where all ranks read each other's memory (transport IPC), there is memory for three quarters of a shard more, and keys are
+ * not in order already; elsewhere, also if it is asked for, one of the two others. AUTO: PARTITION for large shards where it can be, else for each sort the cheaper
  * of the two others by hsort_plan(), at the rates of hsort_rates_in_use(). */
 typedef enum hsort_exchange {
     HSORT_EXCHANGE_AUTO,

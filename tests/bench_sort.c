@@ -1,10 +1,10 @@
 /* How long hsort_sort_to() takes over all ranks, from device memory to device memory, or from host memory to host memory, ordinary
- * or pinned.
+ * or pinned; and hsort_sort(), in place in device memory.
  *
  *   mpirun -n RANKS bench_sort [--keys N] [--types u64,..] [--inputs uniform,..] [--exchanges auto,bitonic,direct,partition]
- *                              [--transports auto,staged,mpi,ipc] [--memory device,host,pinned] [--repeats N] [--csv FILE]
+ *                              [--transports auto,staged,mpi,ipc] [--memory device,inplace,host,pinned] [--repeats N] [--csv FILE]
  *
- * N keys in all, also as 1G or 2^30. The input is left as it is, so nothing has to be restored between two repeats. Time is
+ * N keys in all, also as 1G or 2^30. The input is left as it is, and before a sort in place it is copied to that place. Time is
  * that of the slowest rank from a barrier on; a row is the median of the repeats after one that warms up. Every row's last
  * result is checked: order over all ranks, and the fingerprint of its keys. Exits with 1 if one was wrong. */
 #include <string.h>
@@ -118,7 +118,7 @@ static struct options parse(int argc, char **argv)
 struct bench {
     hsort_context *ctx;
     struct engine *engine; /* for device and pinned memory; NULL: ordinary memory */
-    bool on_device;
+    bool on_device, in_place;
     hsort_type type;
     struct input input;
     int64_t first, count; /* this rank's keys */
@@ -190,19 +190,31 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Sort once; in place: what has been copied there. Seconds of the slowest rank. */
+static double time_sort(struct bench *b)
+{
+    const size_t bytes = (size_t)b->count * hsort_type_bytes(b->type);
+    if (b->in_place) {
+        must(b->engine->ops->copy(b->engine, LANE_WORK, b->out, b->in, bytes), status_text());
+        must(b->engine->ops->wait(b->engine, LANE_WORK), status_text());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    double seconds = MPI_Wtime(), slowest;
+    must(b->in_place
+             ? hsort_sort(b->ctx, b->type, HSORT_ASCENDING, b->out, b->count, NULL)
+             : hsort_sort_to(b->ctx, b->type, HSORT_ASCENDING, b->in, b->count, b->out, b->count, NULL),
+         hsort_last_error(b->ctx));
+    seconds = MPI_Wtime() - seconds;
+    MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
 /* The median of the repeats, in ms; *stats of the last one. */
 static double time_sorts(struct bench *b, int repeats, hsort_stats *stats)
 {
     double ms[MOST_REPEATS];
-    for (int i = -1; i < repeats; i++) { // the first one warms up
-        MPI_Barrier(MPI_COMM_WORLD);
-        double seconds = MPI_Wtime(), slowest;
-        must(hsort_sort_to(b->ctx, b->type, HSORT_ASCENDING, b->in, b->count, b->out, b->count, NULL),
-             hsort_last_error(b->ctx));
-        seconds = MPI_Wtime() - seconds;
-        MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        ms[i < 0 ? 0 : i] = slowest * 1e3;
-    }
+    for (int i = -1; i < repeats; i++) // the first one warms up
+        ms[i < 0 ? 0 : i] = time_sort(b) * 1e3;
     qsort(ms, (size_t)repeats, sizeof *ms, compare);
     *stats = (hsort_stats){.struct_size = sizeof *stats};
     must(hsort_get_stats(b->ctx, stats), "no statistics");
@@ -259,9 +271,9 @@ static void rows_of_type(struct bench *b, const struct options *o, const char *m
 static void rows_of_context(const struct options *o, const char *exchange, const char *transport,
                             const char *memory)
 {
-    static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"}, *const transports[] = {
-                                                                                           "auto", "staged",
-                                                                                           "mpi", "ipc"};
+    static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"},
+                             *const transports[] = {"auto", "staged", "mpi", "ipc"},
+                             *const memories[] = {"device", "inplace", "pinned", "host"};
     struct bench b = {NULL};
     char word[32];
     hsort_options options;
@@ -273,8 +285,11 @@ static void rows_of_context(const struct options *o, const char *exchange, const
             printf("# left out: %s, %s: %s\n", exchange, transport, hsort_last_error(NULL));
         return;
     }
-    b.on_device = strcmp(memory, "device") == 0 && hsort_engine_in_use(b.ctx) == HSORT_ENGINE_CUDA;
-    if (strcmp(memory, "host") != 0 && hsort_engine_in_use(b.ctx) == HSORT_ENGINE_CUDA) {
+    const int where = place_of(memory, memories, 4);
+    const bool has_gpu = hsort_engine_in_use(b.ctx) == HSORT_ENGINE_CUDA;
+    b.in_place = where == 1 && has_gpu;
+    b.on_device = where <= 1 && has_gpu;
+    if (where <= 2 && has_gpu) {
         hsort_rank_info *infos = malloc((size_t)size * sizeof *infos);
         must(infos ? hsort_topology(b.ctx, infos) : HSORT_HOST_MEMORY, "hsort_topology");
         must(engine_open_cuda(infos[rank].gpu_index, 0, &b.engine), status_text());
@@ -282,7 +297,7 @@ static void rows_of_context(const struct options *o, const char *exchange, const
     }
     for (const char *list = o->types; (list = next_word(list, word));) {
         b.type = type_of(word);
-        rows_of_type(&b, o, b.on_device ? "device" : b.engine ? "pinned" : "host");
+        rows_of_type(&b, o, memories[has_gpu ? where : 3]);
     }
     if (b.engine)
         b.engine->ops->close(b.engine);

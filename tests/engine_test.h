@@ -210,6 +210,37 @@ static inline int64_t first_difference(const void *result, const void *expected,
     return -1;
 }
 
+/* One key in a row of keys, and its code. */
+static inline uint64_t load(int key_bytes, const void *keys, int64_t i)
+{
+    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
+}
+
+static inline void store(int key_bytes, void *keys, int64_t i, uint64_t bits)
+{
+    memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
+}
+
+static inline uint64_t encode(struct keymap map, uint64_t bits)
+{
+    return map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)bits) : keymap_encode64(map, bits);
+}
+
+static inline uint64_t decode(struct keymap map, uint64_t code)
+{
+    return map.key_bytes == 4 ? keymap_decode32(map, (uint32_t)code) : keymap_decode64(map, code);
+}
+
+static inline void shuffle(uint64_t *items, int count, uint64_t *random)
+{
+    for (int i = count - 1; i > 0; i--) {
+        const int other = (int)(check_random(random) % (uint64_t)(i + 1));
+        const uint64_t kept = items[i];
+        items[i] = items[other];
+        items[other] = kept;
+    }
+}
+
 /* ---- the engine under test ---- */
 
 /* Open the engine that the arguments name: `host [THREADS]` or `cuda`. Exits with CHECK_SKIPPED without a

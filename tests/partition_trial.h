@@ -35,26 +35,6 @@ struct trial {
 /* What the map of a trial with a foreign map is made of: its first 2^log. */
 static uint64_t uniform_codes[SAMPLE_MAX];
 
-static inline uint64_t load(int key_bytes, const void *keys, int64_t i)
-{
-    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
-}
-
-static inline void store(int key_bytes, void *keys, int64_t i, uint64_t bits)
-{
-    memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
-}
-
-static inline uint64_t encode(struct keymap map, uint64_t bits)
-{
-    return map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)bits) : keymap_encode64(map, bits);
-}
-
-static inline uint64_t decode(struct keymap map, uint64_t code)
-{
-    return map.key_bytes == 4 ? keymap_decode32(map, (uint32_t)code) : keymap_decode64(map, code);
-}
-
 static inline uint64_t measured_bits(int key_bytes, uint64_t *random)
 {
     static const double rare[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN};

@@ -3,18 +3,19 @@
  *     [ mapped | memory ............ ]      another process opens /proc/PID/fd/FD and maps the same pages
  *
  * Linked with --wrap=engine_open_host this is every host engine of the program, and device_buffer_alloc() gives memory of
- * the caller's that can be exported. */
+ * the caller's that can be exported, or that passes for pinned host memory. */
 #include "shared_engine.h"
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "device_buffer.h"
 
-enum { HEAD = 4096, ALLOCATIONS = 64, LEFT_MAX = ENGINE_REGIONS };
+enum { HEAD = 4096, ALLOCATIONS = 64, PINNED = 8, LEFT_MAX = ENGINE_REGIONS };
 
 hsort_status __real_engine_open_host(int threads, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
@@ -37,6 +38,12 @@ static struct mapping {
     struct engine_peer_handle handle;
 } mappings[ALLOCATIONS];
 
+/* Host memory that only copies reach, or so the engine says. */
+static struct pinned {
+    char *memory; /* NULL: this place is free */
+    size_t bytes;
+} pinned[PINNED];
+
 /* What is in a handle's bytes. */
 struct name {
     int64_t serial, process, file, rank;
@@ -45,6 +52,7 @@ struct name {
 bool (*shared_may_map)(int owner, int reader);
 bool shared_leaves_regions;
 int shared_open_fails, shared_opened, shared_mapped;
+int shared_values_log = ENGINE_VALUES_LOG_MAX, shared_counts, shared_writes;
 
 static int own_rank(void)
 {
@@ -247,6 +255,60 @@ static hsort_status settle_regions(struct engine *engine, int key_bytes, const s
     return HSORT_OK;
 }
 
+/* ---- tables of values ---------------------------------------------------------------------------------------------- */
+
+static size_t values_room(const struct engine *engine, int log)
+{
+    return log <= shared_values_log ? host_ops->values_room(engine, log) : SIZE_MAX;
+}
+
+static hsort_status count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                 int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits)
+{
+    shared_counts++;
+    return host_ops->count_values(engine, key_bytes, bits, count, low, high, log, room, fits);
+}
+
+static hsort_status write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                 int log, void *room, int64_t from, int64_t until, void *out)
+{
+    shared_writes++;
+    return host_ops->write_values(engine, key_bytes, bits, log, room, from, until, out);
+}
+
+/* ---- host memory --------------------------------------------------------------------------------------------------- */
+
+static hsort_status space_of(struct engine *engine, const void *pointer, enum engine_space *space)
+{
+    const char *at = pointer;
+    TRY(host_ops->space_of(engine, pointer, space));
+    for (int place = 0; place < PINNED; place++)
+        if (pinned[place].memory && at >= pinned[place].memory &&
+            at < pinned[place].memory + pinned[place].bytes)
+            *space = SPACE_PINNED;
+    return HSORT_OK;
+}
+
+static void *alloc_pinned(size_t bytes)
+{
+    for (int place = 0; place < PINNED; place++)
+        if (!pinned[place].memory) {
+            pinned[place] = (struct pinned){aligned_alloc(16, (bytes + 15) / 16 * 16), bytes};
+            return pinned[place].memory;
+        }
+    return NULL;
+}
+
+static void free_pinned(void *memory)
+{
+    for (int place = 0; memory && place < PINNED; place++)
+        if (pinned[place].memory == memory)
+            pinned[place].memory = NULL;
+    free(memory);
+}
+
+/* ---- the engine ---------------------------------------------------------------------------------------------------- */
+
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
 {
     static struct engine_ops shared;
@@ -256,6 +318,10 @@ hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
     shared.partition = partition_keys;
     shared.sort_regions = sort_regions;
     shared.settle_regions = settle_regions;
+    shared.values_room = values_room;
+    shared.count_values = count_values;
+    shared.write_values = write_values;
+    shared.space_of = space_of;
     shared.alloc = alloc_pages;
     shared.free = free_pages;
     shared.peer_export = export_memory;
@@ -274,20 +340,20 @@ hsort_status shared_engine_open(struct engine **engine)
 
 int device_buffer_kinds(int device)
 {
-    (void)device;
-    return 1;
+    return device < 0 ? 1 : BUFFER_PINNED + 1;
 }
 
 void *device_buffer_alloc(enum buffer_kind kind, size_t bytes)
 {
-    (void)kind;
-    return shared_alloc(bytes);
+    return kind == BUFFER_PINNED ? alloc_pinned(bytes) : shared_alloc(bytes);
 }
 
 void device_buffer_free(enum buffer_kind kind, void *memory)
 {
-    (void)kind;
-    shared_free(memory);
+    if (kind == BUFFER_PINNED)
+        free_pinned(memory);
+    else
+        shared_free(memory);
 }
 
 bool device_buffer_copy(void *to, const void *from, size_t bytes)

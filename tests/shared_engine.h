@@ -17,6 +17,12 @@ extern int shared_open_fails;
  * to be settled, as an engine may. */
 extern bool shared_leaves_regions;
 
+/* Larger tables of values than of 2^shared_values_log places have no room. */
+extern int shared_values_log;
+
+/* How often this process has begun to count values, and to write keys from such a count. */
+extern int shared_counts, shared_writes;
+
 /* How often this process has mapped an allocation, and how many it maps now. */
 extern int shared_opened, shared_mapped;
 

@@ -10,6 +10,9 @@
 #include "faults.h"
 #include "hypersort.h"
 #include "ranks.h"
+#ifdef SHARED_ENGINE
+#include "shared_engine.h"
+#endif
 
 #ifdef HSORT_FAULTS
 enum { PARTITION_SCALE = 64, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
@@ -17,6 +20,7 @@ enum { PARTITION_SCALE = 64, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 
 static int rank, size;
 static hsort_engine engine;
 static hsort_exchange exchange; /* of all contexts */
+static uint64_t values = 1000;  /* of the keys: where they are few, partition counts them */
 
 /* What is done with a fault armed. */
 enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEEDS };
@@ -55,7 +59,7 @@ static void make_keys(struct keys *keys, enum deed deed)
     keys->count = scale * (even ? 24 : rank == 0 ? 90 : rank % 2);
     keys->out_count = scale * (even ? 24 : rank == size - 1 ? 90 + size / 2 : 0);
     for (int i = 0; i < MOST_KEYS; i++)
-        keys->in[i] = keys->kept[i] = check_random(&random) % 1000;
+        keys->in[i] = keys->kept[i] = check_random(&random) % values;
 }
 
 static hsort_status create(hsort_transport transport, hsort_context **ctx)
@@ -183,8 +187,8 @@ static int walk(enum deed deed, hsort_transport transport, enum fault_site site,
     while (!untouched && fault.nth < MOST_PASSAGES) {
         fault.nth++;
         snprintf(faults_case, sizeof faults_case,
-                 "%s, transport %d, exchange %d, %s fault %d on rank %d of %d", deed_names[deed], transport,
-                 exchange, word_of(site), fault.nth, failing, size);
+                 "%s, transport %d, exchange %d, %d values, %s fault %d on rank %d of %d", deed_names[deed],
+                 transport, exchange, (int)values, word_of(site), fault.nth, failing, size);
         faults_watch(SECONDS_PER_CASE);
         untouched = run_case(deed, transport, &fault);
     }
@@ -202,9 +206,22 @@ static void walk_all(enum deed deed, hsort_transport transport)
             if (f == 0 || failing[f] != failing[f - 1]) {
                 const int passages = walk(deed, transport, sites[s], failing[f]);
                 if (rank == 0)
-                    printf("%s, transport %d, exchange %d: %d passages of %s on rank %d\n", deed_names[deed],
-                           transport, exchange, passages, word_of(sites[s]), failing[f]);
+                    printf("%s, transport %d, exchange %d, %d values: %d passages of %s on rank %d\n",
+                           deed_names[deed], transport, exchange, (int)values, passages, word_of(sites[s]),
+                           failing[f]);
             }
+}
+
+/* Keys that partition counts. */
+static void walk_few_values(void)
+{
+    values = 3;
+    walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+#ifdef SHARED_ENGINE
+    CHECK(shared_writes > 0, "keys of few values were not counted");
+#endif
+    values = 1000;
 }
 
 int main(int argc, char **argv)
@@ -227,6 +244,7 @@ int main(int argc, char **argv)
         exchange = HSORT_EXCHANGE_PARTITION;
         walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
         walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        walk_few_values();
         return ranks_finish();
     }
     walk_all(DEED_CREATE, HSORT_TRANSPORT_STAGED);

@@ -34,16 +34,6 @@ static struct {
 } seen;
 static struct buffer workspaces[2][RANKS_MAX]; // of keys of 4 bytes and of 8; never cleaned between trials
 
-static void shuffle(uint64_t *items, int count, uint64_t *random)
-{
-    for (int i = count - 1; i > 0; i--) {
-        const int other = (int)(check_random(random) % (uint64_t)(i + 1));
-        const uint64_t kept = items[i];
-        items[i] = items[other];
-        items[other] = kept;
-    }
-}
-
 /* ---- one trial, step by step ---- */
 
 /* Cut the keys into shards of any size, of which some may be empty, and bring them to the engine. */
@@ -117,6 +107,9 @@ static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
          trial->what);
     CHECK(verdict != ENGINE_MAP_WANTS_MORE || trial->log < ENGINE_SAMPLE_LOG_MAX,
           "%s: more than the largest sample", trial->what);
+    const bool repeats = !trial->foreign && (trial->shape == EQUAL || trial->shape == TWO_VALUES);
+    CHECK(!repeats || verdict == ENGINE_MAP_REPEATS, "%s: the verdict on values that repeat is %d",
+          trial->what, (int)verdict);
     *map = made; // it is plain bytes, which travel
     memset(&made, POISON, sizeof made);
     return verdict == ENGINE_MAP_MADE;

@@ -7,7 +7,8 @@
  * follows from the printed seed and its number alone.
  *
  *     test_sort          the host engine
- *     test_sort_ipc ipc  the same, with ranks that map each other's memory (shared_engine.h)
+ *     test_sort_ipc ipc  the same, with ranks that map each other's memory, and keys in some that counts as pinned, too
+ *                        (shared_engine.h)
  *     test_sort cuda     the cuda engine, keys in host, pinned, managed and device memory */
 #include "device_buffer.h"
 #ifdef SHARED_ENGINE
@@ -442,6 +443,7 @@ static bool open_shared(void)
                                "direct, all pairs") &&
                   open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_PARTITION, 0, 1,
                                "partition, all pairs");
+    buffer_kinds = device_buffer_kinds(0);
     shared_leaves_regions = true;
     shared_may_map = some_may;
     opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,

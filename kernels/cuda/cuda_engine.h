@@ -158,6 +158,16 @@ hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struc
                           void *workspace, void *scratch, void *out);
 hsort_status cuda_settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
                                  void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
+size_t cuda_values_room(const struct engine *engine, int log);
+hsort_status cuda_count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                               int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits);
+hsort_status cuda_list_values(struct engine *engine, int log, void *room, struct engine_value *list,
+                              int64_t most, int64_t *values);
+hsort_status cuda_add_values(struct engine *engine, int log, void *room, const struct engine_value *list,
+                             int64_t values);
+hsort_status cuda_order_values(struct engine *engine, int log, void *room, bool *fits);
+hsort_status cuda_write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits, int log,
+                               void *room, int64_t from, int64_t until, void *out);
 
 #ifdef __cplusplus
 }

@@ -559,6 +559,13 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         cuda_region_scratch,
         cuda_sort_regions,
         cuda_settle_regions,
+        // few values
+        cuda_values_room,
+        cuda_count_values,
+        cuda_list_values,
+        cuda_add_values,
+        cuda_order_values,
+        cuda_write_values,
         engine_inspect,
     };
     struct cuda_device device;

@@ -133,6 +133,20 @@ static __device__ T block_sum_before(T value, T *sums)
     return before;
 }
 
+/* The last bucket of [first, last] that begins at `position` or before. */
+static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
+                                       int64_t position)
+{
+    while (first < last) {
+        const uint32_t middle = last - (last - first) / 2;
+        if (begins[middle] <= (uint64_t)position)
+            first = middle;
+        else
+            last = middle - 1;
+    }
+    return first;
+}
+
 static __device__ uint32_t warp_max(uint32_t value)
 {
 #if __CUDA_ARCH__ >= 800

@@ -17,20 +17,6 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     }
 }
 
-/* The last bucket of [first, last] that begins at `position` or before. */
-static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
-                                       int64_t position)
-{
-    while (first < last) {
-        const uint32_t middle = last - (last - first) / 2;
-        if (begins[middle] <= (uint64_t)position)
-            first = middle;
-        else
-            last = middle - 1;
-    }
-    return first;
-}
-
 /* Write the keys anew, from their numbers alone: every bucket has one value. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)

@@ -97,8 +97,10 @@ extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, c
     TRY_CUDA(cudaMemcpyAsync(map, &work->window, sizeof work->window, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     const struct window *window = (const struct window *)map;
-    if (window->kind == MAP_NONE || window->is_each_value) // values repeat: rung 8 knows shortcuts for that
+    if (window->kind == MAP_NONE || window->is_each_value) {
+        *verdict = ENGINE_MAP_REPEATS;
         return HSORT_OK;
+    }
     if (total / ((int64_t)window->last + 1) >
         most_of_leaf(engine) / 8 * 7) // more keys than there are buckets for
         return HSORT_OK;

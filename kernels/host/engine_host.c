@@ -14,6 +14,7 @@
 #include "merge_many.h"
 #include "partition.h"
 #include "radix.h"
+#include "values.h"
 
 enum {
     RUNG_CHOSEN = -1,
@@ -410,8 +411,7 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
     (void)key_bytes, (void)total;
     *verdict = ENGINE_MAP_REFUSED;
     TRY(kernel_passes("map of regions"));
-    if (partition_map(threads_of(engine), codes, log, workspace, map))
-        *verdict = ENGINE_MAP_MADE;
+    *verdict = partition_map(threads_of(engine), codes, log, workspace, map);
     return HSORT_OK;
 }
 
@@ -457,6 +457,62 @@ static hsort_status host_settle_regions(struct engine *engine, int key_bytes, co
 {
     (void)engine, (void)key_bytes, (void)bits, (void)workspace, (void)scratch, (void)scratch_bytes;
     *unsorted = false;
+    return HSORT_OK;
+}
+
+/* ---- few values ---- */
+
+static size_t host_values_room(const struct engine *engine, int log)
+{
+    (void)engine;
+    return values_room(log);
+}
+
+static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                      int64_t count, uint64_t low, uint64_t high, int log, void *room,
+                                      bool *fits)
+{
+    (void)engine, (void)key_bytes, (void)low, (void)high;
+    *fits = false;
+    TRY(kernel_passes("count of values"));
+    *fits = count_values(bits, count, log, room);
+    return HSORT_OK;
+}
+
+static hsort_status host_list_values(struct engine *engine, int log, void *room, struct engine_value *list,
+                                     int64_t most, int64_t *values)
+{
+    (void)engine;
+    *values = -1;
+    TRY(kernel_passes("list of values"));
+    *values = list_values(log, room, list, most);
+    return HSORT_OK;
+}
+
+static hsort_status host_add_values(struct engine *engine, int log, void *room,
+                                    const struct engine_value *list, int64_t values)
+{
+    (void)engine;
+    TRY(kernel_passes("sum of values"));
+    add_values(log, room, list, values);
+    return HSORT_OK;
+}
+
+static hsort_status host_order_values(struct engine *engine, int log, void *room, bool *fits)
+{
+    (void)engine;
+    *fits = false;
+    TRY(kernel_passes("sort of values"));
+    *fits = order_values(log, room);
+    return HSORT_OK;
+}
+
+static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                      int log, void *room, int64_t from, int64_t until, void *out)
+{
+    (void)key_bytes, (void)log;
+    TRY(kernel_passes("write of values"));
+    write_values(threads_of(engine), bits, room, from, until, out);
     return HSORT_OK;
 }
 
@@ -518,6 +574,12 @@ static const struct engine_ops host_ops = {
     .region_scratch = host_region_scratch,
     .sort_regions = host_sort_regions,
     .settle_regions = host_settle_regions,
+    .values_room = host_values_room,
+    .count_values = host_count_values,
+    .list_values = host_list_values,
+    .add_values = host_add_values,
+    .order_values = host_order_values,
+    .write_values = host_write_values,
     .inspect = host_inspect,
 };
 

@@ -148,7 +148,8 @@ void partition_sample(int threads, const struct engine_bits *bits, int64_t befor
     }
 }
 
-bool partition_map(int threads, const uint64_t *codes, int log, void *workspace, struct engine_map *map)
+enum engine_map_verdict partition_map(int threads, const uint64_t *codes, int log, void *workspace,
+                                      struct engine_map *map)
 {
     const struct partition_space space = space_at(threads, workspace);
     const int64_t sample = INT64_C(1) << log, share = sample / ENGINE_REGIONS;
@@ -167,7 +168,8 @@ bool partition_map(int threads, const uint64_t *codes, int log, void *workspace,
     }
     for (int region = 0; region < ENGINE_REGIONS; region++)
         most = held[region] > most ? held[region] : most;
-    return most <= sample / CROWDED_SHARE;
+    // Values that differ would have a bound between them: only one that repeats can crowd a region.
+    return most <= sample / CROWDED_SHARE ? ENGINE_MAP_MADE : ENGINE_MAP_REPEATS;
 }
 
 /* ---- partition ---- */

@@ -14,8 +14,9 @@ size_t partition_workspace(int threads);
 void partition_sample(int threads, const struct engine_bits *bits, int64_t before, int64_t total, int log,
                       int64_t first, int sample, uint64_t *codes);
 
-/* Returns whether a map was made. */
-bool partition_map(int threads, const uint64_t *codes, int log, void *workspace, struct engine_map *map);
+/* Returns ENGINE_MAP_MADE or ENGINE_MAP_REPEATS: nothing else is in the way of a map. */
+enum engine_map_verdict partition_map(int threads, const uint64_t *codes, int log, void *workspace,
+                                      struct engine_map *map);
 
 void partition_count(int threads, const struct engine_bits *bits, int64_t count, const struct engine_map *map,
                      void *workspace, int64_t *counts, bool *ascends, bool *descends);

@@ -1,0 +1,180 @@
+/* Keys of few values on CPU cores: a table counts them, and the sorted keys are written from that.
+ *
+ * The table is a hash table with open addressing: a value lies at the place that its mixed code names, or at the next
+ * free one behind. A place is free while its count is 0, and not by a code of its own, so every code can be stored.
+ * Here 8 places, in which 7 and 2 both belong to place 1, and 9 to the last:
+ *
+ *     keys 7 2 7 9 7 2            place    0  1   2   3  4  5  6  7
+ *                                 code     .  7   2   .  .  .  .  9
+ *                                 keys     0  3   2   0  0  0  0  1
+ *
+ * In order, the values lie together at the front, and with each is the position behind its last key, so that the first
+ * value whose end lies behind a position is the one of the key there:
+ *
+ *                                 code     2  7   9
+ *                                 end      2  5   6         position 3: 7
+ *
+ * One place in four stays free, or a search for a value that is not there would pass over much of the table: what
+ * does not fit then is left out, and the table says that something was.
+ *
+ * One thread counts. Threads with a table each would need as many times the room, and one for all needs a claim on
+ * each place; either is worth its code only where the host engine is to be fast at this, and it is here so that there
+ * is something to compare a GPU's table with. */
+#include "values.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 256,
+    PARALLEL_COUNT = 1 << 14 // keys from which on waking the threads pays
+};
+
+struct place {
+    uint64_t code;
+    union {
+        int64_t keys; // 0: the place is free
+        int64_t end;  // in order: the position behind its last key
+    };
+};
+
+/* All of the room. */
+struct table {
+    _Alignas(ALIGNMENT) int64_t values; // places that are not free
+    bool full;                          // a value was left out
+    _Alignas(ALIGNMENT) struct place places[];
+};
+
+size_t values_room(int log)
+{
+    return sizeof(struct table) + (sizeof(struct place) << log);
+}
+
+/* The finaliser of MurmurHash3 (Appleby, 2011): neighbours and multiples of powers of two spread as well as any. */
+static inline uint64_t mixed(uint64_t code)
+{
+    code = (code ^ code >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    code = (code ^ code >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return code ^ code >> 33;
+}
+
+/* `keys` more keys of the value `code`. False if the value is new and there is no place for it. */
+static inline bool add(struct table *table, int log, uint64_t code, int64_t keys)
+{
+    const uint64_t last = (UINT64_C(1) << log) - 1;
+    uint64_t at = mixed(code) & last;
+    while (table->places[at].keys != 0 && table->places[at].code != code)
+        at = (at + 1) & last;
+    struct place *place = &table->places[at];
+    if (place->keys == 0) {
+        if (table->values == INT64_C(3) << (log - 2))
+            return false;
+        table->values++;
+        place->code = code;
+    }
+    place->keys += keys;
+    return true;
+}
+
+bool count_values(const struct engine_bits *bits, int64_t count, int log, void *room)
+{
+    const struct keymap map = bits->map;
+    struct table *table = room;
+    memset(table, 0, values_room(log));
+    for (int64_t i = 0; i < count && !table->full; i++)
+        table->full = !add(table, log,
+                           map.key_bytes == 4 ? keymap_encode32(map, ((const uint32_t *)bits->from)[i])
+                                              : keymap_encode64(map, ((const uint64_t *)bits->from)[i]),
+                           1);
+    return !table->full;
+}
+
+int64_t list_values(int log, void *room, struct engine_value *list, int64_t most)
+{
+    const struct table *table = room;
+    int64_t listed = 0;
+    if (table->values > most)
+        return -1;
+    for (int64_t at = 0; at < INT64_C(1) << log; at++)
+        if (table->places[at].keys != 0)
+            list[listed++] = (struct engine_value){table->places[at].code, table->places[at].keys};
+    return listed;
+}
+
+/* A value without keys, or with less than none, can only come from a rank that failed: a place must not take it for one
+ * that is free. */
+void add_values(int log, void *room, const struct engine_value *list, int64_t values)
+{
+    struct table *table = room;
+    for (int64_t i = 0; i < values && !table->full; i++)
+        if (list[i].keys > 0)
+            table->full = !add(table, log, list[i].code, list[i].keys);
+}
+
+static int compare_codes(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    return (left->code > right->code) - (left->code < right->code);
+}
+
+bool order_values(int log, void *room)
+{
+    struct table *table = room;
+    int64_t found = 0, end = 0;
+    for (int64_t at = 0; at < INT64_C(1) << log; at++)
+        if (table->places[at].keys != 0)
+            table->places[found++] = table->places[at];
+    qsort(table->places, (size_t)found, sizeof table->places[0], compare_codes);
+    for (int64_t i = 0; i < found; i++) {
+        end += table->places[i].keys;
+        table->places[i].end = end;
+    }
+    return !table->full;
+}
+
+/* The value of the key at `position`: the first that ends behind it. */
+static int64_t find_value(const struct table *table, int64_t position)
+{
+    int64_t low = 0, high = table->values;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (table->places[middle].end <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Write the key that `code` stands for to out [from, until). */
+static void fill(const struct engine_bits *bits, uint64_t code, void *out, int64_t from, int64_t until)
+{
+    const struct keymap map = bits->map;
+    if (map.key_bytes == 4) {
+        const uint32_t key = bits->decode ? keymap_decode32(map, (uint32_t)code) : (uint32_t)code;
+        for (int64_t i = from; i < until; i++)
+            ((uint32_t *)out)[i] = key;
+    } else {
+        const uint64_t key = bits->decode ? keymap_decode64(map, code) : code;
+        for (int64_t i = from; i < until; i++)
+            ((uint64_t *)out)[i] = key;
+    }
+}
+
+/* Each thread writes one contiguous part. */
+void write_values(int threads, const struct engine_bits *bits, void *room, int64_t from, int64_t until,
+                  void *out)
+{
+    const struct table *table = room;
+    const int64_t count = until - from;
+    const int parts = count >= PARALLEL_COUNT ? threads : 1;
+#pragma omp parallel for num_threads(parts) if (parts > 1)
+    for (int part = 0; part < parts; part++) {
+        int64_t next = count / parts * part;
+        const int64_t stop = part == parts - 1 ? count : count / parts * (part + 1);
+        for (int64_t i = find_value(table, from + next); i < table->values && next < stop; i++) {
+            const int64_t end = table->places[i].end - from;
+            fill(bits, table->places[i].code, out, next, end < stop ? end : stop);
+            next = end;
+        }
+    }
+}

@@ -30,9 +30,11 @@
 enum {
     JOB_SHARE = 6,          // of a block, at most, is one job
     JOB_KEYS_MIN = 1 << 17, // that a job may have at least
-    FIRST_JOBS = 3,         // are smaller, so that the kernels have something to do soon
-    SMALL_SAMPLE_LOG = 16,  // enough for keys that are spread evenly
-    TOTAL_LOG_MAX = 44      // positions times the size of a sample take 63 bits
+    FIRST_SHARE =
+        4, // of the largest job, at most, is the first one, so that the kernels have something to do soon
+    GROWTH_SHARE = 4,      // of a job, the next one may be larger: it is fetched while this one is sorted
+    SMALL_SAMPLE_LOG = 16, // enough for keys that are spread evenly
+    TOTAL_LOG_MAX = 44     // positions times the size of a sample take 63 bits
 };
 
 /* Consecutive regions that are sorted together. */
@@ -259,12 +261,21 @@ static bool regions_suit(struct exchange *x)
 
 /* ---- the jobs --------------------------------------------------------------------------------------------------------- */
 
+/* Keys of job `number` at most. To fetch a job takes not much less than to sort one as large; were each twice as large as the
+ * one before, the kernels would wait for it. */
+static int64_t most_of_job(int64_t block, int number)
+{
+    int64_t most = job_keys(block) / FIRST_SHARE;
+    for (; number > 0 && most < job_keys(block); number--)
+        most += most / GROWTH_SHARE;
+    return most < job_keys(block) ? most : job_keys(block);
+}
+
 /* The next job from region `first` on, or one without keys at the end. wanted [2]: this rank's global positions. */
 static struct job next_job(const struct exchange *x, int first, int number, const int64_t *wanted)
 {
     const struct partition *p = x->partition;
-    const int shrink = number < FIRST_JOBS ? FIRST_JOBS - number : 0;
-    const int64_t most = job_keys(x->block) >> shrink;
+    const int64_t most = most_of_job(x->block, number);
     const int64_t *own_at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
     struct job job = {.first = first, .last = first - 1, .whole = true};
     int64_t fetched = 0;

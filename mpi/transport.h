@@ -115,9 +115,11 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum t
                                 size_t why_bytes);
 
 /* Choose and open: STAGED and MPI as named, AUTO and IPC as hsort_transport says.                  Collective.
+ *   shares_device          other ranks use this rank's device, too: then AUTO compares no paths, as how long a try takes says how
+ *                          the device's time is divided
  *   takes_device_pointers  [1] written: 1, 0, or -1 if it was not tried: host engine, or STAGED was asked for
  * Errors  same on every rank; *transport is NULL then. HSORT_ARGUMENT, HSORT_CUDA: IPC asked for, but no two ranks map. */
 hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted, size_t piece_bytes,
-                              struct transport **transport, int *takes_device_pointers);
+                              bool shares_device, struct transport **transport, int *takes_device_pointers);
 
 #endif

@@ -110,26 +110,25 @@ void transport_carried(const struct transport *transport, struct carried *carrie
         carried[transport->ops->kind] = transport->carried;
 }
 
-/* What the environment says to AUTO. */
-static enum transport_ipc_wish wish_of_user(void)
+/* What AUTO does, as the environment wants it. */
+static enum transport_ipc_wish wish_of_auto(bool shares_device)
 {
     const char *user = getenv("HYPERSORT_IPC");
     if (user && strcmp(user, "0") == 0)
         return IPC_NEVER;
-    return user && strcmp(user, "1") == 0 ? IPC_ALWAYS : IPC_IF_FASTER;
+    return shares_device || (user && strcmp(user, "1") == 0) ? IPC_ALWAYS : IPC_IF_FASTER;
 }
 
-/* Put `ipc` on top of *transport where any two ranks map each other's memory; if they must and none do, that is an error.
- * Collective. */
-static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, size_t piece_bytes,
-                            struct transport **transport)
+/* Put `ipc` on top of *transport where any two ranks map each other's memory, as the wish says; if they must and none do, that is
+ * an error. Collective. */
+static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, enum transport_ipc_wish wish,
+                            size_t piece_bytes, struct transport **transport)
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
     const bool able = engine->ops->peer_open != NULL;
     if (comm->size > 1 && able)
-        TRY(transport_open_ipc(comm, engine, must ? IPC_ALWAYS : wish_of_user(), piece_bytes, *transport,
-                               &ipc, why, sizeof why));
+        TRY(transport_open_ipc(comm, engine, wish, piece_bytes, *transport, &ipc, why, sizeof why));
     else if (!able)
         snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
     if (ipc)
@@ -141,7 +140,8 @@ static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must,
 }
 
 hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted,
-                              size_t piece_bytes, struct transport **transport, int *takes_device_pointers)
+                              size_t piece_bytes, bool shares_device, struct transport **transport,
+                              int *takes_device_pointers)
 {
     *transport = NULL;
     *takes_device_pointers = -1;
@@ -156,8 +156,10 @@ hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_tr
     hsort_status status =
         comm_agree(comm, through_host ? transport_open_staged(comm, engine, piece_bytes, transport)
                                       : transport_open_mpi(comm, engine, piece_bytes, transport));
-    if (status == HSORT_OK && (wanted == HSORT_TRANSPORT_AUTO || wanted == HSORT_TRANSPORT_IPC))
-        status = add_ipc(comm, engine, wanted == HSORT_TRANSPORT_IPC, piece_bytes, transport);
+    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_AUTO)
+        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), piece_bytes, transport);
+    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_IPC)
+        status = add_ipc(comm, engine, true, IPC_ALWAYS, piece_bytes, transport);
     if (status != HSORT_OK && *transport) {
         (*transport)->ops->close(*transport);
         *transport = NULL;

@@ -110,8 +110,8 @@ typedef enum hsort_exchange {
  * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. IPC: ranks of one node read each
  * other's device memory, over NVLink where there is one; pairs that cannot go the way that AUTO gives them; an
  * error if no pair can. AUTO: IPC between two ranks that could read each other's memory at creation, if a few swaps by what
- * follows were not clearly faster (HYPERSORT_IPC=1 in the environment: in any case, 0: not at all); else MPI where a checked
- * message arrived whole; else STAGED. */
+ * follows were not clearly faster (not asked where ranks share a GPU; HYPERSORT_IPC=1 in the environment: in any case, 0: not
+ * at all); else MPI where a checked message arrived whole; else STAGED. */
 typedef enum hsort_transport {
     HSORT_TRANSPORT_AUTO,
     HSORT_TRANSPORT_STAGED,

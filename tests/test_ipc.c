@@ -46,7 +46,7 @@ static bool open_transport(void)
     int takes;
     status_clear();
     const hsort_status status =
-        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, &transport, &takes);
+        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, false, &transport, &takes);
     CHECK(status == HSORT_OK, "open: %s", comm.error);
     return status == HSORT_OK;
 }
@@ -314,15 +314,18 @@ static void check_comparison(int insists)
         slow_close(&slow);
 }
 
+static bool shared_device; /* some ranks are told so */
+
 /* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
 static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_transport kind,
                          const char *why)
 {
+    const bool shares = shared_device && comm.rank == 0; // one that says so is enough
     int takes;
     status_clear();
     comm.error[0] = '\0';
     shared_may_map = rule;
-    const hsort_status status = transport_choose(&comm, engine, wanted, 0, &transport, &takes);
+    const hsort_status status = transport_choose(&comm, engine, wanted, 0, shares, &transport, &takes);
     shared_may_map = NULL;
     CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL), "wish %d: status %d",
           wanted, status);
@@ -377,6 +380,9 @@ static void check_comparisons(void)
     setenv("HYPERSORT_IPC", "1", 1);
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
     unsetenv("HYPERSORT_IPC");
+    shared_device = true;
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
+    shared_device = false;
     engine->ops = fast;
 }
 

@@ -328,7 +328,7 @@ static bool test_choice(bool cuda)
     for (int i = 0; i < 3; i++) {
         struct transport *transport = NULL;
         status_clear();
-        const hsort_status status = transport_choose(&comm, engine, wishes[i], 0, &transport, &takes);
+        const hsort_status status = transport_choose(&comm, engine, wishes[i], 0, false, &transport, &takes);
         if (cuda && wishes[i] == HSORT_TRANSPORT_MPI && status != HSORT_OK)
             continue;
         CHECK(status == HSORT_OK, "wish %d: %s", wishes[i], comm.error);

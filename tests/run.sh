@@ -18,12 +18,13 @@ timed_build()
     echo "built build/$1 in $((SECONDS - start)) s"
 }
 
-# The programs on one rank, and on three: an odd count, where the hypercube lacks a partner. Leaks are told apart from
+# The programs on one rank, and on three: an odd count, where the hypercube lacks a partner; engines with three threads, as few keys
+# go by one of them. Leaks are told apart from
 # Open MPI's own by their stacks, so those must be unwound through code without frame pointers.
 sanitized_tests()
 {
     ASAN_OPTIONS=fast_unwind_on_malloc=0 LSAN_OPTIONS="suppressions='$ROOT/tests/lsan.supp':print_suppressions=0" \
-        UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing -R '_[13]$' -LE gpu
+        UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing -R '_[13]$' -E '_host_1$' -LE gpu
 }
 
 sanitizers=passed

@@ -436,7 +436,7 @@ hsort_status partition_show(struct exchange *x, int peer, const void *memory, in
 {
     const void **shown = &x->partition->shown[peer];
     const hsort_status status = x->transport->ops->expose(x->transport, peer, memory, (size_t)bytes, shown);
-    x->moved_bytes += *shown ? bytes : 0;
+    x->partition->shown_bytes += *shown ? bytes : 0;
     return status;
 }
 
@@ -448,6 +448,8 @@ hsort_status partition_shown(struct exchange *x, hsort_status status, bool *all)
     const hsort_status agreed = comm_range(x->comm, each, &each, &any);
     note(&status, agreed);
     *all = agreed == HSORT_OK && each;
+    x->moved_bytes += *all ? x->partition->shown_bytes : 0; // else nobody reads any of it
+    x->partition->shown_bytes = 0;
     return status;
 }
 

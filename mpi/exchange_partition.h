@@ -17,6 +17,7 @@ struct partition {
     int64_t *found;        /* [size * FOUND] what the ranks tell of their keys */
     int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's spare buffer a region begins */
     const void **shown;    /* [size] what each peer shows this rank of its spare buffer, as it appears here */
+    int64_t shown_bytes;   /* that this rank shows to others, until it is known whether all can */
     int first, end;        /* this rank's regions: [first, end) */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     bool others_left;                      /* some job has left more unsorted than could be settled */

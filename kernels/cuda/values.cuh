@@ -22,10 +22,9 @@ enum {
     VALUES_THREADS = 1024,
     VALUES_FRONT_LOG = 14, /* places of a block's front, if it has shared memory for so many */
     VALUES_BUCKET = 4,     /* places */
-    VALUES_AT_ONCE =
-        2, /* keys of a thread for which loads are under way; with more, registers do not suffice */
-    VALUES_PROBES = 32,   /* buckets that are looked at for a value, before the table counts as full */
-    VALUES_PATIENCE = 16, /* turns of a block between two looks whether it does */
+    VALUES_AT_ONCE = 2,    /* keys of a thread that are looked for together; registers do for no more */
+    VALUES_PROBES = 32,    /* buckets that are looked at for a value, before the table counts as full */
+    VALUES_PATIENCE = 16,  /* turns of a block between two looks whether it does */
     SUMS_THREADS = 1024,
     SUMS_OWN = 8, /* of a thread */
     SUMS_CHUNK = SUMS_THREADS * SUMS_OWN,

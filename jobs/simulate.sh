@@ -3,7 +3,7 @@
 # its markers. No GPU and no cluster is needed, but SimGrid (Debian: libsimgrid-dev); tests/simgrid/README.md says what is
 # simulated.
 #
-#   jobs/simulate.sh [RANKS...]           default 8 64 256 1000 1024: some 20 minutes, 2 GB of memory
+#   jobs/simulate.sh [RANKS...]           default 8 64 256 1000 1024: some 10 minutes, 2 GB of memory
 #   jobs/simulate.sh --from CSV [png]     only the table and the plot, from a CSV that is there. png: the plot as PNG
 #
 # The CSV is jobs/results/<date>_simulated_<commit>.csv, the plot jobs/results/plots/simulated.svg. Without gnuplot there is no

@@ -7,21 +7,20 @@
 #include "values.cuh"
 #include <string.h>
 
-enum {
-    VALUES_RUNG = 8
-}; /* of pairs of 8 and 8 bytes, whose order does not matter where keys are equal, as none are */
+/* The one that sorts the table, as pairs of 8 and 8 bytes. It is not stable, but no two values are equal. */
+enum { VALUES_RUNG = 8 };
 
 static size_t header_bytes(void)
 {
     return (size_t)divide_up(sizeof(struct value_header), 256) * 256;
 }
 
-/* Of one array, and of the begins, which are one more. */
 static size_t array_bytes(int log)
 {
     return sizeof(uint64_t) << log;
 }
 
+/* They are one more, and what follows is aligned as they are. */
 static size_t begins_bytes(int log)
 {
     return array_bytes(log) + 256;

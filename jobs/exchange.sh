@@ -33,13 +33,15 @@ measure_all()
     if [ "$gpus" -gt 1 ]; then
         measure 1 --keys "$keys" --types u32,u64 --exchanges auto,bitonic
         measure 1 --keys "$keys" --types u32,u64,f64 --inputs zipf
+        measure 1 --keys "$keys" --types f64 --inputs uniform,gauss
         measure "$gpus" --keys "$keys" --types u32,u64 --exchanges bitonic,direct,partition --transports ipc
         measure "$gpus" --keys "$keys" --types u64 --inputs "$others"
         measure "$gpus" --keys "$keys" --types u64 --inputs sorted,equal --memory inplace
         measure "$gpus" --keys "$keys" --types u32,f64 --inputs zipf
-        measure "$gpus" --keys "$keys" --types f64 --inputs uniform,gauss
-        measure "$gpus" --keys "$keys" --types u32,u64 --memory pinned,host
+        measure "$gpus" --keys "$keys" --types f64,f32 --inputs uniform,gauss
+        measure 1 --keys 256M --types u32,u64,f64
         measure "$gpus" --keys 256M --types u32,u64,f64 --exchanges bitonic,direct,partition --transports ipc
+        measure "$gpus" --keys "$keys" --types u32,u64 --memory pinned,host
         measure "$gpus" --keys 64M --types u64 --exchanges bitonic,direct --transports staged,mpi
     fi
     if [ "$gpus" -gt 0 ]; then

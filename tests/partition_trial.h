@@ -12,12 +12,15 @@ enum {
     FAR_CLUSTERS,    // two ranges of 16 bits, far apart
     MEASURED,        // floating point numbers around 0 and 1, with zeros, infinities and NaNs of either sign
     NEIGHBOURS,      // of the sample's codes: at the map's bounds, perhaps, and one off
+    SIGNED,          // floating point numbers of either sign, of all magnitudes down to 2^-40
+    STRAGGLERS,      // two ranges far apart, and few keys between them, of which a sample may have none
     SHAPES
 };
 
 static inline const char *shape_name(int shape)
 {
-    static const char *const names[] = {"ZIPF", "FAR_CLUSTERS", "MEASURED", "NEIGHBOURS"};
+    static const char *const names[] = {"ZIPF",       "FAR_CLUSTERS", "MEASURED",
+                                        "NEIGHBOURS", "SIGNED",       "STRAGGLERS"};
     return shape < PATTERNS ? pattern_names[shape] : names[shape - PATTERNS];
 }
 
@@ -35,17 +38,21 @@ struct trial {
 /* What the map of a trial with a foreign map is made of: its first 2^log. */
 static uint64_t uniform_codes[SAMPLE_MAX];
 
-static inline uint64_t measured_bits(int key_bytes, uint64_t *random)
+static inline uint64_t float_bits(int key_bytes, double value)
 {
-    static const double rare[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN};
-    double value = (double)(check_random(random) >> 11) * 0x1p-53 - 0.5;
-    value = value * value * value + (double)(check_random(random) % 2);
-    if (check_random(random) % 64 == 0)
-        value = rare[check_random(random) % 6];
     const float narrow = (float)value;
     uint64_t bits = 0;
     memcpy(&bits, key_bytes == 4 ? (const void *)&narrow : &value, (size_t)key_bytes);
     return bits;
+}
+
+static inline double measured(uint64_t *random)
+{
+    static const double rare[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN};
+    const double value = (double)(check_random(random) >> 11) * 0x1p-53 - 0.5;
+    if (check_random(random) % 64 == 0)
+        return rare[check_random(random) % 6];
+    return value * value * value + (double)(check_random(random) % 2);
 }
 
 static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int64_t i, uint64_t *random)
@@ -58,9 +65,12 @@ static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int
     case FAR_CLUSTERS:
         return decode(map, (any & 0xffff) + (any >> 63 << (bits - 2)));
     case MEASURED:
-        return measured_bits(map.key_bytes, random);
-    case NEIGHBOURS:
-        return decode(map, uniform_codes[any % (1u << trial->log)] + check_random(random) % 3 - 1);
+        return float_bits(map.key_bytes, measured(random));
+    case SIGNED:
+        return float_bits(map.key_bytes, ((double)(any >> 11) * 0x1p-52 - 1) * (any % 8 ? 1 : 0x1p-40));
+    case STRAGGLERS:
+        return decode(map, check_random(random) % 4096 == 0 ? any >> (64 - bits)
+                                                            : (any >> (70 - bits)) + (any % 2 << (bits - 2)));
     default:
         return key_of((enum pattern)trial->shape, bits, i, trial->count, random);
     }

@@ -418,17 +418,18 @@ static void try_count(int64_t count, int type, int shape, uint64_t *random)
 static void test_trials(uint64_t random)
 {
     static const int64_t counts[] = {1, 2, 3, 33, 511, 512, 1026, 4097, 30012, MANY};
-    static const int shapes[] = {UNIFORM,         SORTED,     REVERSE,   REVERSE_STEPS, ROTATED,
-                                 EQUAL,           TWO_VALUES, CLUSTERS,  LOW_16_BITS,   ALL_ONES,
-                                 OUTLIER,         HALF_ZERO,  ZIPF,      FAR_CLUSTERS,  MAGNITUDES,
-                                 MAGNITUDES_DOWN, MEASURED,   NEIGHBOURS};
+    static const int shapes[] = {UNIFORM,         SORTED,     REVERSE,    REVERSE_STEPS, ROTATED,
+                                 EQUAL,           TWO_VALUES, CLUSTERS,   LOW_16_BITS,   ALL_ONES,
+                                 OUTLIER,         HALF_ZERO,  ZIPF,       FAR_CLUSTERS,  MAGNITUDES,
+                                 MAGNITUDES_DOWN, MEASURED,   NEIGHBOURS, SIGNED,        STRAGGLERS};
     for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
         for (int type = 0; type < 6; type++)
             for (int s = 0; s < (int)(sizeof shapes / sizeof shapes[0]); s++)
                 try_count(counts[i], type, shapes[s], &random);
     if (strcmp(ops->name, "cuda") != 0)
         return;
-    static const int large_shapes[] = {UNIFORM, SORTED, ZIPF, FAR_CLUSTERS, MEASURED, CLUSTERS};
+    static const int large_shapes[] = {UNIFORM, SORTED,   ZIPF,    FAR_CLUSTERS, STRAGGLERS,
+                                       SIGNED,  CLUSTERS, ROTATED, MEASURED};
     for (int s = 0; s < (int)(sizeof large_shapes / sizeof large_shapes[0]); s++)
         for (int type = s % 3; type < 6; type += 3) // one of each width
             try_count(2000003 + 1000003 * s, type, large_shapes[s], &random);

@@ -60,9 +60,9 @@ struct deal_words {
 };
 
 /* FULL: the tile has `KEYS` keys for each thread, and none is asked whether it exists. */
-template <bool FULL, int DIGITS, int KEYS, typename K, map_kind KIND, typename GOALS>
+template <bool FULL, int DIGITS, int KEYS, typename K, typename DIGIT, typename GOALS>
 static __device__ void deal_some(const struct coding &coding, const K *__restrict__ from, int valid,
-                                 const pass_digit<K, KIND> &digit_of, const GOALS &goal_of,
+                                 const DIGIT &digit_of, const GOALS &goal_of,
                                  struct deal_words<DIGITS, K> &words)
 {
     extern __shared__ uint64_t shared[];
@@ -120,10 +120,9 @@ static __device__ void deal_some(const struct coding &coding, const K *__restric
 
 /* Deal a tile's keys [valid] out to the buckets of their digits, below DIGITS. goal_of(digit, keys) is where the keys of a
  * digit go; it is called once for each digit that the tile has. */
-template <int DIGITS, int KEYS, typename K, map_kind KIND, typename GOALS>
-static __device__ void deal(const struct coding &coding, const K *from, int valid,
-                            const pass_digit<K, KIND> &digit_of, const GOALS &goal_of,
-                            struct deal_words<DIGITS, K> &words)
+template <int DIGITS, int KEYS, typename K, typename DIGIT, typename GOALS>
+static __device__ void deal(const struct coding &coding, const K *from, int valid, const DIGIT &digit_of,
+                            const GOALS &goal_of, struct deal_words<DIGITS, K> &words)
 {
     static_assert(DIGITS <= MSD_PASS_THREADS, "a thread for each digit");
     if (valid == MSD_PASS_THREADS * KEYS)

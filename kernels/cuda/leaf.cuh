@@ -19,9 +19,10 @@
 #ifndef LEAF_CUH
 #define LEAF_CUH
 
-#include "bitonic.cuh"
+#include "bins.cuh"
 #include "coding.cuh"
 #include "tuning.h"
+#include <limits.h>
 #include <type_traits>
 
 /* How many keys a leaf has room for, and how many blocks should share a multiprocessor. */
@@ -33,11 +34,15 @@ struct leaf_size {
 };
 typedef leaf_size<LEAF_THREADS, LEAF_KEYS, LEAF_BLOCKS> largest_leaf;
 
-/* Leaves for the buckets of rung 8: most of them; fuller ones; and those that the sample has misjudged. */
+/* Leaves for buckets: most of them; most of those that are cut by a sample, and so differ more; fuller ones; and those that the
+ * sample has misjudged. */
 template <typename K, typename V>
 using usual_leaf = typename std::conditional<
     has_value<V>, leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, LEAF_BLOCKS_PAIRS>,
     leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, sizeof(K) == 4 ? LEAF_BLOCKS_4 : LEAF_BLOCKS_8>>::type;
+template <typename K>
+using roomy_leaf =
+    leaf_size<LEAF_THREADS / 2, LEAF_KEYS_ROOMY, sizeof(K) == 4 ? LEAF_BLOCKS_4_ROOMY : LEAF_BLOCKS_8>;
 template <typename V>
 using wide_leaf = leaf_size<LEAF_THREADS, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, LEAF_BLOCKS>;
 template <typename V>
@@ -109,98 +114,20 @@ static constexpr int leaf_bytes()
            (has_value<V> ? S::CAPACITY * (int)sizeof(uint16_t) : 0);
 }
 
-/* ---- sums and extremes of a block ---------------------------------------------------------------------- */
-
-/* The sum of the values of all threads before this one. Every thread calls it; sums [warps] in shared memory may be used
- * again after the next barrier. */
-template <typename T>
-static __device__ T block_sum_before(T value, T *sums)
-{
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    T sum = value;
-#pragma unroll
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const T below = __shfl_up_sync(ALL_LANES, sum, distance);
-        if (lane >= distance)
-            sum += below;
-    }
-    if (lane == WARP - 1)
-        sums[warp] = sum;
-    __syncthreads();
-    T before = sum - value;
-    for (int other = 0; other < warp; other++)
-        before += sums[other];
-    return before;
-}
-
-/* The last bucket of [first, last] that begins at `position` or before. */
-static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
-                                       int64_t position)
-{
-    while (first < last) {
-        const uint32_t middle = last - (last - first) / 2;
-        if (begins[middle] <= (uint64_t)position)
-            first = middle;
-        else
-            last = middle - 1;
-    }
-    return first;
-}
-
-static __device__ uint32_t warp_max(uint32_t value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(ALL_LANES, value);
-#else
-    for (int flip = 1; flip < WARP; flip *= 2)
-        value = max(value, __shfl_xor_sync(ALL_LANES, value, flip));
-    return value;
-#endif
-}
-
-/* Make `low` and `high` the extremes of those of all threads. Every thread calls it; lows and highs [WARP] in shared
- * memory may be used again after the next barrier. */
-template <typename K>
-static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
-{
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-#pragma unroll
-    for (int flip = 1; flip < WARP; flip *= 2) {
-        low = min(low, __shfl_xor_sync(ALL_LANES, low, flip));
-        high = max(high, __shfl_xor_sync(ALL_LANES, high, flip));
-    }
-    if (lane == 0) {
-        lows[warp] = low;
-        highs[warp] = high;
-    }
-    __syncthreads();
-    for (int other = 0; other < warps; other++) {
-        low = min(low, lows[other]);
-        high = max(high, highs[other]);
-    }
-}
-
-/* The logarithm of a power of two. */
-static __device__ constexpr int log2_of(int power)
-{
-    return power == 1 ? 0 : 1 + log2_of(power / 2);
-}
-
 /* ---- bins ---------------------------------------------------------------------------------------------- */
 
-/* What a leaf knows of its keys: none is smaller than `lowest`, and none differs from it by 2^bits or more. */
-template <typename K>
-struct leaf_range {
-    K lowest;
-    int bits;
-};
+/* The leaf for most buckets, by what is known of them. */
+template <typename KNOWN, typename K, typename V>
+using leaf_for = typename std::conditional<std::is_same<KNOWN, even_parts<K>>::value && !has_value<V>,
+                                           roomy_leaf<K>, usual_leaf<K, V>>::type;
 
-/* The exact range of the keys. Every thread calls it. */
+/* The extremes of the keys. Every thread calls it. */
 template <typename S, typename K>
-static __device__ leaf_range<K> find_range(const K (&keys)[S::KEYS], int left)
+static __device__ void find_extremes(const K (&keys)[S::KEYS], int left, K &low, K &high)
 {
     __shared__ K lows[WARP], highs[WARP];
-    K low = (K) ~(K)0, high = 0;
+    low = (K) ~(K)0;
+    high = 0;
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         if (k * S::THREADS < left) {
@@ -209,28 +136,19 @@ static __device__ leaf_range<K> find_range(const K (&keys)[S::KEYS], int left)
         }
     }
     block_extremes(low, high, lows, highs);
-    const K width = high - low;
-    const int bits = sizeof(K) == 4 ? 32 - __clz((int)width) : 64 - __clzll((long long)width);
-    return {low, bits};
-}
-
-template <typename K>
-static __device__ uint32_t bin_of(K key, K lowest, int shift)
-{
-    return (uint32_t)((K)(key - lowest) >> shift);
 }
 
 /* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
  * each step takes longer. */
-template <typename S, typename K>
-static __device__ void count_bins(const K (&keys)[S::KEYS], int left, K lowest, int shift, uint32_t *bins)
+template <typename S, typename K, typename BINS>
+static __device__ void count_bins(const K (&keys)[S::KEYS], int left, const BINS &bin_of, uint32_t *bins)
 {
     for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
         ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        const uint32_t bin = bin_of(keys[k], lowest, shift);
+        const uint32_t bin = bin_of(keys[k]);
         const uint32_t counter = k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP;
         atomicAdd(&bins[counter], 1u);
     }
@@ -514,16 +432,16 @@ static __device__ void move_leaf_values(const V *from, V *to, int count, leaf_pl
 }
 
 /* Keys, and values, from [count] in ascending order to `to` [count], which may be the same arrays; at most S::CAPACITY.
- * Stable. `range` is known of the codes; with range.bits -1 nothing is. */
-template <typename S = largest_leaf, typename K, typename V>
+ * Stable. `known` of the codes: a leaf_range, or one of even_parts, in which all of them lie. */
+template <typename S = largest_leaf, typename K, typename V, typename KNOWN>
 static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from, columns<K, V> to, int count,
-                                 leaf_range<K> range)
+                                 const KNOWN &known)
 {
     extern __shared__ uint4 leaf_memory[];
     uint32_t *bins = (uint32_t *)leaf_memory;
     K *kept = (K *)(bins + S::COUNTERS);
     const leaf_places<K, V> places = {kept, (uint16_t *)(kept + with_gaps<K>(S::CAPACITY))};
-    K keys[S::KEYS];
+    K keys[S::KEYS], low, high;
     const int left = count - (int)threadIdx.x; // key k of this thread is there if k THREADS is below
 
     // 1. load
@@ -535,20 +453,20 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
     encode_loaded(coding, keys);
 
     // 2. count the bins; if they are crowded, once more with the exact range
-    const bool is_exact = range.bits < 0;
-    if (is_exact)
-        range = find_range<S>(keys, left);
-    if (range.bits == 0) { // one value
-        copy_elements(coding, from, to, count, threadIdx.x, S::THREADS);
-        return;
+    if (known.is_value())
+        return copy_elements(coding, from, to, count, threadIdx.x, S::THREADS);
+    auto bin_of = bins_of<S, K>(known);
+    int fullest = INT_MAX;
+    if (known.is_known()) {
+        count_bins<S>(keys, left, bin_of, bins);
+        fullest = scan_bins<S>(bins);
     }
-    int shift = max(range.bits - log2_of(S::BINS), 0);
-    count_bins<S>(keys, left, range.lowest, shift, bins);
-    int fullest = scan_bins<S>(bins);
-    if (!is_exact && fullest > LEAF_CROWD && shift > 0) {
-        range = find_range<S>(keys, left);
-        shift = max(range.bits - log2_of(S::BINS), 0);
-        count_bins<S>(keys, left, range.lowest, shift, bins);
+    if (!known.is_known() || (fullest > LEAF_CROWD && !bin_of.are_values())) {
+        find_extremes<S>(keys, left, low, high);
+        if (low == high)
+            return copy_elements(coding, from, to, count, threadIdx.x, S::THREADS);
+        bin_of = {low, high};
+        count_bins<S>(keys, left, bin_of, bins);
         fullest = scan_bins<S>(bins);
     }
 
@@ -557,14 +475,14 @@ static __device__ void leaf_sort(const struct coding &coding, columns<K, V> from
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         if (k * S::THREADS < left) {
-            const uint32_t place = atomicAdd(&bins[bin_of(keys[k], range.lowest, shift)], 1u);
+            const uint32_t place = atomicAdd(&bins[bin_of(keys[k])], 1u);
             places.put((int)place, {keys[k], threadIdx.x + k * S::THREADS});
         }
     }
     __syncthreads();
 
-    // 4. settle the order inside the bins; in bins of width 1 keys are equal
-    if ((shift > 0 || has_value<V>)&&fullest > 1) {
+    // 4. settle the order inside the bins; in bins of one value keys are equal
+    if ((!bin_of.are_values() || has_value<V>)&&fullest > 1) {
         if (fullest > LEAF_CROWD) {
             leaf_merge<S>(places, count);
         } else {

@@ -139,8 +139,9 @@ static __device__ bool is_one_value(const struct plan *plan, uint32_t bucket)
 
 /* What leaves can take. */
 struct leaf_room {
-    int most, usual; /* keys */
-    bool is_stable;  /* and so cannot turn descending keys round */
+    int most;                  /* keys */
+    int usual, usual_of_cells; /* of most leaves, where the map is linear, and where it has cells */
+    bool is_stable;            /* and so cannot turn descending keys round */
 };
 
 static __device__ enum msd_verdict decide(const struct plan *plan, int64_t count, bool is_all,
@@ -218,7 +219,8 @@ static __global__ void __launch_bounds__(REGIONS)
 }
 
 /* Where the buckets begin, a block for each region; and which have more keys than a usual leaf takes. */
-static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, int usual, struct plan *plan)
+static __global__ void __launch_bounds__(REGIONS)
+    begins_kernel(int64_t count, struct leaf_room room, struct plan *plan)
 {
     __shared__ uint64_t sums[REGIONS / WARP];
     const uint32_t bucket = blockIdx.x << plan->window.bits[1] | threadIdx.x;
@@ -227,7 +229,7 @@ static __global__ void __launch_bounds__(REGIONS) begins_kernel(int64_t count, i
     const uint64_t begin = plan->region_begins[blockIdx.x] + block_sum_before(keys, sums);
     if (exists)
         plan->begins[bucket] = plan->bucket_cursors[bucket][0] = begin;
-    if (keys > (uint64_t)usual)
+    if (keys > (uint64_t)(plan->window.kind == MAP_LINEAR ? room.usual : room.usual_of_cells))
         plan->fuller[atomicAdd(&plan->fuller_count, 1u)] = bucket;
     if (bucket == 0)
         plan->begins[plan->window.last + 1] = count;
@@ -280,11 +282,19 @@ static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &
         cudaFuncSetAttribute(count_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, cells + counters));
     sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(coding, keys, count, log_seen,
                                                                         &plan->sample, (K *)plan->seen);
-    window_kernel<<<(seen + SAMPLE_PER_BLOCK - 1) / SAMPLE_PER_BLOCK, SAMPLE_THREADS, slices, stream>>>(
+    const unsigned shares = (unsigned)divide_up(seen, SAMPLE_PER_BLOCK);
+    const bool are_floats = coding.encodes && coding.map.fold != 0;
+    // Floats of either sign leave a gap. To look for one takes as long as few keys take to be counted
+    if (are_floats && count >= MSD_EARLY_COUNT) {
+        TRY_CUDA(cudaFuncSetAttribute(gap_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
+        gap_kernel<<<shares, SAMPLE_THREADS, slices, stream>>>((const K *)plan->seen, log_seen,
+                                                               wish.most_bits, &plan->sample);
+    }
+    window_kernel<<<shares, SAMPLE_THREADS, slices, stream>>>(
         (const K *)plan->seen, log_seen, wish, &plan->sample, &plan->window, &engine->result->verdict);
     count_kernel<<<blocks, MSD_COUNT_THREADS, cells + counters, stream>>>(coding, keys, count, plan);
     sum_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room, tile, plan, &engine->result->verdict);
-    begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room.usual, plan);
+    begins_kernel<<<REGIONS, REGIONS, 0, stream>>>(count, room, plan);
     TRY_LAUNCH("rung 8, the plan");
     return HSORT_OK;
 }

@@ -68,13 +68,17 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
     wish.halves = work->halves;
     const int slices = CELLS * SLICES * 4;
     TRY_CUDA(cudaMemsetAsync(&work->sample, 0, sizeof work->sample, stream));
+    const unsigned blocks = (unsigned)divide_up(seen, SAMPLE_PER_BLOCK);
+    TRY_CUDA(cudaFuncSetAttribute(gap_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
     TRY_CUDA(cudaFuncSetAttribute(window_kernel<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, slices));
     part_narrow_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>((const uint64_t *)work->codes,
                                                                              keys);
     sample_kernel<<<seen / SAMPLE_THREADS, SAMPLE_THREADS, 0, stream>>>(codes_only, (const K *)keys, seen,
                                                                         log, &work->sample, (K *)work->seen);
-    window_kernel<<<(unsigned)divide_up(seen, SAMPLE_PER_BLOCK), SAMPLE_THREADS, slices, stream>>>(
-        (const K *)work->seen, log, wish, &work->sample, &work->window, &engine->result->verdict);
+    gap_kernel<<<blocks, SAMPLE_THREADS, slices, stream>>>((const K *)work->seen, log, wish.most_bits,
+                                                           &work->sample);
+    window_kernel<<<blocks, SAMPLE_THREADS, slices, stream>>>((const K *)work->seen, log, wish, &work->sample,
+                                                              &work->window, &engine->result->verdict);
     TRY_LAUNCH("the map of a partition");
     return HSORT_OK;
 }
@@ -155,12 +159,16 @@ extern "C" hsort_status cuda_partition_count(struct engine *base, int key_bytes,
     return HSORT_OK;
 }
 
+static bool is_linear(const struct engine_map *map)
+{
+    return ((const struct window *)map)->kind == MAP_LINEAR;
+}
+
 /* Bytes of shared memory of a pass. Linear maps have no cells. */
 template <typename K, int KEYS>
 static int pass_memory(const struct engine_map *map)
 {
-    const bool has_cells = ((const struct window *)map)->kind != MAP_LINEAR;
-    return pass_bytes<K, KEYS>() + (has_cells ? CELL_BYTES : 0);
+    return pass_bytes<K, KEYS>() + (is_linear(map) ? 0 : CELL_BYTES);
 }
 
 template <typename K, int KEYS>
@@ -237,10 +245,13 @@ static hsort_status queue_deal(struct cuda_engine *engine, const struct part_tab
     TRY_CUDA(
         cudaFuncSetAttribute(deal_again_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     slots_kernel<<<slots, PART_BUCKETS, 0, stream>>>(tables.slots, work);
+    if (!is_linear(map))
+        region_parts_kernel<K><<<slots, PART_BUCKETS, 0, stream>>>(tables.pieces, work);
     deal_pieces_kernel<K, KEYS>
         <<<tables.tiles, MSD_PASS_THREADS, bytes, stream>>>(tables.pieces, scratch, work);
-    buckets_kernel<<<slots, PART_BUCKETS, 0, stream>>>(usual_leaf<K, no_value>::CAPACITY,
-                                                       most_of_leaf(engine), work);
+    const int usual = is_linear(map) ? (int)leaf_for<leaf_range<K>, K, no_value>::CAPACITY
+                                     : (int)leaf_for<even_parts<K>, K, no_value>::CAPACITY;
+    buckets_kernel<<<slots, PART_BUCKETS, 0, stream>>>(usual, most_of_leaf(engine), work);
     deal_again_kernel<K, KEYS>
         <<<(unsigned)engine->multiprocessors * MSD_PASS_BLOCKS, MSD_PASS_THREADS, bytes, stream>>>(
             tables.pieces, tables.tiles, scratch, work);
@@ -248,38 +259,38 @@ static hsort_status queue_deal(struct cuda_engine *engine, const struct part_tab
     return HSORT_OK;
 }
 
-template <typename S, typename K>
+template <typename S, typename KNOWN, typename K>
 static hsort_status queue_fuller(struct cuda_engine *engine, const struct coding &coding, K *scratch, K *out,
                                  int above, struct partition_work *work)
 {
     constexpr int bytes = leaf_bytes<S, K, no_value>();
-    TRY_CUDA(
-        cudaFuncSetAttribute(part_fuller_kernel<S, K>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    part_fuller_kernel<S>
+    TRY_CUDA(cudaFuncSetAttribute(part_fuller_kernel<S, KNOWN, K>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    part_fuller_kernel<S, KNOWN>
         <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
             coding, scratch, out, (uint32_t)above, work);
     TRY_LAUNCH("the fuller leaves of regions");
     return HSORT_OK;
 }
 
-template <typename K>
+template <typename KNOWN, typename K>
 static hsort_status queue_leaves_of(struct cuda_engine *engine, const struct coding &coding, int slots,
                                     int log_buckets, struct partition_work *work, K *scratch, K *out)
 {
-    typedef usual_leaf<K, no_value> S;
+    typedef leaf_for<KNOWN, K, no_value> S;
     typedef wide_leaf<no_value> wide;
     constexpr int bytes = leaf_bytes<S, K, no_value>();
     const dim3 giants((unsigned)engine->multiprocessors * 2, MSD_GIANTS_AT_ONCE);
     cudaStream_t stream = engine->lanes[LANE_WORK];
-    TRY_CUDA(
-        cudaFuncSetAttribute(part_leaves_kernel<S, K>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    part_leaves_kernel<S><<<(unsigned)slots << log_buckets, S::THREADS, bytes, stream>>>(coding, scratch, out,
-                                                                                         log_buckets, work);
+    TRY_CUDA(cudaFuncSetAttribute(part_leaves_kernel<S, KNOWN, K>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    part_leaves_kernel<S, KNOWN><<<(unsigned)slots << log_buckets, S::THREADS, bytes, stream>>>(
+        coding, scratch, out, log_buckets, work);
     part_giants_kernel<<<giants, MSD_GIANT_THREADS, 0, stream>>>(coding, (const K *)scratch, out, work);
     TRY_LAUNCH("the leaves of regions");
-    TRY((queue_fuller<wide>(engine, coding, scratch, out, S::CAPACITY, work)));
+    TRY((queue_fuller<wide, KNOWN>(engine, coding, scratch, out, S::CAPACITY, work)));
     if (most_of_leaf(engine) > wide::CAPACITY)
-        TRY((queue_fuller<huge_leaf<no_value>>(engine, coding, scratch, out, wide::CAPACITY, work)));
+        TRY((queue_fuller<huge_leaf<no_value>, KNOWN>(engine, coding, scratch, out, wide::CAPACITY, work)));
     return HSORT_OK;
 }
 
@@ -295,7 +306,10 @@ queue_regions(struct cuda_engine *engine, const struct engine_map *map, const st
     if (tables.tiles == 0)
         return HSORT_OK;
     TRY((queue_deal<K, KEYS>(engine, tables, map, work, scratch)));
-    return queue_leaves_of(engine, last, tables.slots.count, log_buckets, work, scratch, out);
+    if (is_linear(map))
+        return queue_leaves_of<leaf_range<K>>(engine, last, tables.slots.count, log_buckets, work, scratch,
+                                              out);
+    return queue_leaves_of<even_parts<K>>(engine, last, tables.slots.count, log_buckets, work, scratch, out);
 }
 
 extern "C" hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,

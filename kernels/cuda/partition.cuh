@@ -22,6 +22,8 @@ enum {
     PART_LOG = 9, /* of the bucket's number, that one pass looks at, at most */
     PART_BUCKETS = 1 << PART_LOG,
     PART_SLOTS = ENGINE_PIECES_MAX, /* regions that are sorted at a time, at most */
+    PART_SEEN = 8 * PART_BUCKETS,   /* keys of a region that tell whether it is even */
+    PART_DISTANCE_LOG = 26,         /* bits of a key that tell where it lies in an even region */
     PART_CURSOR = 4,                /* words from one cursor to the next */
     PART_LEFT = 256                 /* buckets that are left unsorted, if there are no more */
 };
@@ -55,6 +57,18 @@ struct part_pieces {
 static_assert(sizeof(struct part_slots) <= 4000 && sizeof(struct part_pieces) <= 4000,
               "parameters of a kernel");
 
+/* Buckets of a region of their own: parts of equal width. Without them (scale 0) it has the map's. */
+struct region_parts {
+    uint32_t low, scale;
+    int32_t shift;
+
+    template <typename K>
+    __device__ even_parts<K> of_keys() const
+    {
+        return {low, scale, shift};
+    }
+};
+
 /* A bucket that is left unsorted. */
 struct part_left {
     void *keys;
@@ -75,6 +89,7 @@ struct partition_work {
     uint32_t mixed[PART_SLOTS * PART_BUCKETS]; /* a giant is known to be of more than one value */
     uint32_t overflows[PART_SLOTS];            /* a bucket has asked for more than its room */
     uint32_t any_overflow, fuller_count, giant_count;
+    struct region_parts parts[PART_SLOTS];
     uint64_t cursors[PART_SLOTS * PART_BUCKETS][PART_CURSOR];
     uint64_t begins[PART_SLOTS * PART_BUCKETS]; /* of buckets, in scratch */
     uint64_t goals[PART_SLOTS * PART_BUCKETS];  /* and in out */
@@ -231,10 +246,98 @@ static __global__ void __launch_bounds__(PART_BUCKETS)
     work->mixed[bucket] = 0;
     if (threadIdx.x == 0) {
         work->slots[blockIdx.x] = slot;
+        work->parts[blockIdx.x] = {0, 0, 0};
         work->overflows[blockIdx.x] = 0;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0)
         work->any_overflow = work->fuller_count = work->giant_count = 0;
+}
+
+/* The smallest code that a map of cells has in `bucket`, 1 to the last one, or behind it. */
+template <typename K>
+static __device__ K lowest_of_bucket(const struct window &window, uint32_t bucket)
+{
+    int below = 0; // cells that have all of their keys in front of the bucket
+    for (int step = CELLS / 2; step > 0; step /= 2) {
+        const struct cell cell = window.cells[below + step - 1];
+        if (cell.first + max(cell.parts, 1u) <= bucket)
+            below += step;
+    }
+    const struct cell cell = window.cells[below];
+    const uint64_t part = bucket - min(cell.first, bucket);
+    const uint32_t in_cell =
+        part > 0 ? (uint32_t)(((part << LOG_CELL_WIDTH) + cell.parts - 1) / cell.parts) : 0;
+    const uint32_t place = ((uint32_t)below << LOG_CELL_WIDTH) + in_cell;
+    uint64_t distance = (uint64_t)((place + (1u << window.left) - 1) >> window.left) << window.right;
+    if (distance > window.gap_first >> window.below)
+        distance += (window.gap_last >> window.below) - (window.gap_first >> window.below);
+    return (K)((window.lowest >> window.below) + distance) << window.below;
+}
+
+/* Codes of a region, from the lowest to the highest that the map has there. */
+template <typename K>
+static __device__ void bounds_of_region(const struct window &window, int region, K *lowest, K *highest)
+{
+    const uint32_t first = (uint32_t)region << window.bits[1], behind = first + (1u << window.bits[1]);
+    *lowest = first > 0 ? lowest_of_bucket<K>(window, first) : 0;
+    *highest = behind <= window.last ? lowest_of_bucket<K>(window, behind) - 1 : (K) ~(K)0;
+}
+
+/* Key `at` of all pieces of a slot, of which piece `piece` is the first. */
+template <typename K>
+static __device__ K key_of_slot(const struct part_pieces &pieces, int piece, int64_t at)
+{
+    while (at >= pieces.piece[piece].count)
+        at -= pieces.piece[piece++].count;
+    return ((const K *)pieces.piece[piece].keys)[at];
+}
+
+/* Each slot by a block: where keys are spread evenly over a region, as they mostly are over so small a part of all, buckets of
+ * equal width hold equal shares. The map's follow a sample of a few keys for each, and take a table to find. */
+template <typename K>
+static __global__ void __launch_bounds__(PART_BUCKETS)
+    region_parts_kernel(const __grid_constant__ struct part_pieces pieces, struct partition_work *work)
+{
+    __shared__ uint32_t counts[PART_BUCKETS];
+    __shared__ K bounds[2];
+    __shared__ int first_piece;
+    __shared__ unsigned long long keys;
+    const int log = work->window.bits[1], buckets = 1 << log;
+    if (threadIdx.x == 0) {
+        bounds_of_region(work->window, work->slots[blockIdx.x].region, &bounds[0], &bounds[1]);
+        first_piece = pieces.count;
+        keys = 0;
+    }
+    counts[threadIdx.x] = 0;
+    __syncthreads();
+    if ((int)threadIdx.x < pieces.count && pieces.piece[threadIdx.x].slot == (int)blockIdx.x) {
+        atomicMin(&first_piece, (int)threadIdx.x);
+        atomicAdd(&keys, (unsigned long long)pieces.piece[threadIdx.x].count);
+    }
+    __syncthreads();
+    even_parts<K> parts;
+    parts.shift = max(bits_of<K>(bounds[1] - bounds[0]) - PART_DISTANCE_LOG, 0);
+    parts.low = (uint32_t)(bounds[0] >> parts.shift);
+    const uint32_t distances = parts.distance(bounds[1]);
+    if (keys == 0 || distances >> 4 < (uint32_t)buckets)
+        return;
+    parts.scale = (uint32_t)(((uint64_t)buckets << 32) / (distances + 1));
+#pragma unroll
+    for (int k = 0; k < PART_SEEN / PART_BUCKETS; k++) {
+        const uint64_t i = threadIdx.x + k * PART_BUCKETS;
+        atomicAdd(&counts[parts(key_of_slot<K>(pieces, first_piece, (int64_t)(i * keys / PART_SEEN)))], 1u);
+    }
+    __syncthreads();
+    // of each bucket, and of eight in a row
+    const float share = (float)PART_SEEN / buckets, of_eight = (float)PART_SEEN / max(buckets / 8, 1);
+    uint32_t sum = counts[threadIdx.x];
+    const bool is_more = sum > 1.5f * share + 6 * sqrtf(share);
+    for (int flip = 1; flip < 8; flip *= 2)
+        sum += __shfl_xor_sync(ALL_LANES, sum, flip);
+    if (__syncthreads_or(is_more || sum > 1.3f * of_eight + 4 * sqrtf(of_eight)))
+        return;
+    if (threadIdx.x == 0)
+        work->parts[blockIdx.x] = {parts.low, parts.scale, parts.shift};
 }
 
 /* Room in scratch for the keys of a bucket, from its cursor; if there is not enough, nowhere. */
@@ -269,14 +372,11 @@ static __device__ const struct part_piece &piece_of_tile(const struct part_piece
 }
 
 /* AGAIN: with room for exactly as many keys as each bucket has asked for. */
-template <bool AGAIN, int KEYS, typename K, map_kind KIND>
-static __device__ void deal_piece(const struct part_piece &piece, uint32_t tile, K *scratch,
-                                  struct deal_words<PART_BUCKETS, K> &words, struct partition_work *work)
+template <bool AGAIN, int KEYS, typename K, typename DIGIT>
+static __device__ void deal_piece(const struct part_piece &piece, uint32_t tile, const DIGIT &bucket_of,
+                                  K *scratch, struct deal_words<PART_BUCKETS, K> &words,
+                                  struct partition_work *work)
 {
-    extern __shared__ uint64_t shared[];
-    struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
-    const uint32_t mask = (1u << work->window.bits[1]) - 1;
-    const pass_digit<K, KIND> bucket_of = {load_map<K, KIND>(work->window, cells), 0, mask};
     const int64_t first = (int64_t)(tile - piece.first_tile) * (MSD_PASS_THREADS * KEYS);
     const int valid = (int)min((int64_t)(MSD_PASS_THREADS * KEYS), piece.count - first);
     const K *from = (const K *)piece.keys + first;
@@ -293,18 +393,33 @@ static __device__ void deal_piece(const struct part_piece &piece, uint32_t tile,
     }
 }
 
+/* By the map. */
+template <bool AGAIN, int KEYS, typename K, map_kind KIND>
+static __device__ void deal_mapped(const struct part_piece &piece, uint32_t tile, K *scratch,
+                                   struct deal_words<PART_BUCKETS, K> &words, struct partition_work *work)
+{
+    extern __shared__ uint64_t shared[];
+    struct cell *cells = (struct cell *)(shared + pass_bytes<K, KEYS>() / sizeof(uint64_t)); // [CELLS]
+    const uint32_t mask = (1u << work->window.bits[1]) - 1;
+    const pass_digit<K, KIND> bucket_of = {load_map<K, KIND>(work->window, cells), 0, mask};
+    deal_piece<AGAIN, KEYS>(piece, tile, bucket_of, scratch, words, work);
+}
+
 template <bool AGAIN, int KEYS, typename K>
 static __device__ void deal_by_kind(const struct part_piece &piece, uint32_t tile, K *scratch,
                                     struct deal_words<PART_BUCKETS, K> &words, struct partition_work *work)
 {
+    const even_parts<K> parts = work->parts[piece.slot].template of_keys<K>();
+    if (parts.is_known())
+        return deal_piece<AGAIN, KEYS>(piece, tile, parts, scratch, words, work);
     switch (work->window.kind) {
     case MAP_LINEAR:
-        return deal_piece<AGAIN, KEYS, K, MAP_LINEAR>(piece, tile, scratch, words, work);
+        return deal_mapped<AGAIN, KEYS, K, MAP_LINEAR>(piece, tile, scratch, words, work);
     case MAP_TABLE:
-        return deal_piece<AGAIN, KEYS, K, MAP_TABLE>(piece, tile, scratch, words, work);
+        return deal_mapped<AGAIN, KEYS, K, MAP_TABLE>(piece, tile, scratch, words, work);
     case MAP_FINE:
         if constexpr (sizeof(K) == 8)
-            return deal_piece<AGAIN, KEYS, K, MAP_FINE>(piece, tile, scratch, words, work);
+            return deal_mapped<AGAIN, KEYS, K, MAP_FINE>(piece, tile, scratch, words, work);
     }
 }
 
@@ -355,30 +470,40 @@ static __global__ void __launch_bounds__(PART_BUCKETS)
 
 /* ---- leaves -------------------------------------------------------------------------------------------- */
 
-/* What is known of the keys in a bucket without looking at them. */
+/* What is known of the keys in a bucket without looking at them, by kinds of maps. */
 template <typename K>
-static __device__ leaf_range<K> range_of_bucket(const struct partition_work *work, uint32_t bucket)
+static __device__ void know_bucket(const struct partition_work *work, uint32_t bucket, leaf_range<K> &known)
 {
     const struct window &window = work->window;
     const uint32_t number =
         ((uint32_t)work->slots[bucket / PART_BUCKETS].region << window.bits[1]) + bucket % PART_BUCKETS;
-    if (window.kind != MAP_LINEAR || number == 0 || number == window.last) // the ends have the keys outside
-        return {0, -1};
+    known = {0, -1};
+    if (number == 0 || number == window.last) // the ends have the keys outside
+        return;
     const int bits = window.right + window.below;
-    return {(K)(window.lowest + ((uint64_t)number << bits)), bits};
+    known = {(K)(window.lowest + ((uint64_t)number << bits)), bits};
 }
 
-template <typename S, typename K>
+template <typename K>
+static __device__ void know_bucket(const struct partition_work *work, uint32_t bucket, even_parts<K> &known)
+{
+    known = work->parts[bucket / PART_BUCKETS].of_keys<K>();
+}
+
+/* KNOWN: what the map tells of buckets; leaf_range of linear ones, even_parts of others. */
+template <typename S, typename KNOWN, typename K>
 static __device__ void sort_bucket(const struct coding &coding, uint32_t bucket, K *scratch, K *out,
                                    int count, const struct partition_work *work)
 {
     const columns<K, no_value> from = {scratch + work->begins[bucket], NULL},
                                to = {out + work->goals[bucket], NULL};
-    leaf_sort<S>(coding, from, to, count, range_of_bucket<K>(work, bucket));
+    KNOWN known;
+    know_bucket<K>(work, bucket, known);
+    leaf_sort<S>(coding, from, to, count, known);
 }
 
 /* The buckets of all slots; block x of a slot has its bucket x. */
-template <typename S, typename K>
+template <typename S, typename KNOWN, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     part_leaves_kernel(const __grid_constant__ struct coding coding, K *scratch, K *out, int log_buckets,
                        const struct partition_work *work)
@@ -387,11 +512,11 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     const uint32_t bucket = slot * PART_BUCKETS + (blockIdx.x & ((1u << log_buckets) - 1));
     const uint32_t count = work->counts[bucket];
     if (0 < count && count <= (uint32_t)S::CAPACITY)
-        sort_bucket<S>(coding, bucket, scratch, out, (int)count, work);
+        sort_bucket<S, KNOWN>(coding, bucket, scratch, out, (int)count, work);
 }
 
 /* The buckets of more than `above` keys, from the list of the fuller ones. */
-template <typename S, typename K>
+template <typename S, typename KNOWN, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     part_fuller_kernel(const __grid_constant__ struct coding coding, K *scratch, K *out, uint32_t above,
                        const struct partition_work *work)
@@ -399,7 +524,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     for (uint32_t i = blockIdx.x; i < work->fuller_count; i += gridDim.x) {
         const uint32_t bucket = work->fuller[i], count = work->counts[bucket];
         if (above < count && count <= (uint32_t)S::CAPACITY) {
-            sort_bucket<S>(coding, bucket, scratch, out, (int)count, work);
+            sort_bucket<S, KNOWN>(coding, bucket, scratch, out, (int)count, work);
             __syncthreads(); // before the next one takes the memory
         }
     }

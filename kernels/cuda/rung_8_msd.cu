@@ -102,19 +102,35 @@ static int leaf_capacity(const struct cuda_engine *engine, bool with_values)
     return with_values ? (int)huge_leaf<uint64_t>::CAPACITY : (int)huge_leaf<no_value>::CAPACITY;
 }
 
-/* What is known of the keys in a bucket, without looking at them. */
+/* What is known of the keys in a bucket, without looking at them, where the map is linear; and where it has cells: nothing. */
 template <typename K>
-static __device__ leaf_range<K> range_of(const struct plan *plan, uint32_t bucket)
+static __device__ void know_bucket(const struct plan *plan, uint32_t bucket, leaf_range<K> &known)
 {
     const struct window &window = plan->window;
+    known = {0, -1};
     if (window.kind != MAP_LINEAR || bucket == 0 || bucket == window.last) // the ends have the keys outside
-        return {0, -1};
+        return;
     const int bits = window.right + window.below;
-    return {(K)(window.lowest + ((uint64_t)bucket << bits)), bits};
+    known = {(K)(window.lowest + ((uint64_t)bucket << bits)), bits};
+}
+
+template <typename K>
+static __device__ void know_bucket(const struct plan *, uint32_t, even_parts<K> &known)
+{
+    known = {};
+}
+
+template <typename S, typename KNOWN, typename K, typename V>
+static __device__ void sort_bucket(const struct coding &coding, uint32_t bucket, columns<K, V> from,
+                                   columns<K, V> to, int count, const struct plan *plan)
+{
+    KNOWN known;
+    know_bucket(plan, bucket, known);
+    leaf_sort<S>(coding, from, to, count, known);
 }
 
 /* Each bucket that fits, by a block. */
-template <typename S, typename K, typename V>
+template <typename S, typename KNOWN, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     leaves_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to,
                   const struct plan *plan)
@@ -124,7 +140,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     const int64_t first = (int64_t)plan->begins[blockIdx.x];
     const int64_t count = (int64_t)plan->begins[blockIdx.x + 1] - first;
     if (0 < count && count <= S::CAPACITY)
-        leaf_sort<S>(coding, from.at(first), to.at(first), (int)count, range_of<K>(plan, blockIdx.x));
+        sort_bucket<S, KNOWN>(coding, blockIdx.x, from.at(first), to.at(first), (int)count, plan);
 }
 
 /* The buckets of one value that fit no leaf are in order as they are, but may have to go elsewhere or be decoded. Column y of
@@ -145,7 +161,7 @@ static __global__ void __launch_bounds__(MSD_GIANT_THREADS)
 }
 
 /* The buckets of more than `above` keys, from the list of the fuller ones. */
-template <typename S, typename K, typename V>
+template <typename S, typename KNOWN, typename K, typename V>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     fuller_leaves_kernel(const __grid_constant__ struct coding coding, columns<K, V> from, columns<K, V> to,
                          int above, const struct plan *plan)
@@ -155,13 +171,13 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         const int64_t first = (int64_t)plan->begins[bucket];
         const int64_t count = (int64_t)plan->begins[bucket + 1] - first;
         if (above < count && count <= S::CAPACITY) {
-            leaf_sort<S>(coding, from.at(first), to.at(first), (int)count, range_of<K>(plan, bucket));
+            sort_bucket<S, KNOWN>(coding, bucket, from.at(first), to.at(first), (int)count, plan);
             __syncthreads(); // before the next one takes the memory
         }
     }
 }
 
-template <typename S, typename K, typename V>
+template <typename S, typename KNOWN, typename K, typename V>
 static hsort_status queue_fuller_leaves(struct cuda_engine *engine, const struct coding &coding,
                                         columns<K, V> from, columns<K, V> to, int above,
                                         const struct msd_answer &answer, const struct plan *plan)
@@ -169,9 +185,9 @@ static hsort_status queue_fuller_leaves(struct cuda_engine *engine, const struct
     constexpr int bytes = leaf_bytes<S, K, V>();
     if (answer.fullest <= above)
         return HSORT_OK;
-    TRY_CUDA(cudaFuncSetAttribute(fuller_leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  bytes));
-    fuller_leaves_kernel<S>
+    TRY_CUDA(cudaFuncSetAttribute(fuller_leaves_kernel<S, KNOWN, K, V>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    fuller_leaves_kernel<S, KNOWN>
         <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
             coding, from, to, above, plan);
     TRY_LAUNCH("rung 8, the fuller leaves");
@@ -179,15 +195,15 @@ static hsort_status queue_fuller_leaves(struct cuda_engine *engine, const struct
 }
 
 /* By size: room for more keys than there are costs more than another launch. */
-template <typename K, typename V>
+template <typename KNOWN, typename K, typename V>
 static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding &coding, columns<K, V> from,
                                  columns<K, V> to, const struct msd_answer &answer, const struct plan *plan)
 {
-    typedef usual_leaf<K, V> S;
+    typedef leaf_for<KNOWN, K, V> S;
     constexpr int bytes = leaf_bytes<S, K, V>();
-    TRY_CUDA(
-        cudaFuncSetAttribute(leaves_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaves_kernel<S>
+    TRY_CUDA(cudaFuncSetAttribute(leaves_kernel<S, KNOWN, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  bytes));
+    leaves_kernel<S, KNOWN>
         <<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
     TRY_LAUNCH("rung 8, the leaves");
     if (answer.has_giants && (from.keys != to.keys || coding.decodes)) {
@@ -195,8 +211,9 @@ static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding
         giants_kernel<<<blocks, MSD_GIANT_THREADS, 0, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
         TRY_LAUNCH("rung 8, the giants");
     }
-    TRY((queue_fuller_leaves<wide_leaf<V>>(engine, coding, from, to, S::CAPACITY, answer, plan)));
-    return queue_fuller_leaves<huge_leaf<V>>(engine, coding, from, to, wide_leaf<V>::CAPACITY, answer, plan);
+    TRY((queue_fuller_leaves<wide_leaf<V>, KNOWN>(engine, coding, from, to, S::CAPACITY, answer, plan)));
+    return queue_fuller_leaves<huge_leaf<V>, KNOWN>(engine, coding, from, to, wide_leaf<V>::CAPACITY, answer,
+                                                    plan);
 }
 
 /* All keys by one block. */
@@ -269,9 +286,10 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     const struct source<K> source = source_of<K>(job);
     const struct coding last = {source.coding.map, false, source.coding.decodes};
     struct msd_answer answer;
-    TRY(queue_plan(engine, source.coding, source.keys, job->count,
-                   {leaf_capacity(engine, false), usual_leaf<K, no_value>::CAPACITY, false},
-                   MSD_PASS_THREADS * KEYS, plan));
+    TRY(queue_plan(
+        engine, source.coding, source.keys, job->count,
+        {leaf_capacity(engine, false), usual_leaf<K, no_value>::CAPACITY, roomy_leaf<K>::CAPACITY, false},
+        MSD_PASS_THREADS * KEYS, plan));
     // Few keys do not wait for the answer, but for passes with nothing to do, if that is what it says
     const bool is_early = job->count < MSD_EARLY_COUNT;
     if (is_early)
@@ -284,7 +302,9 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
     job->sorted_keys = goal;
     switch (answer.verdict) {
     case MSD_SPLIT:
-        return queue_leaves(engine, last, dealt, sorted, answer, plan);
+        return answer.kind == MAP_LINEAR
+                   ? queue_leaves<leaf_range<K>>(engine, last, dealt, sorted, answer, plan)
+                   : queue_leaves<even_parts<K>>(engine, last, dealt, sorted, answer, plan);
     case MSD_VALUES:
         write_values_kernel<<<(unsigned)divide_up(job->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
                               MSD_WRITE_THREADS, 0, stream>>>(last, goal, job->count, plan);
@@ -374,7 +394,7 @@ static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job
     const columns<K, V> dealt = pass.number == 1 ? data : scratch;
     if (answer.verdict == MSD_VALUES && pass.number == 1)
         return HSORT_OK;
-    return queue_leaves(engine, codes_only, dealt, data, answer, plan);
+    return queue_leaves<leaf_range<K>>(engine, codes_only, dealt, data, answer, plan);
 }
 
 template <typename K, typename V>
@@ -382,8 +402,10 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
 {
     struct plan *plan = (struct plan *)job->workspace;
     struct msd_answer answer;
-    TRY(queue_plan(engine, codes_only, (const K *)job->keys, job->count,
-                   {leaf_capacity(engine, true), usual_leaf<K, V>::CAPACITY, true}, 1, plan));
+    TRY(queue_plan(
+        engine, codes_only, (const K *)job->keys, job->count,
+        {leaf_capacity(engine, true), usual_leaf<K, V>::CAPACITY, usual_leaf<K, V>::CAPACITY, true}, 1,
+        plan));
     TRY(wait_for_answer(engine, &answer));
     if (answer.verdict == MSD_SORTED)
         return HSORT_OK;

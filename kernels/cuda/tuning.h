@@ -101,7 +101,8 @@ enum {
     MSD_LEAF_KEYS = 4096,
     MSD_GIANT_THREADS = 512,
     MSD_GIANTS_AT_ONCE = 8,
-    PART_SAMPLE_OF_LEAF = 2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
+    PART_SAMPLE_OF_LEAF =
+        2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
     MSD_WRITE_THREADS = 256,
     MSD_WRITE_KEYS = 16,
     MSD_ROOMY_BYTES = 160 << 10,
@@ -112,7 +113,9 @@ enum {
     LEAF_KEYS = 16,
     LEAF_BLOCKS = 2,
     LEAF_KEYS_USUAL = 17,
+    LEAF_KEYS_ROOMY = 19,
     LEAF_BLOCKS_4 = 6, /* by bytes of the keys, without values */
+    LEAF_BLOCKS_4_ROOMY = 5,
     LEAF_BLOCKS_8 = 4,
     LEAF_BLOCKS_PAIRS = 3,
     LEAF_OWN_BYTES = 2048, /* of variables in shared memory, at most */

@@ -13,10 +13,16 @@
  * A key's bucket is then the first one of its cell, plus the parts before it there. Looking for a key among splitters
  * from the sample would suit every input, but takes eight steps where this takes one.
  *
- * Keys outside of the window count as its ends. */
+ * Where more than half of the window is empty in one place, as between small floats of either sign, that gap is left out:
+ *
+ *     sample          . .:::...                                      ...::: .        cells of the other parts
+ *     in cells        . . : : : . . . | . . . : : :   .                              can be so much finer
+ *
+ * Keys outside of the window count as its ends, keys in the gap as the first one of it. */
 #ifndef WINDOW_CUH
 #define WINDOW_CUH
 
+#include "block.cuh"
 #include "coding.cuh"
 #include "cuda_engine.h"
 #include "tuning.h"
@@ -65,8 +71,16 @@ struct window {
     int32_t
         is_each_value; /* every bucket is for one value of keys: the lowest of all + the bucket's number */
     uint64_t lowest, width;
+    uint64_t gap_first, gap_last; /* distances from the lowest that count as one; both `width`: none */
     struct cell cells[CELLS];
 };
+
+/* A distance from the lowest key, less what lies in the gap. */
+template <typename T>
+static __device__ T without_gap(T distance, T first, T last)
+{
+    return min(distance, first) + (max(distance, last) - last);
+}
 
 /* The part of a key that the map looks at. */
 template <typename K, map_kind KIND>
@@ -90,7 +104,7 @@ enum { CELL_BYTES = CELLS * (int)sizeof(struct cell) };
 template <typename K, map_kind KIND>
 struct bucket_map {
     typedef typename map_head<K, KIND>::type head;
-    head lowest, width;
+    head lowest, width, gap_first, gap_last;
     int right, left;
     const struct cell *cells; /* [CELLS] in shared memory */
 
@@ -103,7 +117,7 @@ struct bucket_map {
         const head distance = min(max(head_of(key), lowest) - lowest, width);
         if constexpr (KIND == MAP_LINEAR)
             return (uint32_t)(distance >> right);
-        return bucket_at((uint32_t)(distance >> right) << left, cells);
+        return bucket_at((uint32_t)(without_gap(distance, gap_first, gap_last) >> right) << left, cells);
     }
     __device__ bool is_outside(K key) const
     {
@@ -121,8 +135,14 @@ static __device__ bucket_map<K, KIND> load_map(const struct window &window, stru
         for (int i = threadIdx.x; i < CELLS; i += blockDim.x)
             cells[i] = window.cells[i];
     }
-    return {(head)(window.lowest >> map_head<K, KIND>::BELOW),
-            (head)(window.width >> map_head<K, KIND>::BELOW), window.right, window.left, cells};
+    const auto head_of = [](uint64_t number) { return (head)(number >> map_head<K, KIND>::BELOW); };
+    return {head_of(window.lowest),
+            head_of(window.width),
+            head_of(window.gap_first),
+            head_of(window.gap_last),
+            window.right,
+            window.left,
+            cells};
 }
 
 /* ---- the sample ---------------------------------------------------------------------------------------- */
@@ -150,6 +170,7 @@ static int bucket_bits(int64_t count, int most)
 /* What the kernels of the sample work on; all of it 0 at first. */
 struct sample {
     uint64_t highest, lowest_inverted; /* of the keys seen, and ~ of the lowest */
+    uint64_t gap_begin, gap_end;       /* codes, of a gap that is to be left out; 0: none */
     uint32_t blocks_done;
     alignas(16) uint32_t counts[CELLS * SLICES]; /* of the sample's keys */
 };
@@ -174,6 +195,12 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
 
 /* ---- the window ---------------------------------------------------------------------------------------- */
 
+/* The largest distance without the gap. */
+static __device__ uint64_t width_in_cells(const struct window &window)
+{
+    return window.width - (window.gap_last - window.gap_first);
+}
+
 /* Lay the window over the extremes of the sample, in units that make it LOG_WINDOW bits wide. Up to 2^most_bits values have
  * buckets of their own. */
 template <typename K>
@@ -184,14 +211,18 @@ static __device__ void scale_window(const struct sample *sample, int most_bits, 
     const K most = (K)(1 << most_bits) - 1;
     window->is_each_value = width <= most;
     // the sample has missed the extremes, if barely
-    const K slack = window->is_each_value ? (K)((most - width) / 2) : (K)(width / 32),
+    const K gap = (K)(sample->gap_end - sample->gap_begin);
+    const K slack = window->is_each_value ? (K)((most - width) / 2) : (K)((width - gap) / 32),
             below = min(slack, lowest);
     lowest -= below;
     width = window->is_each_value ? min(most, (K)(LARGEST - lowest))
                                   : (K)(width + below + min(slack, (K)(LARGEST - lowest - below - width)));
-    const int bits = 64 - __clzll((long long)width);
+    const bool has_gap = sample->gap_end > 0;
     window->lowest = lowest;
     window->width = width;
+    window->gap_first = has_gap ? sample->gap_begin - lowest : width;
+    window->gap_last = has_gap ? sample->gap_end - 1 - lowest : width;
+    const int bits = bits_of(width_in_cells(*window));
     window->right = max(bits - LOG_WINDOW, 0);
     window->left = max(LOG_WINDOW - bits, 0);
     window->below = 0;
@@ -202,7 +233,9 @@ static __device__ void scale_window(const struct sample *sample, int most_bits, 
         const uint64_t above = (lowest + width) >> 32 << 32;
         window->lowest = lowest >> 32 << 32;
         window->width = above - window->lowest;
-        const int head_bits = 64 - __clzll((long long)(window->width >> 32));
+        window->gap_first = has_gap ? (sample->gap_begin >> 32 << 32) - window->lowest : window->width;
+        window->gap_last = has_gap ? (((sample->gap_end >> 32) - 1) << 32) - window->lowest : window->width;
+        const int head_bits = bits_of(width_in_cells(*window) >> 32);
         window->right = max(head_bits - LOG_WINDOW, 0);
         window->left = max(LOG_WINDOW - head_bits, 0);
         window->below = 32;
@@ -218,7 +251,9 @@ static __device__ uint32_t place_in_window(const struct window &window, K key)
     const uint64_t distance =
         min((uint64_t)max(key >> below, (K)(window.lowest >> below)) - (window.lowest >> below),
             window.width >> below);
-    return (uint32_t)(distance >> window.right) << window.left;
+    return (uint32_t)(without_gap(distance, window.gap_first >> below, window.gap_last >> below) >>
+                      window.right)
+           << window.left;
 }
 
 /* Values in a cell; more than there can be parts where it is not known. */
@@ -228,10 +263,10 @@ static __device__ uint32_t values_of_cell(const struct window &window)
     return 1u << (is_known ? LOG_CELL_WIDTH - window.left : LOG_CELL_WIDTH);
 }
 
-/* Is every part of the cell for one value? */
+/* Is every part of the cell for one value? All that lies in a gap is in one part. */
 static __device__ bool is_cut_to_values(const struct window &window, uint32_t cell)
 {
-    return window.cells[cell].parts == values_of_cell(window);
+    return window.cells[cell].parts == values_of_cell(window) && window.gap_first == window.gap_last;
 }
 
 /* The same parts for all, if they fit the sample. `own`: keys in the thread's cells. */
@@ -243,7 +278,7 @@ static __device__ bool make_linear(struct window &window, float own, int log_see
     const float share =
         ldexpf((float)OWN_CELLS, log_seen + LOG_CELL_WIDTH) / (last + ldexpf(1.0f, window.left));
     const bool is_more = own > 1.5f * share + 5 * sqrtf(share) + 5;
-    if (__syncthreads_or(is_more || window.kind == MAP_FINE))
+    if (__syncthreads_or(is_more || window.kind == MAP_FINE || window.gap_first < window.gap_last))
         return false;
     if (threadIdx.x == 0) {
         int right = 0;
@@ -306,7 +341,7 @@ static __device__ void make_table(struct window &window, const float (&weights)[
         all += weights[c];
     const uint32_t before = block_sum_before((uint32_t)all, sums), sum_of_all = before + (uint32_t)all;
     target = max(target, (float)block_last(sum_of_all) / (float)(1u << bits));
-    for (;; target *= 1.1f) {
+    for (;; target *= 1.02f) {
         uint32_t units[OWN_CELLS], sum = 0;
 #pragma unroll
         for (int c = 0; c < OWN_CELLS; c++) {
@@ -386,17 +421,14 @@ static __device__ void make_map(const K *seen, int log_seen, const struct window
         ((uint32_t *)result)[i] = ((uint32_t *)&window)[i];
 }
 
-/* Count the sample's keys; the last block to do so makes the map. */
+/* Count the sample's keys by slices of the window. Every thread of every block calls it; true for the block that is the last
+ * to do so: the counts are there. */
 template <typename K>
-static __global__ void __launch_bounds__(SAMPLE_THREADS)
-    window_kernel(const K *__restrict__ seen, int log_seen, struct window_wish wish, struct sample *sample,
-                  struct window *result, volatile int32_t *answer)
+static __device__ bool count_sample(const K *__restrict__ seen, int log_seen, const struct window &window,
+                                    struct sample *sample)
 {
     extern __shared__ uint32_t counts[]; // [CELLS SLICES]
-    __shared__ struct window window;
     __shared__ bool is_last;
-    if (threadIdx.x == 0)
-        scale_window<K>(sample, wish.most_bits, &window);
     for (int i = threadIdx.x; i < CELLS * SLICES; i += SAMPLE_THREADS)
         counts[i] = 0;
     __syncthreads();
@@ -413,9 +445,89 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     if (threadIdx.x == 0)
         is_last = atomicAdd(&sample->blocks_done, 1u) == gridDim.x - 1;
     __syncthreads();
-    if (is_last)
-        make_map(seen, log_seen, wish, sample, window, result);
-    if (is_last && threadIdx.x == 0 && window.kind == MAP_NONE)
+    return is_last;
+}
+
+/* The longest run of empty slices between two that are not: its length in the upper half, where it begins in the lower one. Every
+ * thread of the block calls it. */
+static __device__ unsigned long long longest_gap(const struct sample *sample)
+{
+    static_assert(CELLS * SLICES == SAMPLE_THREADS * 32, "a bit of a word for each slice of a thread");
+    __shared__ int lasts[WARP];
+    __shared__ unsigned long long longest;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, own = threadIdx.x * 32;
+    uint32_t taken = 0; // slices
+    for (int i = 0; i < 32; i++)
+        taken |= (__ldcg(&sample->counts[own + i]) > 0 ? 1u : 0u) << i;
+    int last = taken ? own + 31 - __clz((int)taken) : -1; // taken slice of this thread or one before
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        const int below = __shfl_up_sync(ALL_LANES, last, distance);
+        last = lane >= distance ? max(last, below) : last;
+    }
+    if (lane == WARP - 1)
+        lasts[warp] = last;
+    if (threadIdx.x == 0)
+        longest = 0;
+    __syncthreads();
+    int before = __shfl_up_sync(ALL_LANES, last, 1);
+    before = lane > 0 ? before : -1;
+    for (int other = 0; other < warp; other++)
+        before = max(before, lasts[other]);
+    for (; taken != 0; taken &= taken - 1) {
+        const int slice = own + __ffs((int)taken) - 1;
+        if (before >= 0 && slice > before + 1)
+            atomicMax(&longest, (unsigned long long)(slice - before - 1) << 32 | (uint32_t)(before + 1));
+        before = slice;
+    }
+    __syncthreads();
+    return longest;
+}
+
+/* Find out whether most of the window is a gap. Before window_kernel(), for which it leaves the counts as they were: 0. */
+template <typename K>
+static __global__ void __launch_bounds__(SAMPLE_THREADS)
+    gap_kernel(const K *__restrict__ seen, int log_seen, int most_bits, struct sample *sample)
+{
+    __shared__ struct window window;
+    if (threadIdx.x == 0)
+        scale_window<K>(sample, most_bits, &window);
+    __syncthreads();
+    if (!count_sample(seen, log_seen, window, sample))
+        return;
+    const unsigned long long gap = longest_gap(sample);
+    const uint32_t slices = (uint32_t)(gap >> 32), first = (uint32_t)gap;
+    const auto code_of_slice = [&](uint32_t slice) {
+        const uint64_t place = ((uint64_t)slice << LOG_SLICE) + (1u << window.left) - 1;
+        return window.lowest + (place >> window.left << window.right << window.below);
+    };
+    __syncthreads();
+    for (int i = threadIdx.x; i < CELLS * SLICES; i += SAMPLE_THREADS)
+        sample->counts[i] = 0;
+    if (threadIdx.x == 0) {
+        sample->blocks_done = 0;
+        const uint32_t all =
+            place_in_window<K>(window, (K) ~(K)0) >> LOG_SLICE; // the window may fill half of them
+        if (slices > all / 2 && !window.is_each_value) {
+            sample->gap_begin = code_of_slice(first);
+            sample->gap_end = code_of_slice(first + slices);
+        }
+    }
+}
+
+/* Count the sample's keys; the last block to do so makes the map. */
+template <typename K>
+static __global__ void __launch_bounds__(SAMPLE_THREADS)
+    window_kernel(const K *__restrict__ seen, int log_seen, struct window_wish wish, struct sample *sample,
+                  struct window *result, volatile int32_t *answer)
+{
+    __shared__ struct window window;
+    if (threadIdx.x == 0)
+        scale_window<K>(sample, wish.most_bits, &window);
+    __syncthreads();
+    if (!count_sample(seen, log_seen, window, sample))
+        return;
+    make_map(seen, log_seen, wish, sample, window, result);
+    if (threadIdx.x == 0 && window.kind == MAP_NONE)
         *answer = wish.answer_for_none;
 }
 

@@ -56,8 +56,13 @@ measure_all()
     return "$status"
 }
 
-# Each part writes the names of the columns; the first one's are enough.
-measure_all | awk '!/^ranks,/ || !named++ { print; fflush() }' >"$results" || status=$?
+# Each part writes the names of the columns; the first one's are enough. Rows are written as they come: some awks wait for more.
+measure_all | while IFS= read -r row; do
+    if [[ $row != ranks,* || -z ${named:-} ]]; then
+        printf '%s\n' "$row"
+    fi
+    [[ $row != ranks,* ]] || named=1
+done >"$results" || status=$?
 echo "| ranks | memory | exchange | path | type | input | keys | ms | Gkeys/s | local sort, ms | exchange, ms | merge, ms | moved, GB |"
 echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 awk -F, '/^[0-9]/ { printf "| %d | %s | %s | %s | %s | %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n",

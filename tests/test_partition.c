@@ -16,7 +16,7 @@ enum {
     SPREAD_COUNT = 1 << 16, // uniform keys from which on regions must be of about one size
     SPREAD = 8,             // times the mean, which no region of such keys may exceed
 #ifdef __SANITIZE_ADDRESS__
-    MANY = 60013
+    MANY = 40013
 #else
     MANY = 300009
 #endif

@@ -19,8 +19,8 @@ timed_build()
 }
 
 # The programs on one rank, and on three: an odd count, where the hypercube lacks a partner; engines with three threads, as few keys
-# go by one of them. Leaks are told apart from
-# Open MPI's own by their stacks, so those must be unwound through code without frame pointers.
+# go by one of them. Leaks are told apart from Open MPI's own by their stacks, so those must be unwound through code without frame
+# pointers.
 sanitized_tests()
 {
     ASAN_OPTIONS=fast_unwind_on_malloc=0 LSAN_OPTIONS="suppressions='$ROOT/tests/lsan.supp':print_suppressions=0" \

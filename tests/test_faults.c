@@ -217,6 +217,7 @@ static void walk_few_values(void)
 {
     values = 3;
     walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
 #ifdef SHARED_ENGINE
     CHECK(shared_writes > 0, "keys of few values were not counted");
 #endif

@@ -1,4 +1,4 @@
-/* What the threads of a block find out together: sums before each, extremes. */
+/* What the threads of a block, or of a warp, find out together: sums before each, extremes; and small reckoning beside. */
 #ifndef BLOCK_CUH
 #define BLOCK_CUH
 

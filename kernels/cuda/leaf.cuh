@@ -114,12 +114,12 @@ static constexpr int leaf_bytes()
            (has_value<V> ? S::CAPACITY * (int)sizeof(uint16_t) : 0);
 }
 
-/* ---- bins ---------------------------------------------------------------------------------------------- */
-
 /* The leaf for most buckets, by what is known of them. */
 template <typename KNOWN, typename K, typename V>
 using leaf_for = typename std::conditional<std::is_same<KNOWN, even_parts<K>>::value && !has_value<V>,
                                            roomy_leaf<K>, usual_leaf<K, V>>::type;
+
+/* ---- bins ---------------------------------------------------------------------------------------------- */
 
 /* The extremes of the keys. Every thread calls it. */
 template <typename S, typename K>

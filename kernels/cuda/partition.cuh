@@ -2,7 +2,7 @@
  * keys can change ranks between the first and the others:
  *
  *     keys        --- partition: by the upper bits of the bucket ---> regions        count first: where they begin
- *     pieces      --- deal: by the lower bits ---> scratch                           no count: a bucket has room to spare
+ *     pieces      --- deal: by the lower bits, or evenly ---> scratch                no count: a bucket has room to spare
  *     scratch     --- leaves ---> out
  *
  * The buckets of a region get equal parts of the scratch, with room for half as many keys again. Where a bucket asks for more,

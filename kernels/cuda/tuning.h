@@ -101,8 +101,7 @@ enum {
     MSD_LEAF_KEYS = 4096,
     MSD_GIANT_THREADS = 512,
     MSD_GIANTS_AT_ONCE = 8,
-    PART_SAMPLE_OF_LEAF =
-        2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
+    PART_SAMPLE_OF_LEAF = 2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
     MSD_WRITE_THREADS = 256,
     MSD_WRITE_KEYS = 16,
     MSD_ROOMY_BYTES = 160 << 10,

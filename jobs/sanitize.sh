@@ -17,7 +17,7 @@ test=build/release/tests/test_ladder
 limit=300 # seconds that one tool may take for one rung
 
 # The rungs of the ladder but 0, by their numbers.
-rungs() { sed -n 's/^ *X(\([1-9][0-9]*\), .*/\1/p' kernels/cuda/ladder.h; }
+rungs() { sed -n 's/^ *X(\([1-9][0-9]*\), .*/\1/p' kernels/cuda/ladder/ladder.h; }
 
 # check RUNG TOOL: the verdict is the exit status; 77 is skipped.
 check()

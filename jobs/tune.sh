@@ -1,5 +1,5 @@
 #!/bin/bash
-# Measure which rung should sort by default on the first GPU, and write that into kernels/cuda/tuning.h: by type of keys
+# Measure which rung should sort by default on the first GPU, and write that into kernels/cuda/ladder/tuning.h: by type of keys
 # and their number. What was measured goes to jobs/results/<date>_<gpu>_<commit>_tune.csv. Build again afterwards.
 #
 #   jobs/tune.sh [SECONDS]     default 120, the build not counted
@@ -8,7 +8,7 @@ set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-write_rows() { python3 "$jobs/tune_table.py" "$1" "$jobs/../kernels/cuda/tuning.h"; }
+write_rows() { python3 "$jobs/tune_table.py" "$1" "$jobs/../kernels/cuda/ladder/tuning.h"; }
 
 if [ "${1:-}" = --from ]; then
     write_rows "${2:?"a CSV has to follow"}"

@@ -12,7 +12,7 @@
  *            LANE_WORK  kernels, and copies that belong to them
  *            LANE_OUT   copies that carry keys towards another rank or the host
  *            LANE_IN    copies that bring keys in
- * Keys     uint32_t or uint64_t codes in ascending order (src/keytype.h), `key_bytes` is 4 or 8, counts are int64_t and
+ * Keys     uint32_t or uint64_t codes in ascending order (kernels/base/keytype.h), `key_bytes` is 4 or 8, counts are int64_t and
  *          may be 0 or beyond 2^32. Pointers to keys are aligned to the key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
  *          may be reported by a later one on the engine.
@@ -23,9 +23,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "fault.h"
-#include "keytype.h"
-#include "status.h"
+#include "kernels/base/fault.h"
+#include "kernels/base/keytype.h"
+#include "kernels/base/status.h"
 
 #ifdef __cplusplus
 extern "C" {

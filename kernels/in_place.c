@@ -33,7 +33,7 @@
  * Rejected: to add one chunk after the other to what is merged already. Whatever the keys, the smaller run
  * then fits into scratch, and no parts change places, but k chunks take k / 2 passes over all keys, instead
  * of log2(k) and what the swaps take. */
-#include "in_place.h"
+#include "kernels/in_place.h"
 
 enum {
     WINDOWS = 16 /* a gap below this part of scratch is too small for a window */

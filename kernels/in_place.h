@@ -3,7 +3,7 @@
 #ifndef IN_PLACE_H
 #define IN_PLACE_H
 
-#include "engine.h"
+#include "kernels/engine.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,9 +14,9 @@ fi
 
 cmake --install "$BUILD" --prefix "$prefix" >/dev/null
 libraries=$(dirname "$(find "$prefix" -name libhypersort.so)")
-installed=$(find "$prefix/include" -type f -printf '%P\n')
-if [ "$installed" != hypersort.h ]; then
-    echo "failed: hypersort.h is to be the only header, but installed are: $installed"
+installed=$(find "$prefix/include" -type f -printf '%P\n' | sort | xargs)
+if [ "$installed" != "hypersort.h hypersort_types.h" ]; then
+    echo "failed: hypersort.h and hypersort_types.h are to be the only headers, but installed are: $installed"
     exit 1
 fi
 "$prefix/bin/hypersort" info >/dev/null

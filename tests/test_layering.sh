@@ -38,12 +38,20 @@ code()
     done
 }
 
-# includes FOLDER ALLOWED...: lines of FOLDER that include, by "", what is neither in FOLDER nor ALLOWED.
+# foreign_includes FOLDER ALLOWED: the includes, by "", of files below FOLDER whose paths do not match ALLOWED, an extended
+# regular expression. Every include names a file of the tree by its path from the root.
 foreign_includes()
 {
-    local folder=$1 file name
-    grep -rE '^ *# *include *"' "$folder" | sed -E 's/^([^:]*):[^"]*"(.*)".*/\1 \2/' | while read -r file name; do
-        if [ ! -e "$(dirname "$file")/$name" ] && [ ! -e "$folder/$name" ] && [[ " ${*:2} " != *" $name "* ]]; then
+    grep -rE '^ *# *include *"' "$1" | sed -E 's/^([^:]*):[^"]*"(.*)".*/\1 \2/' | grep -vE " ($2)\$"
+}
+
+# Includes of a file that is not there, by its path from the root; the two public headers, and what the build makes, are found
+# by their names.
+lost_includes()
+{
+    local file name
+    grep -rE '^ *# *include *"' src mpi kernels tests | sed -E 's/^([^:]*):[^"]*"(.*)".*/\1 \2/' | while read -r file name; do
+        if [ ! -e "$name" ] && [[ " hypersort.h hypersort_types.h build_info.h " != *" $name "* ]]; then
             echo "$file: $name"
         fi
     done
@@ -51,17 +59,28 @@ foreign_includes()
 
 mapfile -t kernel_files < <(sources kernels)
 mapfile -t mpi_files < <(sources mpi)
-mapfile -t core_files < <(sed -n '/^add_library(core /,/)/p' CMakeLists.txt | grep -o 'src/[a-z_]*\.c')
+mapfile -t core_files < <(sources src/library)
 library_files=("${kernel_files[@]}" "${mpi_files[@]}" "${core_files[@]}")
-leaves=(hypersort.h status.h fault.h keytype.h)
 if [ ${#kernel_files[@]} -lt 3 ] || [ ${#mpi_files[@]} -lt 3 ] || [ ${#core_files[@]} -lt 3 ]; then
     fail "the sources were not found in $SOURCE"
 fi
 
-none "kernels/ includes what is above it" foreign_includes kernels "${leaves[@]}"
+leaves='kernels/base/[a-z_]+\.h'
+none "an include does not name a file by its path from the root" lost_includes
+none "kernels/base/ includes what is not a leaf" foreign_includes kernels/base "$leaves|hypersort_types\.h"
+none "kernels/host/ includes more than the engine's face and the leaves" \
+    foreign_includes kernels/host "kernels/(host/[a-z_]+|engine|in_place)\.h|$leaves"
+none "kernels/ includes what is above it" foreign_includes kernels 'kernels/.*|hypersort_types\.h'
 none "kernels/ includes mpi.h" grep -nE 'include *[<"]mpi\.h' "${kernel_files[@]}"
-none "mpi/ includes more than the engine's face and the leaves" foreign_includes mpi engine.h "${leaves[@]}"
+none "mpi/ includes more than the engine's face and the leaves" foreign_includes mpi "mpi/.*|hypersort\.h|kernels/engine\.h|$leaves"
+none "mpi/comm/ includes what is above it" foreign_includes mpi/comm "mpi/comm/.*|kernels/.*"
+none "mpi/transport/ includes what is above it" foreign_includes mpi/transport "mpi/(comm|transport)/.*|mpi/exchange/cost\.h|kernels/.*"
 none "mpi/ launches kernels or calls CUDA" grep -nE '<<<|cuda_runtime|\bcuda[A-Z][A-Za-z]*\(' "${mpi_files[@]}"
+none "src/library/ includes what belongs to the command" \
+    foreign_includes src/library 'src/library/.*|mpi/.*|kernels/.*|hypersort\.h|build_info\.h'
+none "src/files/ includes what is above it" foreign_includes src/files 'src/files/.*|mpi/comm/comm\.h|kernels/.*|hypersort\.h'
+none "src/checkpoint/ includes what is above it" \
+    foreign_includes src/checkpoint 'src/(files|checkpoint)/.*|mpi/comm/comm\.h|kernels/.*|hypersort\.h'
 
 # What belongs to the program that calls a library.
 manners='(^|[^A-Za-z0-9_])(v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|assert'

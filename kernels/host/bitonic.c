@@ -17,19 +17,19 @@
  * Source   Batcher, "Sorting networks and their applications", 1968; Peters, Schulz-Hildebrandt,
  *          Luttenberger, "Fast in-place sorting with CUDA based on bitonic sort", 2010, section 3.3.
  */
-#include "bitonic.h"
+#include "kernels/host/bitonic.h"
 
 enum { PARALLEL_COUNT = 1 << 15 }; // keys from which on a step pays for waking the threads
 
 #define KEY uint32_t
 #define NAMED(name) name##_u32
-#include "bitonic_body.h"
+#include "kernels/host/bitonic_body.h"
 #undef KEY
 #undef NAMED
 
 #define KEY uint64_t
 #define NAMED(name) name##_u64
-#include "bitonic_body.h"
+#include "kernels/host/bitonic_body.h"
 #undef KEY
 #undef NAMED
 

@@ -1,20 +1,20 @@
 /* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the
  * reference for the other engine. Every function is finished when it returns, so lanes have no queue and
  * marks are always done. */
-#include "engine.h"
+#include "kernels/engine.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "bitonic.h"
-#include "in_place.h"
-#include "merge.h"
-#include "merge_many.h"
-#include "partition.h"
-#include "radix.h"
-#include "values.h"
+#include "kernels/host/bitonic.h"
+#include "kernels/in_place.h"
+#include "kernels/host/merge.h"
+#include "kernels/host/merge_many.h"
+#include "kernels/host/partition.h"
+#include "kernels/host/radix.h"
+#include "kernels/host/values.h"
 
 enum {
     RUNG_CHOSEN = -1,

@@ -21,7 +21,7 @@
  *
  * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012, section 3.
  */
-#include "merge.h"
+#include "kernels/host/merge.h"
 #include <omp.h>
 #include <string.h>
 
@@ -39,13 +39,13 @@ static int64_t hold_cut(int64_t cut, int64_t a_from, int64_t length, int64_t a_c
 
 #define KEY uint32_t
 #define NAMED(name) name##_u32
-#include "merge_body.h"
+#include "kernels/host/merge_body.h"
 #undef KEY
 #undef NAMED
 
 #define KEY uint64_t
 #define NAMED(name) name##_u64
-#include "merge_body.h"
+#include "kernels/host/merge_body.h"
 #undef KEY
 #undef NAMED
 

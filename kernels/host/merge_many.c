@@ -17,10 +17,10 @@
  *
  * Source   Knuth, TAOCP vol. 3, 5.4.1 (trees of losers); Salzberg, "Merging sorted runs using large main
  *          memory", 1989 (windows). */
-#include "merge_many.h"
+#include "kernels/host/merge_many.h"
 #include <omp.h>
 #include <string.h>
-#include "merge.h"
+#include "kernels/host/merge.h"
 
 enum {
     MANY = 256,               // runs that are merged at once
@@ -36,13 +36,13 @@ struct stretch {
 
 #define KEY uint32_t
 #define NAMED(name) name##_u32
-#include "merge_many_body.h"
+#include "kernels/host/merge_many_body.h"
 #undef KEY
 #undef NAMED
 
 #define KEY uint64_t
 #define NAMED(name) name##_u64
-#include "merge_many_body.h"
+#include "kernels/host/merge_many_body.h"
 #undef KEY
 #undef NAMED
 

@@ -32,10 +32,10 @@
  * Source   Blelloch, Leiserson, Maggs, Plaxton, Smith, Zagha, "A comparison of sorting algorithms for the Connection
  *          Machine CM-2", 1991 (sample sort); Sanders, Winkel, "Super scalar sample sort", 2004 (search without
  *          branches, many keys in step). */
-#include "partition.h"
+#include "kernels/host/partition.h"
 #include <omp.h>
 #include <string.h>
-#include "radix.h"
+#include "kernels/host/radix.h"
 
 enum {
     BOUNDS = ENGINE_REGIONS - 1,
@@ -117,13 +117,13 @@ static inline uint64_t decode_u64(struct keymap map, uint64_t code)
 
 #define KEY uint32_t
 #define NAMED(name) name##_u32
-#include "partition_body.h"
+#include "kernels/host/partition_body.h"
 #undef KEY
 #undef NAMED
 
 #define KEY uint64_t
 #define NAMED(name) name##_u64
-#include "partition_body.h"
+#include "kernels/host/partition_body.h"
 #undef KEY
 #undef NAMED
 

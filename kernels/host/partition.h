@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "engine.h"
+#include "kernels/engine.h"
 
 /* Bytes of workspace, which is aligned to 128 bytes. */
 size_t partition_workspace(int threads);

@@ -37,7 +37,7 @@
  *          Chhugani, Nguyen, Lee, Kim, Dubey, "Fast sort on CPUs and GPUs: a case for bandwidth oblivious
  *          SIMD sort", 2010 (scatter through a buffer of lines in each thread).
  */
-#include "radix.h"
+#include "kernels/host/radix.h"
 #include <omp.h>
 #include <stdbool.h>
 #include <string.h>
@@ -213,13 +213,13 @@ static inline void lines_written(void)
 
 #define KEY uint32_t
 #define NAMED(name) name##_u32
-#include "radix_body.h"
+#include "kernels/host/radix_body.h"
 #undef KEY
 #undef NAMED
 
 #define KEY uint64_t
 #define NAMED(name) name##_u64
-#include "radix_body.h"
+#include "kernels/host/radix_body.h"
 #undef KEY
 #undef NAMED
 

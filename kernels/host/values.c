@@ -20,7 +20,7 @@
  * One thread counts. Threads with a table each would need as many times the room, and one for all needs a claim on
  * each place; either is worth its code only where the host engine is to be fast at this, and it is here so that there
  * is something to compare a GPU's table with. */
-#include "values.h"
+#include "kernels/host/values.h"
 #include <stdlib.h>
 #include <string.h>
 

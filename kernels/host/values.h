@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "engine.h"
+#include "kernels/engine.h"
 
 /* Bytes of room for a table of 2^log places, which is aligned to 256 bytes. */
 size_t values_room(int log);

@@ -1,6 +1,6 @@
-/* What the library plans for such a sort (mpi/cost.h), given the rates of the simulated machine. */
+/* What the library plans for such a sort (mpi/exchange/cost.h), given the rates of the simulated machine. */
 #include "hypersort.h"
-#include "simulated.h"
+#include "tests/simgrid/simulated.h"
 
 enum { KEY_BYTES = 8 };
 

@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
-#include "check.h"
+#include "tests/support/check.h"
 #include "hypersort.h"
-#include "simulated.h"
+#include "tests/simgrid/simulated.h"
 #include <mpi.h>
 
 enum { ORACLE_KEYS = 1 << 22, LARGEST_PIECE = 1 << 30, KEY_BYTES = 8 };

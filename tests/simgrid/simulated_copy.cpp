@@ -1,7 +1,7 @@
 /* SMPI's hook where a message is delivered: the only place that sees every message, and the one that decides how many bytes
  * are really copied. In C++ because SMPI has its own copy function only there. */
 #include <smpi/smpi.h>
-#include "simulated.h"
+#include "tests/simgrid/simulated.h"
 
 int64_t messages_delivered;
 

@@ -12,8 +12,8 @@
  * Linked with --wrap=engine_open_host, so that it is every engine of the program. */
 #include <smpi/smpi.h>
 #include <stdlib.h>
-#include "engine.h"
-#include "simulated.h"
+#include "kernels/engine.h"
+#include "tests/simgrid/simulated.h"
 
 enum { ALIGNMENT = 256, RUNS_IN_PASS = 16, WORKSPACE_PART = 28 /* of the keys */ };
 

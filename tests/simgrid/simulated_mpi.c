@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "simulated.h"
+#include "tests/simgrid/simulated.h"
 
 enum {
     EAGER_BYTES = 65536, // below it SMPI buffers a message when it is sent (smpi/send-is-detached-thresh)

@@ -1,5 +1,5 @@
 /* Placement on the made-up cluster: there is nothing to search for, and nothing to bind. */
-#include "placement.h"
+#include "mpi/comm/placement.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,0 +1,74 @@
+#include "kernels/base/status.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char text[STATUS_TEXT_BYTES];
+
+hsort_status status_fail(hsort_status status, const char *format, ...)
+{
+    if (text[0] != '\0')
+        return status;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return status;
+}
+
+const char *status_text(void)
+{
+    return text;
+}
+
+void status_clear(void)
+{
+    text[0] = '\0';
+}
+
+const char *hsort_strerror(hsort_status status)
+{
+    switch (status) {
+#define X(name, exit_code, message) \
+    case name:                      \
+        return message;
+        HSORT_STATUS_LIST(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+int hsort_exit_code(hsort_status status)
+{
+    switch (status) {
+#define X(name, exit_code, message) \
+    case name:                      \
+        return exit_code;
+        HSORT_STATUS_LIST(X)
+#undef X
+    }
+    return 70;
+}
+
+const char *hsort_type_name(hsort_type type)
+{
+    switch (type) {
+#define X(name, short_name, bytes) \
+    case name:                     \
+        return short_name;
+        HSORT_TYPE_LIST(X)
+#undef X
+    }
+    return NULL;
+}
+
+size_t hsort_type_bytes(hsort_type type)
+{
+    switch (type) {
+#define X(name, short_name, bytes) \
+    case name:                     \
+        return bytes;
+        HSORT_TYPE_LIST(X)
+#undef X
+    }
+    return 0;
+}

@@ -1,0 +1,239 @@
+/* Counting values: the functions of engine.h, and what they queue. values.cuh has the kernels and pictures them.
+ *
+ * The room, in arrays of 2^log; what is sorted into takes the place of the table, which is not needed any more:
+ *
+ *     header | bucket codes | bucket keys | window | listed codes | listed keys | workspace of a sort
+ *              scratch of the sort          begins   what is sorted                             */
+#include "kernels/cuda/counting/values.cuh"
+#include <string.h>
+
+/* The one that sorts the table, as pairs of 8 and 8 bytes. It is not stable, but no two values are equal. */
+enum { VALUES_RUNG = 8 };
+
+static size_t header_bytes(void)
+{
+    return (size_t)divide_up(sizeof(struct value_header), 256) * 256;
+}
+
+static size_t array_bytes(int log)
+{
+    return sizeof(uint64_t) << log;
+}
+
+/* They are one more, and what follows is aligned as they are. */
+static size_t begins_bytes(int log)
+{
+    return array_bytes(log) + 256;
+}
+
+static struct rung_job job_of(const struct value_table *table, uint64_t *codes, uint64_t *keys,
+                              int64_t values)
+{
+    struct rung_job job = {};
+    job.key_bytes = job.value_bytes = sizeof(uint64_t);
+    job.count = values;
+    job.keys = codes;
+    job.values = keys;
+    job.scratch_keys = table->buckets.codes;
+    job.scratch_values = table->buckets.keys;
+    return job;
+}
+
+extern "C" size_t cuda_values_room(const struct engine *engine, int log)
+{
+    const struct value_table none = {};
+    const struct rung_job job = job_of(&none, NULL, NULL, INT64_C(1) << log);
+    size_t workspace = 0;
+    if (ladder_workspace((struct cuda_engine *)engine, VALUES_RUNG, &job, &workspace) != HSORT_OK)
+        return SIZE_MAX;
+    return header_bytes() + 4 * array_bytes(log) + begins_bytes(log) + workspace;
+}
+
+/* The arrays of a room; the window is as the header says. */
+static struct value_table table_of(void *room, int log)
+{
+    char *arrays = (char *)room + header_bytes();
+    struct value_table table = {};
+    table.header = (struct value_header *)room;
+    table.buckets = {(uint64_t *)arrays, (uint64_t *)(arrays + array_bytes(log)),
+                     (1u << log) / VALUES_BUCKET - 1};
+    table.window = table.begins = (uint64_t *)(arrays + 2 * array_bytes(log));
+    table.sorted_codes = (uint64_t *)(arrays + 2 * array_bytes(log) + begins_bytes(log));
+    table.sorted_keys = (uint64_t *)((char *)table.sorted_codes + array_bytes(log));
+    return table;
+}
+
+/* Fetch what the header says, but for its chunks, once all before it in LANE_WORK is done. */
+static hsort_status fetch_header(struct cuda_engine *engine, void *room, struct value_header *header)
+{
+    static_assert(sizeof *header <= sizeof engine->result->codes, "room for it in pinned memory");
+    constexpr size_t bytes = offsetof(struct value_header, chunks);
+    TRY_CUDA(
+        cudaMemcpyAsync(engine->result->codes, room, bytes, cudaMemcpyDefault, engine->lanes[LANE_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+    memcpy(header, engine->result->codes, bytes);
+    return HSORT_OK;
+}
+
+/* ---- the count ----------------------------------------------------------------------------------------- */
+
+/* Let the window lie around codes low to high, if it is wide enough for them. */
+static void lay_window(uint64_t low, uint64_t high, int log, struct value_table *table)
+{
+    const uint64_t width = UINT64_C(1) << log;
+    if (low > high || high - low >= width)
+        return;
+    const uint64_t slack = (width - 1 - (high - low)) / 2; // the sample has missed the extremes, if barely
+    table->low = min(low - min(slack, low), UINT64_MAX - (width - 1));
+    table->width = width;
+}
+
+static hsort_status empty_table(struct cuda_engine *engine, const struct value_table &table, int log)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    struct value_header *header = (struct value_header *)engine->result->codes; // pinned
+    TRY_CUDA(cudaStreamSynchronize(stream));                                    // nothing reads it any more
+    memset(header, 0, sizeof *header);
+    header->low = table.low;
+    header->width = table.width;
+    TRY_CUDA(cudaMemcpyAsync(table.header, header, sizeof *header, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaMemsetAsync(table.buckets.codes, 0xff, array_bytes(log), stream)); // FREE_PLACE
+    TRY_CUDA(cudaMemsetAsync(table.buckets.keys, 0, array_bytes(log), stream));
+    if (table.width > 0)
+        TRY_CUDA(cudaMemsetAsync(table.window, 0, array_bytes(log), stream));
+    return HSORT_OK;
+}
+
+template <bool WINDOW, typename K>
+static hsort_status queue_count(struct cuda_engine *engine, const struct engine_bits *bits, int64_t count,
+                                const struct value_table &table)
+{
+    const int64_t turns = divide_up(count * sizeof(K), sizeof(uint4) * VALUES_THREADS);
+    int front_log = VALUES_FRONT_LOG;
+    while (front_bytes<K>(front_log) > engine->block_bytes)
+        front_log--;
+    TRY_CUDA(cudaFuncSetAttribute(count_values_kernel<WINDOW, K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  front_bytes<K>(front_log)));
+    count_values_kernel<WINDOW>
+        <<<(unsigned)min(turns, (int64_t)engine->multiprocessors), VALUES_THREADS, front_bytes<K>(front_log),
+           engine->lanes[LANE_WORK]>>>(coding_of(bits), (const K *)bits->from, count, table, front_log);
+    TRY_LAUNCH("the count of values");
+    return HSORT_OK;
+}
+
+extern "C" hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct engine_bits *bits,
+                                          int64_t count, uint64_t low, uint64_t high, int log, void *room,
+                                          bool *fits)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    struct value_table table = table_of(room, log);
+    struct value_header header;
+    *fits = false;
+    TRY(kernel_fault("count of values"));
+    lay_window(low, high, log, &table);
+    TRY(empty_table(engine, table, log));
+    if (count > 0 && table.width > 0)
+        TRY(key_bytes == 4 ? (queue_count<true, uint32_t>(engine, bits, count, table))
+                           : (queue_count<true, uint64_t>(engine, bits, count, table)));
+    else if (count > 0)
+        TRY(key_bytes == 4 ? (queue_count<false, uint32_t>(engine, bits, count, table))
+                           : (queue_count<false, uint64_t>(engine, bits, count, table)));
+    TRY(fetch_header(engine, room, &header));
+    *fits = header.full == 0;
+    return HSORT_OK;
+}
+
+/* ---- lists --------------------------------------------------------------------------------------------- */
+
+/* List the table's values. header->listed: how many there are, more than list.most perhaps. */
+static hsort_status make_list(struct cuda_engine *engine, const struct value_table &table, int log,
+                              const struct value_list &list, struct value_header *header)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    TRY_CUDA(cudaMemsetAsync(&table.header->listed, 0, sizeof table.header->listed, stream));
+    list_values_kernel<<<(1u << log) / PASS_THREADS, PASS_THREADS, 0, stream>>>(table, list);
+    TRY_LAUNCH("the list of values");
+    return fetch_header(engine, table.header, header);
+}
+
+extern "C" hsort_status cuda_list_values(struct engine *base, int log, void *room, struct engine_value *list,
+                                         int64_t most, int64_t *values)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    const struct value_table table = table_of(room, log);
+    struct value_header header;
+    static_assert(sizeof *list == 2 * sizeof(uint64_t), "a code and a number of keys");
+    *values = -1;
+    TRY(kernel_fault("list of values"));
+    TRY(make_list(engine, table, log, {&list->code, (uint64_t *)&list->keys, 2, (uint64_t)most}, &header));
+    *values = header.listed <= (uint64_t)most ? (int64_t)header.listed : -1;
+    return HSORT_OK;
+}
+
+extern "C" hsort_status cuda_add_values(struct engine *base, int log, void *room,
+                                        const struct engine_value *list, int64_t values)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    TRY(kernel_fault("sum of values"));
+    if (values == 0)
+        return HSORT_OK;
+    add_values_kernel<<<(unsigned)divide_up(values, PASS_THREADS), PASS_THREADS, 0,
+                        engine->lanes[LANE_WORK]>>>(list, values, table_of(room, log));
+    TRY_LAUNCH("the sum of values");
+    return HSORT_OK;
+}
+
+/* ---- the sorted keys ----------------------------------------------------------------------------------- */
+
+extern "C" hsort_status cuda_order_values(struct engine *base, int log, void *room, bool *fits)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    struct value_table table = table_of(room, log);
+    struct value_header header;
+    *fits = false;
+    TRY(kernel_fault("order of values"));
+    TRY(make_list(engine, table, log, {table.sorted_codes, table.sorted_keys, 1, UINT64_C(1) << log},
+                  &header));
+    *fits = header.full == 0 && header.listed <= UINT64_C(1) << log;
+    if (!*fits || header.listed == 0)
+        return HSORT_OK;
+    const uint32_t values = (uint32_t)header.listed, chunks = (uint32_t)divide_up(values, SUMS_CHUNK);
+    struct rung_job job = job_of(&table, table.sorted_codes, table.sorted_keys, values);
+    job.workspace = (char *)table.sorted_keys + array_bytes(log);
+    TRY(ladder_sort(engine, VALUES_RUNG, &job));
+    table.sorted_codes = (uint64_t *)job.sorted_keys;
+    table.sorted_keys = (uint64_t *)job.sorted_values;
+    chunk_sums_kernel<<<chunks, SUMS_THREADS, 0, stream>>>(table, values);
+    value_begins_kernel<<<chunks, SUMS_THREADS, 0, stream>>>(table, values);
+    TRY_LAUNCH("the begins of values");
+    TRY_CUDA(cudaStreamSynchronize(stream));
+    return HSORT_OK;
+}
+
+extern "C" hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct engine_bits *bits,
+                                          int log, void *room, int64_t from, int64_t until, void *out)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const struct value_table table = table_of(room, log);
+    const struct coding coding = {bits->map, false, !bits->map.identity && bits->decode};
+    const unsigned blocks =
+        (unsigned)divide_up(until - from + sizeof(uint4), MSD_WRITE_THREADS * MSD_WRITE_KEYS);
+    TRY(kernel_fault("write of values"));
+    if (from == until)
+        return HSORT_OK;
+    if (key_bytes == 4)
+        write_sorted_kernel<<<blocks, MSD_WRITE_THREADS, 0, stream>>>(coding, table, from, until,
+                                                                      (uint32_t *)out);
+    else
+        write_sorted_kernel<<<blocks, MSD_WRITE_THREADS, 0, stream>>>(coding, table, from, until,
+                                                                      (uint64_t *)out);
+    TRY_LAUNCH("a write of sorted keys");
+    return HSORT_OK;
+}

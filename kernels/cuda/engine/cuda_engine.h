@@ -1,0 +1,176 @@
+/* What the files of kernels/cuda/ share: the engine's state, its current-device scope and how CUDA's errors
+ * become statuses. Nobody outside the folder includes it, but for the tests of the ladder. */
+#ifndef CUDA_ENGINE_H
+#define CUDA_ENGINE_H
+
+#include <cuda_runtime.h>
+#include <cudaTypedefs.h>
+#include "kernels/engine.h"
+#include "kernels/cuda/engine/pageable.h"
+
+enum { WARP = 32 };
+#define ALL_LANES 0xffffffffu /* the mask of a whole warp */
+
+/* Pinned memory that kernels read and write directly: small results need no copy of their own. */
+struct cuda_result {
+    int64_t positions[ENGINE_GATHER_MAX];
+    uint64_t codes[ENGINE_GATHER_MAX];
+    uint64_t probes[ENGINE_SEARCH_MAX];
+    int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
+    struct engine_inspection inspection;
+    int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
+    int32_t verdict;                        /* of rung 8's plan: see msd_plan.cuh */
+    int64_t cut;                            /* keys of one run among the first of a merge */
+    int32_t alive;                          /* written by the first kernel, when the engine opens */
+};
+
+/* The calls of the driver's interface that the runtime's has no form of; struct device_scope says why. */
+struct cuda_driver {
+    PFN_cuDeviceGet_v2000 device_get;
+    PFN_cuDevicePrimaryCtxRetain_v7000 retain;
+    PFN_cuDevicePrimaryCtxRelease_v11000 release;
+    PFN_cuCtxPushCurrent_v4000 push;
+    PFN_cuCtxPopCurrent_v4000 pop;
+    PFN_cuMemGetAddressRange_v3020 address_range;
+};
+
+/* What alloc() handed out. */
+struct cuda_allocation {
+    void *memory;
+    size_t bytes;
+    struct cuda_allocation *older;
+};
+
+struct cuda_engine {
+    struct engine base;
+    int device; /* as the runtime counts them */
+    int multiprocessors;
+    int block_bytes; /* of shared memory, at most, for a block */
+    struct cuda_driver driver;
+    CUcontext context; /* the device's primary one, retained */
+    cudaStream_t lanes[LANES];
+    cudaEvent_t followed;                 /* the caller's stream, when follow() was last called */
+    struct cuda_result *result;           /* [1] pinned */
+    struct engine_inspection *inspection; /* [1] device memory */
+    struct pageable pageable;             /* on the way to and from ordinary host memory */
+    size_t memory_limit;                  /* 0: none */
+    size_t bytes_in_use;
+    struct cuda_allocation *allocations; /* what alloc() handed out, newest first */
+};
+
+/* While it lives the engine's device is the calling thread's current one; then the caller's is again.
+ *
+ * By pushing and popping the context. Not by cudaSetDevice(): that cannot restore "none yet", and setting
+ * back the default of 0 would create a context on device 0 in each process of the node, half a gigabyte
+ * apiece. */
+struct device_scope {
+    const struct cuda_engine *engine;
+    bool entered;
+
+    explicit device_scope(const struct cuda_engine *engine_to_enter) : engine(engine_to_enter)
+    {
+        entered = engine->driver.push(engine->context) == CUDA_SUCCESS;
+    }
+    ~device_scope()
+    {
+        CUcontext popped;
+        if (entered)
+            engine->driver.pop(&popped);
+    }
+    device_scope(const device_scope &) = delete;
+};
+
+/* Make a status of what CUDA returned: records `call` and CUDA's text, and clears CUDA's own memory of the
+ * error. HSORT_DEVICE_MEMORY for a failed allocation, HSORT_CUDA for anything else. */
+hsort_status cuda_check(cudaError_t error, const char *call);
+
+#define TRY_CUDA(call) TRY(cuda_check((call), #call))
+
+/* After a kernel launch: whether it was accepted. What goes wrong while it runs, wait() reports. */
+#define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
+
+/* Wait until a kernel on `stream` has written *word, in pinned memory, which holds `unknown` before. The host watches it
+ * itself: to be woken takes longer than to sort some thousand keys. Errors of the stream end the wait. */
+static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int32_t *word, int32_t unknown)
+{
+    while (*word == unknown) {
+        const cudaError_t state = cudaStreamQuery(stream);
+        if (state != cudaErrorNotReady)
+            TRY_CUDA(state);
+    }
+    return HSORT_OK;
+}
+
+/* Called where an operation with kernels begins: its fault site. */
+static inline hsort_status kernel_fault(const char *what)
+{
+    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_CUDA, "%s: fault switched on", what) : HSORT_OK;
+}
+
+static inline int64_t divide_up(int64_t count, int64_t by)
+{
+    return (count + by - 1) / by;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked,
+ * counts > 0, device current. All on LANE_WORK. */
+hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
+                         int64_t count);
+hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
+                         int64_t count);
+hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
+                         const int64_t *positions, int count, uint64_t *codes);
+hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys, int64_t count,
+                          struct engine_inspection *found);
+hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
+                        const void *b, int64_t b_count, void *out);
+hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs, const int64_t *run_at,
+                             int k, void *out, void **merged);
+hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys, int64_t count,
+                         const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
+hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
+                      const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
+hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
+
+/* The engine's functions of the same names: contracts in engine.h. */
+hsort_status peer_export(struct engine *engine, const void *memory, struct engine_peer_handle *handle);
+hsort_status peer_open(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
+void peer_close(struct engine *engine, void *memory);
+size_t cuda_partition_workspace(const struct engine *engine, int key_bytes);
+hsort_status cuda_partition_sample(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                              int64_t before, int64_t total, int log, int64_t first, int sample,
+                              void *workspace, uint64_t *codes);
+hsort_status cuda_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
+                           int64_t total, void *workspace, struct engine_map *map,
+                                enum engine_map_verdict *verdict);
+hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                             int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
+                             bool *ascends, bool *descends);
+hsort_status cuda_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+                       const struct engine_map *map, void *workspace, void *to);
+int64_t cuda_region_scratch(const struct engine *engine, int64_t count);
+hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                          const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                          void *workspace, void *scratch, void *out);
+hsort_status cuda_settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                                 void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
+size_t cuda_values_room(const struct engine *engine, int log);
+hsort_status cuda_count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+                               int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits);
+hsort_status cuda_list_values(struct engine *engine, int log, void *room, struct engine_value *list,
+                              int64_t most, int64_t *values);
+hsort_status cuda_add_values(struct engine *engine, int log, void *room, const struct engine_value *list,
+                             int64_t values);
+hsort_status cuda_order_values(struct engine *engine, int log, void *room, bool *fits);
+hsort_status cuda_write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits, int log,
+                               void *room, int64_t from, int64_t until, void *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

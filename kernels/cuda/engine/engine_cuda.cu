@@ -1,0 +1,596 @@
+/* The CUDA engine: one device behind the table of functions of engine.h.
+ *
+ *   lanes     three streams that do not wait for the default stream, nor it for them: what must come after
+ *             the caller's own work says so by follow()
+ *   memory    plain cudaMalloc, so that IPC handles exist for it; counted, so that ranks can share a device
+ *   results   a page of pinned memory that kernels write to directly: a probe is one launch and one wait
+ *
+ * Kernels live in the other files; here is only what needs none. */
+#include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/in_place.h"
+#include "kernels/cuda/ladder/ladder.h"
+#include "kernels/cuda/ladder/tuning.h"
+#include <new>
+#include <stdio.h>
+#include <string.h>
+
+struct engine_mark {
+    cudaEvent_t event;
+};
+
+static struct cuda_engine *cuda(struct engine *engine)
+{
+    return (struct cuda_engine *)engine;
+}
+
+hsort_status cuda_check(cudaError_t error, const char *call)
+{
+    if (error == cudaSuccess)
+        return HSORT_OK;
+    cudaGetLastError(); // or the next launch would report this error again
+    return status_fail(error == cudaErrorMemoryAllocation ? HSORT_DEVICE_MEMORY : HSORT_CUDA, "%s: %s", call,
+                       cudaGetErrorString(error));
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static hsort_status fail_alloc(const struct cuda_engine *engine, size_t bytes)
+{
+    size_t free_bytes = 0, total = 0;
+    char limit[48] = "none";
+    cudaMemGetInfo(&free_bytes, &total);
+    cudaGetLastError();
+    if (engine->memory_limit > 0)
+        snprintf(limit, sizeof limit, "%zu bytes", engine->memory_limit);
+    return status_fail(
+        HSORT_DEVICE_MEMORY,
+        "GPU %d has no room for %zu bytes more: %zu bytes free, %zu bytes in use here, limit %s",
+        engine->device, bytes, free_bytes, engine->bytes_in_use, limit);
+}
+
+static hsort_status engine_alloc(struct engine *base, size_t bytes, void **memory)
+{
+    struct cuda_engine *engine = cuda(base);
+    device_scope scope(engine);
+    *memory = NULL;
+    if (bytes == 0)
+        return HSORT_OK;
+    const bool over_limit = engine->memory_limit > 0 && (bytes > engine->memory_limit ||
+                                                         engine->bytes_in_use > engine->memory_limit - bytes);
+    if (over_limit || fault_hit(FAULT_ALLOC))
+        return fail_alloc(engine, bytes);
+    struct cuda_allocation *allocation = new (std::nothrow) struct cuda_allocation;
+    if (!allocation)
+        return status_fail(HSORT_HOST_MEMORY, "no host memory to note an allocation of %zu bytes", bytes);
+
+    const cudaError_t error = cudaMalloc(memory, bytes);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        delete allocation;
+        *memory = NULL;
+        return error == cudaErrorMemoryAllocation ? fail_alloc(engine, bytes)
+                                                  : cuda_check(error, "cudaMalloc");
+    }
+    *allocation = {*memory, bytes, engine->allocations};
+    engine->allocations = allocation;
+    engine->bytes_in_use += bytes;
+    return HSORT_OK;
+}
+
+static void engine_free(struct engine *base, void *memory)
+{
+    struct cuda_engine *engine = cuda(base);
+    device_scope scope(engine);
+    struct cuda_allocation **link = &engine->allocations;
+    while (*link && (*link)->memory != memory)
+        link = &(*link)->older;
+    if (memory == NULL || *link == NULL)
+        return;
+    struct cuda_allocation *allocation = *link;
+    *link = allocation->older;
+    engine->bytes_in_use -= allocation->bytes;
+    delete allocation;
+    cudaFree(memory); // a failure here is one of earlier work; wait() reports that
+    cudaGetLastError();
+}
+
+static hsort_status engine_alloc_host(struct engine *base, size_t bytes, void **memory)
+{
+    device_scope scope(cuda(base));
+    *memory = NULL;
+    if (bytes == 0)
+        return HSORT_OK;
+    if (fault_hit(FAULT_ALLOC) || cudaHostAlloc(memory, bytes, cudaHostAllocDefault) != cudaSuccess) {
+        cudaGetLastError();
+        *memory = NULL;
+        return status_fail(HSORT_HOST_MEMORY, "cannot pin %zu bytes of host memory", bytes);
+    }
+    return HSORT_OK;
+}
+
+static void engine_free_host(struct engine *base, void *memory)
+{
+    device_scope scope(cuda(base));
+    cudaFreeHost(memory);
+    cudaGetLastError();
+}
+
+static bool engine_pin(struct engine *base, void *memory, size_t bytes)
+{
+    device_scope scope(cuda(base));
+    const bool pinned = cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess;
+    cudaGetLastError();
+    return pinned;
+}
+
+static void engine_unpin(struct engine *base, void *memory)
+{
+    device_scope scope(cuda(base));
+    cudaHostUnregister(memory);
+    cudaGetLastError();
+}
+
+static hsort_status engine_memory_free(struct engine *base, size_t *bytes)
+{
+    struct cuda_engine *engine = cuda(base);
+    device_scope scope(engine);
+    size_t total;
+    TRY_CUDA(cudaMemGetInfo(bytes, &total));
+    if (engine->memory_limit > 0 && *bytes > engine->memory_limit - engine->bytes_in_use)
+        *bytes = engine->memory_limit - engine->bytes_in_use;
+    return HSORT_OK;
+}
+
+static hsort_status engine_space_of(struct engine *base, const void *pointer, enum engine_space *space)
+{
+    struct cuda_engine *engine = cuda(base);
+    device_scope scope(engine);
+    *space = SPACE_ENGINE;
+    if (pointer == NULL)
+        return HSORT_OK;
+    cudaPointerAttributes attributes;
+    TRY_CUDA(cudaPointerGetAttributes(&attributes, pointer));
+    if (attributes.type == cudaMemoryTypeDevice && attributes.device != engine->device)
+        return status_fail(HSORT_ARGUMENT, "keys lie in the memory of GPU %d, but this rank's is GPU %d",
+                           attributes.device, engine->device);
+    if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged)
+        *space = attributes.type == cudaMemoryTypeHost ? SPACE_PINNED : SPACE_HOST;
+    return HSORT_OK;
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------------- */
+
+static enum cudaMemoryType memory_type(const void *memory)
+{
+    cudaPointerAttributes attributes;
+    if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess)
+        return attributes.type;
+    cudaGetLastError();
+    return cudaMemoryTypeHost; // the plain copy below then says what is wrong
+}
+
+static hsort_status engine_copy(struct engine *base, enum engine_lane lane, void *to, const void *from,
+                                size_t bytes)
+{
+    struct cuda_engine *engine = cuda(base);
+    cudaStream_t stream = engine->lanes[lane];
+    device_scope scope(engine);
+    if (fault_hit(FAULT_COPY))
+        return status_fail(HSORT_CUDA, "copy of %zu bytes: fault switched on", bytes);
+    if (bytes >= PAGEABLE_BYTES_MIN) {
+        const enum cudaMemoryType to_type = memory_type(to), from_type = memory_type(from);
+        if (to_type == cudaMemoryTypeDevice && from_type == cudaMemoryTypeUnregistered)
+            return cuda_check(pageable_to_device(&engine->pageable, to, from, bytes, stream),
+                              "copy to the device");
+        if (to_type == cudaMemoryTypeUnregistered && from_type == cudaMemoryTypeDevice)
+            return cuda_check(pageable_to_host(&engine->pageable, to, from, bytes, stream),
+                              "copy to the host");
+    }
+    if (bytes > 0)
+        TRY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    return HSORT_OK;
+}
+
+static hsort_status engine_mark_create(struct engine *base, struct engine_mark **mark)
+{
+    device_scope scope(cuda(base));
+    cudaEvent_t event;
+    *mark = NULL;
+    TRY_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    *mark = new (std::nothrow) engine_mark;
+    if (*mark == NULL) {
+        cudaEventDestroy(event);
+        return status_fail(HSORT_HOST_MEMORY, "no host memory for a mark");
+    }
+    (*mark)->event = event;
+    return HSORT_OK;
+}
+
+static void engine_mark_destroy(struct engine *base, struct engine_mark *mark)
+{
+    device_scope scope(cuda(base));
+    if (mark == NULL)
+        return;
+    cudaEventDestroy(mark->event);
+    cudaGetLastError();
+    delete mark;
+}
+
+static hsort_status engine_mark_set(struct engine *base, struct engine_mark *mark, enum engine_lane lane)
+{
+    device_scope scope(cuda(base));
+    TRY_CUDA(cudaEventRecord(mark->event, cuda(base)->lanes[lane]));
+    return HSORT_OK;
+}
+
+static hsort_status engine_mark_done(struct engine *base, struct engine_mark *mark, bool *done)
+{
+    device_scope scope(cuda(base));
+    const cudaError_t state = cudaEventQuery(mark->event);
+    *done = state == cudaSuccess;
+    if (state == cudaErrorNotReady) {
+        cudaGetLastError(); // "not ready" is remembered as an error too
+        return HSORT_OK;
+    }
+    return cuda_check(state, "work before a mark");
+}
+
+static hsort_status engine_lane_after(struct engine *base, enum engine_lane lane, struct engine_mark *mark)
+{
+    device_scope scope(cuda(base));
+    TRY_CUDA(cudaStreamWaitEvent(cuda(base)->lanes[lane], mark->event, 0));
+    return HSORT_OK;
+}
+
+static hsort_status engine_follow(struct engine *base, void *stream)
+{
+    struct cuda_engine *engine = cuda(base);
+    device_scope scope(engine);
+    TRY_CUDA(cudaEventRecord(engine->followed, (cudaStream_t)stream));
+    TRY_CUDA(cudaStreamWaitEvent(engine->lanes[LANE_WORK], engine->followed, 0));
+    return HSORT_OK;
+}
+
+static hsort_status engine_wait(struct engine *base, enum engine_lane lane)
+{
+    static const char *const work[LANES] = {"kernels of LANE_WORK", "copies of LANE_OUT",
+                                            "copies of LANE_IN"};
+    device_scope scope(cuda(base));
+    return cuda_check(cudaStreamSynchronize(cuda(base)->lanes[lane]), work[lane]);
+}
+
+/* ---- work on keys -------------------------------------------------------------------------------------- */
+
+static hsort_status engine_encode(struct engine *base, struct keymap map, void *to, const void *from,
+                                  int64_t count)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("encode"));
+    return count > 0 ? keys_encode(cuda(base), map, to, from, count) : HSORT_OK;
+}
+
+static hsort_status engine_decode(struct engine *base, struct keymap map, void *to, const void *from,
+                                  int64_t count)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("decode"));
+    return count > 0 ? keys_decode(cuda(base), map, to, from, count) : HSORT_OK;
+}
+
+/* How to sort with the scratch there is: by which rung, and how many keys at a time; all, unless a radix rung
+ * has too little scratch for that. */
+struct sort_plan {
+    int rung;
+    int64_t chunk;
+};
+
+static hsort_status plan_sort(int rung, int key_bytes, int64_t count, int64_t scratch_count,
+                              struct sort_plan *plan)
+{
+    plan->rung = rung == -1 ? tuning_rung(key_bytes, count) : rung;
+    plan->chunk = count;
+    if (scratch_count >= count || count <= 1 || rung_is_network(plan->rung))
+        return HSORT_OK;
+    const int64_t chunk = in_place_chunk(count, scratch_count);
+    if (chunk == 0 && rung != -1)
+        return status_fail(HSORT_ARGUMENT, "rung %d sorts no %lld keys with scratch for %lld", rung,
+                           (long long)count, (long long)scratch_count);
+    plan->chunk = chunk > 0 ? chunk : count;
+    if (rung == -1)
+        plan->rung = chunk > 0 ? tuning_rung(key_bytes, chunk) : TUNING_IN_PLACE_RUNG;
+    return HSORT_OK;
+}
+
+static hsort_status engine_sort_workspace(struct engine *base, int rung, int key_bytes, int64_t count,
+                                          int64_t scratch_count, size_t *bytes)
+{
+    device_scope scope(cuda(base));
+    struct sort_plan plan;
+    *bytes = 0;
+    TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
+    struct rung_job job = {};
+    job.key_bytes = key_bytes;
+    job.count = plan.chunk;
+    return ladder_workspace(cuda(base), plan.rung, &job, bytes);
+}
+
+/* With less scratch than keys, which every chunk's rung would have to encode for itself. */
+static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *plan,
+                                   const struct rung_job *job, int64_t scratch_count)
+{
+    TRY(ladder_encode(cuda(base), job));
+    TRY(in_place_sort(base, plan->rung, job->key_bytes, job->keys, job->count, job->scratch_keys,
+                      scratch_count, job->workspace));
+    return ladder_decode(cuda(base), job, job->keys);
+}
+
+static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
+                                int64_t scratch_count, int64_t count, void *workspace,
+                                const struct engine_bits *bits, void **sorted)
+{
+    device_scope scope(cuda(base));
+    struct sort_plan plan;
+    struct rung_job job = {};
+    job.key_bytes = key_bytes;
+    job.count = count;
+    job.keys = keys;
+    job.scratch_keys = scratch;
+    job.workspace = workspace;
+    job.bits = bits;
+    *sorted = keys;
+    TRY(kernel_fault("sort"));
+    TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
+    if (plan.chunk < count)
+        return sort_in_chunks(base, &plan, &job, scratch_count);
+    TRY(ladder_sort(cuda(base), plan.rung, &job));
+    *sorted = job.sorted_keys;
+    return HSORT_OK;
+}
+
+static hsort_status engine_merge(struct engine *base, int key_bytes, const void *a, int64_t a_count,
+                                 const void *b, int64_t b_count, void *out)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("merge"));
+    return a_count + b_count > 0 ? keys_merge(cuda(base), key_bytes, a, a_count, b, b_count, out) : HSORT_OK;
+}
+
+static hsort_status engine_merge_runs(struct engine *base, int key_bytes, void *runs, const int64_t *run_at,
+                                      int k, void *out, void **merged)
+{
+    device_scope scope(cuda(base));
+    *merged = runs;
+    TRY(kernel_fault("merge of runs"));
+    return keys_merge_runs(cuda(base), key_bytes, runs, run_at, k, out, merged);
+}
+
+static hsort_status engine_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
+                               const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
+{
+    device_scope scope(cuda(base));
+    *from_a = 0;
+    TRY(kernel_fault("cut"));
+    return keys_cut(cuda(base), key_bytes, a, a_count, b, b_count, outputs, from_a);
+}
+
+static hsort_status engine_swap(struct engine *base, int key_bytes, void *a, void *b, int64_t count)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("swap"));
+    return count > 0 ? keys_swap(cuda(base), key_bytes, a, b, count) : HSORT_OK;
+}
+
+static hsort_status engine_gather(struct engine *base, int key_bytes, const void *keys,
+                                  const int64_t *positions, int count, uint64_t *codes)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("gather"));
+    return count > 0 ? keys_gather(cuda(base), key_bytes, keys, positions, count, codes) : HSORT_OK;
+}
+
+static hsort_status engine_search(struct engine *base, int key_bytes, const void *keys, int64_t count,
+                                  const uint64_t *probes, int probe_count, int64_t *less,
+                                  int64_t *not_greater)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("search"));
+    if (probe_count == 0)
+        return HSORT_OK;
+    return keys_search(cuda(base), key_bytes, keys, count, probes, probe_count, less, not_greater);
+}
+
+static hsort_status engine_inspect(struct engine *base, struct keymap map, const void *keys, int64_t count,
+                                   struct engine_inspection *found)
+{
+    device_scope scope(cuda(base));
+    TRY(kernel_fault("inspect"));
+    memset(found, 0, sizeof *found);
+    return count > 0 ? keys_inspect(cuda(base), map, keys, count, found) : HSORT_OK;
+}
+
+/* ---- open and close ------------------------------------------------------------------------------------ */
+
+static __global__ void alive_kernel(int32_t *alive)
+{
+    *alive = 1;
+}
+
+/* Find the driver's functions through the runtime: linking libcuda itself would tie the program to machines
+ * with a GPU. */
+static hsort_status find_driver(struct cuda_driver *driver)
+{
+#define FIND(symbol, version, member) \
+    TRY_CUDA(cudaGetDriverEntryPointByVersion(symbol, (void **)&driver->member, version, cudaEnableDefault))
+    FIND("cuDeviceGet", 2000, device_get);
+    FIND("cuDevicePrimaryCtxRetain", 7000, retain);
+    FIND("cuDevicePrimaryCtxRelease", 11000, release);
+    FIND("cuCtxPushCurrent", 4000, push);
+    FIND("cuCtxPopCurrent", 4000, pop);
+    FIND("cuMemGetAddressRange", 3020, address_range);
+#undef FIND
+    if (!driver->device_get || !driver->retain || !driver->release || !driver->push || !driver->pop ||
+        !driver->address_range)
+        return status_fail(HSORT_CUDA, "the NVIDIA driver lacks a function of CUDA 11");
+    return HSORT_OK;
+}
+
+/* Everything the engine needs beside its context, and a first kernel, so that a device that cannot run this
+ * build's code is found now and not in the middle of a sort. The device is current. */
+static hsort_status start_device(struct cuda_engine *engine)
+{
+    TRY_CUDA(
+        cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
+    TRY_CUDA(cudaDeviceGetAttribute(&engine->block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                    engine->device));
+    for (int lane = 0; lane < LANES; lane++)
+        TRY_CUDA(cudaStreamCreateWithFlags(&engine->lanes[lane], cudaStreamNonBlocking));
+    TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));
+    TRY_CUDA(cudaMalloc((void **)&engine->inspection, sizeof *engine->inspection));
+    if (cudaHostAlloc((void **)&engine->result, sizeof *engine->result, cudaHostAllocDefault) !=
+        cudaSuccess) {
+        cudaGetLastError();
+        return status_fail(HSORT_HOST_MEMORY, "cannot pin %zu bytes of host memory", sizeof *engine->result);
+    }
+    memset(engine->result, 0, sizeof *engine->result);
+
+    alive_kernel<<<1, 1, 0, engine->lanes[LANE_WORK]>>>(&engine->result->alive);
+    const cudaError_t launched = cudaGetLastError();
+    if (launched == cudaErrorNoKernelImageForDevice || launched == cudaErrorUnsupportedPtxVersion)
+        return status_fail(HSORT_NO_DEVICE,
+                           "GPU %d cannot run this build's code (see CMAKE_CUDA_ARCHITECTURES): %s",
+                           engine->device, cudaGetErrorString(launched));
+    TRY(cuda_check(launched, "launch of the first kernel"));
+    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+    if (engine->result->alive != 1)
+        return status_fail(HSORT_CUDA, "GPU %d ran a kernel without effect", engine->device);
+    return HSORT_OK;
+}
+
+/* Make the device's primary context. cudaInitDevice() first: the runtime then holds the context too, and a
+ * program that uses CUDA itself keeps it when this engine closes. */
+static hsort_status retain_context(struct cuda_engine *engine)
+{
+    const cudaError_t error = cudaInitDevice(engine->device, 0, 0);
+    if (error == cudaErrorDevicesUnavailable || error == cudaErrorDeviceAlreadyInUse) {
+        cudaGetLastError();
+        return status_fail(HSORT_NO_DEVICE, "GPU %d: %s", engine->device, cudaGetErrorString(error));
+    }
+    TRY(cuda_check(error, "cudaInitDevice"));
+    TRY(find_driver(&engine->driver));
+    CUdevice device;
+    if (engine->driver.device_get(&device, engine->device) != CUDA_SUCCESS ||
+        engine->driver.retain(&engine->context, device) != CUDA_SUCCESS) {
+        engine->context = NULL;
+        return status_fail(HSORT_CUDA, "GPU %d: cannot retain its context", engine->device);
+    }
+    return HSORT_OK;
+}
+
+static void release_context(struct cuda_engine *engine)
+{
+    CUdevice device;
+    if (engine->context && engine->driver.device_get(&device, engine->device) == CUDA_SUCCESS)
+        engine->driver.release(device);
+}
+
+static void engine_close(struct engine *base)
+{
+    struct cuda_engine *engine = cuda(base);
+    {
+        device_scope scope(engine);
+        for (int lane = 0; lane < LANES; lane++) {
+            if (engine->lanes[lane])
+                cudaStreamDestroy(engine->lanes[lane]);
+        }
+        if (engine->followed)
+            cudaEventDestroy(engine->followed);
+        pageable_close(&engine->pageable);
+        cudaFree(engine->inspection);
+        cudaFreeHost(engine->result);
+        cudaGetLastError();
+    }
+    release_context(engine);
+    delete engine;
+}
+
+extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct engine **opened)
+{
+    static const struct engine_ops ops = {
+        "cuda",
+        engine_close,
+        // memory
+        engine_alloc,
+        engine_free,
+        engine_alloc_host,
+        engine_free_host,
+        engine_pin,
+        engine_unpin,
+        engine_memory_free,
+        engine_space_of,
+        peer_export,
+        peer_open,
+        peer_close,
+        // lanes
+        engine_copy,
+        engine_mark_create,
+        engine_mark_destroy,
+        engine_mark_set,
+        engine_mark_done,
+        engine_lane_after,
+        engine_follow,
+        engine_wait,
+        // work on keys
+        engine_encode,
+        engine_decode,
+        engine_sort_workspace,
+        engine_sort,
+        engine_merge,
+        engine_merge_runs,
+        engine_cut,
+        engine_swap,
+        engine_gather,
+        engine_search,
+        // sorting by regions
+        cuda_partition_workspace,
+        cuda_partition_sample,
+        cuda_partition_map,
+        cuda_partition_count,
+        cuda_partition,
+        cuda_region_scratch,
+        cuda_sort_regions,
+        cuda_settle_regions,
+        // few values
+        cuda_values_room,
+        cuda_count_values,
+        cuda_list_values,
+        cuda_add_values,
+        cuda_order_values,
+        cuda_write_values,
+        engine_inspect,
+    };
+    struct cuda_device device;
+    *opened = NULL;
+    TRY(cuda_device_get(index, &device));
+    struct cuda_engine *engine = new (std::nothrow) cuda_engine{};
+    if (engine == NULL)
+        return status_fail(HSORT_HOST_MEMORY, "no host memory for an engine");
+    engine->base.ops = &ops;
+    engine->device = index;
+    engine->memory_limit = memory_limit;
+
+    hsort_status status = retain_context(engine);
+    if (status != HSORT_OK) {
+        delete engine;
+        return status;
+    }
+    {
+        device_scope scope(engine);
+        status = start_device(engine);
+    }
+    if (status != HSORT_OK) {
+        engine_close(&engine->base);
+        return status;
+    }
+    *opened = &engine->base;
+    return HSORT_OK;
+}

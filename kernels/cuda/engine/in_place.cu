@@ -1,0 +1,84 @@
+/* What in_place.c asks of the GPU beside sorts and merges: where a merge stands after so many keys, and two
+ * stretches of keys that change places. */
+#include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/ladder/tuning.h"
+
+enum { SWAP_TILE = PASS_THREADS * PASS_KEYS };
+
+/* *cut = keys of a among the first `outputs` merged ones; the search along a diagonal that merge.cu pictures.
+ * The answer is in [low, high]; each turn cuts that into CUT_THREADS pieces, and every thread looks at the
+ * last key of one. By a whole block, unlike the merge's own: nothing else runs meanwhile and the host waits,
+ * so the 3 dependent turns that 2^30 keys take count, and not the loads. */
+template <typename K>
+static __global__ void __launch_bounds__(CUT_THREADS)
+    cut_kernel(const K *__restrict__ a, int64_t a_count, const K *__restrict__ b, int64_t b_count,
+               int64_t outputs, int64_t *cut)
+{
+    int64_t low = max(outputs - b_count, INT64_C(0));
+    int64_t high = min(outputs, a_count);
+    while (low < high) { // the same in all threads
+        const int64_t piece = (high - low + CUT_THREADS - 1) / CUT_THREADS;
+        const int64_t i = low + piece * ((int)threadIdx.x + 1) - 1;
+        const bool before = i < high && a[i] <= b[outputs - 1 - i];
+        low += piece * __syncthreads_count(before);
+        high = min(high, low + piece - 1);
+    }
+    if (threadIdx.x == 0)
+        *cut = low;
+}
+
+template <typename K>
+static hsort_status find_cut(struct cuda_engine *engine, const K *a, int64_t a_count, const K *b,
+                             int64_t b_count, int64_t outputs)
+{
+    cut_kernel<<<1, CUT_THREADS, 0, engine->lanes[LANE_WORK]>>>(a, a_count, b, b_count, outputs,
+                                                                &engine->result->cut);
+    TRY_LAUNCH("cut");
+    return HSORT_OK;
+}
+
+extern "C" hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
+                                 const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
+{
+    if (key_bytes == 4)
+        TRY(find_cut(engine, (const uint32_t *)a, a_count, (const uint32_t *)b, b_count, outputs));
+    else
+        TRY(find_cut(engine, (const uint64_t *)a, a_count, (const uint64_t *)b, b_count, outputs));
+    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+    *from_a = engine->result->cut;
+    return HSORT_OK;
+}
+
+template <typename K>
+static __global__ void __launch_bounds__(PASS_THREADS)
+    swap_kernel(K *__restrict__ a, K *__restrict__ b, int64_t count)
+{
+    const int64_t first = (int64_t)blockIdx.x * SWAP_TILE + threadIdx.x;
+    K from_a[PASS_KEYS], from_b[PASS_KEYS];
+#pragma unroll
+    for (int k = 0; k < PASS_KEYS; k++) {
+        const int64_t i = first + k * PASS_THREADS;
+        from_a[k] = i < count ? a[i] : 0;
+        from_b[k] = i < count ? b[i] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < PASS_KEYS; k++) {
+        const int64_t i = first + k * PASS_THREADS;
+        if (i < count) {
+            a[i] = from_b[k];
+            b[i] = from_a[k];
+        }
+    }
+}
+
+extern "C" hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const unsigned blocks = (unsigned)divide_up(count, SWAP_TILE);
+    if (key_bytes == 4)
+        swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((uint32_t *)a, (uint32_t *)b, count);
+    else
+        swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((uint64_t *)a, (uint64_t *)b, count);
+    TRY_LAUNCH("swap");
+    return HSORT_OK;
+}

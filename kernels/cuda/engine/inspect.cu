@@ -1,0 +1,190 @@
+/* One pass over keys: encode, decode, inspect; and gather, which reads a few of them. All but gather are
+ * bound by the bytes they read, so each thread has PASS_KEYS loads in flight before it uses the first. */
+#include "kernels/cuda/msd/coding.cuh"
+#include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/ladder/tuning.h"
+#include <string.h>
+
+enum { PASS_TILE = PASS_THREADS * PASS_KEYS };
+
+/* ---- encode, decode ------------------------------------------------------------------------------------ */
+
+/* to[i] = code of from[i], or its inverse. No __restrict__: `to` may be `from`; each key is read before it is
+ * written, by the same thread. */
+template <typename K>
+static __global__ void __launch_bounds__(PASS_THREADS)
+    map_kernel(struct keymap map, bool encoding, K *to, const K *from, int64_t count)
+{
+    const int64_t first = (int64_t)blockIdx.x * PASS_TILE + threadIdx.x;
+    K keys[PASS_KEYS];
+#pragma unroll
+    for (int k = 0; k < PASS_KEYS; k++) {
+        const int64_t i = first + k * PASS_THREADS;
+        keys[k] = i < count ? from[i] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < PASS_KEYS; k++) {
+        const int64_t i = first + k * PASS_THREADS;
+        if (i < count)
+            to[i] = encoding ? encode(map, keys[k]) : decode(map, keys[k]);
+    }
+}
+
+static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool encoding, void *to,
+                             const void *from, int64_t count)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const unsigned blocks = (unsigned)divide_up(count, PASS_TILE);
+    if (map.identity && to == from)
+        return HSORT_OK;
+    if (map.identity)
+        TRY_CUDA(cudaMemcpyAsync(to, from, (size_t)count * map.key_bytes, cudaMemcpyDefault, stream));
+    else if (map.key_bytes == 4)
+        map_kernel<<<blocks, PASS_THREADS, 0, stream>>>(map, encoding, (uint32_t *)to, (const uint32_t *)from,
+                                                        count);
+    else
+        map_kernel<<<blocks, PASS_THREADS, 0, stream>>>(map, encoding, (uint64_t *)to, (const uint64_t *)from,
+                                                        count);
+    TRY_LAUNCH("encode or decode");
+    return HSORT_OK;
+}
+
+extern "C" hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
+                                    int64_t count)
+{
+    return map_keys(engine, map, true, to, from, count);
+}
+
+extern "C" hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
+                                    int64_t count)
+{
+    return map_keys(engine, map, false, to, from, count);
+}
+
+/* ---- inspect ------------------------------------------------------------------------------------------- */
+
+/* What a thread, and then a warp and a block, has found so far. */
+struct partial {
+    int64_t descent;
+    uint64_t sum[2];
+};
+
+static __device__ struct partial warp_join(struct partial p)
+{
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        p.descent = min(p.descent, (int64_t)__shfl_down_sync(ALL_LANES, (long long)p.descent, distance));
+        p.sum[0] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[0], distance);
+        p.sum[1] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[1], distance);
+    }
+    return p; // of the whole warp in lane 0
+}
+
+/* Add the block's part to *found: one atomic per block and field, in device memory. */
+static __device__ void block_add(struct partial p, struct engine_inspection *found)
+{
+    __shared__ struct partial warps[PASS_THREADS / WARP];
+    const int lane = threadIdx.x % WARP;
+    p = warp_join(p);
+    if (lane == 0)
+        warps[threadIdx.x / WARP] = p;
+    __syncthreads();
+    if (threadIdx.x >= WARP)
+        return;
+    p = lane < PASS_THREADS / WARP ? warps[lane] : partial{INT64_MAX, {0, 0}};
+    p = warp_join(p);
+    if (lane == 0) {
+        atomicMin((long long *)&found->first_descent, (long long)p.descent);
+        atomicAdd((unsigned long long *)&found->fingerprint[0], (unsigned long long)p.sum[0]);
+        atomicAdd((unsigned long long *)&found->fingerprint[1], (unsigned long long)p.sum[1]);
+    }
+}
+
+template <typename K>
+static __global__ void start_inspection_kernel(struct keymap map, const K *keys, int64_t count,
+                                               struct engine_inspection *found)
+{
+    found->first_descent = count;
+    found->first = encode(map, keys[0]);
+    found->last = encode(map, keys[count - 1]);
+    found->fingerprint[0] = found->fingerprint[1] = 0;
+}
+
+template <typename K>
+static __global__ void __launch_bounds__(PASS_THREADS)
+    inspect_kernel(struct keymap map, const K *__restrict__ keys, int64_t count,
+                   struct engine_inspection *found)
+{
+    struct partial p = {INT64_MAX, {0, 0}};
+    for (int64_t tile = blockIdx.x; tile * PASS_TILE < count; tile += gridDim.x) {
+        const int64_t first = tile * PASS_TILE + threadIdx.x;
+        K here[PASS_KEYS], left[PASS_KEYS];
+#pragma unroll
+        for (int k = 0; k < PASS_KEYS; k++) {
+            const int64_t i = first + k * PASS_THREADS;
+            here[k] = i < count ? keys[i] : 0;
+            left[k] = i < count && i > 0 ? keys[i - 1] : here[k]; // from the cache: a neighbour reads it too
+        }
+#pragma unroll
+        for (int k = 0; k < PASS_KEYS; k++) {
+            const int64_t i = first + k * PASS_THREADS;
+            if (i < count) {
+                fingerprint_add(here[k], p.sum);
+                if (encode(map, here[k]) < encode(map, left[k]))
+                    p.descent = min(p.descent, i);
+            }
+        }
+    }
+    block_add(p, found);
+}
+
+template <typename K>
+static hsort_status launch_inspect(struct cuda_engine *engine, struct keymap map, const K *keys,
+                                   int64_t count)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const int64_t blocks =
+        min(divide_up(count, PASS_TILE), (int64_t)engine->multiprocessors * INSPECT_BLOCKS);
+    start_inspection_kernel<<<1, 1, 0, stream>>>(map, keys, count, engine->inspection);
+    inspect_kernel<<<(unsigned)blocks, PASS_THREADS, 0, stream>>>(map, keys, count, engine->inspection);
+    TRY_LAUNCH("inspect");
+    return HSORT_OK;
+}
+
+extern "C" hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys,
+                                     int64_t count, struct engine_inspection *found)
+{
+    TRY(map.key_bytes == 4 ? launch_inspect(engine, map, (const uint32_t *)keys, count)
+                           : launch_inspect(engine, map, (const uint64_t *)keys, count));
+    TRY_CUDA(cudaMemcpyAsync(&engine->result->inspection, engine->inspection, sizeof *found,
+                             cudaMemcpyDefault, engine->lanes[LANE_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+    *found = engine->result->inspection;
+    return HSORT_OK;
+}
+
+/* ---- gather -------------------------------------------------------------------------------------------- */
+
+/* `result` is pinned host memory: positions come from there and codes go there without a copy of their
+ * own. */
+template <typename K>
+static __global__ void gather_kernel(const K *keys, int count, struct cuda_result *result)
+{
+    const int i = threadIdx.x;
+    if (i < count)
+        result->codes[i] = keys[result->positions[i]];
+}
+
+extern "C" hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
+                                    const int64_t *positions, int count, uint64_t *codes)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    memcpy(engine->result->positions, positions, (size_t)count * sizeof *positions);
+    if (key_bytes == 4)
+        gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const uint32_t *)keys, count, engine->result);
+    else
+        gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const uint64_t *)keys, count, engine->result);
+    TRY_LAUNCH("gather");
+    TRY_CUDA(cudaStreamSynchronize(stream));
+    memcpy(codes, engine->result->codes, (size_t)count * sizeof *codes);
+    return HSORT_OK;
+}

@@ -1,0 +1,75 @@
+/* Memory of other processes: an allocation is exported as a handle, which another process of the node opens and then reads
+ * by copies and kernels, over NVLink where there is one.
+ *
+ *     this process      [ allocation ............ memory ......... ]      cudaIpcGetMemHandle(start), offset of memory
+ *                         ^ start                 ^ offset                       | handle, by whatever way
+ *     another process   [ the same bytes at another address ........ ]  <--- cudaIpcOpenMemHandle
+ *
+ * A handle names whole allocations, so the driver is asked where the one around `memory` starts.
+ *
+ * Only allocations of ENGINE_PEER_BYTES: cudaMalloc cuts smaller ones out of a block that several share, and a handle maps the
+ * whole block. To pad small allocations instead would blind memcheck to accesses beyond their end.
+ *
+ * Only of cudaMalloc memory: virtual memory and pools have other handles, which must be passed as file descriptors, and
+ * managed memory has none. No question to cudaDeviceCanAccessPeer(): it knows only devices that this process sees, and
+ * opening works, where it works at all, also for a device that CUDA_VISIBLE_DEVICES hides. */
+#include "kernels/cuda/engine/cuda_engine.h"
+#include <string.h>
+
+static_assert(sizeof(cudaIpcMemHandle_t) <= sizeof(((struct engine_peer_handle *)0)->allocation),
+              "a handle of CUDA's fits into one of the engine's");
+
+static bool is_own(const struct cuda_engine *engine, const void *start)
+{
+    const struct cuda_allocation *allocation = engine->allocations;
+    while (allocation && allocation->memory != start)
+        allocation = allocation->older;
+    return allocation != NULL;
+}
+
+hsort_status peer_export(struct engine *base, const void *memory, struct engine_peer_handle *handle)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    cudaPointerAttributes attributes;
+    cudaIpcMemHandle_t name;
+    CUdeviceptr start = 0;
+    size_t bytes = 0;
+    memset(handle, 0, sizeof *handle);
+    // The type first: pinned host memory has an address range too.
+    const bool exported = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
+                          attributes.type == cudaMemoryTypeDevice && attributes.device == engine->device &&
+                          engine->driver.address_range(&start, &bytes, (CUdeviceptr)memory) == CUDA_SUCCESS &&
+                          bytes >= ENGINE_PEER_BYTES &&
+                          cudaIpcGetMemHandle(&name, (void *)start) == cudaSuccess;
+    if (!exported) {
+        cudaGetLastError();
+        return HSORT_ARGUMENT;
+    }
+    memcpy(handle->allocation, &name, sizeof name);
+    handle->offset = (uint64_t)((CUdeviceptr)memory - start);
+    handle->bytes = bytes;
+    handle->lasting = is_own(engine, (const void *)start);
+    return HSORT_OK;
+}
+
+hsort_status peer_open(struct engine *base, const struct engine_peer_handle *handle, void **memory)
+{
+    device_scope scope((struct cuda_engine *)base);
+    cudaIpcMemHandle_t name;
+    void *mapped = NULL;
+    memcpy(&name, handle->allocation, sizeof name);
+    *memory = NULL;
+    TRY_CUDA(cudaIpcOpenMemHandle(&mapped, name, cudaIpcMemLazyEnablePeerAccess));
+    *memory = mapped;
+    return HSORT_OK;
+}
+
+void peer_close(struct engine *base, void *memory)
+{
+    device_scope scope((struct cuda_engine *)base);
+    if (memory == NULL)
+        return;
+    cudaIpcCloseMemHandle(memory);
+    cudaGetLastError();
+}

@@ -1,0 +1,126 @@
+/* The ladder on CUDA: the only list of its rungs. Dispatch, tests, benchmark and the table of
+ * kernels/README.md are made from it, so a rung without a test or a number cannot exist. Numbers are names:
+ * never reused, not in order of speed. */
+#ifndef LADDER_H
+#define LADDER_H
+
+#include "kernels/cuda/engine/cuda_engine.h"
+
+/* X(number, name, order, kind, takes, "one change against the step below"): enum rung_order, rung_kind and
+ * rung_takes, below, say what the words promise. */
+// clang-format off
+#define LADDER(X) \
+    X(0, cub,               STABLE,   RADIX,   CODES, "the vendor's radix sort: the yardstick") \
+    X(1, bitonic_global,    UNSTABLE, NETWORK, CODES, "one compare-exchange step of the network per launch") \
+    X(2, bitonic_shared,    UNSTABLE, NETWORK, CODES, "one launch for all steps below the tile size") \
+    X(3, bitonic_warp,      UNSTABLE, NETWORK, CODES, "tiles in registers, short strides by shuffles") \
+    X(4, bitonic_multistep, UNSTABLE, NETWORK, CODES, "several steps of large strides per pass") \
+    X(5, packed,            UNSTABLE, NETWORK, CODES, "tiles of any bits of the positions: more steps per pass") \
+    X(6, radix_4way,        STABLE,   RADIX,   CODES, "radix, 2 bits per pass: no comparisons") \
+    X(7, onesweep,          STABLE,   RADIX,   CODES, "radix, 8 bits per pass, each in one sweep over the keys") \
+    X(8, msd,               STABLE,   RADIX,   BITS,  "radix from the top digit, finished in shared memory")
+// clang-format on
+
+/* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
+ * arrays are aligned to the size of their elements only. With `bits`, as engine.h says, keys of other types, without values:
+ * ladder_sort() encodes and decodes them for the rungs that take codes only. */
+struct rung_job {
+    int key_bytes;                     /* 4 or 8 */
+    int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
+    int64_t count;                     /* > 1 */
+    void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
+    void *values, *scratch_values;     /* [count] the same; NULL without values */
+    const struct engine_bits *bits;    /* NULL: keys are codes. Keys alone may be others */
+    void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
+    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result */
+};
+
+/* What ladder_sort() guarantees of equal keys. */
+enum rung_order {
+    RUNG_STABLE,  /* their values stay in the order of the input */
+    RUNG_UNSTABLE /* their values come in some order, the same from run to run */
+};
+
+enum rung_kind {
+    RUNG_NETWORK, /* the same comparators for every input; in place, so that scratch may be NULL */
+    RUNG_RADIX    /* by digits; the result may lie in scratch */
+};
+
+enum rung_takes {
+    RUNG_CODES, /* `bits` is not looked at */
+    RUNG_BITS /* keys alone: of any type, from bits->from, which it leaves as it is unless that is job->keys */
+};
+
+/* The columns of LADDER for one rung. */
+static inline enum rung_order rung_order(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, ...) \
+    case number:                    \
+        return RUNG_##order;
+        LADDER(X)
+#undef X
+    }
+    return RUNG_UNSTABLE;
+}
+
+static inline bool rung_is_network(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, kind, ...) \
+    case number:                          \
+        return RUNG_##kind == RUNG_NETWORK;
+        LADDER(X)
+#undef X
+    }
+    return false;
+}
+
+static inline enum rung_takes rung_takes(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, kind, takes, ...) \
+    case number:                                 \
+        return RUNG_##takes;
+        LADDER(X)
+#undef X
+    }
+    return RUNG_CODES;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every rung has these two functions. The engine's device is current.
+ *
+ *   rung_N_NAME_workspace()  bytes of workspace for job's sizes and count (its pointers are not looked at);
+ *                            may be 0
+ *   rung_N_NAME()            sort the job on LANE_WORK; returns when the work is queued */
+#define X(number, name, ...)                                                                                \
+    hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct rung_job *job, \
+                                                    size_t *bytes);                                         \
+    hsort_status rung_##number##_##name(struct cuda_engine *engine, struct rung_job *job);
+LADDER(X)
+#undef X
+
+/* The same by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
+ * rung, naming those there are. */
+hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct rung_job *job,
+                              size_t *bytes);
+hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct rung_job *job);
+
+/* Without job->bits nothing. Otherwise: have the codes of its keys in job->keys; and, if they are to be decoded, the keys of
+ * the codes at `sorted` in job->keys. */
+hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job);
+hsort_status ladder_decode(struct cuda_engine *engine, const struct rung_job *job, const void *sorted);
+
+/* Sort by a rung that takes codes, whatever the job's keys are. */
+hsort_status ladder_sort_codes(struct cuda_engine *engine, struct rung_job *job,
+                               hsort_status (*rung)(struct cuda_engine *, struct rung_job *));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

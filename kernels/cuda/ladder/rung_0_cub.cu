@@ -1,0 +1,137 @@
+/* Rung 0: the radix sort of CUB, NVIDIA's library, as it comes with the toolkit.
+ *
+ * Idea     The yardstick: every number of the ladder is measured beside it, every result of the tests
+ *          compared with it. Never chosen by itself. CUB's merge sort of keys is here too, as the yardstick
+ *          of the sorts that compare.
+ * Change   None of ours.
+ * Cost     Per 8-bit digit one read and one write of each key and value, constant digits included, after one
+ *          read of the keys that counts all digits. In the form used here the two buffers of the caller are
+ *          enough.
+ * Limit    Instructions: on a GPU with this much memory bandwidth, ranking the keys of a tile takes longer
+ *          than moving them.
+ * Source   cub::DeviceRadixSort; Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for
+ *          GPUs", 2022. cub::DeviceMergeSort. */
+#include "kernels/cuda/ladder/rung_0_cub.h"
+#include "kernels/cuda/ladder/ladder.h"
+#include <cub/device/device_merge_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
+
+/* CUB's manner: without a workspace it says in *workspace_bytes how much it wants. */
+template <typename K>
+static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+                              size_t *workspace_bytes)
+{
+    cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
+    TRY_CUDA(cub::DeviceRadixSort::SortKeys(workspace, *workspace_bytes, keys, job->count, 0,
+                                            (int)sizeof(K) * 8, engine->lanes[LANE_WORK]));
+    job->sorted_keys = keys.Current();
+    return HSORT_OK;
+}
+
+template <typename K, typename V>
+static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+                               size_t *workspace_bytes)
+{
+    cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
+    cub::DoubleBuffer<V> values((V *)job->values, (V *)job->scratch_values);
+    TRY_CUDA(cub::DeviceRadixSort::SortPairs(workspace, *workspace_bytes, keys, values, job->count, 0,
+                                             (int)sizeof(K) * 8, engine->lanes[LANE_WORK]));
+    job->sorted_keys = keys.Current();
+    job->sorted_values = values.Current();
+    return HSORT_OK;
+}
+
+static hsort_status sort_cub(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+                             size_t *workspace_bytes)
+{
+    if (job->key_bytes == 4)
+        return job->value_bytes == 0
+                   ? sort_keys<uint32_t>(engine, job, workspace, workspace_bytes)
+                   : sort_pairs<uint32_t, uint32_t>(engine, job, workspace, workspace_bytes);
+    switch (job->value_bytes) {
+    case 0:
+        return sort_keys<uint64_t>(engine, job, workspace, workspace_bytes);
+    case 4:
+        return sort_pairs<uint64_t, uint32_t>(engine, job, workspace, workspace_bytes);
+    default:
+        return sort_pairs<uint64_t, uint64_t>(engine, job, workspace, workspace_bytes);
+    }
+}
+
+extern "C" hsort_status rung_0_cub_workspace(struct cuda_engine *engine, const struct rung_job *job,
+                                             size_t *bytes)
+{
+    struct rung_job sizes = *job;
+    return sort_cub(engine, &sizes, NULL, bytes);
+}
+
+extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, struct rung_job *job)
+{
+    size_t bytes;
+    TRY(rung_0_cub_workspace(engine, job, &bytes));
+    return sort_cub(engine, job, job->workspace, &bytes);
+}
+
+static hsort_status sort_typed(struct cuda_engine *engine, hsort_type type, struct rung_job *job,
+                               void *workspace, size_t *workspace_bytes)
+{
+    switch (type) {
+    case HSORT_I32:
+        return sort_keys<int32_t>(engine, job, workspace, workspace_bytes);
+    case HSORT_F32:
+        return sort_keys<float>(engine, job, workspace, workspace_bytes);
+    case HSORT_I64:
+        return sort_keys<int64_t>(engine, job, workspace, workspace_bytes);
+    case HSORT_F64:
+        return sort_keys<double>(engine, job, workspace, workspace_bytes);
+    default:
+        return sort_cub(engine, job, workspace, workspace_bytes);
+    }
+}
+
+extern "C" hsort_status cub_sort_typed_workspace(struct cuda_engine *engine, hsort_type type,
+                                                 const struct rung_job *job, size_t *bytes)
+{
+    struct rung_job sizes = *job;
+    return sort_typed(engine, type, &sizes, NULL, bytes);
+}
+
+extern "C" hsort_status cub_sort_typed(struct cuda_engine *engine, hsort_type type, struct rung_job *job)
+{
+    size_t bytes;
+    TRY(cub_sort_typed_workspace(engine, type, job, &bytes));
+    return sort_typed(engine, type, job, job->workspace, &bytes);
+}
+
+/* ---- the merge sort ------------------------------------------------------------------------------------ */
+
+template <typename K>
+static hsort_status merge_sort(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+                               size_t *workspace_bytes)
+{
+    TRY_CUDA(cub::DeviceMergeSort::SortKeys(workspace, *workspace_bytes, (K *)job->keys, job->count,
+                                            cuda::std::less<K>(), engine->lanes[LANE_WORK]));
+    job->sorted_keys = job->keys;
+    return HSORT_OK;
+}
+
+static hsort_status merge_sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+                                    size_t *workspace_bytes)
+{
+    return job->key_bytes == 4 ? merge_sort<uint32_t>(engine, job, workspace, workspace_bytes)
+                               : merge_sort<uint64_t>(engine, job, workspace, workspace_bytes);
+}
+
+extern "C" hsort_status cub_merge_sort_workspace(struct cuda_engine *engine, const struct rung_job *job,
+                                                 size_t *bytes)
+{
+    struct rung_job sizes = *job;
+    return merge_sort_keys(engine, &sizes, NULL, bytes);
+}
+
+extern "C" hsort_status cub_merge_sort(struct cuda_engine *engine, struct rung_job *job)
+{
+    size_t bytes;
+    TRY(cub_merge_sort_workspace(engine, job, &bytes));
+    return merge_sort_keys(engine, job, job->workspace, &bytes);
+}

@@ -1,0 +1,314 @@
+/* Rung 6: radix sort, 2 bits at a time, with kernels that count, scan and move.
+ *
+ * Idea     Sort by the lowest two bits first, stably, then by the next two: 16 digits in 4-byte keys, 32 in
+ *          8-byte ones. A key goes behind all keys with a smaller digit, and behind the equal digits
+ *          before it. Three kernels find that place. One sorts each block's keys by the digit, in shared
+ *          memory, and counts them; the scan turns the counts of all blocks into first places; and the last
+ *          moves each run of equal digits there, which neighbouring threads do to neighbouring places.
+ * Change   Against the bitonic rungs: no key is compared with another, and the number of digits depends on
+ *          the bits of a key, not on how many keys there are. It needs a second array.
+ * Picture  One digit, 12 keys of two bits in 3 blocks of 4:
+ *
+ *            keys                 1 3 0 2   1 1 2 0   3 0 3 2
+ *            1. local sort        0 1 2 3   0 1 1 2   0 2 3 3
+ *               block counts, digit by digit      0: 1 1 1   1: 1 2 0   2: 1 1 1   3: 1 0 2
+ *            2. their scan                        0: 0 1 2   1: 3 4 6   2: 6 7 8   3: 9 10 10
+ *            3. shuffle           0 3 6 9   1 4 5 7   2 8 10 11     the place of each key among all
+ *            keys                 0 0 0 1 1 1 2 2 2 3 3 3
+ *
+ *          The local sort of the second block. All four sums are taken at once, in four fields of one word:
+ *
+ *            keys                 1 1 2 0
+ *            zeros before it      0 0 0 0     1 in all, from local place 0
+ *            ones                 0 1 2 2     2              from 1
+ *            twos                 0 0 0 1     1              from 3
+ *            threes               0 0 0 0     0              from 4
+ *            of its own kind      0 1 0 0
+ *            local place          1 2 3 0     where its kind begins, and as many further
+ *
+ *          The scan, here of 8 counts: up the tree each node becomes the sum of its two subtrees; the root
+ *          becomes 0; and down again each node hands its value to the left, and that plus the left's sum to
+ *          the right.
+ *
+ *            counts               1  1  1  1  2  0  1  1
+ *            up                   1  2  1  2  2  2  1  2
+ *                                 1  2  1  4  2  2  1  4
+ *            root                 1  2  1  4  2  2  1  0      8 in all
+ *            down                 1  2  1  0  2  2  1  4
+ *                                 1  0  1  2  2  4  1  6
+ *                                 0  1  2  3  4  6  6  7
+ *
+ *          More counts than one block can take are scanned tile by tile, then the sums of the tiles likewise.
+ * Cost     Each digit takes two passes: 32 over 4-byte keys, 64 over 8-byte ones. Scratch
+ *          for all keys; workspace 32 bytes per block and its scan.
+ * Limit    Instructions, and waiting: a thread that moves a single key at a time counts, scans and addresses
+ *          for that one, and waits for memory most of the time. Then the passes: two for every two bits. Wider
+ *          digits take fewer, and the look-back of rung 7 one for each.
+ * Source   Ha, Krueger, Silva, "Fast four-way parallel radix sorting on GPUs", 2009, as told by Disabato,
+ *          "Report of Architecture and Platform For Artificial Intelligence", section 3; the scan: Blelloch,
+ *          "Prefix sums and their applications", 1990; Harris, Sengupta, Owens, "Parallel prefix sum (scan)
+ *          with CUDA", GPU Gems 3, 2007. */
+#include "kernels/cuda/ladder/rung_6_radix_4way.h"
+#include "kernels/cuda/ladder/ladder.h"
+#include "kernels/cuda/ladder/tuning.h"
+#include <type_traits>
+
+enum {
+    DIGIT_BITS = 2,
+    BINS = 1 << DIGIT_BITS,
+    FIELD_BITS = 16,     /* of a word with a field per bin */
+    LEAST_THREADS = 512, /* of a block: makes the most blocks */
+    SCAN_TILE = RADIX_4WAY_SCAN_TILE
+};
+
+static_assert(BINS * FIELD_BITS == 64, "the fields fill a word");
+static_assert((SCAN_TILE & (SCAN_TILE - 1)) == 0, "the tree of the scan is complete");
+
+/* The value beside a key that has none. */
+struct no_value {
+};
+
+template <typename V>
+static constexpr bool HAS_VALUES = !std::is_empty<V>::value;
+
+template <typename K>
+static __device__ int digit_of(K key, int shift)
+{
+    return (int)(key >> shift) & (BINS - 1);
+}
+
+/* ---- 1. the local sort --------------------------------------------------------------------------------- */
+
+static __device__ uint32_t field_of(uint64_t word, int bin)
+{
+    return (uint32_t)(word >> (bin * FIELD_BITS)) & ((1u << FIELD_BITS) - 1);
+}
+
+/* Sum of the words of the threads before this one; *total: of all. The fields of the sums must not overflow.
+ * */
+template <int THREADS>
+static __device__ uint64_t block_scan(uint64_t word, uint64_t *total)
+{
+    __shared__ uint64_t warp_sums[THREADS / WARP];
+    const int lane = threadIdx.x % WARP;
+    const int warp = threadIdx.x / WARP;
+    uint64_t sum = word;
+#pragma unroll
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        const uint64_t below = __shfl_up_sync(ALL_LANES, sum, distance);
+        if (lane >= distance)
+            sum += below;
+    }
+    if (lane == WARP - 1)
+        warp_sums[warp] = sum;
+    __syncthreads();
+    uint64_t before = sum - word;
+    *total = 0;
+#pragma unroll
+    for (int other = 0; other < THREADS / WARP; other++) {
+        if (other < warp)
+            before += warp_sums[other];
+        *total += warp_sums[other];
+    }
+    return before;
+}
+
+/* Sort each block's keys by their digit; counts [bin][block]. */
+template <typename K, typename V, int THREADS>
+static __global__ void __launch_bounds__(THREADS)
+    local_sort_kernel(const K *__restrict__ from, K *__restrict__ to, const V *__restrict__ from_values,
+                      V *__restrict__ to_values, int64_t count, int shift, uint64_t *counts)
+{
+    __shared__ K places[THREADS];
+    __shared__ V value_places[THREADS];
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const bool exists = i < count;
+    const K key = exists ? from[i] : 0;
+    const int bin = digit_of(key, shift);
+
+    uint64_t total;
+    const uint64_t before = block_scan<THREADS>(exists ? UINT64_C(1) << (bin * FIELD_BITS) : 0, &total);
+    // each field moves up to all larger bins: where they begin
+    const uint64_t starts = (total << FIELD_BITS) + (total << 2 * FIELD_BITS) + (total << 3 * FIELD_BITS);
+    const uint32_t place = field_of(starts + before, bin);
+    if (exists) {
+        places[place] = key;
+        if constexpr (HAS_VALUES<V>)
+            value_places[place] = from_values[i];
+    }
+    __syncthreads();
+
+    if (exists) {
+        to[i] = places[threadIdx.x];
+        if constexpr (HAS_VALUES<V>)
+            to_values[i] = value_places[threadIdx.x];
+    }
+    if (threadIdx.x < BINS)
+        counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = field_of(total, threadIdx.x);
+}
+
+/* ---- 2. the scan --------------------------------------------------------------------------------------- */
+
+/* Scan each tile of values [count] by itself, in place; its sum goes to sums [tiles]. */
+static __global__ void __launch_bounds__(SCAN_TILE / 2)
+    scan_kernel(uint64_t *values, int64_t count, uint64_t *sums)
+{
+    __shared__ uint64_t tree[SCAN_TILE];
+    const int64_t first = (int64_t)blockIdx.x * SCAN_TILE;
+    for (int i = threadIdx.x; i < SCAN_TILE; i += SCAN_TILE / 2)
+        tree[i] = first + i < count ? values[first + i] : 0;
+
+    for (int stride = 1; stride < SCAN_TILE; stride *= 2) {
+        const int node = (2 * threadIdx.x + 2) * stride - 1;
+        __syncthreads();
+        if (node < SCAN_TILE)
+            tree[node] += tree[node - stride];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = tree[SCAN_TILE - 1];
+        tree[SCAN_TILE - 1] = 0;
+    }
+    for (int stride = SCAN_TILE / 2; stride > 0; stride /= 2) {
+        const int node = (2 * threadIdx.x + 2) * stride - 1;
+        __syncthreads();
+        if (node < SCAN_TILE) {
+            const uint64_t left = tree[node - stride];
+            tree[node - stride] = tree[node];
+            tree[node] += left;
+        }
+    }
+    __syncthreads();
+
+    for (int i = threadIdx.x; i < SCAN_TILE; i += SCAN_TILE / 2) {
+        if (first + i < count)
+            values[first + i] = tree[i];
+    }
+}
+
+/* Add to each value what is before its tile. */
+static __global__ void __launch_bounds__(SCAN_TILE / 2)
+    add_kernel(uint64_t *values, int64_t count, const uint64_t *sums)
+{
+    const int64_t first = (int64_t)blockIdx.x * SCAN_TILE;
+    for (int i = threadIdx.x; i < SCAN_TILE; i += SCAN_TILE / 2) {
+        if (first + i < count)
+            values[first + i] += sums[blockIdx.x];
+    }
+}
+
+/* Words that scan() takes for `count` values, themselves included. */
+static int64_t scan_words(int64_t count)
+{
+    int64_t words = count;
+    do {
+        count = divide_up(count, SCAN_TILE);
+        words += count;
+    } while (count > 1);
+    return words;
+}
+
+/* Replace each of values [count] by the sum of those before it. The words behind them [scan_words(count)]
+ * take the sums of the tiles, level by level. */
+static void scan(cudaStream_t stream, uint64_t *values, int64_t count)
+{
+    uint64_t *sums = values + count;
+    const int64_t tiles = divide_up(count, SCAN_TILE);
+    scan_kernel<<<(unsigned)tiles, SCAN_TILE / 2, 0, stream>>>(values, count, sums);
+    if (tiles > 1) {
+        scan(stream, sums, tiles);
+        add_kernel<<<(unsigned)tiles, SCAN_TILE / 2, 0, stream>>>(values, count, sums);
+    }
+}
+
+/* ---- 3. the shuffle ------------------------------------------------------------------------------------ */
+
+/* Move the runs of each block to their places among all keys; goals [bin][block]. */
+template <typename K, typename V, int THREADS>
+static __global__ void __launch_bounds__(THREADS)
+    shuffle_kernel(const K *__restrict__ from, K *__restrict__ to, const V *__restrict__ from_values,
+                   V *__restrict__ to_values, int64_t count, int shift, const uint64_t *goals)
+{
+    __shared__ int bins[THREADS];
+    __shared__ int starts[BINS]; // of the bins that occur
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const bool exists = i < count;
+    const K key = exists ? from[i] : 0;
+    const int bin = digit_of(key, shift);
+
+    bins[threadIdx.x] = bin;
+    __syncthreads();
+    if (exists && (threadIdx.x == 0 || bins[threadIdx.x - 1] != bin))
+        starts[bin] = threadIdx.x;
+    __syncthreads();
+    if (exists) {
+        const int64_t place =
+            (int64_t)goals[(int64_t)bin * gridDim.x + blockIdx.x] + (int)threadIdx.x - starts[bin];
+        to[place] = key;
+        if constexpr (HAS_VALUES<V>)
+            to_values[place] = from_values[i];
+    }
+}
+
+/* ---- the sort ------------------------------------------------------------------------------------------ */
+
+/* Each pass ends where it began, in job->keys. */
+template <typename K, typename V, int THREADS>
+static hsort_status sort_4way(struct cuda_engine *engine, struct rung_job *job)
+{
+    cudaStream_t stream = engine->lanes[LANE_WORK];
+    const unsigned blocks = (unsigned)divide_up(job->count, THREADS);
+    K *const keys = (K *)job->keys, *const scratch = (K *)job->scratch_keys;
+    V *const values = (V *)job->values, *const scratch_values = (V *)job->scratch_values;
+    uint64_t *const counts = (uint64_t *)job->workspace;
+    for (int shift = 0; shift < (int)sizeof(K) * 8; shift += DIGIT_BITS) {
+        local_sort_kernel<K, V, THREADS><<<blocks, THREADS, 0, stream>>>(
+            keys, scratch, values, scratch_values, job->count, shift, counts);
+        scan(stream, counts, (int64_t)BINS * blocks);
+        shuffle_kernel<K, V, THREADS><<<blocks, THREADS, 0, stream>>>(scratch, keys, scratch_values, values,
+                                                                      job->count, shift, counts);
+        TRY_LAUNCH("rung 6, a pass");
+    }
+    job->sorted_keys = job->keys;
+    job->sorted_values = job->values;
+    return HSORT_OK;
+}
+
+template <int THREADS>
+static hsort_status sort_in_blocks(struct cuda_engine *engine, struct rung_job *job)
+{
+    if (job->key_bytes == 4)
+        return job->value_bytes == 0 ? sort_4way<uint32_t, no_value, THREADS>(engine, job)
+                                     : sort_4way<uint32_t, uint32_t, THREADS>(engine, job);
+    switch (job->value_bytes) {
+    case 0:
+        return sort_4way<uint64_t, no_value, THREADS>(engine, job);
+    case 4:
+        return sort_4way<uint64_t, uint32_t, THREADS>(engine, job);
+    default:
+        return sort_4way<uint64_t, uint64_t, THREADS>(engine, job);
+    }
+}
+
+extern "C" hsort_status rung_6_threads(struct cuda_engine *engine, struct rung_job *job, int threads)
+{
+    switch (threads) {
+    case 512:
+        return sort_in_blocks<512>(engine, job);
+    case 1024:
+        return sort_in_blocks<1024>(engine, job);
+    }
+    return status_fail(HSORT_ARGUMENT, "rung 6 runs in blocks of 512 or 1024 threads, not %d", threads);
+}
+
+extern "C" hsort_status rung_6_radix_4way_workspace(struct cuda_engine *, const struct rung_job *job,
+                                                    size_t *bytes)
+{
+    *bytes = (size_t)scan_words(BINS * divide_up(job->count, LEAST_THREADS)) * sizeof(uint64_t);
+    return HSORT_OK;
+}
+
+extern "C" hsort_status rung_6_radix_4way(struct cuda_engine *engine, struct rung_job *job)
+{
+    return rung_6_threads(engine, job, RADIX_4WAY_THREADS);
+}

@@ -1,0 +1,179 @@
+/* The numbers that speed depends on, and which rung is taken when none is asked for. Results depend on none
+ * of them. tests/bench_ladder measures what a change is worth. */
+#ifndef TUNING_H
+#define TUNING_H
+
+#include <stdint.h>
+
+enum {
+    PAGEABLE_BYTES_MIN = 1 << 20, /* below, the driver's own copy is as good */
+
+#ifndef TUNING_SMALL
+    /* rung 1 */
+    BITONIC_GLOBAL_THREADS = 256,
+
+    /* rung 2: keys per tile by bytes of key and value, up to 8 or up to 16; 48 KiB at most */
+    BITONIC_SHARED_THREADS = 256,
+    BITONIC_SHARED_LOG_TILE_8 = 12,
+    BITONIC_SHARED_LOG_TILE_16 = 11,
+
+    /* rung 3: keys per lane by bytes of key and value. A tile has 2^(lanes + 2 keys) of them; 64 KiB at most */
+    BITONIC_WARP_LOG_LANES = 5,
+    BITONIC_WARP_LOG_KEYS_8 = 4,
+    BITONIC_WARP_LOG_KEYS_16 = 3,
+    BITONIC_ROWS_THREADS = 256,
+
+    /* rung 4: most steps per pass, by bytes of the keys; a pass of degree d holds 2^d keys per thread */
+    BITONIC_MULTISTEP_THREADS = 256,
+    BITONIC_DEGREE_4 = 6,
+    BITONIC_DEGREE_8 = 5,
+    BITONIC_DEGREE_PAIRS = 4,
+
+    /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, and per
+     * thread, and blocks per multiprocessor; by bytes of the keys: keys that lie together in memory at least */
+    PACKED_LOG_TILE_4 = 14,
+    PACKED_LOG_TILE_8 = 13,
+    PACKED_LOG_TILE_16 = 11,
+    PACKED_LOG_KEYS_4 = 6,
+    PACKED_LOG_KEYS_8 = 5,
+    PACKED_LOG_KEYS_16 = 4,
+    PACKED_LOG_RUN_4 = 4,
+    PACKED_LOG_RUN_8 = 3,
+    PACKED_BLOCKS_4 = 2,
+    PACKED_BLOCKS_8 = 2,
+    PACKED_BLOCKS_16 = 4,
+    PACKED_NARROW_BITS = 31, /* larger positions are counted in 64 bits */
+#else
+    /* The same for the proof of tests/kernels/test_network.cu: so small that 16 keys pass through global memory, shared
+     * memory, shuffles and registers. */
+    BITONIC_GLOBAL_THREADS = 4,
+    BITONIC_SHARED_THREADS = 256,
+    BITONIC_SHARED_LOG_TILE_8 = 2,
+    BITONIC_SHARED_LOG_TILE_16 = 3,
+    BITONIC_WARP_LOG_LANES = 1,
+    BITONIC_WARP_LOG_KEYS_8 = 1,
+    BITONIC_WARP_LOG_KEYS_16 = 1,
+    BITONIC_ROWS_THREADS = 32,
+    BITONIC_MULTISTEP_THREADS = 4,
+    BITONIC_DEGREE_4 = 2,
+    BITONIC_DEGREE_8 = 2,
+    BITONIC_DEGREE_PAIRS = 2,
+    PACKED_LOG_TILE_4 = 3,
+    PACKED_LOG_TILE_8 = 3,
+    PACKED_LOG_TILE_16 = 3,
+    PACKED_LOG_KEYS_4 = 2,
+    PACKED_LOG_KEYS_8 = 2,
+    PACKED_LOG_KEYS_16 = 1,
+    PACKED_LOG_RUN_4 = 1,
+    PACKED_LOG_RUN_8 = 1,
+    PACKED_BLOCKS_4 = 2,
+    PACKED_BLOCKS_8 = 2,
+    PACKED_BLOCKS_16 = 2,
+    PACKED_NARROW_BITS = 3,
+#endif
+
+    /* rung 6: keys of a block; counts that one block scans */
+    RADIX_4WAY_THREADS = 512,
+    RADIX_4WAY_SCAN_TILE = 1024,
+
+    /* rung 7: threads per block, keys per thread by key bytes, blocks that share a multiprocessor (64
+     * registers per thread); a block fits into 64 KiB of shared memory, the least that any supported device
+     * has. Keys in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
+     * then multiples of a number that should share few factors with the number of banks. */
+    ONESWEEP_THREADS = 512,
+    ONESWEEP_KEYS_4 = 27,
+    ONESWEEP_KEYS_4_PAIRS = 23, /* 4-byte keys with values */
+    ONESWEEP_KEYS_8 = 15,
+    ONESWEEP_BLOCKS = 2,
+    ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
+    ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
+
+    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; below how many keys
+     * the passes are queued early; keys of a bucket, at most on average; bytes of shared memory that a block must be able
+     * to have for it, and for the largest leaves */
+    MSD_COUNT_THREADS = 1024,
+    MSD_COUNT_VECTORS = 4,
+    MSD_PASS_THREADS = 512,
+    MSD_PASS_BLOCKS = 2,
+    MSD_PASS_KEYS_4 = 20,
+    MSD_PASS_KEYS_8 = 12,
+    MSD_EARLY_COUNT = 1 << 24,
+    MSD_LEAF_KEYS = 4096,
+    MSD_GIANT_THREADS = 512,
+    MSD_GIANTS_AT_ONCE = 8,
+    PART_SAMPLE_OF_LEAF = 2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
+    MSD_WRITE_THREADS = 256,
+    MSD_WRITE_KEYS = 16,
+    MSD_ROOMY_BYTES = 160 << 10,
+    MSD_HUGE_BYTES = 212 << 10,
+
+    /* leaves: threads, keys per thread and blocks per multiprocessor; the usual ones of rung 8 have half the threads */
+    LEAF_THREADS = 512,
+    LEAF_KEYS = 16,
+    LEAF_BLOCKS = 2,
+    LEAF_KEYS_USUAL = 17,
+    LEAF_KEYS_ROOMY = 19,
+    LEAF_BLOCKS_4 = 6, /* by bytes of the keys, without values */
+    LEAF_BLOCKS_4_ROOMY = 5,
+    LEAF_BLOCKS_8 = 4,
+    LEAF_BLOCKS_PAIRS = 3,
+    LEAF_OWN_BYTES = 2048, /* of variables in shared memory, at most */
+
+    /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to be
+     * had; of a leaf the same */
+    CLUSTER_COUNT_MAX = 1 << 17,
+    CLUSTER_BLOCK_KEYS = 4096,
+    CLUSTER_LEAF_KEYS = 4096,
+
+    /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in different banks, and
+     * blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared memory; TIGHT where it can have no
+     * ROOMY_BYTES, but 64 KiB */
+    MERGE_THREADS = 256,
+    MERGE_KEYS_4 = 29,
+    MERGE_KEYS_8 = 27,
+    MERGE_KEYS_8_TIGHT = 15,
+    MERGE_BLOCKS_4 = 3,
+    MERGE_BLOCKS_8 = 2,
+    MERGE_ROOMY_BYTES = 112 << 10,
+    /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: more of them fetch less twice */
+    MERGE_MANY_KEYS_4 = 27,
+    MERGE_MANY_KEYS_8 = 21,
+    MERGE_PAGES = 64,
+
+    /* the network that sorts where there is no scratch at all; threads that look for a cut together */
+    TUNING_IN_PLACE_RUNG = 5,
+    CUT_THREADS = 1024,
+
+    /* many searches in one run: each thread's loads depend on each other, so few threads to a block and many blocks */
+    SEARCH_THREADS = 32,
+
+    /* encode, decode, inspect, swap */
+    PASS_THREADS = 256,
+    PASS_KEYS = 8,
+    INSPECT_BLOCKS = 8 /* per multiprocessor */
+};
+
+/* The rung for `count` keys of `key_bytes`: the first row that covers them. jobs/tune.sh measures and writes the rows. */
+static inline int tuning_rung(int key_bytes, int64_t count)
+{
+    static const struct {
+        int key_bytes;
+        int64_t up_to;
+        int rung;
+    } rows[] = {
+        // clang-format off
+        {4, 1 << 17, 8},
+        {4, 1 << 23, 7},
+        {4, INT64_MAX, 8},
+        {8, 1 << 17, 8},
+        {8, 1 << 20, 7},
+        {8, INT64_MAX, 8},
+        // clang-format on
+    };
+    int row = 0;
+    while (rows[row].key_bytes != key_bytes || rows[row].up_to < count)
+        row++;
+    return rows[row].rung;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* Keys become codes where a kernel first loads them, and bits again where one last stores them (kernels/base/keytype.h).
+ *
+ * A kernel asks once for all keys that a thread holds, not for each of them, and has one version: where keys are codes as they
+ * come, that is one branch per tile, the same for all threads. A version of each kernel for each map would triple the code for
+ * nothing that can be measured. */
+#ifndef CODING_CUH
+#define CODING_CUH
+
+#include "kernels/cuda/ladder/ladder.h"
+
+/* By value, to kernels. All false: the keys are codes, and stay that. */
+struct coding {
+    struct keymap map;
+    bool encodes, decodes;
+};
+
+template <typename K>
+static __device__ K encode(const struct keymap &map, K bits)
+{
+    return sizeof(K) == 4 ? (K)keymap_encode32(map, (uint32_t)bits) : (K)keymap_encode64(map, bits);
+}
+
+template <typename K>
+static __device__ K decode(const struct keymap &map, K code)
+{
+    return sizeof(K) == 4 ? (K)keymap_decode32(map, (uint32_t)code) : (K)keymap_decode64(map, code);
+}
+
+/* Of the keys that a thread has loaded. Those that do not exist come to no harm. */
+template <typename K, int KEYS>
+static __device__ void encode_loaded(const struct coding &coding, K (&keys)[KEYS])
+{
+    if (!coding.encodes)
+        return;
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        keys[k] = encode(coding.map, keys[k]);
+}
+
+/* A key that was loaded, and one that is to be stored. */
+template <typename K>
+static __device__ K loaded_code(const struct coding &coding, K key)
+{
+    return coding.encodes ? encode(coding.map, key) : key;
+}
+
+template <typename K>
+static __device__ K stored_key(const struct coding &coding, K code)
+{
+    return coding.decodes ? decode(coding.map, code) : code;
+}
+
+/* ---- on the host --------------------------------------------------------------------------------------- */
+
+static const struct coding codes_only = {};
+
+static struct coding coding_of(const struct engine_bits *bits)
+{
+    return {bits->map, !bits->map.identity, !bits->map.identity && bits->decode};
+}
+
+/* Where a job's keys come from, and what is to be done with them. */
+template <typename K>
+struct source {
+    const K *keys;
+    struct coding coding;
+};
+
+template <typename K>
+static struct source<K> source_of(const struct rung_job *job) {
+    const struct engine_bits *bits = job->bits;
+    if (!bits)
+        return {(const K *)job->keys, codes_only};
+    return {(const K *)bits->from, coding_of(bits)};
+}
+
+#endif

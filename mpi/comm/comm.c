@@ -1,0 +1,109 @@
+#include "mpi/comm/comm.h"
+#include <stdio.h>
+#include <string.h>
+
+hsort_status comm_check(int mpi_code, const char *call, bool may_fault)
+{
+    if (mpi_code == MPI_SUCCESS && may_fault && fault_hit(FAULT_MPI))
+        return status_fail(HSORT_MPI, "%s failed: injected fault", call);
+    if (mpi_code == MPI_SUCCESS)
+        return HSORT_OK;
+    char reason[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(mpi_code, reason, &length);
+    return status_fail(HSORT_MPI, "%.64s failed: %.256s", call, reason);
+}
+
+static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
+{
+    TRY_MPI(MPI_Comm_dup(user, &comm->world));
+    TRY_MPI(MPI_Comm_set_errhandler(comm->world, MPI_ERRORS_RETURN));
+    TRY_MPI(MPI_Comm_rank(comm->world, &comm->rank));
+    TRY_MPI(MPI_Comm_size(comm->world, &comm->size));
+    TRY_MPI(MPI_Comm_split_type(comm->world, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &comm->node));
+    TRY_MPI(MPI_Comm_set_errhandler(comm->node, MPI_ERRORS_RETURN));
+    TRY_MPI(MPI_Comm_rank(comm->node, &comm->node_rank));
+    TRY_MPI(MPI_Comm_size(comm->node, &comm->node_size));
+    return HSORT_OK;
+}
+
+hsort_status comm_open(MPI_Comm user, struct comm *comm)
+{
+    memset(comm, 0, sizeof *comm);
+    comm->world = MPI_COMM_NULL;
+    comm->node = MPI_COMM_NULL;
+    hsort_status status = open_duplicates(user, comm);
+    if (status != HSORT_OK) {
+        comm_close(comm);
+        return status;
+    }
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_Get_processor_name(name, &length);
+    snprintf(comm->host, sizeof comm->host, "%.63s", name);
+    return HSORT_OK;
+}
+
+void comm_close(struct comm *comm)
+{
+    if (comm->node != MPI_COMM_NULL)
+        MPI_Comm_free(&comm->node);
+    if (comm->world != MPI_COMM_NULL)
+        MPI_Comm_free(&comm->world);
+}
+
+hsort_status comm_agree(struct comm *comm, hsort_status mine)
+{
+    // MAXLOC takes the lowest rank among those with the greatest status.
+    struct {
+        int status, rank;
+    } own = {(int)mine, comm->rank}, worst;
+    TRY_MPI(MPI_Allreduce(&own, &worst, 1, MPI_2INT, MPI_MAXLOC, comm->world));
+    if (worst.status == HSORT_OK)
+        return HSORT_OK;
+    if (worst.rank == comm->rank) {
+        const char *cause = status_text();
+        snprintf(comm->error, sizeof comm->error, "rank %d on %s: %s", comm->rank, comm->host,
+                 cause[0] != '\0' ? cause : hsort_strerror(mine));
+    }
+    TRY_MPI(MPI_Bcast(comm->error, sizeof comm->error, MPI_CHAR, worst.rank, comm->world));
+    return (hsort_status)worst.status;
+}
+
+hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest)
+{
+    // One reduction for both: the smallest is the largest of the complements, and ~ cannot overflow.
+    int64_t own[2] = {value, ~value}, all[2];
+    TRY_MPI(MPI_Allreduce(own, all, 2, MPI_INT64_T, MPI_MAX, comm->world));
+    *largest = all[0];
+    *smallest = ~all[1];
+    return HSORT_OK;
+}
+
+hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum)
+{
+    TRY_MPI(MPI_Allreduce(&value, sum, 1, MPI_INT64_T, MPI_SUM, comm->world));
+    return HSORT_OK;
+}
+
+hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before)
+{
+    *before = 0;
+    TRY_MPI(MPI_Exscan(&value, before, 1, MPI_INT64_T, MPI_SUM, comm->world));
+    if (comm->rank == 0)
+        *before = 0; // MPI leaves it undefined there
+    return HSORT_OK;
+}
+
+hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values)
+{
+    TRY_MPI(MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, comm->world));
+    return HSORT_OK;
+}
+
+hsort_status comm_leaders(struct comm *comm, int64_t *leaders)
+{
+    int64_t leader = comm->rank;
+    TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT64_T, MPI_MIN, comm->node));
+    return comm_gather(comm, leader, leaders);
+}

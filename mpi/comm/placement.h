@@ -1,0 +1,48 @@
+/* Which GPU and which cores a rank takes. placement_choose() is a pure function of a topology, so that it is tested on
+ * synthetic and recorded machines; placement_here() asks the machine it runs on and binds. */
+#ifndef PLACEMENT_H
+#define PLACEMENT_H
+
+#include <hwloc.h>
+#include "mpi/comm/comm.h"
+#include "kernels/engine.h"
+
+enum { PLACEMENT_MAX_DEVICES = 64 };
+
+/* What is known of a node before choosing. */
+struct placement_node {
+    hwloc_topology_t topology;              /* loaded with I/O devices; borrowed */
+    int devices;                            /* GPUs this rank sees */
+    struct cuda_device device[PLACEMENT_MAX_DEVICES];
+    int node_rank, node_size;               /* among the ranks of this node */
+    hwloc_const_cpuset_t allowed;           /* cores the launcher gave this rank; borrowed */
+    hwloc_const_cpuset_t machine;           /* cores any process here may use; borrowed */
+};
+
+struct placement {
+    int device;               /* index among the GPUs this rank sees; -1: none */
+    int numa_node;            /* -1: unknown */
+    hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
+    int cores;                /* of them, counted as cores, not as hardware threads */
+    bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
+};
+
+/* Choose, without a word from the other ranks. Ranks of a node spread over the GPUs they see in blocks: with 4 ranks and 2
+ * GPUs, ranks 0 and 1 take GPU 0. A rank that sees one GPU takes it. Unbound ranks share out the cores near their GPU (or all cores, without a GPU), by
+ * whole cores, every rank at least one. Not collective.
+ * Errors HSORT_INTERNAL (hwloc failed), HSORT_HOST_MEMORY. */
+hsort_status placement_choose(const struct placement_node *node, struct placement *placement);
+
+/* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the topology. */
+hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device);
+
+/* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe it. Ranks that
+ * may not run everywhere get, of the GPUs they see, one that is near, as far as those go round.
+ * Collective (UUIDs are compared on the node, so that a shared GPU is seen).
+ *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
+ *   placement [1] written; cpus owned by the caller; info [1] written
+ * Errors HSORT_INTERNAL, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI; the caller agrees on it. */
+hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding, struct placement *placement,
+                            hsort_rank_info *info);
+
+#endif

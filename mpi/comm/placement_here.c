@@ -1,0 +1,347 @@
+/* Placement on the machine that this rank runs on: what there is, what the launcher allowed, what the other
+ * ranks of the node take, and the binding itself. The choosing is that of mpi/comm/placement.c.
+ *
+ * The ranks of a node tell each other two things, in two gathers:
+ *   1. which GPUs they see, and which of these are near the cores they may run on. Ranks that see the same
+ *      ones spread over them, near where they can; a rank that was given a GPU of its own takes it, whatever
+ *      the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
+ *      the PCI bus of the whole GPU.
+ *   2. which GPU they take (so that a shared one is known) and which cores they wish for.
+ *
+ * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets
+ * it. Two things must not be taken for the launcher's mask: the one that an earlier context of this process
+ * set, and the one place to which OpenMP binds the first thread before main() when OMP_PROC_BIND or
+ * OMP_PLACES is set. */
+#include "mpi/comm/placement_wish.h"
+#include <errno.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MASK_BITS = 8192, LONG_BITS = 8 * sizeof(unsigned long) };
+
+/* A set of processing units as it travels; Linux cannot be built for more than 8192 of them. */
+struct mask {
+    unsigned long word[MASK_BITS / LONG_BITS];
+};
+
+/* What a rank tells the others of its node in the first gather. */
+struct seen {
+    uint64_t gpus, near; /* digest of their UUIDs in its order; placement_near() */
+};
+
+/* ... in the second. */
+struct taken {
+    char uuid[sizeof((struct cuda_device *)0)->uuid]; /* "" without a GPU */
+    struct mask wish;
+};
+
+/* What this rank knows of its node. */
+struct survey {
+    hwloc_topology_t topology;
+    hwloc_bitmap_t machine, allowed; /* see struct placement_node, which borrows them */
+    bool keeps_mask;                 /* not ours to bind, for whatever reason */
+    struct placement_node node;
+    struct seen *seen;    /* [node_size] */
+    uint64_t *near;       /* [node_size] room for some of them */
+    struct taken *taken;  /* [node_size] */
+    struct wishes wishes; /* of the node's ranks */
+    int gpu_sharers;      /* ranks that take this rank's GPU, itself included */
+};
+
+static void mask_pack(hwloc_const_cpuset_t cpus, struct mask *mask)
+{
+    hwloc_bitmap_to_ulongs(cpus, MASK_BITS / LONG_BITS, mask->word);
+}
+
+static hsort_status mask_unpack(const struct mask *mask, hwloc_bitmap_t cpus)
+{
+    if (hwloc_bitmap_from_ulongs(cpus, MASK_BITS / LONG_BITS, mask->word))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the mask of another rank");
+    return HSORT_OK;
+}
+
+/* ---- the binding of this process ---- */
+
+/* The mask that this library last bound the process to; empty: none. */
+static struct mask own_binding;
+static pthread_mutex_t own_binding_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_own_binding(hwloc_const_cpuset_t cpus)
+{
+    struct mask mask;
+    mask_pack(cpus, &mask);
+    pthread_mutex_lock(&own_binding_lock);
+    const bool same = memcmp(&mask, &own_binding, sizeof mask) == 0;
+    pthread_mutex_unlock(&own_binding_lock);
+    return same;
+}
+
+/* Bind every thread of the process, and so those that OpenMP makes later. */
+static bool bind_process(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
+{
+    if (hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS) != 0)
+        return false;
+    pthread_mutex_lock(&own_binding_lock);
+    mask_pack(cpus, &own_binding);
+    pthread_mutex_unlock(&own_binding_lock);
+    return true;
+}
+
+/* Add the places that OpenMP binds threads to, if it does; together they are what the launcher allowed. */
+static hsort_status add_openmp_places(hwloc_bitmap_t cpus, bool *any)
+{
+    const int places = omp_get_num_places();
+    *any = places > 0;
+    for (int place = 0; place < places; place++) {
+        const int count = omp_get_place_num_procs(place);
+        int *ids = malloc((size_t)(count > 0 ? count : 1) * sizeof *ids);
+        if (!ids)
+            return status_fail(HSORT_HOST_MEMORY, "no memory for %d processing units of an OpenMP place",
+                               count);
+        omp_get_place_proc_ids(place, ids);
+        for (int i = 0; i < count; i++)
+            hwloc_bitmap_set(cpus, (unsigned)ids[i]);
+        free(ids);
+    }
+    return HSORT_OK;
+}
+
+/* Have all threads of the process the mask of this one? */
+static bool threads_alike(hwloc_topology_t topology, hwloc_const_cpuset_t mask)
+{
+    hwloc_bitmap_t all = hwloc_bitmap_alloc();
+    const bool alike = all &&
+                       hwloc_get_cpubind(topology, all, HWLOC_CPUBIND_PROCESS | HWLOC_CPUBIND_STRICT) == 0 &&
+                       hwloc_bitmap_isequal(all, mask);
+    hwloc_bitmap_free(all);
+    return alike;
+}
+
+/* Find out what the launcher allowed. This thread's mask is the one that OpenMP's threads will inherit. */
+static hsort_status read_masks(struct survey *survey)
+{
+    hwloc_bitmap_t machine = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(survey->topology));
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+    survey->machine = machine;
+    survey->allowed = allowed;
+    if (!machine || !allowed)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the mask of this rank");
+    const bool refused = hwloc_get_cpubind(survey->topology, allowed, HWLOC_CPUBIND_THREAD) != 0;
+    const bool alike = !refused && threads_alike(survey->topology, allowed);
+    bool openmp_binds;
+    TRY(add_openmp_places(allowed, &openmp_binds));
+
+    int failed = 0;
+    if (refused || (alike && is_own_binding(allowed)) || !hwloc_bitmap_intersects(allowed, machine))
+        failed |= hwloc_bitmap_copy(allowed, machine);
+    failed |= hwloc_bitmap_and(allowed, allowed, machine);
+    if (failed)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the mask of this rank");
+    survey->keeps_mask = !alike || openmp_binds || !hwloc_bitmap_isequal(allowed, machine);
+    return HSORT_OK;
+}
+
+/* ---- looking around ---- */
+
+static hsort_status load_topology(hwloc_topology_t *topology)
+{
+    *topology = NULL;
+    if (hwloc_topology_init(topology))
+        return status_fail(HSORT_INTERNAL, "hwloc_topology_init failed: %s", strerror(errno));
+    // With the parts that this job may not use: all ranks of the node then count the same cores, and a GPU
+    // whose nearest cores belong to another job still has its place. Discovery must not move the caller's
+    // thread about.
+    const unsigned long flags =
+        HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
+    // PCI only: to list OS devices too, hwloc's plugins would start OpenCL and open the X display.
+    if (hwloc_topology_set_flags(*topology, flags) ||
+        hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+        hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+        hwloc_topology_load(*topology))
+        return status_fail(HSORT_INTERNAL, "hwloc cannot read the topology of this machine: %s",
+                           strerror(errno));
+    return HSORT_OK;
+}
+
+/* FNV-1a over the UUIDs of the GPUs that this rank sees, in its order. */
+static uint64_t digest_gpus(const struct placement_node *node)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (int device = 0; device < node->devices; device++)
+        for (const char *c = node->device[device].uuid;; c++) {
+            digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+            if (*c == '\0') // hashed too, so that no two lists run together
+                break;
+        }
+    return digest;
+}
+
+/* Everything that can be known, and all memory that is needed, before the ranks speak. Not collective. */
+static hsort_status survey_open(const struct comm *comm, int devices, struct survey *survey)
+{
+    *survey = (struct survey){.topology = NULL};
+    TRY(wishes_open(comm->node_size, &survey->wishes));
+    survey->seen = calloc((size_t)comm->node_size, sizeof *survey->seen);
+    survey->near = calloc((size_t)comm->node_size, sizeof *survey->near);
+    survey->taken = calloc((size_t)comm->node_size, sizeof *survey->taken);
+    if (!survey->seen || !survey->near || !survey->taken)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node take",
+                           comm->node_size);
+    TRY(load_topology(&survey->topology));
+    TRY(read_masks(survey));
+
+    struct placement_node *node = &survey->node;
+    node->topology = survey->topology;
+    node->devices = devices < PLACEMENT_MAX_DEVICES ? devices : PLACEMENT_MAX_DEVICES;
+    for (int device = 0; device < node->devices; device++)
+        TRY(cuda_device_get(device, &node->device[device]));
+    node->node_rank = comm->node_rank;
+    node->node_size = comm->node_size;
+    node->allowed = survey->allowed;
+    node->machine = survey->machine;
+    return HSORT_OK;
+}
+
+static void survey_close(struct survey *survey)
+{
+    wishes_close(&survey->wishes);
+    free(survey->seen);
+    free(survey->near);
+    free(survey->taken);
+    hwloc_bitmap_free(survey->machine);
+    hwloc_bitmap_free(survey->allowed);
+    if (survey->topology)
+        hwloc_topology_destroy(survey->topology);
+}
+
+/* ---- what the ranks of the node tell each other ---- */
+
+/* Choose the GPU among the ranks that see the same ones. Not collective. */
+static hsort_status choose_device(const struct survey *survey, int *device)
+{
+    const struct placement_node *node = &survey->node;
+    int alike = 0, before = 0;
+    for (int rank = 0; rank < node->node_size; rank++) {
+        if (survey->seen[rank].gpus != survey->seen[node->node_rank].gpus)
+            continue;
+        before += rank < node->node_rank;
+        survey->near[alike++] = survey->seen[rank].near;
+    }
+    *device = -1;
+    return node->devices == 0 ? HSORT_OK
+                              : placement_match(survey->near, alike, node->devices, before, device);
+}
+
+/* Read what the others take: their wishes, and how many share this rank's GPU. Not collective. */
+static hsort_status read_taken(struct survey *survey)
+{
+    const char *own = survey->taken[survey->node.node_rank].uuid;
+    survey->gpu_sharers = 0;
+    for (int rank = 0; rank < survey->node.node_size; rank++) {
+        TRY(mask_unpack(&survey->taken[rank].wish, survey->wishes.cpus[rank]));
+        survey->gpu_sharers += strcmp(survey->taken[rank].uuid, own) == 0;
+    }
+    return HSORT_OK;
+}
+
+/* Both gathers; *device is chosen between them.                                 Collective over the node. */
+static hsort_status exchange_wishes(struct comm *comm, struct survey *survey, int *device)
+{
+    const struct seen seen = {digest_gpus(&survey->node), placement_near(&survey->node)};
+    const int first = MPI_Allgather(&seen, 2, MPI_UINT64_T, survey->seen, 2, MPI_UINT64_T, comm->node);
+    const hsort_status chosen = choose_device(survey, device);
+
+    struct taken mine = {.uuid = ""};
+    if (*device >= 0)
+        memcpy(mine.uuid, survey->node.device[*device].uuid, sizeof mine.uuid);
+    hwloc_bitmap_t wish = survey->wishes.cpus[comm->node_rank];
+    const hsort_status wished = placement_wish(&survey->node, survey->keeps_mask ? -1 : *device, wish);
+    mask_pack(wish, &mine.wish);
+    const int second =
+        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, survey->taken, sizeof mine, MPI_BYTE, comm->node);
+    TRY(chosen);
+    TRY(wished);
+    TRY(comm_check(first, "MPI_Allgather of the GPUs seen", false));
+    TRY(comm_check(second, "MPI_Allgather of the GPUs and cores taken", false));
+    return read_taken(survey);
+}
+
+/* ---- the result ---- */
+
+/* Write cpus as a list of ranges, cut after a whole range if it does not fit. */
+static void list_cpus(hwloc_const_cpuset_t cpus, char *text, size_t bytes)
+{
+    static const char rest[] = ",...";
+    if (hwloc_bitmap_list_snprintf(text, bytes, cpus) < (int)bytes)
+        return;
+    size_t end = bytes - sizeof rest;
+    while (end > 0 && text[end] != ',')
+        end--;
+    memcpy(text + end, rest, sizeof rest);
+}
+
+static void describe(const struct comm *comm, const struct survey *survey, const struct placement *placement,
+                     hsort_rank_info *info)
+{
+    *info = (hsort_rank_info){.gpu_bytes = -1, .gpu_index = -1, .gpu_sharers = -1};
+    memcpy(info->host, comm->host, sizeof info->host);
+    if (placement->device >= 0) {
+        const struct cuda_device *device = &survey->node.device[placement->device];
+        memcpy(info->gpu_name, device->name, sizeof info->gpu_name);
+        memcpy(info->gpu_uuid, device->uuid, sizeof info->gpu_uuid);
+        memcpy(info->gpu_pci, device->pci, sizeof info->gpu_pci);
+        info->gpu_bytes = device->bytes;
+        info->gpu_index = placement->device;
+        info->gpu_sharers = survey->gpu_sharers;
+    }
+    info->numa_node = placement->numa_node;
+    info->cores = placement->cores;
+    info->bound_by_launcher = placement->bound_by_launcher;
+    list_cpus(placement->cpus, info->cpus, sizeof info->cpus);
+}
+
+_Static_assert(sizeof((hsort_rank_info *)0)->host == sizeof((struct comm *)0)->host &&
+                   sizeof((hsort_rank_info *)0)->gpu_name == sizeof((struct cuda_device *)0)->name &&
+                   sizeof((hsort_rank_info *)0)->gpu_uuid == sizeof((struct cuda_device *)0)->uuid &&
+                   sizeof((hsort_rank_info *)0)->gpu_pci == sizeof((struct cuda_device *)0)->pci,
+               "describe() copies whole fields");
+
+/* Settle, and bind if this rank may. Not collective. */
+static hsort_status settle_and_bind(const struct survey *survey, struct placement *placement)
+{
+    const struct placement_node *node = &survey->node;
+    TRY(placement_settle(node, &survey->wishes, node->node_rank, survey->keeps_mask, placement));
+    if (survey->keeps_mask || bind_process(survey->topology, placement->cpus))
+        return HSORT_OK;
+    // The system refused, which is no error: the rank stays where it is, with as many threads.
+    hwloc_bitmap_free(placement->cpus);
+    return placement_settle(node, &survey->wishes, node->node_rank, true, placement);
+}
+
+hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding,
+                            struct placement *placement, hsort_rank_info *info)
+{
+    *placement = (struct placement){.device = -1, .numa_node = -1};
+    *info = (hsort_rank_info){.gpu_index = -1};
+    struct survey survey;
+    hsort_status status = survey_open(comm, devices, &survey);
+    if (binding == HSORT_BINDING_NONE)
+        survey.keeps_mask = true;
+
+    // If one rank of the node cannot go on, none of them does. Those that could return HSORT_OK: the caller's
+    // agreement tells them.
+    int ready = status == HSORT_OK, all_ready = 0;
+    const int code = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, comm->node);
+    if (status == HSORT_OK)
+        status = comm_check(code, "MPI_Allreduce", false);
+    if (status == HSORT_OK && all_ready)
+        status = exchange_wishes(comm, &survey, &placement->device);
+    if (status == HSORT_OK && all_ready)
+        status = settle_and_bind(&survey, placement);
+    if (status == HSORT_OK && all_ready)
+        describe(comm, &survey, placement, info);
+    survey_close(&survey);
+    return status;
+}

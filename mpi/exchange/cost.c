@@ -1,0 +1,473 @@
+/* The model of cost.h: a phase is steps + messages * latency + bytes / rate, of the busiest rank.
+ *
+ *     bitonic   each round waits for its slowest pair: a greeting, probes where the runs overlap, the keys that change
+ *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
+ *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, then the cheaper of two forms:
+ *       straight  P - 1 transfers of 1 / P of a shard each, a merge of P runs
+ *       rails     N nodes of R ranks: N - 1 transfers of 1 / N over the network, a merge of N runs, R - 1 transfers of 1 / R
+ *                 inside the node, a merge of R runs
+ *
+ * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts: KEYS keys on
+ * each rank that stand for evenly spread ones, the same for every sort over P ranks.
+ *
+ *     3 ranks, 6 keys each        0-1      1-2      0-1
+ *     shares that a rank sends    1/2      2/3      1/3       moved: 2 * (1/2 + 2/3 + 1/3) / 3 = 1.0 per key
+ *
+ * No function of libm: two machines may round it differently, and then choose differently. */
+#include "mpi/exchange/cost.h"
+#include <stdlib.h>
+#include <string.h>
+#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/hypercube.h"
+#include "mpi/exchange/splitters.h"
+
+enum {
+    KEYS = 48, // of a rank in the small sort: divisible by 2, 3, 4, 6, 8 and so exact for a few ranks
+    COLLECTIVES_AROUND = 3, // of direct, beside the rounds of its splitters: ties, counts, all is well
+    COLLECTIVES_IN_ROUND = 2,
+    RUNS_IN_PASS = 16,   // that an engine merges in one pass
+    FEW = 4,             // a part of a round's pairs: what fewer do, the others need not wait for
+    WORDS_PER_PROBE = 5, // that pass a rank: the probe, two sums, and those once more on their way back
+    PARTITION_COLLECTIVES = 5,
+    PARTITION_MESSAGES = 4, // with each other rank: what it may read, and that it has
+    PARTITION_STEPS = 20    // of the engine that wait, or that are too short to count
+};
+/* Of a sort: a count and one of two passes, with more digits than usual. */
+static const double BEFORE_KEYS_MOVE = 3.0 / 8;
+
+/* Of a block: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
+ * here on the local sort's own regions get larger than its kernels like. */
+static const double PARTITION_BYTES_MIN = 384 << 20, ALONE_BYTES_MIN = 2147483649.0;
+
+static int depth_of(int64_t count)
+{
+    int depth = 0;
+    while (INT64_C(1) << depth < count)
+        depth++;
+    return depth;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- the network ------------------------------------------------------------------------------------------------- */
+
+static enum cost_place place_of(const struct cost_network *n, int a, int b)
+{
+    return a / n->ranks_per_node == b / n->ranks_per_node ? COST_NEAR : COST_FAR;
+}
+
+/* Compare-split of low [KEYS] and high [KEYS], sorted; returns how many keys change sides. */
+static int compare_split(int32_t *low, int32_t *high)
+{
+    int32_t kept[2 * KEYS];
+    int moved = 0;
+    while (moved < KEYS && low[KEYS - 1 - moved] > high[moved])
+        moved++;
+    for (int i = 0, a = 0, b = 0; i < 2 * KEYS; i++)
+        kept[i] = b == KEYS || (a < KEYS && low[a] < high[b]) ? low[a++] : high[b++];
+    memcpy(low, kept, KEYS * sizeof *kept);
+    memcpy(high, kept + KEYS, KEYS * sizeof *kept);
+    return moved;
+}
+
+static void book(struct cost_network *n, struct cost_round *round, int rank, int partner, int moved,
+                 int64_t *sent)
+{
+    const enum cost_place place = place_of(n, rank, partner);
+    const float share = (float)moved / KEYS;
+    const bool overlap = moved > 0 && moved < KEYS;
+    if (share > round->share[place])
+        round->share[place] = share;
+    round->pairs[place]++;
+    round->overlapping[place] += overlap;
+    round->meeting += 2;
+    round->searching += 2 * overlap;
+    round->sending += 2 * (moved > 0);
+    round->moved += 2.0 * moved / KEYS;
+    sent[rank] += moved;
+    sent[partner] += moved;
+}
+
+/* keys [size * KEYS], sent [size] zeros. */
+static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
+{
+    // Key i of each rank lies in the i-th of KEYS slices of all codes; which rank has the least one there changes with i.
+    const int turn = n->size - n->size * 3 / 8;
+    for (int rank = 0; rank < n->size; rank++)
+        for (int i = 0; i < KEYS; i++)
+            keys[rank * KEYS + i] = i * n->size + (int)((rank + (int64_t)i * turn) % n->size);
+    for (int i = 0; i < n->rounds; i++) {
+        struct cost_round *round = &n->round[i];
+        for (int rank = 0; rank < n->size; rank++) {
+            const int partner = hypercube_partner(rank, n->size, i);
+            if (partner > rank)
+                book(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS), sent);
+        }
+        for (enum cost_place place = COST_NEAR; place < COST_PLACES; place++)
+            round->probing[place] = round->overlapping[place] > round->pairs[place] / FEW;
+    }
+    for (int rank = 0; rank < n->size; rank++)
+        n->largest = larger(n->largest, (double)sent[rank] / KEYS);
+}
+
+/* Very many ranks, as if they were a power of 2: the last round of a merge finds like runs on both sides and each sends a
+ * half; in the others, half the pairs are in order and half send all they have. */
+static void take_formula(struct cost_network *n)
+{
+    int round = 0;
+    for (int merge = 1; round < n->rounds; merge++)
+        for (int step = 0; step < merge; step++, round++) {
+            struct cost_round *r = &n->round[round];
+            const int64_t reach = INT64_C(1) << (step == 0 ? merge : merge - step); // ranks in a group
+            const bool last = step == merge - 1;
+            const enum cost_place place = reach <= n->ranks_per_node ? COST_NEAR : COST_FAR;
+            r->share[place] = last ? 0.5f : 1;
+            r->probing[place] = last;
+            r->meeting = n->size;
+            r->searching = last ? n->size : 0;
+            r->sending = last ? n->size : n->size / 2;
+            r->moved = 0.5 * n->size;
+            n->largest += r->share[place];
+        }
+}
+
+hsort_status cost_network_count(int size, int ranks_per_node, struct cost_network *network)
+{
+    struct cost_network *n = network;
+    memset(n, 0, sizeof *n);
+    n->size = size;
+    n->ranks_per_node = ranks_per_node;
+    n->rounds = hypercube_rounds(size);
+    for (int round = 0; round < n->rounds; round++)
+        n->round[round].share[COST_NEAR] = n->round[round].share[COST_FAR] = -1;
+    if (size > COST_COUNTED_MAX) {
+        take_formula(n);
+        return HSORT_OK;
+    }
+    int32_t *keys = malloc((size_t)size * KEYS * sizeof *keys);
+    int64_t *sent = calloc((size_t)size, sizeof *sent);
+    const bool there = keys && sent;
+    if (there)
+        sort_small(n, keys, sent);
+    free(keys);
+    free(sent);
+    return there ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to count what %d ranks move", size);
+}
+
+/* ---- what a sort is made of -------------------------------------------------------------------------------------- */
+
+struct sizes {
+    int key_bytes;
+    int64_t total, block;
+    double block_bytes;
+};
+
+static double rate(const hsort_rates *rates, hsort_rate which)
+{
+    return rates->value[which];
+}
+
+/* One rank reads and writes `bytes` in a merge. */
+static double merge_seconds(const hsort_rates *rates, double bytes)
+{
+    return 2 * bytes / rate(rates, HSORT_RATE_MERGE) + rate(rates, HSORT_RATE_STEP);
+}
+
+static double message_seconds(const hsort_rates *rates, enum cost_place place)
+{
+    return rate(rates, place == COST_NEAR ? HSORT_RATE_MESSAGE : HSORT_RATE_NETWORK_LATENCY);
+}
+
+static double transfer_seconds(const hsort_rates *rates, enum cost_place place, double bytes)
+{
+    const bool near = place == COST_NEAR;
+    return rate(rates, near ? HSORT_RATE_LINK_LATENCY : HSORT_RATE_NETWORK_LATENCY) +
+           bytes / rate(rates, near ? HSORT_RATE_LINK : HSORT_RATE_NETWORK);
+}
+
+/* A collective call of a few bytes: a tree of ranks, inside the nodes first. */
+static double collective_seconds(const struct cost_network *n, const hsort_rates *rates)
+{
+    const int depth = depth_of(n->size);
+    const int inside = depth_of(n->ranks_per_node < n->size ? n->ranks_per_node : n->size);
+    return inside * message_seconds(rates, COST_NEAR) + (depth - inside) * message_seconds(rates, COST_FAR);
+}
+
+/* ---- bitonic ----------------------------------------------------------------------------------------------------- */
+
+/* Pairs at one place in one round. */
+static void add_pairs(const hsort_rates *rates, const struct sizes *s, const struct cost_round *round,
+                      enum cost_place place, double *exchange, double *merge)
+{
+    const double share = round->share[place], probes = split_messages(s->block) * round->probing[place];
+    const double bytes = share * s->block_bytes;
+    *exchange = (1 + probes) * (message_seconds(rates, place) + rate(rates, HSORT_RATE_STEP));
+    *merge = 0;
+    if (share <= 0)
+        return;
+    const double merging = round->probing[place] ? merge_seconds(rates, s->block_bytes) : 0;
+    const double moving = transfer_seconds(rates, place, bytes);
+    if (place == COST_NEAR && rates->link == HSORT_TRANSPORT_IPC) {
+        *exchange += larger(moving, merge_seconds(rates, s->block_bytes)); // one pass reads link and memory
+    } else {
+        *exchange += moving;
+        *merge = merging;
+    }
+}
+
+static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                        struct hsort_plan_exchange *cost)
+{
+    const int probes = split_messages(s->block);
+    for (int i = 0; i < n->rounds; i++) {
+        const struct cost_round *round = &n->round[i];
+        double exchange[COST_PLACES] = {0}, merge[COST_PLACES] = {0};
+        for (enum cost_place place = COST_NEAR; place < COST_PLACES; place++)
+            if (round->share[place] >= 0)
+                add_pairs(rates, s, round, place, &exchange[place], &merge[place]);
+        const bool far = exchange[COST_FAR] + merge[COST_FAR] > exchange[COST_NEAR] + merge[COST_NEAR];
+        cost->seconds[HSORT_PHASE_EXCHANGE] += exchange[far ? COST_FAR : COST_NEAR];
+        cost->seconds[HSORT_PHASE_MERGE] += merge[far ? COST_FAR : COST_NEAR];
+        cost->messages += round->meeting > 0 ? 1.0 : 0.0;
+        cost->messages += round->searching > 0 ? probes : 0.0;
+        cost->messages += round->sending > 0 ? 1.0 : 0.0;
+        cost->messages_all += round->meeting + (double)round->searching * probes + round->sending;
+        cost->moved_bytes += round->moved * s->block_bytes;
+    }
+    cost->moved_bytes_largest = n->largest * s->block_bytes;
+}
+
+/* ---- direct ------------------------------------------------------------------------------------------------------ */
+
+/* Passes over the keys in a merge of `runs` runs. */
+static int passes_of(int64_t runs)
+{
+    int passes = 0;
+    for (; runs > 1; runs = (runs + RUNS_IN_PASS - 1) / RUNS_IN_PASS)
+        passes++;
+    return passes;
+}
+
+static void add_splitters(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                          struct hsort_plan_exchange *cost)
+{
+    int probes;
+    const int rounds = splitters_rounds(n->size, s->total, s->block, &probes);
+    const int collectives = COLLECTIVES_IN_ROUND * rounds + COLLECTIVES_AROUND;
+    const bool several = n->size > n->ranks_per_node;
+    const double probe_bytes = (double)rounds * probes * WORDS_PER_PROBE * sizeof(uint64_t);
+    cost->seconds[HSORT_PHASE_EXCHANGE] +=
+        collectives * collective_seconds(n, rates) + 2.0 * rounds * rate(rates, HSORT_RATE_STEP) +
+        probe_bytes / rate(rates, several ? HSORT_RATE_NETWORK : HSORT_RATE_LINK);
+    cost->messages += (double)collectives * depth_of(n->size);
+}
+
+/* A shard dealt out to `parts` ranks at one place, of which this rank is one or not, in `transfers` transfers. */
+static void add_transfers(const hsort_rates *rates, const struct sizes *s, enum cost_place place,
+                          double transfers, double parts, struct hsort_plan_exchange *cost)
+{
+    // Of few keys some ranks have none for some others.
+    const double keys = (double)s->block / parts, sent = keys < 1 ? transfers * keys : transfers;
+    const double bytes = transfers * s->block_bytes / parts;
+    if (sent > 0)
+        cost->seconds[HSORT_PHASE_EXCHANGE] += sent * transfer_seconds(rates, place, bytes / sent);
+    cost->messages += sent;
+    cost->moved_bytes_largest += bytes;
+}
+
+/* What stays is copied, and what has come is merged. */
+static void add_merge(const hsort_rates *rates, const struct sizes *s, int64_t runs, double stays,
+                      struct hsort_plan_exchange *cost)
+{
+    cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, stays * s->block_bytes);
+    cost->seconds[HSORT_PHASE_MERGE] += passes_of(runs) * merge_seconds(rates, s->block_bytes);
+}
+
+/* In every shift some ranks have a partner on another node, if there is one, and hold up the others. */
+static struct hsort_plan_exchange straight(const struct cost_network *n, const hsort_rates *rates,
+                                           const struct sizes *s)
+{
+    struct hsort_plan_exchange cost = {.messages = 0};
+    add_transfers(rates, s, n->size > n->ranks_per_node ? COST_FAR : COST_NEAR, n->size - 1, n->size, &cost);
+    add_merge(rates, s, n->size, 1.0 / n->size, &cost);
+    return cost;
+}
+
+static struct hsort_plan_exchange rails(const struct cost_network *n, const hsort_rates *rates,
+                                        const struct sizes *s)
+{
+    struct hsort_plan_exchange cost = {.messages = 0};
+    const int nodes = n->size / n->ranks_per_node;
+    add_transfers(rates, s, COST_FAR, nodes - 1, nodes, &cost);
+    add_merge(rates, s, nodes, 1.0 / nodes, &cost);
+    add_transfers(rates, s, COST_NEAR, n->ranks_per_node - 1, n->ranks_per_node, &cost);
+    add_merge(rates, s, n->ranks_per_node, 1.0 / n->ranks_per_node, &cost);
+    return cost;
+}
+
+static bool has_rails(const struct cost_network *n)
+{
+    return n->ranks_per_node > 1 && n->size > n->ranks_per_node && n->size % n->ranks_per_node == 0;
+}
+
+static double phases(const struct hsort_plan_exchange *cost)
+{
+    return cost->seconds[HSORT_PHASE_EXCHANGE] + cost->seconds[HSORT_PHASE_MERGE];
+}
+
+/* STRAIGHT if they cost the same. */
+static enum direct_form choose_form(const struct cost_network *n, const hsort_rates *rates,
+                                    const struct sizes *s, struct hsort_plan_exchange *cost)
+{
+    *cost = straight(n, rates, s);
+    if (!has_rails(n))
+        return DIRECT_STRAIGHT;
+    const struct hsort_plan_exchange other = rails(n, rates, s);
+    if (phases(&other) >= phases(cost))
+        return DIRECT_STRAIGHT;
+    *cost = other;
+    return DIRECT_RAILS;
+}
+
+static void add_direct(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                       struct hsort_plan_exchange *cost)
+{
+    struct hsort_plan_exchange moving;
+    choose_form(n, rates, s, &moving);
+    add_splitters(n, rates, s, cost);
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        cost->seconds[phase] += moving.seconds[phase];
+    cost->messages += moving.messages;
+    cost->messages_all += cost->messages * n->size;
+    cost->moved_bytes_largest = moving.moved_bytes_largest;
+    cost->moved_bytes += cost->moved_bytes_largest * n->size;
+}
+
+/* ---- partition --------------------------------------------------------------------------------------------------- */
+
+/* What a local sort would do is done, part of it before keys move, and the rest while the link is busy. */
+static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+                          struct hsort_plan_exchange *cost)
+{
+    const int others = n->size - 1;
+    const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT];
+    const double moved = s->block_bytes * others / n->size;
+    const double short_ones = (double)PARTITION_COLLECTIVES * depth_of(n->size) + PARTITION_MESSAGES * others;
+    cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
+    cost->seconds[HSORT_PHASE_EXCHANGE] =
+        larger(sort * (1 - BEFORE_KEYS_MOVE), moved / rate(rates, HSORT_RATE_LINK)) +
+        short_ones * rate(rates, HSORT_RATE_MESSAGE) + PARTITION_STEPS * rate(rates, HSORT_RATE_STEP);
+    cost->messages = short_ones + others;
+    cost->messages_all = cost->messages * n->size;
+    cost->moved_bytes_largest = moved;
+    cost->moved_bytes = moved * n->size;
+}
+
+bool cost_can_partition(const struct hsort_rates *rates, int size, int ranks_per_node)
+{
+    return rates->engine == HSORT_ENGINE_CUDA && size <= PARTITION_RANKS_MAX &&
+           (size == 1 || (size <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
+}
+
+bool cost_wants_partition(int size, double block_bytes)
+{
+    return block_bytes >= (size == 1 ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static struct sizes sizes_of(int size, int key_bytes, int64_t total)
+{
+    struct sizes s = {.key_bytes = key_bytes, .total = total};
+    s.block = total / size + (total % size != 0);
+    s.block_bytes = (double)s.block * key_bytes;
+    return s;
+}
+
+enum direct_form cost_direct_form(const struct hsort_rates *rates, int size, int ranks_per_node,
+                                  int key_bytes, int64_t total)
+{
+    const struct cost_network network = {.size = size, .ranks_per_node = ranks_per_node};
+    const struct sizes s = sizes_of(size, key_bytes, total);
+    struct hsort_plan_exchange cost;
+    return choose_form(&network, rates, &s, &cost);
+}
+
+struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
+                                         int key_bytes, int64_t total, hsort_exchange exchange)
+{
+    const struct sizes s = sizes_of(network->size, key_bytes, total);
+    struct hsort_plan_exchange cost = {.messages = 0};
+    const double sort = rate(rates, key_bytes == 4 ? HSORT_RATE_SORT_4 : HSORT_RATE_SORT_8);
+    const double copy = rate(rates, HSORT_RATE_HOST_COPY);
+    if (total > 0) {
+        cost.seconds[HSORT_PHASE_LOCAL_SORT] = (double)s.block / sort + rate(rates, HSORT_RATE_STEP);
+        cost.seconds[HSORT_PHASE_H2D] = copy > 0 ? s.block_bytes / copy : 0;
+        cost.seconds[HSORT_PHASE_D2H] = cost.seconds[HSORT_PHASE_H2D];
+    }
+    if (exchange == HSORT_EXCHANGE_PARTITION && total > 0) {
+        add_partition(network, rates, &s, &cost);
+    } else if (network->size > 1 && total > 0) {
+        if (exchange == HSORT_EXCHANGE_DIRECT)
+            add_direct(network, rates, &s, &cost);
+        else
+            add_bitonic(network, rates, &s, &cost);
+    }
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        cost.total_seconds += cost.seconds[phase];
+    return cost;
+}
+
+hsort_exchange cost_choose(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
+                           int64_t total)
+{
+    const struct hsort_plan_exchange direct =
+        cost_exchange(network, rates, key_bytes, total, HSORT_EXCHANGE_DIRECT);
+    const struct hsort_plan_exchange bitonic =
+        cost_exchange(network, rates, key_bytes, total, HSORT_EXCHANGE_BITONIC);
+    return direct.total_seconds < bitonic.total_seconds ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC;
+}
+
+/* ---- rates ------------------------------------------------------------------------------------------------------- */
+
+/* Round numbers: an H200 among others of its node, and some cores of a server. A message is one that MPI sends inside a
+ * node. Zero: the host engine works where the caller's keys lie, nothing is copied. */
+static const double defaults[2][HSORT_RATES] = {{[HSORT_RATE_SORT_4] = 75e9,
+                                                 [HSORT_RATE_SORT_8] = 40e9,
+                                                 [HSORT_RATE_MERGE] = 2.2e12,
+                                                 [HSORT_RATE_HOST_COPY] = 50e9,
+                                                 [HSORT_RATE_STEP] = 15e-6,
+                                                 [HSORT_RATE_MESSAGE] = 1e-6,
+                                                 [HSORT_RATE_LINK_LATENCY] = 20e-6,
+                                                 [HSORT_RATE_LINK] = 365e9,
+                                                 [HSORT_RATE_NETWORK_LATENCY] = 3e-6,
+                                                 [HSORT_RATE_NETWORK] = 50e9},
+                                                {[HSORT_RATE_SORT_4] = 100e6,
+                                                 [HSORT_RATE_SORT_8] = 60e6,
+                                                 [HSORT_RATE_MERGE] = 3e9,
+                                                 [HSORT_RATE_STEP] = 1e-6,
+                                                 [HSORT_RATE_MESSAGE] = 1e-6,
+                                                 [HSORT_RATE_LINK_LATENCY] = 3e-6,
+                                                 [HSORT_RATE_LINK] = 4e9,
+                                                 [HSORT_RATE_NETWORK_LATENCY] = 5e-6,
+                                                 [HSORT_RATE_NETWORK] = 10e9}};
+
+static const double SHARED_BYTES_PER_SECOND = 40e9; // through pinned host memory that both ranks see
+static const double STAGED_BYTES_PER_SECOND = 10e9; // through that of each, and MPI in between
+static const double MPI_BYTES_PER_SECOND = 100e9;   // of device memory, by an MPI that knows the node
+
+void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link)
+{
+    *rates = (struct hsort_rates){.struct_size = sizeof *rates, .engine = engine, .link = link};
+    memcpy(rates->value, defaults[engine == HSORT_ENGINE_HOST], sizeof rates->value);
+    if (engine == HSORT_ENGINE_HOST || link == HSORT_TRANSPORT_IPC)
+        return;
+    rates->value[HSORT_RATE_LINK_LATENCY] = rates->value[HSORT_RATE_STEP];
+    rates->value[HSORT_RATE_LINK] =
+        link == HSORT_TRANSPORT_MPI ? MPI_BYTES_PER_SECOND : SHARED_BYTES_PER_SECOND;
+    if (link == HSORT_TRANSPORT_STAGED)
+        rates->value[HSORT_RATE_NETWORK] = STAGED_BYTES_PER_SECOND;
+}

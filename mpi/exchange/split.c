@@ -1,0 +1,129 @@
+/* The exact cut between two sorted runs that lie on two ranks, by probing: co-ranking (Siebert, Traeff 2012, "Perfectly
+ * load-balanced, optimal, stable, parallel merge"; the merge path of Odeh et al. 2012), with many probes per message.
+ *
+ * The lower rank holds run A, the higher run H. Together the lower rank is to keep the `low` smallest, where `low` is the
+ * block or, if there are fewer, all keys. If it keeps the first c keys of A it takes the first low - c of H, so A[i] is
+ * compared with its mirror image H[low - 1 - i]: A[i] stays exactly if it is not greater. From i to i + 1 A rises and
+ * the mirror falls, so all that stay come first, and c is how many they are.
+ *
+ *     block 4, low 4      A   1  4  6  9          i           0  1  2  3
+ *                         H   2  3  5  7          A[i]        1  4  6  9
+ *                                                 H[3 - i]    7  5  3  2
+ *                                                 stays       y  y  n  n      c = 2: keep 1 4, take 2 3
+ *
+ * Both ranks send each other their keys at the same probes, so both compute the same cut, and PROBES probes shrink the
+ * interval by PROBES + 1 at a time: at most four messages for any run that fits in memory. Bisection with one probe
+ * would take one round trip per bit. The number of rounds follows from the lengths alone, so that a rank that failed to
+ * read its keys still meets its partner. Nothing is gained by swapping equal keys: "not greater" leaves them. */
+#include <stdbool.h>
+#include "mpi/exchange/exchange.h"
+
+enum { PROBES = 255, TAG = 3 };
+
+/* What each side says first. */
+struct greeting {
+    int64_t count;
+    uint64_t first, last;
+};
+
+/* The cut is known to lie in begin .. end. */
+struct interval {
+    int64_t begin, end;
+};
+
+static hsort_status trade(const struct comm *comm, int partner, const void *send, void *receive, int words)
+{
+    return comm_check(MPI_Sendrecv(send, words, MPI_UINT64_T, partner, TAG, receive, words, MPI_UINT64_T,
+                                   partner, TAG, comm->world, MPI_STATUS_IGNORE),
+                      "MPI_Sendrecv", true);
+}
+
+static hsort_status greet(const struct exchange *x, int partner, struct greeting *own, struct greeting *other)
+{
+    int64_t ends[2] = {0, x->count - 1};
+    uint64_t codes[2] = {0, 0};
+    hsort_status status = HSORT_OK;
+    if (x->count > 0)
+        status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, ends, 2, codes);
+    *own = (struct greeting){x->count, codes[0], codes[1]};
+    *other = (struct greeting){0, 0, 0};
+    hsort_status traded = trade(x->comm, partner, own, other, sizeof *own / sizeof(uint64_t));
+    return status != HSORT_OK ? status : traded;
+}
+
+/* Probe number `probe` of `probes` in an interval: evenly spread, and every position if there are enough probes. */
+static int64_t probe_at(struct interval in, int probe, int probes)
+{
+    int64_t length = in.end - in.begin;
+    if (length <= probes)
+        return in.begin + probe;
+    // length * (probe + 1) / (probes + 1) without the overflow.
+    int64_t step = length / (probes + 1), rest = length % (probes + 1);
+    return in.begin + step * (probe + 1) + rest * (probe + 1) / (probes + 1);
+}
+
+static hsort_status narrow(const struct exchange *x, int partner, int64_t low, struct interval *in)
+{
+    const bool lower = x->comm->rank < partner;
+    const int64_t length = in->end - in->begin;
+    const int probes = length < PROBES ? (int)length : PROBES;
+    int64_t positions[PROBES];
+    uint64_t own[PROBES] = {0}, other[PROBES] = {0};
+    for (int probe = 0; probe < probes; probe++) {
+        int64_t at = probe_at(*in, probe, probes);
+        positions[probe] = lower ? at : low - 1 - at;
+    }
+    hsort_status status = HSORT_OK;
+    if (probes > 0)
+        status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, positions, probes, own);
+    hsort_status traded = trade(x->comm, partner, own, other, probes);
+    const uint64_t *a = lower ? own : other, *h = lower ? other : own;
+    int stay = 0;
+    while (stay < probes && a[stay] <= h[stay])
+        stay++;
+    struct interval old = *in;
+    if (stay > 0)
+        in->begin = probe_at(old, stay - 1, probes) + 1;
+    if (stay < probes)
+        in->end = probe_at(old, stay, probes);
+    return status != HSORT_OK ? status : traded;
+}
+
+/* What may be left of an interval of `longest` after a message. */
+static int64_t shorter(int64_t longest)
+{
+    return longest <= PROBES ? 0 : longest / (PROBES + 1) + 1;
+}
+
+int split_messages(int64_t length)
+{
+    int messages = 0;
+    for (; length > 0; length = shorter(length))
+        messages++;
+    return messages;
+}
+
+hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int64_t *incoming)
+{
+    const bool lower = x->comm->rank < partner;
+    struct greeting own, other;
+    hsort_status status = greet(x, partner, &own, &other);
+    const struct greeting *a = lower ? &own : &other, *h = lower ? &other : &own;
+    const int64_t both = a->count + h->count;
+    const int64_t low = both < x->block ? both : x->block;
+    struct interval cut = {low > h->count ? low - h->count : 0, a->count};
+    if (cut.begin < cut.end && a->last <= h->first)
+        cut.begin = cut.end; // in order: all of A stays
+    else if (cut.begin < cut.end && a->first > h->last)
+        cut.end = cut.begin; // in reverse: as little of A stays as may be
+    // An interval shrinks at least as fast as `longest`.
+    for (int64_t longest = cut.end - cut.begin; longest > 0;) {
+        hsort_status narrowed = narrow(x, partner, low, &cut);
+        if (status == HSORT_OK)
+            status = narrowed;
+        longest = shorter(longest);
+    }
+    *own_kept = lower ? cut.begin : h->count - (low - cut.begin);
+    *incoming = lower ? low - cut.begin : a->count - cut.begin;
+    return status;
+}

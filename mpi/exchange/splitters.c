@@ -1,0 +1,460 @@
+/* Exact splitters: for each border between two ranks the key at the border's global position, and from it where every
+ * rank's run is cut. All borders are searched at once, in rounds of many probes:
+ *
+ *     1. offer    each rank offers keys of its own from where splitters may still be       gather, Allgather
+ *     2. probe    the offers, some codes spread over each open interval, and two near where the splitter should be if keys
+ *                 are spread evenly in it, are the probes; all ranks know all of them
+ *     3. count    own keys less than and not greater than each probe, summed over ranks    search, Allreduce
+ *     4. narrow   a splitter lies between the two probes whose sums enclose its position; it is found when a probe has
+ *                 less <= position < not greater
+ *
+ *     rank 0   1 4 4 7     rank 1   0 2 4 9     border at position 4: which key is the fifth smallest?
+ *     probes          2        4        7
+ *     less            2        3        6       3 <= 4 < 6: it is 4
+ *     not greater     3        6        7
+ *     keys below 4    rank 0   1   rank 1   2   one 4 more is needed, and the lower rank gives it:
+ *     cuts            rank 0   2   rank 1   2   1 4 | 4 7     0 2 | 4 9
+ *
+ * Keys are offered from evenly spread positions, as many from each rank, so the first round leaves of n keys some
+ * n / OFFERS to each splitter, whatever the keys are like; later rounds share the same number of probes between the
+ * open splitters: three or four rounds for 2^32 keys on 8 ranks. The spread codes are the guarantee: they cut what
+ * codes a splitter may have to a half at least, so no input takes more than ROUNDS_MAX rounds. Bisection by codes alone
+ * would take a round per bit of every key; offers alone might never reach a splitter whose keys all lie on one busy
+ * rank.
+ *
+ * What a rank offers is chosen from where its own keys lie and needs no label: a probe is of use to the interval it
+ * falls into. Message lengths follow from the number of ranks, the block and what all ranks have received, so a rank
+ * that failed to read its keys still keeps to the schedule.
+ *
+ * Source   Siebert, Wolf, "Parallel sorting with minimal data", 2011 (exact splitting); Solomonik, Kale, "Highly
+ *          scalable parallel sorting", 2010 (histogram sort: probes and counts for all splitters at once). */
+#include "mpi/exchange/splitters.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OFFERS = 4096,       // of all ranks together in a round, unless there are more ranks
+    OFFERS_FEW = 16,     // of one rank at most, unless it has more than
+    KEYS_PER_OFFER = 64, // times as many keys
+    SPREAD = 1024,       // codes spread over all open intervals, but
+    SPREAD_MAX = 15,     // so many at most over one of them, and one at least
+    ESTIMATED = 64,      // keys in an interval from which on the splitter's code is estimated
+    ROUNDS_MAX = 65      // 64 halve any interval of codes to one, and one finds it
+};
+
+struct splitter {
+    int64_t position;           // of its key among all keys
+    uint64_t low, high;         // its key is one of these; the same on every rank
+    int64_t below, upto;        // keys less than low, and not greater than high, on all ranks
+    bool found;                 // then low is it
+    int64_t less;               // when found: keys less than it, on all ranks
+    int64_t own_begin, own_end; // own keys of low .. high
+};
+
+struct splitters {
+    int size, open;
+    struct splitter *splitter;           /* [size]; entry r is the border before rank r, entry 0 not used */
+    int offers_max;                      /* of one rank in one round */
+    uint64_t *offers;                    /* [1 + offers_max] how many, then the codes */
+    uint64_t *gathered;                  /* [size * (1 + offers_max)] */
+    int64_t *positions;                  /* [offers_max] */
+    uint64_t *probes, *scratch;          /* [probes_max] */
+    int64_t *own_less, *own_not_greater; /* [probes_max] */
+    int64_t *own_sums, *sums;            /* [2 * probes_max] less and not greater of each probe */
+    int64_t *equal, *equal_before;       /* [size] own keys equal to each splitter; those of lower ranks */
+};
+
+static void note(hsort_status *status, hsort_status happened)
+{
+    if (*status == HSORT_OK)
+        *status = happened;
+}
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of probes. */
+static int offers_of(int size, int64_t block)
+{
+    const int most = (int)clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
+    const int64_t few = block / KEYS_PER_OFFER > OFFERS_FEW ? block / KEYS_PER_OFFER : OFFERS_FEW;
+    return few < most ? (int)few : most;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+void splitters_close(struct splitters *s)
+{
+    if (!s)
+        return;
+    free(s->splitter);
+    free(s->offers);
+    free(s->gathered);
+    free(s->positions);
+    free(s->probes);
+    free(s->scratch);
+    free(s->own_less);
+    free(s->own_not_greater);
+    free(s->own_sums);
+    free(s->sums);
+    free(s->equal);
+    free(s->equal_before);
+    free(s);
+}
+
+hsort_status splitters_open(int size, struct splitters **splitters)
+{
+    *splitters = NULL;
+    struct splitters *s = calloc(1, sizeof *s);
+    if (!s)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the splitters of %d ranks", size);
+    const size_t ranks = (size_t)size;
+    s->size = size;
+    s->offers_max = offers_of(size, INT64_MAX);
+    // An interval gets SPREAD / open codes or, of many intervals, one; and two estimates.
+    const size_t most = ranks * (size_t)s->offers_max + (ranks > SPREAD ? ranks : SPREAD) + 2 * ranks;
+    s->splitter = calloc(ranks, sizeof *s->splitter);
+    s->offers = calloc(1 + (size_t)s->offers_max, sizeof *s->offers);
+    s->gathered = calloc(ranks * (1 + (size_t)s->offers_max), sizeof *s->gathered);
+    s->positions = calloc((size_t)s->offers_max, sizeof *s->positions);
+    s->probes = calloc(most, sizeof *s->probes);
+    s->scratch = calloc(most, sizeof *s->scratch);
+    s->own_less = calloc(most, sizeof *s->own_less);
+    s->own_not_greater = calloc(most, sizeof *s->own_not_greater);
+    s->own_sums = calloc(2 * most, sizeof *s->own_sums);
+    s->sums = calloc(2 * most, sizeof *s->sums);
+    s->equal = calloc(ranks, sizeof *s->equal);
+    s->equal_before = calloc(ranks, sizeof *s->equal_before);
+    *splitters = s;
+    if (s->splitter && s->offers && s->gathered && s->positions && s->probes && s->scratch && s->own_less &&
+        s->own_not_greater && s->own_sums && s->sums && s->equal && s->equal_before)
+        return HSORT_OK;
+    splitters_close(s);
+    *splitters = NULL;
+    return status_fail(HSORT_HOST_MEMORY, "no memory for the splitters of %d ranks", size);
+}
+
+/* ---- intervals --------------------------------------------------------------------------------------------------- */
+
+static void start(struct splitters *s, const struct exchange *x, const int64_t *target_at)
+{
+    const uint64_t greatest = x->key_bytes == 4 ? UINT32_MAX : UINT64_MAX;
+    const int64_t total = target_at[s->size];
+    s->open = 0;
+    for (int rank = 1; rank < s->size; rank++) {
+        const int64_t position = target_at[rank];
+        const bool inside = position > 0 && position < total;
+        const int64_t edge =
+            position > 0 ? x->count : 0; // of a border at either end all keys or none lie before
+        s->splitter[rank] = (struct splitter){.position = position,
+                                              .low = 0,
+                                              .high = greatest,
+                                              .upto = total,
+                                              .found = !inside,
+                                              .less = position,
+                                              .own_begin = inside ? 0 : edge,
+                                              .own_end = inside ? x->count : edge};
+        s->open += inside;
+    }
+}
+
+/* The first open splitter from `rank` on whose interval is not the one of the splitter before it, or `size`. Intervals
+ * are the same or have no code in common: they lie between the same probes. */
+static int next_interval(const struct splitters *s, int rank)
+{
+    for (; rank < s->size; rank++) {
+        const struct splitter *here = &s->splitter[rank], *before = here - 1;
+        if (!here->found && (rank == 1 || before->found || before->low != here->low))
+            return rank;
+    }
+    return s->size;
+}
+
+/* ---- 1. offer ---------------------------------------------------------------------------------------------------- */
+
+/* Positions of own keys to offer, ascending: evenly spread over the open intervals laid end to end. Where in its share
+ * an offer lies differs between ranks and rounds: ranks with like keys would offer the same ones. */
+static int choose_offers(struct splitters *s, int rank, int round, int offers_max)
+{
+    int64_t open_keys = 0, before = 0;
+    for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1))
+        open_keys += s->splitter[i].own_end - s->splitter[i].own_begin;
+    const int offers = open_keys < offers_max ? (int)open_keys : offers_max;
+    if (offers == 0)
+        return 0;
+    const int64_t share = open_keys / offers, rest = open_keys % offers;
+    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15); // multiples of it spread evenly
+    const int64_t shift = (int64_t)((golden * (uint64_t)(rank + 1 + 7 * round) >> 32) % (uint64_t)share);
+    int offer = 0;
+    for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1)) {
+        const struct splitter *here = &s->splitter[i];
+        const int64_t length = here->own_end - here->own_begin;
+        for (int64_t at; offer < offers; offer++) {
+            at = offer * share + offer * rest / offers + shift;
+            if (at >= before + length)
+                break;
+            s->positions[offer] = here->own_begin + at - before;
+        }
+        before += length;
+    }
+    return offers;
+}
+
+/* Fill gathered with the offers of all ranks, 1 + offers_max words of each.                          Collective. */
+static hsort_status offer(struct splitters *s, const struct exchange *x, int round, int offers_max)
+{
+    const int offers = choose_offers(s, x->comm->rank, round, offers_max);
+    hsort_status status = HSORT_OK;
+    memset(s->offers, 0, (1 + (size_t)offers_max) * sizeof *s->offers);
+    if (offers > 0)
+        status =
+            x->engine->ops->gather(x->engine, x->key_bytes, x->keys, s->positions, offers, s->offers + 1);
+    s->offers[0] = (uint64_t)offers;
+    note(&status, comm_check(MPI_Allgather(s->offers, 1 + offers_max, MPI_UINT64_T, s->gathered,
+                                           1 + offers_max, MPI_UINT64_T, x->comm->world),
+                             "MPI_Allgather", true));
+    return status;
+}
+
+/* ---- 2. probe ---------------------------------------------------------------------------------------------------- */
+
+/* Where the ascending stretch that begins at `from` ends. */
+static int stretch_end(const uint64_t *codes, int from, int count)
+{
+    int end = from + 1;
+    while (end < count && codes[end - 1] <= codes[end])
+        end++;
+    return end < count ? end : count;
+}
+
+/* Sort codes by merging the ascending stretches they consist of: one per rank, so far fewer steps than qsort()
+ * takes. */
+static void sort_codes(uint64_t *codes, uint64_t *scratch, int count)
+{
+    while (stretch_end(codes, 0, count) < count) {
+        int made = 0;
+        for (int begin = 0; begin < count;) {
+            const int middle = stretch_end(codes, begin, count);
+            const int end = middle < count ? stretch_end(codes, middle, count) : count;
+            int a = begin, b = middle;
+            while (a < middle || b < end)
+                scratch[made++] = b == end || (a < middle && codes[a] <= codes[b]) ? codes[a++] : codes[b++];
+            begin = end;
+        }
+        memcpy(codes, scratch, (size_t)count * sizeof *codes);
+    }
+}
+
+/* Codes spread evenly over low .. high: all of them, if they are few. Returns how many. */
+static int spread_codes(uint64_t low, uint64_t high, int most, uint64_t *codes)
+{
+    const uint64_t width = high - low; // one less than there are codes
+    const uint64_t parts = (uint64_t)most + 1;
+    if (width < (uint64_t)most) {
+        for (uint64_t i = 0; i <= width; i++)
+            codes[i] = low + i;
+        return (int)width + 1;
+    }
+    for (uint64_t i = 1; i < parts; i++)
+        codes[i - 1] = low + width / parts * i + width % parts * i / parts;
+    return most;
+}
+
+/* A power of 2, one to two times the square root of `keys`. */
+static int64_t about_root(int64_t keys)
+{
+    int64_t root = 1;
+    while (root < keys / root)
+        root *= 2;
+    return root;
+}
+
+/* The code below which `keys` of the interval's keys lie, if they are spread evenly over it. */
+static uint64_t estimate(const struct splitter *here, int64_t keys)
+{
+    const uint64_t width = here->high - here->low;
+    int64_t all = here->upto - here->below;
+    keys = clamp(keys, 0, all);
+    for (; all > INT32_MAX; all /= 2) // so that no product passes 64 bits
+        keys /= 2;
+    return here->low + width / (uint64_t)all * (uint64_t)keys +
+           width % (uint64_t)all * (uint64_t)keys / (uint64_t)all;
+}
+
+/* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random ones are: a root
+ * of them away. Of n keys a root of n is then left. Offers leave less only where few borders share them:
+ *
+ *     1024 ranks: 4 offers in each interval, 2^26 keys after the first round     offers    2^25 2^24 ... 2^6
+ *                                                                                estimates 2^15 2^9 2^6
+ *
+ * Returns how many. */
+static int estimated_codes(const struct splitters *s, int rank, uint64_t *codes)
+{
+    const struct splitter *here = &s->splitter[rank];
+    const bool shared = rank + 1 < s->size && !here[1].found && here[1].low == here->low;
+    const int64_t keys = here->upto - here->below, before = here->position - here->below;
+    if (shared || keys < ESTIMATED)
+        return 0;
+    codes[0] = estimate(here, before - about_root(keys));
+    codes[1] = estimate(here, before + about_root(keys));
+    return 2;
+}
+
+/* Fill probes from what was gathered. Returns how many, the same on every rank: ascending, each once. */
+static int choose_probes(struct splitters *s, int offers_max)
+{
+    int count = 0, distinct = 0, intervals = 0;
+    for (int rank = 0; rank < s->size; rank++) {
+        const uint64_t *from = s->gathered + (size_t)rank * (1 + (size_t)offers_max);
+        memcpy(s->probes + count, from + 1, (size_t)from[0] * sizeof *from);
+        count += (int)from[0];
+    }
+    for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1))
+        intervals++;
+    const int each = (int)clamp(SPREAD / intervals, 1, SPREAD_MAX);
+    for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1)) {
+        count += spread_codes(s->splitter[i].low, s->splitter[i].high, each, s->probes + count);
+        count += estimated_codes(s, i, s->probes + count);
+    }
+    sort_codes(s->probes, s->scratch, count);
+    for (int i = 0; i < count; i++)
+        if (distinct == 0 || s->probes[i] != s->probes[distinct - 1])
+            s->probes[distinct++] = s->probes[i];
+    return distinct;
+}
+
+/* ---- 3. count ---------------------------------------------------------------------------------------------------- */
+
+static hsort_status count_own(struct splitters *s, const struct exchange *x, int probes)
+{
+    hsort_status status = HSORT_OK;
+    memset(s->own_less, 0, (size_t)probes * sizeof *s->own_less);
+    memset(s->own_not_greater, 0, (size_t)probes * sizeof *s->own_not_greater);
+    for (int first = 0; first < probes && x->count > 0; first += ENGINE_SEARCH_MAX) {
+        const int some = probes - first < ENGINE_SEARCH_MAX ? probes - first : ENGINE_SEARCH_MAX;
+        note(&status, x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
+                                             some, s->own_less + first, s->own_not_greater + first));
+    }
+    return status;
+}
+
+/* Fill sums.                                                                                          Collective. */
+static hsort_status count(struct splitters *s, const struct exchange *x, int probes)
+{
+    hsort_status status = count_own(s, x, probes);
+    for (int i = 0; i < probes; i++) {
+        s->own_sums[2 * i] = s->own_less[i];
+        s->own_sums[2 * i + 1] = s->own_not_greater[i];
+    }
+    note(&status,
+         comm_check(MPI_Allreduce(s->own_sums, s->sums, 2 * probes, MPI_INT64_T, MPI_SUM, x->comm->world),
+                    "MPI_Allreduce", true));
+    return status;
+}
+
+/* ---- 4. narrow --------------------------------------------------------------------------------------------------- */
+
+/* How many of the probes have no more than `position` keys below them. */
+static int probes_below(const struct splitters *s, int probes, int64_t position)
+{
+    int low = 0, high = probes;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (s->sums[2 * middle] <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void narrow(struct splitters *s, struct splitter *here, int probes)
+{
+    const int above = probes_below(s, probes, here->position), below = above - 1;
+    if (below >= 0 && s->probes[below] >= here->low) {
+        if (s->sums[2 * below + 1] > here->position) {
+            here->low = here->high = s->probes[below];
+            here->less = s->sums[2 * below];
+            here->own_begin = s->own_less[below];
+            here->own_end = s->own_not_greater[below];
+            here->found = true;
+        } else if (s->probes[below] < here->high) {
+            here->low = s->probes[below] + 1;
+            here->below = s->sums[2 * below + 1];
+            here->own_begin = s->own_not_greater[below];
+        }
+    }
+    if (!here->found && above < probes && s->probes[above] <= here->high && s->probes[above] > here->low) {
+        here->high = s->probes[above] - 1;
+        here->upto = s->sums[2 * above];
+        here->own_end = s->own_less[above];
+    }
+    // Only a rank that failed sends counts that do not ascend.
+    if (here->own_end < here->own_begin)
+        here->own_end = here->own_begin;
+    s->open -= here->found;
+}
+
+/* ---- the cuts ---------------------------------------------------------------------------------------------------- */
+
+/* Of the keys equal to a splitter those of lower ranks go before it first.                            Collective. */
+static hsort_status deal_equal(struct splitters *s, const struct exchange *x, int64_t *cut_at)
+{
+    for (int rank = 0; rank < s->size; rank++) {
+        const struct splitter *here = &s->splitter[rank];
+        s->equal[rank] = rank > 0 ? here->own_end - here->own_begin : 0;
+    }
+    hsort_status status =
+        comm_check(MPI_Exscan(s->equal, s->equal_before, s->size, MPI_INT64_T, MPI_SUM, x->comm->world),
+                   "MPI_Exscan", true);
+    if (x->comm->rank == 0) // MPI leaves it undefined there
+        memset(s->equal_before, 0, (size_t)s->size * sizeof *s->equal_before);
+    cut_at[0] = 0;
+    for (int rank = 1; rank < s->size; rank++) {
+        const struct splitter *here = &s->splitter[rank];
+        const int64_t wanted = here->position - here->less - s->equal_before[rank];
+        const int64_t cut = here->own_begin + clamp(wanted, 0, s->equal[rank]);
+        cut_at[rank] = clamp(cut, cut_at[rank - 1], x->count);
+    }
+    cut_at[s->size] = x->count;
+    return status;
+}
+
+int splitters_rounds(int size, int64_t total, int64_t block, int *probes)
+{
+    const int64_t offers = (int64_t)offers_of(size, block) * size;
+    const int64_t intervals = size > 1 ? size - 1 : 1;
+    *probes = (int)(offers + intervals * (clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
+    if (size == 1 || total == 0)
+        return 0;
+    // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide as most.
+    int rounds = 1;
+    for (int64_t open = total; open > offers && rounds < ROUNDS_MAX; rounds++) {
+        const int64_t gap = open / offers + 1, each = open / intervals;
+        const bool estimated = rounds > 1 && each >= ESTIMATED;
+        open = gap < open / (2 * intervals) ? 2 * gap * intervals : open / 2;
+        if (estimated && 2 * about_root(each) * intervals < open)
+            open = 2 * about_root(each) * intervals;
+    }
+    return rounds;
+}
+
+hsort_status splitters_find(struct splitters *s, const struct exchange *x, const int64_t *target_at,
+                            int64_t *cut_at)
+{
+    hsort_status status = HSORT_OK;
+    const int offers_max = offers_of(s->size, x->block);
+    start(s, x, target_at);
+    for (int round = 0; s->open > 0 && round < ROUNDS_MAX; round++) {
+        note(&status, offer(s, x, round, offers_max));
+        const int probes = choose_probes(s, offers_max);
+        note(&status, count(s, x, probes));
+        for (int rank = 1; rank < s->size; rank++)
+            if (!s->splitter[rank].found)
+                narrow(s, &s->splitter[rank], probes);
+    }
+    note(&status, deal_equal(s, x, cut_at));
+    return status;
+}

@@ -1,0 +1,31 @@
+/* Pinned memory of each rank that the other ranks of its node can read, too: what staged pieces lie in between two ranks of a
+ * node. Through MPI they would be copied once or twice more, by the cores. */
+#ifndef SHARED_SLOTS_H
+#define SHARED_SLOTS_H
+
+#include "mpi/comm/comm.h"
+#include "kernels/engine.h"
+
+struct shared_slots {
+    struct engine *engine; /* borrowed */
+    size_t bytes;
+    char *own;    /* [bytes] pinned; owned. NULL: there was none to be had */
+    char **of;    /* [size] a rank's slots as they appear here; NULL: it reads ours by no such way, nor we its; owned */
+    bool *pinned; /* [size] */
+    int size;
+};
+
+/* Make this rank's slots and map those of the others on its node. That a rank can share nothing, as it has a /dev/shm of its own
+ * or none, or HYPERSORT_SHM=0 in its environment, is no error: `of` says with whom it does, the same on both sides of a pair.
+ * Collective.
+ *   shared  [1] written; shared_slots_close() frees it; nothing to free after an error
+ * Errors  not agreed: HSORT_MPI, HSORT_HOST_MEMORY. */
+hsort_status shared_slots_open(struct comm *comm, struct engine *engine, size_t bytes,
+                               struct shared_slots *shared);
+
+/* The slots of `peer`, pinned on first use if that works, or NULL. Not collective. */
+char *shared_slots_of(struct shared_slots *shared, int peer);
+
+void shared_slots_close(struct shared_slots *shared); /* not collective */
+
+#endif

@@ -1,0 +1,168 @@
+/* Which transport a context uses. The hard question is whether MPI takes device pointers: its own answer is wrong in both
+ * directions in the field, and a library that does not take them may crash on one. So: asked first, because a wrong yes
+ * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared.
+ * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c), and whether that is the faster way, too
+ * (transport_ipc_compare.c). */
+#include "mpi/transport/transport.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(OPEN_MPI) && OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
+enum { SMALL_BYTES = 1 << 10, LARGE_BYTES = 1 << 20, TAG = 2 };
+
+/* Does the library, or a user who knows it better, say that device pointers may be tried? */
+static bool may_try(void)
+{
+    const char *user = getenv("HYPERSORT_GPU_AWARE_MPI");
+    if (user)
+        return strcmp(user, "1") == 0;
+    const char *cray = getenv("MPICH_GPU_SUPPORT_ENABLED");
+    if (cray && strcmp(cray, "1") == 0)
+        return true;
+#if defined(OMPI_HAVE_MPI_EXT_CUDA) && OMPI_HAVE_MPI_EXT_CUDA
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return false;
+#endif
+}
+
+/* Send a pattern from device to device round the ring of ranks, `shift` ranks on; *whole: it arrived. Collective. */
+static hsort_status try_message(struct comm *comm, struct engine *engine, int shift, int bytes, char *device,
+                                unsigned char *host, bool *whole)
+{
+    const struct engine_ops *ops = engine->ops;
+    const int to = (comm->rank + shift) % comm->size, from = (comm->rank - shift + comm->size) % comm->size;
+    hsort_status status = HSORT_OK;
+    for (int i = 0; i < bytes; i++)
+        host[i] = (unsigned char)(i * 31 + comm->rank);
+    status = ops->copy(engine, LANE_WORK, device, host, (size_t)bytes);
+    if (status == HSORT_OK)
+        status = ops->wait(engine, LANE_WORK);
+    MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int code = MPI_Irecv(device + LARGE_BYTES, bytes, MPI_BYTE, from, TAG, comm->world, &request[0]);
+    if (code == MPI_SUCCESS)
+        code = MPI_Isend(device, bytes, MPI_BYTE, to, TAG, comm->world, &request[1]);
+    if (code == MPI_SUCCESS)
+        code = MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+    memset(host, 0, (size_t)bytes);
+    if (status == HSORT_OK)
+        status = ops->copy(engine, LANE_WORK, host, device + LARGE_BYTES, (size_t)bytes);
+    if (status == HSORT_OK)
+        status = ops->wait(engine, LANE_WORK);
+    for (int i = 0; i < bytes; i++)
+        *whole = *whole && host[i] == (unsigned char)(i * 31 + from);
+    *whole = *whole && code == MPI_SUCCESS;
+    return status;
+}
+
+/* Short and long messages, to a neighbour and to another node. Collective. Errors: the engine's, not agreed. */
+static hsort_status try_messages(struct comm *comm, struct engine *engine, bool *whole)
+{
+    void *device = NULL;
+    unsigned char *host = malloc(LARGE_BYTES);
+    hsort_status status = host ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to try MPI with");
+    if (status == HSORT_OK)
+        status = engine->ops->alloc(engine, 2 * LARGE_BYTES, &device);
+    status = comm_agree(comm, status);
+    const int shifts[2] = {1 % comm->size, comm->node_size % comm->size};
+    for (int i = 0; status == HSORT_OK && i < 2; i++) {
+        hsort_status small = try_message(comm, engine, shifts[i], SMALL_BYTES, device, host, whole);
+        hsort_status large = try_message(comm, engine, shifts[i], LARGE_BYTES, device, host, whole);
+        status = comm_agree(comm, small != HSORT_OK ? small : large);
+    }
+    engine->ops->free(engine, device);
+    free(host);
+    return status;
+}
+
+/* Is device memory what MPI takes? *takes as transport_choose() says. Collective. */
+static hsort_status ask_mpi(struct comm *comm, struct engine *engine, int *takes)
+{
+    bool whole = may_try();
+    int64_t all_whole, some_whole;
+    TRY(comm_range(comm, whole, &all_whole, &some_whole));
+    if (all_whole) {
+        TRY(try_messages(comm, engine, &whole));
+        TRY(comm_range(comm, whole, &all_whole, &some_whole));
+    }
+    *takes = (int)all_whole;
+    return HSORT_OK;
+}
+
+hsort_transport transport_path(const struct transport *transport, int peer)
+{
+    return transport->ops->path ? transport->ops->path(transport, peer) : transport->ops->kind;
+}
+
+void transport_clear(struct transport *transport)
+{
+    for (; transport; transport = transport->other)
+        transport->carried = (struct carried){0};
+}
+
+void transport_carried(const struct transport *transport, struct carried *carried)
+{
+    memset(carried, 0, HSORT_TRANSPORTS * sizeof *carried);
+    for (; transport; transport = transport->other)
+        carried[transport->ops->kind] = transport->carried;
+}
+
+/* What AUTO does, as the environment wants it. */
+static enum transport_ipc_wish wish_of_auto(bool shares_device)
+{
+    const char *user = getenv("HYPERSORT_IPC");
+    if (user && strcmp(user, "0") == 0)
+        return IPC_NEVER;
+    return shares_device || (user && strcmp(user, "1") == 0) ? IPC_ALWAYS : IPC_IF_FASTER;
+}
+
+/* Put `ipc` on top of *transport where any two ranks map each other's memory, as the wish says; if they must and none do, that is
+ * an error. Collective. */
+static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, enum transport_ipc_wish wish,
+                            size_t piece_bytes, struct transport **transport)
+{
+    char why[256] = "there is only one rank";
+    struct transport *ipc = NULL;
+    const bool able = engine->ops->peer_open != NULL;
+    if (comm->size > 1 && able)
+        TRY(transport_open_ipc(comm, engine, wish, piece_bytes, *transport, &ipc, why, sizeof why));
+    else if (!able)
+        snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
+    if (ipc)
+        *transport = ipc;
+    if (ipc || !must)
+        return HSORT_OK;
+    return comm_agree(comm, status_fail(able ? HSORT_CUDA : HSORT_ARGUMENT,
+                                        "transport ipc: no two ranks map each other's memory: %s", why));
+}
+
+hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted,
+                              size_t piece_bytes, bool shares_device, struct transport **transport,
+                              int *takes_device_pointers)
+{
+    *transport = NULL;
+    *takes_device_pointers = -1;
+    const bool on_device = strcmp(engine->ops->name, "cuda") == 0;
+    if (on_device && wanted != HSORT_TRANSPORT_STAGED)
+        TRY(ask_mpi(comm, engine, takes_device_pointers));
+    if (wanted == HSORT_TRANSPORT_MPI && *takes_device_pointers == 0)
+        return comm_agree(
+            comm, status_fail(HSORT_MPI, "this MPI does not take device pointers: use transport staged, or "
+                                         "set HYPERSORT_GPU_AWARE_MPI=1 if you know better"));
+    const bool through_host = wanted == HSORT_TRANSPORT_STAGED || *takes_device_pointers == 0;
+    hsort_status status =
+        comm_agree(comm, through_host ? transport_open_staged(comm, engine, piece_bytes, transport)
+                                      : transport_open_mpi(comm, engine, piece_bytes, transport));
+    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_AUTO)
+        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), piece_bytes, transport);
+    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_IPC)
+        status = add_ipc(comm, engine, true, IPC_ALWAYS, piece_bytes, transport);
+    if (status != HSORT_OK && *transport) {
+        (*transport)->ops->close(*transport);
+        *transport = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,522 @@
+/* Ranks of one node read each other's engine memory. A rank tells its peer where its bytes lie; the peer maps that memory
+ * (engine.h: peer_export, peer_open) and fetches them itself, with one copy or with the kernel that needs them:
+ *
+ *     rank 0   offer: my bytes are at H+o  ---->  rank 1   opens H once, keeps it        copies from mapped H+o
+ *              offer: mine are at K+p      <----
+ *              copies from mapped K+p                      "I have read them"  <--->  "I have read them"
+ *
+ * Fetching and not delivering: who fetches knows by its own lanes when the bytes are there, and needs no room to be offered.
+ *
+ * Pairs that do not map each other, and memory that cannot be mapped (the caller's own may be of any kind), are served by
+ * another transport. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
+ *
+ * A failed rank sends the same messages; who reads from it reads whatever lies there. */
+#include "mpi/transport/transport.h"
+#include <stdlib.h>
+#include <string.h>
+#include "mpi/transport/transport_ipc_trial.h"
+
+enum {
+    SLOTS = 2,
+    PIECE_DEFAULT = 16 << 20,
+    PIECE_MAX = 1 << 30,
+    TAG_OFFER = 11,
+    TAG_ANSWER = 12,
+    TAG_TRADE = 13
+};
+
+/* An allocation of a peer's, mapped here. */
+struct mapping {
+    int peer;
+    bool lasting;
+    unsigned char allocation[sizeof((struct engine_peer_handle *)0)->allocation];
+    void *memory;
+    struct mapping *older;
+};
+
+struct ipc {
+    struct transport base;
+    struct comm *comm;
+    struct engine *engine;
+    bool *maps; /* [size] peers with which memory is mapped, both ways */
+    struct mapping *mappings;
+    int exposed;          /* peers that have been exposed to, and not concealed from */
+    double exposed_since; /* the first of them */
+    size_t piece_bytes;
+    char *slots;                                        /* [SLOTS * piece_bytes] for swaps in place */
+    struct engine_mark *fetched[SLOTS], *placed[SLOTS]; /* a slot has been filled, and emptied */
+};
+
+enum offer_kind {
+    OFFER_NONE,  /* memory that cannot be mapped */
+    OFFER_EMPTY, /* no bytes */
+    OFFER_MEMORY
+};
+
+struct offer {
+    int32_t kind;
+    struct engine_peer_handle handle;
+};
+
+static const char nothing; /* where no bytes are */
+
+static void note(hsort_status *status, hsort_status happened)
+{
+    if (*status == HSORT_OK)
+        *status = happened;
+}
+
+/* ---- mappings --------------------------------------------------------------------------------------------- */
+
+static struct offer make_offer(struct ipc *ipc, const void *memory, size_t bytes)
+{
+    struct offer offer = {.kind = OFFER_EMPTY};
+    if (bytes > 0)
+        offer.kind = ipc->engine->ops->peer_export(ipc->engine, memory, &offer.handle) == HSORT_OK
+                         ? OFFER_MEMORY
+                         : OFFER_NONE;
+    return offer;
+}
+
+static struct mapping *find_mapping(const struct ipc *ipc, int peer, const struct engine_peer_handle *handle)
+{
+    struct mapping *mapping = ipc->mappings;
+    while (mapping && (mapping->peer != peer ||
+                       memcmp(mapping->allocation, handle->allocation, sizeof mapping->allocation) != 0))
+        mapping = mapping->older;
+    return mapping;
+}
+
+/* Map an allocation of `peer`, or find that it is. NULL if it cannot be; there is another way then, so nothing has failed. */
+static struct mapping *map(struct ipc *ipc, int peer, const struct engine_peer_handle *handle)
+{
+    struct mapping *mapping = find_mapping(ipc, peer, handle);
+    if (mapping)
+        return mapping;
+    const bool failed_before = status_text()[0] != '\0';
+    mapping = malloc(sizeof *mapping);
+    if (!mapping)
+        return NULL;
+    *mapping = (struct mapping){.peer = peer, .lasting = handle->lasting, .older = ipc->mappings};
+    memcpy(mapping->allocation, handle->allocation, sizeof mapping->allocation);
+    if (ipc->engine->ops->peer_open(ipc->engine, handle, &mapping->memory) != HSORT_OK) {
+        if (!failed_before)
+            status_clear();
+        free(mapping);
+        return NULL;
+    }
+    ipc->mappings = mapping;
+    return mapping;
+}
+
+/* Where what `peer` offers can be read; NULL if it cannot. */
+static const char *open_offer(struct ipc *ipc, int peer, const struct offer *offer)
+{
+    if (offer->kind == OFFER_EMPTY)
+        return &nothing;
+    const struct mapping *mapping = offer->kind == OFFER_MEMORY ? map(ipc, peer, &offer->handle) : NULL;
+    return mapping ? (const char *)mapping->memory + offer->handle.offset : NULL;
+}
+
+static void ipc_forget(struct transport *transport, enum transport_forget what)
+{
+    struct ipc *ipc = (struct ipc *)transport;
+    struct mapping **link = &ipc->mappings;
+    while (*link) {
+        struct mapping *mapping = *link;
+        if (what == FORGET_PASSING && mapping->lasting) {
+            link = &mapping->older;
+            continue;
+        }
+        *link = mapping->older;
+        ipc->engine->ops->peer_close(ipc->engine, mapping->memory);
+        free(mapping);
+    }
+}
+
+/* ---- the two sides of a pair meet --------------------------------------------------------------------------- */
+
+static hsort_status trade(const struct ipc *ipc, int peer, const void *send, void *receive, size_t bytes)
+{
+    return comm_check(MPI_Sendrecv(send, (int)bytes, MPI_BYTE, peer, TAG_TRADE, receive, (int)bytes, MPI_BYTE,
+                                   peer, TAG_TRADE, ipc->comm->world, MPI_STATUS_IGNORE),
+                      "MPI_Sendrecv", true);
+}
+
+/* Both sides have got so far. Collective over the pair. */
+static hsort_status keep_step(const struct ipc *ipc, int peer)
+{
+    int32_t here = 1, there = 0;
+    return trade(ipc, peer, &here, &there, sizeof here);
+}
+
+/* Offer `memory` [bytes] to the peer and open what it offers: *theirs is where to read it, NULL on both sides if either
+ * cannot. Collective over the pair. */
+static hsort_status meet(struct ipc *ipc, int peer, const void *memory, size_t bytes, const char **theirs)
+{
+    const struct offer own = make_offer(ipc, memory, bytes);
+    struct offer other = {.kind = OFFER_NONE};
+    hsort_status status = trade(ipc, peer, &own, &other, sizeof own);
+    const char *opened = open_offer(ipc, peer, &other);
+    int32_t can_read = opened != NULL, is_read = 0;
+    note(&status, trade(ipc, peer, &can_read, &is_read, sizeof can_read));
+    *theirs = is_read ? opened : NULL;
+    return status;
+}
+
+static hsort_status ipc_expose(struct transport *transport, int peer, const void *memory, size_t bytes,
+                               const void **peer_memory)
+{
+    struct ipc *ipc = (struct ipc *)transport;
+    const char *theirs;
+    *peer_memory = NULL;
+    if (!ipc->maps[peer])
+        return HSORT_OK;
+    const double start = MPI_Wtime();
+    hsort_status status = ipc->engine->ops->wait(ipc->engine, LANE_WORK);
+    note(&status, meet(ipc, peer, memory, bytes, &theirs));
+    *peer_memory = theirs;
+    if (theirs) {
+        transport->carried.bytes += (int64_t)bytes;
+        if (ipc->exposed++ == 0)
+            ipc->exposed_since = start;
+    }
+    return status;
+}
+
+static hsort_status ipc_conceal(struct transport *transport, int peer)
+{
+    struct ipc *ipc = (struct ipc *)transport;
+    hsort_status status = HSORT_OK;
+    for (enum engine_lane lane = 0; lane < LANES; lane++)
+        note(&status, ipc->engine->ops->wait(ipc->engine, lane));
+    note(&status, keep_step(ipc, peer));
+    if (--ipc->exposed == 0)
+        transport->carried.seconds += MPI_Wtime() - ipc->exposed_since;
+    return status;
+}
+
+/* ---- a swap in place ---------------------------------------------------------------------------------------- */
+
+/* Bytes go both ways through one region, so what comes waits in a slot until the peer has fetched what lies in its place.
+ * A row is a turn of fetch_in_place(), all that it starts runs side by side:
+ *
+ *     turn   LANE_IN, over the link      LANE_OUT, here          then both sides have, and say so
+ *      0     peer 0 -> A, peer 1 -> B                            fetched piece 0
+ *      1     (peer 1 -> B) peer 2 -> A   A -> place 0            fetched piece 1
+ *      2     (peer 2 -> A) peer 3 -> B   B -> place 1            fetched piece 2
+ *
+ * Piece 2 is queued when slot A is about to be emptied, behind a mark; so the link has work while the sides talk, which
+ * they do once per piece. */
+struct in_place {
+    struct ipc *ipc;
+    int peer;
+    char *place;        /* [in_bytes or out_bytes] */
+    const char *theirs; /* [in_bytes] */
+    size_t in_bytes;
+    hsort_status status;
+};
+
+static int64_t pieces_of(const struct ipc *ipc, size_t bytes)
+{
+    return (int64_t)(bytes / ipc->piece_bytes + (bytes % ipc->piece_bytes != 0));
+}
+
+/* Copy piece `piece` of what comes in from `from` to `to` on a lane, and leave a mark behind it. */
+static void copy_piece(struct in_place *swap, enum engine_lane lane, int64_t piece, char *to,
+                       const char *from, struct engine_mark *mark)
+{
+    struct ipc *ipc = swap->ipc;
+    const struct engine_ops *ops = ipc->engine->ops;
+    const size_t rest = swap->in_bytes - (size_t)piece * ipc->piece_bytes;
+    note(&swap->status,
+         ops->copy(ipc->engine, lane, to, from, rest < ipc->piece_bytes ? rest : ipc->piece_bytes));
+    note(&swap->status, ops->mark_set(ipc->engine, mark, lane));
+}
+
+static char *slot_of(const struct ipc *ipc, int64_t piece)
+{
+    return ipc->slots + (size_t)(piece % SLOTS) * ipc->piece_bytes;
+}
+
+static void begin_fetch(struct in_place *swap, int64_t piece)
+{
+    struct ipc *ipc = swap->ipc;
+    if (piece >= pieces_of(ipc, swap->in_bytes))
+        return;
+    if (piece >= SLOTS)
+        note(&swap->status, ipc->engine->ops->lane_after(ipc->engine, LANE_IN, ipc->placed[piece % SLOTS]));
+    copy_piece(swap, LANE_IN, piece, slot_of(ipc, piece), swap->theirs + (size_t)piece * ipc->piece_bytes,
+               ipc->fetched[piece % SLOTS]);
+}
+
+static void begin_place(struct in_place *swap, int64_t piece)
+{
+    struct ipc *ipc = swap->ipc;
+    if (piece < pieces_of(ipc, swap->in_bytes))
+        copy_piece(swap, LANE_OUT, piece, swap->place + (size_t)piece * ipc->piece_bytes, slot_of(ipc, piece),
+                   ipc->placed[piece % SLOTS]);
+}
+
+/* Not the whole lane, in which the next piece follows already. */
+static void wait_fetched(struct in_place *swap, int64_t piece)
+{
+    struct ipc *ipc = swap->ipc;
+    hsort_status status = HSORT_OK;
+    bool done = piece >= pieces_of(ipc, swap->in_bytes);
+    while (!done && status == HSORT_OK)
+        status = ipc->engine->ops->mark_done(ipc->engine, ipc->fetched[piece % SLOTS], &done);
+    note(&swap->status, status);
+}
+
+static hsort_status fetch_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes,
+                                   const char *theirs, size_t in_bytes)
+{
+    struct in_place swap = {ipc, peer, place, theirs, in_bytes, HSORT_OK};
+    const int64_t turns =
+        pieces_of(ipc, in_bytes > out_bytes ? in_bytes : out_bytes); // the same for the peer
+    begin_fetch(&swap, 0);
+    for (int64_t piece = 0; piece < turns; piece++) {
+        if (piece > 0)
+            begin_place(&swap, piece - 1);
+        begin_fetch(&swap, piece + 1);
+        wait_fetched(&swap, piece);
+        note(&swap.status, keep_step(ipc, peer));
+    }
+    if (turns > 0)
+        begin_place(&swap, turns - 1);
+    note(&swap.status, ipc->engine->ops->wait(ipc->engine, LANE_IN));
+    note(&swap.status, ipc->engine->ops->wait(ipc->engine, LANE_OUT));
+    return swap.status;
+}
+
+static hsort_status swap_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes, size_t in_bytes)
+{
+    struct transport *other = ipc->base.other;
+    const char *theirs = NULL;
+    hsort_status status = HSORT_OK;
+    int64_t counted = 0;
+    if (ipc->maps[peer])
+        status = meet(ipc, peer, place, out_bytes, &theirs);
+    note(&status, theirs ? fetch_in_place(ipc, peer, place, out_bytes, theirs, in_bytes)
+                         : other->ops->swap(other, peer, place, out_bytes, peer, place, in_bytes, &counted));
+    return status;
+}
+
+/* ---- a swap from one region into another ---------------------------------------------------------------------- */
+
+/* One direction of it: an offer, and an answer when the bytes have been read or are wanted the other way. The two
+ * directions may lead to different ranks, each of which may be reached by another transport:
+ *
+ *     rank r-1 ---offer--->   rank r   ---offer--->  rank r+1        first all offers, then all reading, then all answers,
+ *              <--answer---            <--answer---                  and what is left goes by the other transport
+ *
+ * so a rank waits here only for what its peers do before they wait for it: rings of ranks cannot lock up. */
+enum { OFFERED, ANSWERED, MESSAGES };
+
+struct way {
+    int peer;
+    bool mapped; /* there is an offer */
+    int32_t read;
+    struct offer offer;
+    MPI_Request requests[MESSAGES];
+};
+
+static struct way way_of(const struct ipc *ipc, int peer, size_t bytes)
+{
+    return (struct way){.peer = peer,
+                        .mapped = bytes > 0 && ipc->maps[peer],
+                        .offer = {.kind = OFFER_NONE},
+                        .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
+}
+
+static hsort_status begin_send(const struct ipc *ipc, int peer, const void *message, size_t bytes, int tag,
+                               MPI_Request *request)
+{
+    return comm_check(MPI_Isend(message, (int)bytes, MPI_BYTE, peer, tag, ipc->comm->world, request),
+                      "MPI_Isend", true);
+}
+
+static hsort_status begin_receive(const struct ipc *ipc, int peer, void *message, size_t bytes, int tag,
+                                  MPI_Request *request)
+{
+    return comm_check(MPI_Irecv(message, (int)bytes, MPI_BYTE, peer, tag, ipc->comm->world, request),
+                      "MPI_Irecv", true);
+}
+
+static hsort_status begin_offer(struct ipc *ipc, struct way *out, const void *send, size_t bytes)
+{
+    out->offer = make_offer(ipc, send, bytes);
+    hsort_status status =
+        begin_receive(ipc, out->peer, &out->read, sizeof out->read, TAG_ANSWER, &out->requests[ANSWERED]);
+    note(&status,
+         begin_send(ipc, out->peer, &out->offer, sizeof out->offer, TAG_OFFER, &out->requests[OFFERED]));
+    return status;
+}
+
+/* Read what the peer offers into `receive`, and answer. */
+static hsort_status fetch(struct ipc *ipc, struct way *in, void *receive, size_t bytes)
+{
+    const struct engine_ops *ops = ipc->engine->ops;
+    hsort_status status =
+        begin_receive(ipc, in->peer, &in->offer, sizeof in->offer, TAG_OFFER, &in->requests[OFFERED]);
+    note(&status, comm_check(MPI_Wait(&in->requests[OFFERED], MPI_STATUS_IGNORE), "MPI_Wait", true));
+    const char *theirs = open_offer(ipc, in->peer, &in->offer);
+    if (theirs) {
+        note(&status, ops->copy(ipc->engine, LANE_IN, receive, theirs, bytes));
+        note(&status, ops->wait(ipc->engine, LANE_IN));
+    }
+    in->read = theirs != NULL; // also if the copy failed: the bytes would not come better by another way
+    note(&status, begin_send(ipc, in->peer, &in->read, sizeof in->read, TAG_ANSWER, &in->requests[ANSWERED]));
+    return status;
+}
+
+static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t send_bytes, int from,
+                               void *receive, size_t receive_bytes)
+{
+    struct way out = way_of(ipc, to, send_bytes), in = way_of(ipc, from, receive_bytes);
+    struct transport *other = ipc->base.other;
+    hsort_status status = HSORT_OK;
+    int64_t counted = 0;
+    if (out.mapped)
+        note(&status, begin_offer(ipc, &out, send, send_bytes));
+    if (in.mapped)
+        note(&status, fetch(ipc, &in, receive, receive_bytes));
+    if (out.mapped)
+        note(&status,
+             comm_check(MPI_Waitall(MESSAGES, out.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
+    if (in.mapped)
+        note(&status,
+             comm_check(MPI_Waitall(MESSAGES, in.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
+    const size_t send_left = out.read ? 0 : send_bytes, receive_left = in.read ? 0 : receive_bytes;
+    if (send_left > 0 || receive_left > 0)
+        note(&status, other->ops->swap(other, to, send, send_left, from, receive, receive_left, &counted));
+    return status;
+}
+
+static hsort_status ipc_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+                             int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+{
+    struct ipc *ipc = (struct ipc *)transport;
+    struct carried *carried = &transport->carried;
+    const struct carried before = transport->other->carried;
+    const double start = MPI_Wtime();
+    // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
+    hsort_status status = ipc->engine->ops->wait(ipc->engine, LANE_WORK);
+    note(&status, send == receive && to == from
+                      ? swap_in_place(ipc, to, receive, send_bytes, receive_bytes)
+                      : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
+    *moved_bytes += (int64_t)send_bytes;
+    // What the other transport has not booked came this way.
+    carried->bytes += (int64_t)send_bytes - (transport->other->carried.bytes - before.bytes);
+    carried->seconds += MPI_Wtime() - start - (transport->other->carried.seconds - before.seconds);
+    return status;
+}
+
+static hsort_transport ipc_path(const struct transport *transport, int peer)
+{
+    const struct ipc *ipc = (const struct ipc *)transport;
+    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : ipc->base.other->ops->kind;
+}
+
+/* ---- open and close -------------------------------------------------------------------------------------------- */
+
+/* All but the other transport. */
+static void free_ipc(struct ipc *ipc)
+{
+    if (!ipc)
+        return;
+    const struct engine_ops *ops = ipc->engine->ops;
+    ipc_forget(&ipc->base, FORGET_ALL);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        ops->mark_destroy(ipc->engine, ipc->fetched[slot]);
+        ops->mark_destroy(ipc->engine, ipc->placed[slot]);
+    }
+    ops->free(ipc->engine, ipc->slots);
+    free(ipc->maps);
+    free(ipc);
+}
+
+static void ipc_close(struct transport *transport)
+{
+    struct ipc *ipc = (struct ipc *)transport;
+    ipc->base.other->ops->close(ipc->base.other);
+    free_ipc(ipc);
+}
+
+static const struct transport_ops ipc_ops = {
+    .kind = HSORT_TRANSPORT_IPC,
+    .swap = ipc_swap,
+    .close = ipc_close,
+    .path = ipc_path,
+    .expose = ipc_expose,
+    .conceal = ipc_conceal,
+    .forget = ipc_forget,
+};
+
+static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t piece_bytes,
+                             struct transport *other, struct ipc **made)
+{
+    struct ipc *ipc = calloc(1, sizeof *ipc);
+    bool *maps = calloc((size_t)comm->size, sizeof *maps);
+    if (!ipc || !maps) {
+        free(ipc);
+        free(maps);
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a transport between %d ranks", comm->size);
+    }
+    *ipc =
+        (struct ipc){.base = {.ops = &ipc_ops, .other = other}, .comm = comm, .engine = engine, .maps = maps};
+    ipc->piece_bytes = piece_bytes > 0 ? piece_bytes : PIECE_DEFAULT;
+    *made = ipc;
+    return HSORT_OK;
+}
+
+static hsort_status make_slots(struct ipc *ipc)
+{
+    struct engine *engine = ipc->engine;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        TRY(engine->ops->mark_create(engine, &ipc->fetched[slot]));
+        TRY(engine->ops->mark_create(engine, &ipc->placed[slot]));
+    }
+    return engine->ops->alloc(engine, SLOTS * ipc->piece_bytes, (void **)&ipc->slots);
+}
+
+/* Give up pairs that the other transport serves better; *some: there is one left. Collective. */
+static hsort_status keep_faster(struct ipc *ipc, enum transport_ipc_wish wish, bool *some)
+{
+    int64_t none_insists, some_insist;
+    TRY(comm_range(ipc->comm, wish == IPC_ALWAYS, &none_insists, &some_insist));
+    if (some_insist)
+        return HSORT_OK;
+    fault_pause(true);
+    const hsort_status status = ipc_compare(ipc->comm, ipc->engine, &ipc->base, ipc->maps, some);
+    fault_pause(false);
+    return status;
+}
+
+hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
+                                size_t piece_bytes, struct transport *other, struct transport **transport,
+                                char *why, size_t why_bytes)
+{
+    struct ipc *ipc = NULL;
+    bool some = false;
+    *transport = NULL;
+    why[0] = '\0';
+    if (piece_bytes % 8 != 0 || piece_bytes > PIECE_MAX)
+        return comm_agree(comm, status_fail(HSORT_ARGUMENT,
+                                            "a piece of %zu bytes: wanted a multiple of 8, at most %d",
+                                            piece_bytes, PIECE_MAX));
+    hsort_status status = comm_agree(comm, make_ipc(comm, engine, piece_bytes, other, &ipc));
+    if (status == HSORT_OK)
+        status = ipc_try_pairs(comm, engine, wish != IPC_NEVER, ipc->maps, &some, why, why_bytes);
+    if (status == HSORT_OK && some)
+        status = comm_agree(comm, make_slots(ipc));
+    if (status == HSORT_OK && some)
+        status = keep_faster(ipc, wish, &some);
+    if (status != HSORT_OK || !some) {
+        free_ipc(ipc);
+        return status;
+    }
+    *transport = &ipc->base;
+    return HSORT_OK;
+}

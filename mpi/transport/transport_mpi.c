@@ -1,0 +1,16 @@
+/* MPI is handed engine memory: for the host engine any MPI will do, for the cuda engine it must be CUDA-aware. Only Isend
+ * and Irecv of contiguous bytes: collectives, derived datatypes and one-sided calls on device memory fail in libraries
+ * whose point-to-point messages work. */
+#include "mpi/transport/transport_ring.h"
+
+static const struct transport_ops mpi_ops = {
+    .kind = HSORT_TRANSPORT_MPI,
+    .swap = transport_ring_swap,
+    .close = transport_ring_close,
+};
+
+hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t piece_bytes,
+                                struct transport **transport)
+{
+    return transport_open_ring(comm, engine, piece_bytes, &mpi_ops, false, transport);
+}

@@ -1,0 +1,23 @@
+/* What transport_staged and transport_mpi share: a swap cut into pieces, a few of which are on their way at once in both
+ * directions. Private to the transports. */
+#ifndef TRANSPORT_RING_H
+#define TRANSPORT_RING_H
+
+#include "mpi/transport/transport.h"
+
+/* Open a ring transport.
+ *   through_host  true: pieces pass through pinned host memory on both sides, or, between ranks of a node that can share it,
+ *                 through the sender's, which the receiver reads itself (staged). false: MPI works on engine memory,
+ *                 and only pieces that may not land yet wait in a ring of engine memory (mpi).
+ * Collective if through_host, in any case called by all. Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY,
+ * HSORT_DEVICE_MEMORY, HSORT_MPI. */
+hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t piece_bytes,
+                                 const struct transport_ops *ops, bool through_host,
+                                 struct transport **transport);
+
+hsort_status transport_ring_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+                                 int from, void *receive, size_t receive_bytes, int64_t *moved_bytes);
+
+void transport_ring_close(struct transport *transport);
+
+#endif

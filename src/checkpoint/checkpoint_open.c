@@ -1,0 +1,271 @@
+/* Opening a checkpoint: keep others out, read what is there or begin, and see whether it is of the same work.
+ *
+ *      rank 0   DIR, lock, manifest, compare, runs there? --- agree -- broadcast the manifest --------------- agree
+ *      rank r                                             --- agree --                        parse, DIR here? agree
+ *
+ * The manifest itself is what rank 0 tells the others: it says all, and its reader is there anyway.
+ *
+ * The lock is fcntl()'s: it falls with the process, however that ends, and works over NFS. A file that is merely there would
+ * outlive a killed run. */
+#include "src/checkpoint/checkpoint_internal.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "src/files/file_internal.h"
+#include "src/checkpoint/manifest.h"
+#include "kernels/base/status.h"
+
+/* ---- The lock ------------------------------------------------------------------------------------------ */
+
+/* Keep other commands out of DIR. Such a lock falls when the process closes any descriptor of the file: nothing else in this
+ * one opens it. */
+static hsort_status take_lock(struct checkpoint *checkpoint)
+{
+    char path[PATH_MAX];
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat held, there;
+    checkpoint_path(checkpoint, "lock", path);
+    // The file is removed while it is locked. One that was opened just before is then another than the one in DIR: again.
+    for (int attempt = 0; attempt < 100; attempt++) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+        // Any other error: this file system has no locks, and to go on without is better than not to go on.
+        const bool refused = fcntl(fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN);
+        if (!refused && fstat(fd, &held) == 0 && stat(path, &there) == 0 && held.st_dev == there.st_dev &&
+            held.st_ino == there.st_ino) {
+            checkpoint->lock = fd;
+            return HSORT_OK;
+        }
+        close(fd);
+        if (refused)
+            break;
+    }
+    return status_fail(HSORT_IO, "%s: is held: another command works in this directory", path);
+}
+
+void checkpoint_unlock(struct checkpoint *checkpoint)
+{
+    char path[PATH_MAX];
+    if (checkpoint->lock < 0)
+        return;
+    unlink(checkpoint_path(checkpoint, "lock", path));
+    close(checkpoint->lock);
+    checkpoint->lock = -1;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------- */
+
+/* What checkpoint_open() has made on rank 0, to be undone if it fails. */
+struct made {
+    bool directory, manifest;
+};
+
+/* A number that no other manifest has: its runs and its output never meet another's. */
+static uint64_t new_id(void)
+{
+    uint64_t id;
+    struct timespec now;
+    if (getrandom(&id, sizeof id, GRND_NONBLOCK) == (ssize_t)sizeof id)
+        return id;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) * UINT64_C(0x9e3779b97f4a7c15) ^
+           (uint64_t)getpid();
+}
+
+/* What the command is about to do, as a manifest says it, at stage BEGUN. */
+static hsort_status describe(const struct file_in *in, const char *output, enum file_format output_format,
+                             hsort_order order, struct checkpoint *wanted)
+{
+    struct stat facts;
+    TRY(file_output_name(output, in, wanted->output));
+    if (fstat(in->fd, &facts) != 0 || !realpath(in->path, wanted->input))
+        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", in->path, strerror(errno));
+    // The names themselves would break the line that says so.
+    if (strchr(wanted->input, '\n') || strchr(wanted->output, '\n'))
+        return status_fail(HSORT_ARGUMENT, "%s: cannot name the %s, whose path holds a newline",
+                           wanted->directory, strchr(wanted->input, '\n') ? "input" : "output");
+    wanted->id = new_id();
+    if (snprintf(wanted->part, sizeof wanted->part, "%s.hypersort-%016" PRIx64 ".part", wanted->output,
+                 wanted->id) >= (int)sizeof wanted->part)
+        return status_fail(HSORT_ARGUMENT, "%s: cannot name the output, whose path is too long",
+                           wanted->directory);
+    wanted->type = in->type;
+    wanted->order = order;
+    wanted->keys = in->count;
+    wanted->stage = CHECKPOINT_BEGUN;
+    wanted->input_bytes = facts.st_size;
+    wanted->input_time = facts.st_mtim;
+    wanted->output_format = file_format_resolve(output, output_format);
+    return HSORT_OK;
+}
+
+/* *text = the manifest in DIR; NULL if there is none. */
+static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
+{
+    struct stat facts;
+    int fd;
+    *text = NULL;
+    if (lstat(path, &facts) != 0 && errno == ENOENT)
+        return HSORT_OK;
+    TRY(file_open_regular(path, &fd, &facts));
+    hsort_status status = HSORT_OK;
+    *bytes = (size_t)facts.st_size;
+    if (facts.st_size > MANIFEST_BYTES_MOST)
+        status = status_fail(HSORT_FORMAT, "%s: is damaged: %zu bytes are too many; " MANIFEST_REMEDY, path,
+                             *bytes);
+    else if (!(*text = calloc(*bytes + 1, 1)))
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it", path);
+    else
+        status = file_read_bytes(path, fd, 0, *bytes, *text);
+    close(fd);
+    return status;
+}
+
+/* Is the manifest that was found of what the command is about to do? */
+static hsort_status compare(const char *path, const struct file_in *in, const struct checkpoint *found,
+                            const struct checkpoint *wanted)
+{
+    static const char otherwise[] = "give what it was begun with, or " MANIFEST_REMEDY;
+    if (strcmp(found->output, wanted->output) != 0)
+        return status_fail(HSORT_FORMAT, "%s: is of the output %.150s, not %.150s; %s", path, found->output,
+                           wanted->output, otherwise);
+    if (found->output_format != wanted->output_format)
+        return status_fail(HSORT_FORMAT, "%s: is of an output in the format %s, not %s; %s", path,
+                           file_format_name(found->output_format), file_format_name(wanted->output_format),
+                           otherwise);
+    if (found->type != wanted->type)
+        return status_fail(HSORT_FORMAT, "%s: is of %s keys, not %s; %s", path, hsort_type_name(found->type),
+                           hsort_type_name(wanted->type), otherwise);
+    if (found->order != wanted->order)
+        return status_fail(HSORT_FORMAT, "%s: is of a sort in %s order, not %s; %s", path,
+                           manifest_order_name(found->order), manifest_order_name(wanted->order), otherwise);
+    if (found->input_bytes != wanted->input_bytes || found->keys != wanted->keys)
+        return status_fail(HSORT_FORMAT,
+                           "%s: is of an input of %" PRId64 " bytes with %" PRId64
+                           " keys, but %.150s has %" PRId64 " with %" PRId64 "; %s",
+                           path, found->input_bytes, found->keys, in->path, wanted->input_bytes, wanted->keys,
+                           otherwise);
+    if (found->input_time.tv_sec != wanted->input_time.tv_sec ||
+        found->input_time.tv_nsec != wanted->input_time.tv_nsec)
+        return status_fail(HSORT_FORMAT, "%s: is of an input of another time: %.150s was changed since; %s",
+                           path, in->path, otherwise);
+    return HSORT_OK;
+}
+
+/* Are the runs there that the manifest names, and as long as it says? */
+static hsort_status check_runs(const char *manifest, const struct checkpoint *checkpoint)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(checkpoint->type);
+    for (int r = 0; r < checkpoint->runs; r++) {
+        char path[PATH_MAX];
+        struct stat facts;
+        const int64_t bytes = (checkpoint->run_at[r + 1] - checkpoint->run_at[r]) * key_bytes;
+        if (bytes == 0)
+            continue;
+        if (stat(checkpoint_run_path(checkpoint, r, path), &facts) != 0)
+            return status_fail(
+                errno == ENOENT ? HSORT_FORMAT : HSORT_IO,
+                "%s: is named by the manifest, but: %s; remove %.150s to start from the beginning", path,
+                strerror(errno), manifest);
+        if (facts.st_size != bytes)
+            return status_fail(HSORT_FORMAT,
+                               "%s: has %" PRId64 " bytes, the manifest says %" PRId64
+                               "; remove %.150s to start from the beginning",
+                               path, (int64_t)facts.st_size, bytes, manifest);
+    }
+    return HSORT_OK;
+}
+
+/* Rank 0's part: lock DIR, and read what is there, or begin. *text, the manifest, is the caller's. */
+static hsort_status open_first(const struct file_in *in, const char *output, enum file_format output_format,
+                               hsort_order order, struct checkpoint *checkpoint, char **text,
+                               struct made *made)
+{
+    char path[PATH_MAX];
+    size_t bytes;
+    TRY(describe(in, output, output_format, order, checkpoint));
+    made->directory = mkdir(checkpoint->directory, 0777) == 0;
+    if (!made->directory && errno != EEXIST)
+        return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
+    TRY(take_lock(checkpoint));
+    TRY(read_manifest(checkpoint_path(checkpoint, "manifest", path), text, &bytes));
+    checkpoint->found = *text != NULL;
+    if (checkpoint->found) {
+        struct checkpoint wanted = *checkpoint;
+        TRY(manifest_parse(path, *text, bytes, checkpoint));
+        TRY(compare(path, in, checkpoint, &wanted));
+        TRY(check_runs(path, checkpoint));
+    } else {
+        TRY(manifest_format(checkpoint, text, &bytes));
+        TRY(checkpoint_put_manifest(checkpoint, &made->manifest));
+    }
+    return HSORT_OK;
+}
+
+/* The other ranks' part: the same directory must be here, to write to. What rank 0 reads there they are told. */
+static hsort_status open_again(const char *text, size_t bytes, struct checkpoint *checkpoint)
+{
+    char path[PATH_MAX];
+    TRY(manifest_parse(checkpoint_path(checkpoint, "manifest", path), text, bytes, checkpoint));
+    if (access(path, R_OK) != 0)
+        return status_fail(HSORT_IO, "%s: rank 0 sees it, this rank does not: %s", path, strerror(errno));
+    if (access(checkpoint->directory, W_OK | X_OK) != 0)
+        return status_fail(HSORT_IO, "%s: cannot be written to: %s", checkpoint->directory, strerror(errno));
+    return HSORT_OK;
+}
+
+/* Tell the other ranks what rank 0 has found: the manifest itself, which says all.                 Collective. */
+static hsort_status share(struct comm *comm, struct checkpoint *checkpoint, char **text)
+{
+    int64_t facts[2] = {*text ? (int64_t)strlen(*text) : 0, checkpoint->found};
+    hsort_status status = comm_check(MPI_Bcast(facts, 2, MPI_INT64_T, 0, comm->world), "MPI_Bcast", false);
+    if (status == HSORT_OK && comm->rank != 0 && !(*text = malloc((size_t)facts[0] + 1)))
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its manifest", checkpoint->directory);
+    status = comm_agree(comm, status);
+    if (status != HSORT_OK)
+        return status;
+    status = comm_check(MPI_Bcast(*text, (int)facts[0] + 1, MPI_CHAR, 0, comm->world), "MPI_Bcast", false);
+    if (status == HSORT_OK && comm->rank != 0)
+        status = open_again(*text, (size_t)facts[0], checkpoint);
+    checkpoint->found = facts[1] != 0;
+    return comm_agree(comm, status);
+}
+
+hsort_status checkpoint_open(struct comm *comm, const char *directory, const struct file_in *in,
+                             const char *output, enum file_format output_format, hsort_order order,
+                             struct checkpoint *checkpoint)
+{
+    struct made made = {false, false};
+    char *text = NULL, path[PATH_MAX];
+    *checkpoint = (struct checkpoint){.directory = strdup(directory), .lock = -1, .reading_fd = -1};
+    hsort_status status = HSORT_OK;
+    if (!checkpoint->directory)
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", directory);
+    else if (strlen(directory) + 1 + CHECKPOINT_NAME_ROOM > PATH_MAX)
+        status = status_fail(HSORT_IO, "%.200s: %s", directory, strerror(ENAMETOOLONG));
+    else if (comm->rank == 0)
+        status = open_first(in, output, output_format, order, checkpoint, &text, &made);
+    status = comm_agree(comm, status);
+    if (status == HSORT_OK)
+        status = share(comm, checkpoint, &text);
+    free(text);
+    if (status == HSORT_OK) {
+        if (comm->rank == 0)
+            checkpoint_remove_leftovers(checkpoint, false);
+        return HSORT_OK;
+    }
+    if (made.manifest)
+        unlink(checkpoint_path(checkpoint, "manifest", path));
+    checkpoint_unlock(checkpoint);
+    if (made.directory)
+        rmdir(directory);
+    checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* The manifest of a checkpoint as text, for people and for the next start. One line per word, in this order, each number
+ * written in one way only:
+ *
+ *     hypersort checkpoint 1                             the version of this format
+ *     id 0f3c5a7e91b2d468
+ *     generation 2                                       0 at stage begun
+ *     stage runs                                         begun, runs, sorted
+ *     type u64
+ *     order ascending
+ *     keys 1000
+ *     input_bytes 8128
+ *     input_time 1700000000.123456789                    when it was last changed, in seconds since 1970
+ *     input /data/in.npy                                 paths last on their lines: they may hold blanks
+ *     output_format npy
+ *     output /data/out.npy
+ *     fingerprint 0123456789abcdef 0011223344556677      not at stage begun
+ *     run 500                                            keys of each run, as many lines as runs; none at stage begun
+ *     run 500
+ *     written 0 250                                      the first key of a range of the output, and how many
+ *     checksum 89abcdef01234567                          of all bytes before this line
+ *
+ * The checksum is FNV-1a of 64 bits: for each byte, hash = (hash XOR byte) * an odd constant. For a given byte either step maps
+ * hashes one to one, so that no single damaged byte goes unseen, and others by a chance of 2^-64. It is meant against bad
+ * disks and half-copied files, not against forgery. */
+#ifndef MANIFEST_H
+#define MANIFEST_H
+
+#include <stddef.h>
+#include "src/checkpoint/checkpoint.h"
+
+/* More bytes no manifest has: that of a million ranks has a third of it. */
+enum { MANIFEST_BYTES_MOST = 64 << 20 };
+
+/* *text = the manifest of `checkpoint`, [*bytes] and a 0; the caller frees it. Not collective.
+ * Errors   HSORT_HOST_MEMORY. */
+hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, size_t *bytes);
+
+/* Read a manifest. Not collective.
+ *   path        for the text of an error
+ *   text        [bytes] and a 0
+ *   checkpoint  [1] what the manifest says is written to it: run_at and written are new, the temporary name is part of it;
+ *               directory, lock and reading_fd stay. After an error nothing of it is changed.
+ * Errors   HSORT_FORMAT: another version, or damaged; HSORT_HOST_MEMORY. */
+hsort_status manifest_parse(const char *path, const char *text, size_t bytes, struct checkpoint *checkpoint);
+
+/* What to do about a manifest that is refused: the end of the line that says so. */
+#define MANIFEST_REMEDY "remove it to start from the beginning"
+
+/* "begun", "runs", "sorted"; "ascending", "descending". Not collective. Static. */
+const char *manifest_stage_name(enum checkpoint_stage stage);
+const char *manifest_order_name(hsort_order order);
+
+#endif

@@ -1,0 +1,79 @@
+/* The command `hypersort`: its subcommands, its options, and what the subcommands share.
+ *
+ *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
+ *     cli_options.c    the table of options: parsing and --help come from it
+ *     cli_gen.c ...    one file per subcommand
+ *     shares.c         sort: each rank's keys, from files to memory and back
+ *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
+ *     checkpoint.c     sort: what a stopped run leaves for the next one
+ *     report.c         results on stdout, as text and as JSON
+ *     progress.c       progress on stderr
+ *     launch.c         the ranks: started together, still together, each one's share
+ *
+ * Every subcommand is collective and returns the same status on every rank, with the error line in
+ * comm->error. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "mpi/comm/comm.h"
+#include "src/files/file.h"
+#include "hypersort.h"
+
+/* X(name, word and function, operand, what must be given, what it does) */
+#define CLI_COMMAND_LIST(X)                                                                   \
+    X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                \
+    X(CLI_SORT, sort, "IN", " -o OUT", "sort a file into another file")                       \
+    X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds") \
+    X(CLI_PLAN, plan, "IN", " -n RANKS [RANKS ...]",                                          \
+      "say what sorting a file would take on other numbers of ranks, without sorting it")     \
+    X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
+
+enum { CLI_RANKS_MAX = 32 };
+
+enum cli_command {
+#define X(name, word, operand, required, text) name,
+    CLI_COMMAND_LIST(X)
+#undef X
+        CLI_COMMANDS
+};
+
+/* What the command line says. Texts are borrowed from argv. */
+struct cli_options {
+    enum cli_command command; /* CLI_COMMANDS: none, with help or version */
+    bool help, version;
+    const char *file; /* the operand: IN, FILE */
+    const char *output, *against;
+    const char *checkpoint; /* sort: the directory, or NULL */
+    const char *distribution;
+    int64_t count; /* -1: not given */
+    uint64_t seed;
+    hsort_type type;
+    bool type_given;
+    bool reverse, verify, json, progress;
+    enum file_format format, output_format;
+    hsort_options sort;
+    int ranks[CLI_RANKS_MAX]; /* plan: how many to plan for */
+    int ranks_count;
+    int nodes, ranks_per_node; /* 0: not given */
+};
+
+/* Keys of one read, write or check go by in pieces of this size. */
+enum { CLI_PIECE_BYTES = 64 << 20 };
+
+/* Parse the command line. It is the same on every rank, and so is what comes of it. Not collective.
+ * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
+hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
+
+/* Print --help of the command, or of the subcommand that `options` names, on stdout. Not collective. */
+void cli_print_help(const struct cli_options *options);
+
+/* The subcommands.                                                                        Collective each. */
+#define X(name, word, operand, required, text) \
+    hsort_status cli_##word(struct comm *comm, const struct cli_options *options);
+CLI_COMMAND_LIST(X)
+#undef X
+
+#endif

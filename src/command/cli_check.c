@@ -1,0 +1,124 @@
+/* hypersort check: every rank streams its share of the file through the verifier, on CPU cores; rank 0
+ * fetches the two keys at the first disorder. */
+#include "src/command/cli.h"
+#include "kernels/engine.h"
+#include "src/command/launch.h"
+#include "src/command/progress.h"
+#include "src/command/report.h"
+#include "src/library/verify.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What passes keys: one engine and one piece of its memory for both files. */
+struct scanner {
+    struct comm *comm;
+    struct engine *engine;
+    void *piece; /* [CLI_PIECE_BYTES] */
+    hsort_order order;
+    struct progress progress;
+};
+
+/* Not collective. The scanner may be half open after an error; close_scanner() frees what there is. */
+static hsort_status open_scanner(struct scanner *scanner, int threads)
+{
+    TRY(engine_open_host(launch_threads(scanner->comm, threads), &scanner->engine));
+    return scanner->engine->ops->alloc(scanner->engine, CLI_PIECE_BYTES, &scanner->piece);
+}
+
+static void close_scanner(struct scanner *scanner)
+{
+    if (!scanner->engine)
+        return;
+    scanner->engine->ops->free(scanner->engine, scanner->piece);
+    scanner->engine->ops->close(scanner->engine);
+}
+
+static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_PIECE_BYTES / key_bytes;
+    const int64_t first = launch_share(file->count, scanner->comm->rank, scanner->comm->size);
+    const int64_t count = launch_share(file->count, scanner->comm->rank + 1, scanner->comm->size) - first;
+    for (int64_t done = 0; done < count;) {
+        const int64_t piece = count - done < most ? count - done : most;
+        TRY(file_read(file, first + done, piece, scanner->piece));
+        TRY(verify_add(verifier, scanner->engine, scanner->piece, piece));
+        done += piece;
+        progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);
+    }
+    return HSORT_OK;
+}
+
+/* Check one file. Collective. */
+static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result)
+{
+    struct verifier verifier;
+    verify_start(&verifier, file->type, scanner->order);
+    TRY(comm_agree(scanner->comm, add_share(scanner, file, &verifier)));
+    return verify_finish(&verifier, scanner->comm, result);
+}
+
+/* bits [2] = the keys before and at the first disorder, on rank 0. Collective. */
+static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place,
+                                   uint64_t *bits)
+{
+    uint32_t narrow[2] = {0};
+    hsort_status status = HSORT_OK;
+    const bool is_narrow = hsort_type_bytes(file->type) == 4;
+    if (comm->rank == 0)
+        status = file_read(file, place - 1, 2, is_narrow ? (void *)narrow : (void *)bits);
+    for (int i = 0; i < 2 && is_narrow; i++)
+        bits[i] = narrow[i];
+    return comm_agree(comm, status);
+}
+
+/* Both scans and the report. `other` is NULL without --against. Collective. */
+static hsort_status check(struct scanner *scanner, const struct cli_options *options,
+                          const struct file_in *file, const struct file_in *other)
+{
+    struct comm *comm = scanner->comm;
+    struct check_report report = {.file = file->path,
+                                  .against = options->against,
+                                  .type = file->type,
+                                  .order = scanner->order,
+                                  .ranks = comm->size};
+    const double start = MPI_Wtime();
+    TRY(scan(scanner, file, &report.found));
+    if (other)
+        TRY(scan(scanner, other, &report.other));
+    const int64_t place = report.found.first_disorder;
+    if (place >= 0)
+        TRY(fetch_disorder(comm, file, place, report.disorder));
+    report.seconds = MPI_Wtime() - start;
+
+    TRY(comm_agree(comm, comm->rank == 0 ? report_check(&report, options->json) : HSORT_OK));
+    if (place >= 0)
+        return report_fail(comm, HSORT_MISMATCH, "%s: not in order: key %" PRId64 " comes after key %" PRId64,
+                           file->path, place, place - 1);
+    if (other && !report_same_keys(&report))
+        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s", file->path, other->path);
+    return HSORT_OK;
+}
+
+hsort_status cli_check(struct comm *comm, const struct cli_options *options)
+{
+    struct file_in file, other;
+    TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL, &file));
+    hsort_status status = HSORT_OK;
+    if (options->against) // keys of another type could not be the same: that type is an error
+        status = file_open(comm, options->against, options->format, &file.type, &other);
+    if (status != HSORT_OK) {
+        file_close(&file);
+        return status;
+    }
+    struct scanner scanner = {.comm = comm, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
+    progress_start(&scanner.progress, options->progress && comm->rank == 0);
+    status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
+    if (status == HSORT_OK)
+        status = check(&scanner, options, &file, options->against ? &other : NULL);
+    close_scanner(&scanner);
+    if (options->against)
+        file_close(&other);
+    file_close(&file);
+    return status;
+}

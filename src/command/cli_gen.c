@@ -1,0 +1,49 @@
+/* hypersort gen: every rank makes and writes its share of the keys, piece by piece. */
+#include "src/command/cli.h"
+#include "src/files/input.h"
+#include "src/command/launch.h"
+#include "src/command/progress.h"
+#include "src/command/report.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static hsort_status write_share(const struct comm *comm, const struct input *input,
+                                const struct file_out *file, struct progress *progress)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(input->type);
+    const int64_t first = launch_share(input->count, comm->rank, comm->size);
+    const int64_t count = launch_share(input->count, comm->rank + 1, comm->size) - first;
+    const int64_t most = count < CLI_PIECE_BYTES / key_bytes ? count : CLI_PIECE_BYTES / key_bytes;
+    void *keys = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)(most * key_bytes) + 1);
+    if (!keys)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a piece of %" PRId64 " keys", most);
+    hsort_status status = HSORT_OK;
+    for (int64_t done = 0; done < count && status == HSORT_OK;) {
+        const int64_t piece = count - done < most ? count - done : most;
+        input_fill(input, first + done, piece, keys);
+        status = file_write(file, first + done, piece, keys);
+        done += piece;
+        if (status == HSORT_OK)
+            progress_bytes(progress, "write", done, count, input->count * key_bytes);
+    }
+    free(keys);
+    return status;
+}
+
+hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
+{
+    struct input input = {.type = options->type_given ? options->type : HSORT_U64,
+                          .seed = options->seed,
+                          .count = options->count};
+    if (input_parse(options->distribution, &input) != HSORT_OK)
+        return report_fail(comm, HSORT_ARGUMENT, "--dist: %s", status_text());
+    launch_threads(comm, options->sort.threads);
+
+    struct file_out file;
+    TRY(file_create(comm, options->output, options->format, input.type, input.count, NULL, &file));
+    struct progress progress;
+    progress_start(&progress, options->progress && comm->rank == 0);
+    hsort_status status = comm_agree(comm, write_share(comm, &input, &file, &progress));
+    return launch_commit(comm, &file, status);
+}

@@ -1,0 +1,122 @@
+/* hypersort info: what a sort would run on, asked of a context made as `sort` makes it. */
+#include "src/command/cli.h"
+#include "kernels/engine.h"
+#include "src/command/launch.h"
+#include "src/command/report.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Memory a rank may lock; a small limit is why network cards and pinned memory fail. INT64_MAX: no limit. */
+static int64_t lockable_bytes(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur > (rlim_t)INT64_MAX)
+        return INT64_MAX;
+    return (int64_t)limit.rlim_cur;
+}
+
+/* What is known of all ranks. */
+struct tables {
+    hsort_rank_info *infos; /* [size] */
+    int *path, *paths;      /* [size] of this rank, and, on rank 0, [size * size] of all */
+    hsort_reach *reach, *reaches;
+};
+
+static hsort_status make_tables(const struct comm *comm, struct tables *t)
+{
+    const size_t size = (size_t)comm->size, all = comm->rank == 0 ? size * size : 1;
+    t->infos = calloc(size, sizeof *t->infos);
+    t->path = calloc(size, sizeof *t->path);
+    t->paths = calloc(all, sizeof *t->paths);
+    t->reach = calloc(size, sizeof *t->reach);
+    t->reaches = calloc(all, sizeof *t->reaches);
+    return t->infos && t->path && t->paths && t->reach && t->reaches
+               ? HSORT_OK
+               : status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", comm->size);
+}
+
+static void free_tables(struct tables *t)
+{
+    free(t->infos);
+    free(t->path);
+    free(t->paths);
+    free(t->reach);
+    free(t->reaches);
+}
+
+/* Paths that cannot be tried, for want of memory say, are no reason to say nothing of the rest; why [1] is the line then, the
+ * same on every rank. Collective. */
+static hsort_status try_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
+{
+    const hsort_status status = hsort_try_paths(ctx, t->reach);
+    *why = status == HSORT_OK ? "" : hsort_last_error(ctx);
+    if (status == HSORT_MPI)
+        return report_fail(comm, status, "%s", *why);
+    status_clear();
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables *t, const char **not_tried)
+{
+    const int size = comm->size, reach_bytes = size * (int)sizeof *t->reach;
+    hsort_status status = hsort_topology(ctx, t->infos);
+    if (status != HSORT_OK)
+        return report_fail(comm, status, "%s", hsort_last_error(ctx));
+    for (int peer = 0; peer < size; peer++)
+        t->path[peer] = peer == comm->rank ? -1 : (int)hsort_path(ctx, peer);
+    TRY(try_paths(comm, ctx, t, not_tried));
+    TRY_MPI(MPI_Gather(t->path, size, MPI_INT, t->paths, size, MPI_INT, 0, comm->world));
+    TRY_MPI(MPI_Gather(t->reach, reach_bytes, MPI_BYTE, t->reaches, reach_bytes, MPI_BYTE, 0, comm->world));
+    return HSORT_OK;
+}
+
+/* The texts of a report on rank 0, and the report itself. */
+static hsort_status print(const hsort_context *ctx, struct info_report *report, bool json)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", no_gpu[128] = "";
+    int length;
+    MPI_Get_library_version(library, &length);
+    library[strcspn(library, "\n")] = '\0';
+    cuda_device_count(no_gpu, sizeof no_gpu);
+    report->mpi_library = library;
+    report->no_gpu = no_gpu;
+    report->engine = hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? "cuda" : "host";
+    report->device_pointers = hsort_mpi_takes_device_pointers(ctx);
+    return report_info(report, json);
+}
+
+/* Collective. */
+static hsort_status describe(struct comm *comm, hsort_context *ctx, bool json)
+{
+    struct tables t;
+    hsort_status status = comm_agree(comm, make_tables(comm, &t));
+    struct info_report report = {.ranks = comm->size, .infos = t.infos, .paths = t.paths, .reach = t.reaches};
+    int64_t most;
+    if (status == HSORT_OK)
+        status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
+    if (status == HSORT_OK)
+        status = gather(comm, ctx, &t, &report.not_tried);
+    if (status == HSORT_OK)
+        status = job_open(comm, &report.job);
+    if (status == HSORT_OK)
+        status = comm_agree(comm, comm->rank == 0 ? print(ctx, &report, json) : HSORT_OK);
+    job_close(&report.job);
+    free_tables(&t);
+    return status;
+}
+
+hsort_status cli_info(struct comm *comm, const struct cli_options *options)
+{
+    hsort_context *ctx;
+    hsort_status status = hsort_create(comm->world, &options->sort, &ctx);
+    if (status != HSORT_OK)
+        return report_fail(comm, status, "%s", hsort_last_error(NULL));
+    status_clear();
+    status = describe(comm, ctx, options->json);
+    if (!launch_lost(comm, status))
+        hsort_destroy(&ctx);
+    return status;
+}

@@ -1,0 +1,403 @@
+/* One table says what every option is called, what it takes, where its value goes, and what --help says. */
+#include "src/command/cli.h"
+#include "src/files/input.h"
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GEN = 1 << CLI_GEN,
+    SORT = 1 << CLI_SORT,
+    CHECK = 1 << CLI_CHECK,
+    PLAN = 1 << CLI_PLAN,
+    INFO = 1 << CLI_INFO
+};
+
+/* What an option's value is, and so the type of the field it goes to. */
+enum value_kind {
+    FLAG,   /* bool: none */
+    TEXT,   /* const char * */
+    WORD,   /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
+    NUMBER, /* int, 0 or greater */
+    SIZE,   /* size_t, with K, M, G */
+    COUNT,  /* int64_t, with K, M, G */
+    RANKS,  /* one more of cli_options.ranks */
+    GIGA,   /* double, in 10^9 of what it counts; greater than 0 */
+    MICRO,  /* double, seconds given in microseconds; greater than 0 */
+    SEED    /* uint64_t */
+};
+
+struct option_row {
+    const char *name;
+    char letter;       /* or 0 */
+    unsigned commands; /* that know it */
+    enum value_kind kind;
+    const char *value; /* as --help shows it */
+    size_t field;      /* offset in struct cli_options */
+    const char *text;
+};
+
+#define FIELD(name) offsetof(struct cli_options, name)
+_Static_assert(sizeof(hsort_type) == sizeof(int) && sizeof(hsort_engine) == sizeof(int) &&
+                   sizeof(enum file_format) == sizeof(int),
+               "a WORD is stored as an int");
+
+static const struct option_row rows[] = {
+    {"count", 'n', GEN, COUNT, "COUNT", FIELD(count), "keys to make"},
+    {"ranks", 'n', PLAN, RANKS, "RANKS", FIELD(ranks),
+     "how many ranks to plan for; more may follow, after IN"},
+    {"nodes", 0, PLAN, NUMBER, "N", FIELD(nodes), "machines that share the ranks"},
+    {"ranks-per-node", 0, PLAN, NUMBER, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
+    {"sort-gkeys", 0, PLAN, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_SORT_4]),
+     "local sort of a rank, 10^9 keys/s of the type"},
+    {"merge-gbs", 0, PLAN | SORT, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_MERGE]),
+     "merge of a rank, GB/s read plus written"},
+    {"copy-gbs", 0, PLAN, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_HOST_COPY]),
+     "between host memory and GPU, GB/s each way"},
+    {"step-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_STEP]),
+     "a question to a GPU, and its answer"},
+    {"message-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_MESSAGE]),
+     "a short message inside a node"},
+    {"link-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_LINK_LATENCY]),
+     "latency of a transfer inside a node"},
+    {"link-gbs", 0, PLAN | SORT, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_LINK]),
+     "a rank to another of its node, GB/s each way"},
+    {"latency-us", 0, PLAN | SORT, MICRO, "TIME", FIELD(sort.rates[HSORT_RATE_NETWORK_LATENCY]),
+     "a message between nodes"},
+    {"network-gbs", 0, PLAN | SORT, GIGA, "RATE", FIELD(sort.rates[HSORT_RATE_NETWORK]),
+     "a rank to one of another node, GB/s each way"},
+    {"type", 0, GEN | SORT | CHECK | PLAN, WORD, "u32|i32|f32|u64|i64|f64", FIELD(type),
+     "of the keys; gen: u64; .npy files name it themselves"},
+    {"dist", 0, GEN, TEXT, "DIST", FIELD(distribution), "distribution, from the list below (uniform)"},
+    {"seed", 's', GEN, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
+    {"output", 'o', GEN | SORT, TEXT, "FILE", FIELD(output),
+     "the file to write; it appears when it is whole"},
+    {"checkpoint", 0, SORT, TEXT, "DIR", FIELD(checkpoint),
+     "on SIGUSR1 or SIGTERM keep in DIR what the same command, started again, goes on from; exit code 75"},
+    {"reverse", 'r', SORT | CHECK, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
+    {"against", 0, CHECK, TEXT, "OTHER", FIELD(against), "a file that must hold the same keys, in any order"},
+    {"format", 0, GEN | SORT | CHECK | PLAN, WORD, "auto|raw|npy", FIELD(format),
+     "of the file (auto: npy if its name ends in .npy)"},
+    {"output-format", 0, SORT, WORD, "auto|raw|npy", FIELD(output_format), "of the file to write (auto)"},
+    {"engine", 0, SORT | PLAN | INFO, WORD, "auto|host|cuda", FIELD(sort.engine),
+     "what sorts on a rank (auto: cuda if every rank has a GPU)"},
+    {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
+     "rung of the local sort (chosen by size and type)"},
+    {"exchange", 0, SORT, WORD, "auto|bitonic|direct|partition", FIELD(sort.exchange),
+     "how keys move between ranks (auto: by ranks, keys and links)"},
+    {"transport", 0, SORT | PLAN | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
+     "how bytes go between two ranks"},
+    {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, NUMBER, "N", FIELD(sort.threads),
+     "of each rank (0: the cores it is bound to)"},
+    {"piece", 0, SORT, SIZE, "SIZE", FIELD(sort.piece_bytes), "bytes of one message"},
+    {"device-memory", 0, SORT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
+     "bytes a rank may take on its GPU"},
+    {"bind", 0, SORT | PLAN | INFO, WORD, "auto|none", FIELD(sort.binding),
+     "bind to cores what the launcher left unbound"},
+    {"verify", 0, SORT, FLAG, NULL, FIELD(verify), "check order, count and keys before the output appears"},
+    {"json", 0, SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(json), "the report as one JSON object"},
+    {"progress", 0, GEN | SORT | CHECK, FLAG, NULL, FIELD(progress), "say on stderr how far the work is"},
+    {"help", 'h', GEN | SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(help), "this text"},
+    {"version", 0, GEN | SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(version), "version and build"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0], LONG_ONLY = 256 };
+
+static const struct {
+    const char *word, *operand, *required, *text;
+} commands[CLI_COMMANDS] = {
+#define X(name, word, operand, required, text) {#word, operand, required, text},
+    CLI_COMMAND_LIST(X)
+#undef X
+};
+
+/* Fail with a text that ends with where to read on. */
+__attribute__((format(printf, 2, 3))) static hsort_status complain(const struct cli_options *options,
+                                                                   const char *format, ...)
+{
+    char text[384];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const bool known = options->command < CLI_COMMANDS;
+    return status_fail(HSORT_ARGUMENT, "%s; see 'hypersort %s%s--help'", text,
+                       known ? commands[options->command].word : "", known ? " " : "");
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+/* A whole number from 0 to `most`, with K, M or G (powers of 1024) behind it if `suffix`. */
+static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
+{
+    char *end;
+    if (!isdigit((unsigned char)text[0])) // strtoull() would take blanks and signs
+        return false;
+    errno = 0;
+    const uint64_t value = strtoull(text, &end, 10);
+    const char *units = "KMG", *unit = *end && suffix ? strchr(units, *end) : NULL;
+    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (errno != 0 || end[unit != NULL] != '\0' || value > most >> shift)
+        return false;
+    *number = value << shift;
+    return true;
+}
+
+/* A number greater than 0, times `unit`. Not what strtod() takes beside: blanks, signs, hexadecimal, "nan". */
+static bool parse_rate(const char *text, double unit, double *number)
+{
+    char *end;
+    if (text[strspn(text, "0123456789.e+-")] != '\0' || !(isdigit((unsigned char)text[0]) || text[0] == '.'))
+        return false;
+    *number = strtod(text, &end) * unit;
+    return end != text && *end == '\0' && *number > 0 && isfinite(*number);
+}
+
+/* One more number of ranks. */
+static hsort_status add_ranks(const char *text, struct cli_options *options)
+{
+    uint64_t number;
+    if (!parse_number(text, true, 1 << 30, &number) || number == 0)
+        return complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
+    if (options->ranks_count == CLI_RANKS_MAX)
+        return complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
+    options->ranks[options->ranks_count++] = (int)number;
+    return HSORT_OK;
+}
+
+/* The place of `text` in "this|that|other", or -1. */
+static int parse_word(const char *text, const char *words)
+{
+    const size_t length = strlen(text);
+    for (int place = 0; *words; place++) {
+        const size_t word_length = strcspn(words, "|");
+        if (length == word_length && memcmp(text, words, length) == 0)
+            return place;
+        words += word_length + (words[word_length] == '|');
+    }
+    return -1;
+}
+
+/* Put the value of one option into its field. */
+static hsort_status store(const struct option_row *row, const char *value, struct cli_options *options)
+{
+    void *field = (char *)options + row->field;
+    uint64_t number = 0;
+    switch (row->kind) {
+    case FLAG:
+        *(bool *)field = true;
+        return HSORT_OK;
+    case TEXT:
+        if (value[0] == '\0')
+            return complain(options, "--%s: '' is no %s", row->name, row->value);
+        *(const char **)field = value;
+        return HSORT_OK;
+    case WORD: {
+        const int place = parse_word(value, row->value);
+        if (place < 0)
+            return complain(options, "--%s: '%.128s' is none of %s", row->name, value, row->value);
+        memcpy(field, &place, sizeof place);
+        return HSORT_OK;
+    }
+    case NUMBER:
+        if (!parse_number(value, false, INT_MAX, &number))
+            break;
+        *(int *)field = (int)number;
+        return HSORT_OK;
+    case SIZE:
+        if (!parse_number(value, true, SIZE_MAX, &number))
+            break;
+        *(size_t *)field = number;
+        return HSORT_OK;
+    case COUNT:
+        if (!parse_number(value, true, INT64_MAX / 16, &number))
+            break;
+        *(int64_t *)field = (int64_t)number;
+        return HSORT_OK;
+    case RANKS:
+        return add_ranks(value, options);
+    case GIGA:
+    case MICRO:
+        if (!parse_rate(value, row->kind == GIGA ? 1e9 : 1e-6, field))
+            break;
+        return HSORT_OK;
+    case SEED:
+        if (!parse_number(value, false, UINT64_MAX, &number))
+            break;
+        *(uint64_t *)field = number;
+        return HSORT_OK;
+    }
+    return complain(options, "--%s: '%.128s' is no number%s it can take", row->name, value,
+                    row->kind == SIZE || row->kind == COUNT ? " (K, M, G are powers of 1024)" : "");
+}
+
+/* ---- The command line ---------------------------------------------------------------------------------- */
+
+/* The tables that getopt_long() wants, of what `command` knows. Long options return LONG_ONLY + row. */
+static void make_tables(enum cli_command command, struct option *longs, char *letters)
+{
+    *letters++ = ':'; // tell a missing value from an unknown option
+    for (int row = 0; row < ROWS; row++) {
+        if (!(rows[row].commands & 1u << command))
+            continue;
+        *longs++ = (struct option){rows[row].name, rows[row].kind == FLAG ? no_argument : required_argument,
+                                   NULL, LONG_ONLY + row};
+        if (rows[row].letter) {
+            *letters++ = rows[row].letter;
+            if (rows[row].kind != FLAG)
+                *letters++ = ':';
+        }
+    }
+    *longs = (struct option){0};
+    *letters = '\0';
+}
+
+static const struct option_row *find_row(enum cli_command command, int found)
+{
+    for (int row = 0; row < ROWS; row++)
+        if (rows[row].commands & 1u << command &&
+            (found == LONG_ONLY + row || (found < LONG_ONLY && found == rows[row].letter)))
+            return &rows[row];
+    return NULL;
+}
+
+/* getopt_long() returned '?' or ':': say what is wrong with which word. */
+static hsort_status fail_option(const struct cli_options *options, int found, const char *word)
+{
+    const struct option_row *row = optopt ? find_row(options->command, optopt) : NULL;
+    if (found == ':' && row)
+        return complain(options, "option '%.128s' lacks its %s", word, row->value);
+    if (row)
+        return complain(options, "option '%.128s': --%s takes no value", word, row->name);
+    if (optopt)
+        return complain(options, "unknown option '-%c'", optopt);
+    return complain(options, "unknown option '%.128s'", word);
+}
+
+static hsort_status parse_options(int argc, char **argv, struct cli_options *options)
+{
+    struct option longs[ROWS + 1];
+    char letters[2 * ROWS + 2];
+    make_tables(options->command, longs, letters);
+    opterr = 0; // every rank would print
+    optind = 0; // glibc: start anew
+    int found;
+    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        if (found == '?' || found == ':')
+            return fail_option(options, found, argv[optind - 1]);
+        TRY(store(find_row(options->command, found), optarg, options));
+    }
+    return HSORT_OK;
+}
+
+/* What is left of the command line after its options, and what must not be missing from it. */
+static hsort_status take_operand(int argc, char **argv, struct cli_options *options)
+{
+    const char *operand = commands[options->command].operand;
+    const int wanted = operand[0] != '\0';
+    // plan: further numbers of ranks.
+    for (int i = wanted; options->command == CLI_PLAN && i < argc; i++)
+        TRY(add_ranks(argv[i], options));
+    if (options->command != CLI_PLAN && argc > wanted)
+        return complain(options, "unexpected argument '%.128s'", argv[wanted]);
+    if (argc < wanted)
+        return complain(options, "%s is missing", operand);
+    options->file = wanted ? argv[0] : NULL;
+    if (wanted && argv[0][0] == '\0')
+        return complain(options, "'' is no %s", operand);
+    if (options->command == CLI_GEN && options->count < 0)
+        return complain(options, "-n COUNT is missing");
+    if (options->command == CLI_PLAN && options->ranks_count == 0)
+        return complain(options, "-n RANKS is missing");
+    if (options->nodes > 0 && options->ranks_per_node > 0)
+        return complain(options, "--nodes and --ranks-per-node: one says the other");
+    if ((options->command == CLI_GEN || options->command == CLI_SORT) && !options->output)
+        return complain(options, "-o FILE is missing");
+    return HSORT_OK;
+}
+
+hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
+{
+    *options = (struct cli_options){
+        .command = CLI_COMMANDS, .distribution = "uniform", .count = -1, .seed = 1, .type = (hsort_type)-1};
+    TRY(hsort_options_init(&options->sort, sizeof options->sort));
+    const char *word = argc > 1 ? argv[1] : "";
+    options->help = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    options->version = strcmp(word, "--version") == 0;
+    if (options->help || options->version)
+        return HSORT_OK;
+    if (argc < 2)
+        return complain(options, "no command given");
+
+    int command = 0;
+    while (command < CLI_COMMANDS && strcmp(word, commands[command].word) != 0)
+        command++;
+    options->command = (enum cli_command)command;
+    if (command == CLI_COMMANDS)
+        return complain(options, "'%.128s' is no command", word);
+    TRY(parse_options(argc - 1, argv + 1, options));
+    if (options->help || options->version)
+        return HSORT_OK;
+    options->type_given = (int)options->type >= 0;
+    return take_operand(argc - 1 - optind, argv + 1 + optind, options);
+}
+
+/* ---- Help ---------------------------------------------------------------------------------------------- */
+
+static void print_distributions(void)
+{
+    printf("\nDIST, the distribution:\n");
+#define X(name, word, number, text) printf("  %-20s %s\n", number[0] ? word ":" number : word, text);
+    INPUT_LIST(X)
+#undef X
+}
+
+static void print_exit_codes(void)
+{
+    printf("\nExit codes, the same on every rank:\n");
+#define X(name, exit_code, message) printf("  %-4d %s\n", exit_code, message);
+    HSORT_STATUS_LIST(X)
+#undef X
+}
+
+static void print_command_help(enum cli_command command)
+{
+    printf("usage: [mpirun -n RANKS] hypersort %s%s%s%s [OPTION ...]\n", commands[command].word,
+           commands[command].operand[0] ? " " : "", commands[command].operand, commands[command].required);
+    printf("\n%c%s.\n\nOptions:\n", toupper((unsigned char)commands[command].text[0]),
+           commands[command].text + 1);
+    for (int row = 0; row < ROWS; row++) {
+        if (!(rows[row].commands & 1u << command))
+            continue;
+        char name[64], letter[8] = "    ";
+        if (rows[row].letter)
+            snprintf(letter, sizeof letter, "-%c, ", rows[row].letter);
+        snprintf(name, sizeof name, "%s--%s%s%s", letter, rows[row].name, rows[row].value ? " " : "",
+                 rows[row].value ? rows[row].value : "");
+        printf("  %-34s %s\n", name, rows[row].text);
+    }
+    printf("\nCounts and sizes take K, M, G: powers of 1024.\n");
+    if (command == CLI_GEN)
+        print_distributions();
+}
+
+void cli_print_help(const struct cli_options *options)
+{
+    if (options->command < CLI_COMMANDS) {
+        print_command_help(options->command);
+        return;
+    }
+    printf(
+        "usage: [mpirun -n RANKS] hypersort COMMAND [OPTION ...]\n\n"
+        "Sort files of numbers with all ranks of an MPI run, one GPU or some CPU cores each.\n\nCommands:\n");
+    for (int command = 0; command < CLI_COMMANDS; command++)
+        printf("  %-8s %s\n", commands[command].word, commands[command].text);
+    printf("\n'hypersort COMMAND --help' lists the options of a command; 'hypersort --version' names the "
+           "build.\n");
+    print_exit_codes();
+}

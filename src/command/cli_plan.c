@@ -1,0 +1,240 @@
+/* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Of the file only the header is
+ * read, and nothing is sorted. The rates are measured where two ranks or more run this, else they are defaults. */
+#include "src/command/cli.h"
+#include "src/command/json.h"
+#include "src/command/launch.h"
+#include "src/command/progress.h"
+#include "src/command/report.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RANKS_PER_NODE = 8 }; /* unless told otherwise */
+
+static const char *const engine_names[] = {"auto", "host", "cuda"};
+static const char *const source_names[] = {"default", "measured", "given"};
+
+static const struct {
+    const char *name, *unit;
+} rate_names[HSORT_RATES] = {
+#define X(name, short_name, unit) {short_name, unit},
+    HSORT_RATE_LIST(X)
+#undef X
+};
+
+static const char *const phase_names[HSORT_PHASES] = {
+#define X(name, short_name) short_name,
+    HSORT_PHASE_LIST(X)
+#undef X
+};
+
+/* ---- rates ----------------------------------------------------------------------------------------------------- */
+
+/* As a sort would find them. Collective. */
+static hsort_status measure(struct comm *comm, const hsort_options *options, hsort_rates *rates)
+{
+    hsort_context *ctx;
+    hsort_status status = hsort_create(comm->world, options, &ctx);
+    if (status != HSORT_OK)
+        return report_fail(comm, status, "%s", hsort_last_error(NULL));
+    *rates = (hsort_rates){.struct_size = sizeof *rates};
+    status = comm_agree(comm, hsort_rates_in_use(ctx, rates));
+    if (!launch_lost(comm, status))
+        hsort_destroy(&ctx);
+    return status;
+}
+
+static hsort_status find_rates(struct comm *comm, const struct cli_options *options, hsort_rates *rates)
+{
+    hsort_options sort = options->sort;
+    sort.rates[HSORT_RATE_SORT_8] = sort.rates[HSORT_RATE_SORT_4]; // --sort-gkeys is of the file's type
+    if (comm->size > 1)
+        return measure(comm, &sort, rates);
+    hsort_status status = hsort_rates_init(rates, sizeof *rates, sort.engine, sort.transport);
+    for (int i = 0; i < HSORT_RATES; i++)
+        if (sort.rates[i] > 0) {
+            rates->value[i] = sort.rates[i];
+            rates->source[i] = HSORT_RATE_GIVEN;
+        }
+    return comm_agree(comm, status);
+}
+
+static int ranks_per_node_of(const struct cli_options *options, int ranks)
+{
+    if (options->nodes > 0)
+        return ranks / options->nodes + (ranks % options->nodes != 0);
+    return options->ranks_per_node > 0 ? options->ranks_per_node : RANKS_PER_NODE;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost)
+{
+    json_open(json, name, '{');
+    json_real(json, "messages_per_rank", cost->messages);
+    json_real(json, "messages", cost->messages_all);
+    json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
+    json_real(json, "moved_bytes", cost->moved_bytes);
+    json_open(json, "phases", '{');
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        json_real(json, phase_names[phase], cost->seconds[phase]);
+    json_close(json, '}');
+    json_real(json, "total_seconds", cost->total_seconds);
+    json_close(json, '}');
+}
+
+static void put_rates(struct json *json, const hsort_rates *rates)
+{
+    json_open(json, "rates", '{');
+    for (int i = 0; i < HSORT_RATES; i++) {
+        json_open(json, rate_names[i].name, '{');
+        json_real(json, "value", rates->value[i]);
+        json_text(json, "unit", rate_names[i].unit);
+        json_text(json, "source", source_names[rates->source[i]]);
+        json_close(json, '}');
+    }
+    json_close(json, '}');
+}
+
+static void put_plan(struct json *json, int ranks, int ranks_per_node, const hsort_plan_result *plan)
+{
+    json_open(json, NULL, '{');
+    json_integer(json, "ranks", ranks);
+    json_integer(json, "ranks_per_node", ranks_per_node);
+    json_integer(json, "keys_per_rank", plan->block);
+    json_real(json, "bytes_per_rank", plan->block_bytes);
+    json_real(json, "engine_bytes_per_rank", plan->engine_bytes);
+    json_real(json, "caller_bytes_per_rank", plan->caller_bytes);
+    json_text(json, "exchange", report_exchange_name(plan->exchange));
+    put_exchange(json, "bitonic", &plan->bitonic);
+    put_exchange(json, "direct", &plan->direct);
+    if (plan->can_partition)
+        put_exchange(json, "partition", &plan->partition);
+    json_close(json, '}');
+}
+
+static void print_json(const struct cli_options *options, const struct file_in *file,
+                       const hsort_rates *rates, const hsort_plan_result *plans)
+{
+    struct json json = {false};
+    json_open(&json, NULL, '{');
+    json_integer(&json, "schema_version", 1);
+    json_text(&json, "build", hsort_build_info());
+    json_text(&json, "input", file->path);
+    json_text(&json, "type", hsort_type_name(file->type));
+    json_integer(&json, "keys", file->count);
+    json_integer(&json, "bytes", file->count * (int64_t)hsort_type_bytes(file->type));
+    json_text(&json, "engine", engine_names[rates->engine]);
+    json_text(&json, "link", report_transport_name(rates->link));
+    put_rates(&json, rates);
+    json_open(&json, "plans", '[');
+    for (int i = 0; i < options->ranks_count; i++)
+        put_plan(&json, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i]);
+    json_close(&json, ']');
+    json_close(&json, '}');
+    printf("\n");
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+/* "4.00 GiB"; text is [16]. */
+static const char *size_text(double bytes, char *text)
+{
+    if (bytes < 9e18)
+        return progress_size((int64_t)bytes, text);
+    snprintf(text, 16, "%.3g B", bytes);
+    return text;
+}
+
+static void print_rates(const hsort_rates *rates, int here)
+{
+    bool measured = false;
+    for (int i = 0; i < HSORT_RATES; i++)
+        measured |= rates->source[i] == HSORT_RATE_MEASURED;
+    printf("rates        of the engine %s, %s between ranks of a node", engine_names[rates->engine],
+           report_transport_name(rates->link));
+    if (measured)
+        printf("; measured by %d ranks here\n", here);
+    else
+        printf("; not measured: %s\n", here > 1 ? "given, or nothing could be" : "that takes two ranks here");
+    for (int i = 0; i < HSORT_RATES; i++) {
+        const bool is_time = rate_names[i].unit[0] == 's';
+        printf("  %-16s %9.4g %s%-7s  %s\n", rate_names[i].name, rates->value[i] * (is_time ? 1e6 : 1e-9),
+               is_time ? "us" : "G",
+               is_time                        ? ""
+               : rate_names[i].unit[0] == 'b' ? "B/s"
+                                              : rate_names[i].unit,
+               source_names[rates->source[i]]);
+    }
+}
+
+static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
+{
+    char most[16], all[16];
+    printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
+           size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        printf(" %10.3g", cost->seconds[phase]);
+    printf(" %10.3g\n", cost->total_seconds);
+}
+
+static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan)
+{
+    char block[16], engine[16], caller[16];
+    printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s", ranks_per_node);
+    printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n", plan->block,
+           size_text(plan->block_bytes, block), size_text(plan->engine_bytes, engine),
+           size_text(plan->caller_bytes, caller));
+    printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        printf(" %10s", phase_names[phase]);
+    printf(" %10s\n", "seconds");
+    print_exchange("bitonic", plan->exchange == HSORT_EXCHANGE_BITONIC, &plan->bitonic);
+    print_exchange("direct", plan->exchange == HSORT_EXCHANGE_DIRECT, &plan->direct);
+    if (plan->can_partition)
+        print_exchange("partition", plan->exchange == HSORT_EXCHANGE_PARTITION, &plan->partition);
+}
+
+static void print_text(const struct cli_options *options, const struct file_in *file,
+                       const hsort_rates *rates, const hsort_plan_result *plans, int here)
+{
+    char size[16];
+    printf("input        %s: %" PRId64 " %s keys, %s\n", file->path, file->count, hsort_type_name(file->type),
+           progress_size(file->count * (int64_t)hsort_type_bytes(file->type), size));
+    print_rates(rates, here);
+    for (int i = 0; i < options->ranks_count; i++)
+        print_plan(options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i]);
+    printf(
+        "\n* is what auto takes. Uniform keys; messages and bytes of the rank that sends most; seconds.\n");
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+/* Rank 0's part. */
+static hsort_status print(const struct cli_options *options, const struct file_in *file,
+                          const hsort_rates *rates, int here)
+{
+    hsort_plan_result plans[CLI_RANKS_MAX];
+    for (int i = 0; i < options->ranks_count; i++) {
+        plans[i].struct_size = sizeof plans[i];
+        TRY(hsort_plan(rates, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), file->type,
+                       file->count, &plans[i]));
+    }
+    if (options->json)
+        print_json(options, file, rates, plans);
+    else
+        print_text(options, file, rates, plans, here);
+    return report_flush();
+}
+
+hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
+{
+    struct file_in file;
+    hsort_rates rates;
+    TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL, &file));
+    hsort_status status = find_rates(comm, options, &rates);
+    if (status == HSORT_OK)
+        status = comm_agree(comm, comm->rank == 0 ? print(options, &file, &rates, comm->size) : HSORT_OK);
+    file_close(&file);
+    return status;
+}

@@ -1,0 +1,89 @@
+#include "src/command/launch.h"
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Names under which launchers say how many tasks they started, and which one this is. */
+static const struct {
+    const char *tasks, *task;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+    {"PMI_SIZE", "PMI_RANK"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+};
+
+hsort_status launch_check(int size, int *task)
+{
+    *task = 0;
+    if (size > 1)
+        return HSORT_OK;
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const char *tasks = getenv(launchers[i].tasks), *number = getenv(launchers[i].task);
+        if (!tasks)
+            continue;
+        if (atoi(tasks) <= 1)
+            return HSORT_OK;
+        *task = number ? atoi(number) : 0;
+        return status_fail(
+            HSORT_LAUNCH,
+            "started as %d tasks (%s), but each is alone in its MPI: use the launcher of the MPI this "
+            "was built with, or srun --mpi=pmix",
+            atoi(tasks), launchers[i].tasks);
+    }
+    return HSORT_OK;
+}
+
+bool launch_together(struct comm *comm)
+{
+    const double patience_seconds = 10;
+    const struct timespec nap = {.tv_nsec = 1000000};
+    const double start = MPI_Wtime();
+    MPI_Request request;
+    int arrived = 0;
+    if (MPI_Ibarrier(comm->world, &request) != MPI_SUCCESS)
+        return false;
+    while (MPI_Test(&request, &arrived, MPI_STATUS_IGNORE) == MPI_SUCCESS && !arrived) {
+        if (MPI_Wtime() - start > patience_seconds)
+            return false; // the request stays behind: nothing but MPI_Abort() follows
+        nanosleep(&nap, NULL);
+    }
+    return arrived;
+}
+
+bool launch_lost(struct comm *comm, hsort_status status)
+{
+    return (status == HSORT_MPI || status == HSORT_CUDA) && !launch_together(comm);
+}
+
+hsort_status launch_commit(struct comm *comm, struct file_out *file, hsort_status status)
+{
+    if (launch_lost(comm, status))
+        return status;
+    char error[sizeof comm->error];
+    memcpy(error, comm->error, sizeof error);
+    hsort_status committed = file_commit(comm, file, status);
+    if (status == HSORT_OK)
+        return committed;
+    memcpy(comm->error, error, sizeof error);
+    return status;
+}
+
+int64_t launch_share(int64_t count, int rank, int size)
+{
+    // count * rank / size without the product, which could overflow.
+    return count / size * rank + count % size * rank / size;
+}
+
+int launch_threads(const struct comm *comm, int wanted)
+{
+    int threads = wanted;
+    if (threads == 0 && getenv("OMP_NUM_THREADS"))
+        threads = omp_get_max_threads();
+    if (threads == 0)
+        threads = omp_get_num_procs() / comm->node_size;
+    if (threads < 1)
+        threads = 1;
+    omp_set_num_threads(threads);
+    return threads;
+}

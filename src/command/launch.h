@@ -1,0 +1,40 @@
+/* The ranks that a command runs on: were they started together, are they still together, and which part of
+ * the work is each one's. */
+#ifndef LAUNCH_H
+#define LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "mpi/comm/comm.h"
+#include "src/files/file.h"
+
+/* A program whose MPI is not the launcher's becomes N worlds of one rank, and each would write the same
+ * output. Told by OMPI_COMM_WORLD_SIZE, else PMI_SIZE, else SLURM_STEP_NUM_TASKS: the first that is set says
+ * how many tasks there are.
+ * (SLURM_NTASKS is no sign: a batch script has it too, and may well start a single task.) Not collective.
+ *   size  of MPI_COMM_WORLD
+ *   task  [1] written: this task's number, for one to print for all; 0 if the launcher does not say
+ * Errors   HSORT_LAUNCH: a world of one rank that was started as several tasks. */
+hsort_status launch_check(int size, int *task);
+
+/* True if every rank comes here within ten seconds. After an MPI failure it tells ranks that all know of it,
+ * which can end in good order, from ranks of which some may wait for others for ever.       Collective. */
+bool launch_together(struct comm *comm);
+
+/* True if nothing collective may be done any more: MPI or CUDA failed, the ranks are apart. Collective. */
+bool launch_lost(struct comm *comm, hsort_status status);
+
+/* End an output file with the status, the same on all ranks, of the work before it. Keeps comm->error if that
+ * was a failure. Where the ranks are lost, the file is left to the signal that ends the run. Collective.
+ * Errors   `status`, or those of file_commit(). */
+hsort_status launch_commit(struct comm *comm, struct file_out *file, hsort_status status);
+
+/* First of `count` keys that rank `rank` of `size` handles; its share ends where the next rank's starts.
+ * Shares differ by at most one. With rank == size: `count`. Not collective. */
+int64_t launch_share(int64_t count, int rank, int size);
+
+/* Threads for this rank's own work: `wanted`, or if that is 0 what OMP_NUM_THREADS says, or else the rank's
+ * part of the processors it may run on. Sets it for OpenMP. Not collective. */
+int launch_threads(const struct comm *comm, int wanted);
+
+#endif

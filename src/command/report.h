@@ -1,0 +1,72 @@
+/* What the command says: its results on stdout, as text or as one JSON object with `schema_version` 1, and
+ * its error line on stderr. Rank 0 prints; nothing here is collective. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "mpi/comm/comm.h"
+#include "hypersort.h"
+#include "src/command/job.h"
+
+struct sort_report {
+    const char *input, *output;
+    hsort_type type;
+    hsort_order order;
+    int ranks;
+    const char *engine, *exchange, *transport;
+    hsort_stats stats;
+    double read_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
+    bool verified;                                      /* the three below mean something */
+    bool sorted, count_ok, fingerprint_ok;
+    struct job job;
+    const char *resumed; /* "begun", "runs" or "sorted": what the checkpoint held that it went on from; or NULL */
+    int64_t kept_bytes;  /* of the output, written by earlier runs of it */
+};
+
+struct check_report {
+    const char *file, *against; /* against: or NULL */
+    hsort_type type;
+    hsort_order order;
+    int ranks;
+    hsort_check_result found, other; /* of the two files */
+    uint64_t disorder[2];            /* bits of the key before the first disorder, and of the one there */
+    double seconds;
+};
+
+struct info_report {
+    int ranks;
+    const hsort_rank_info *infos; /* [ranks] */
+    const int *paths;             /* [ranks * ranks] hsort_transport from one to another; -1 to itself */
+    const hsort_reach *reach;     /* [ranks * ranks] hsort_try_paths() of each rank */
+    const char *not_tried;        /* why there is nothing in it, or "" */
+    const char *engine, *no_gpu;  /* no_gpu: why there is none, or "" */
+    const char *mpi_library;
+    int device_pointers;    /* hsort_mpi_takes_device_pointers() */
+    int64_t lockable_bytes; /* memory that a rank may lock, the least of all ranks; INT64_MAX: no limit */
+    struct job job;
+};
+
+/* Errors of all: HSORT_IO, stdout cannot be written. */
+hsort_status report_sort(const struct sort_report *report, bool json);
+hsort_status report_check(const struct check_report *report, bool json);
+hsort_status report_info(const struct info_report *report, bool json);
+
+/* The two files of a report hold the same keys. */
+bool report_same_keys(const struct check_report *report);
+
+/* Flush stdout and see whether all of it could be written. Errors HSORT_IO. */
+hsort_status report_flush(void);
+
+/* "auto", "staged", "mpi" or "ipc". */
+const char *report_transport_name(hsort_transport transport);
+const char *report_exchange_name(hsort_exchange exchange); /* never AUTO */
+
+/* Put a line that is the same on every rank into comm->error (printf style, no newline); return `status`. */
+hsort_status report_fail(struct comm *comm, hsort_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
+void report_error(const char *text);
+
+#endif

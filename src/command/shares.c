@@ -1,0 +1,134 @@
+#include "src/command/shares.h"
+#include "src/command/cli.h"
+#include "src/command/launch.h"
+#include "src/command/stop.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void share_open(struct share *share, struct comm *comm, struct progress *progress, hsort_type type,
+                int64_t total)
+{
+    *share = (struct share){.comm = comm, .progress = progress, .type = type, .total = total};
+    share->first = launch_share(total, comm->rank, comm->size);
+    share->count = launch_share(total, comm->rank + 1, comm->size) - share->first;
+}
+
+void share_close(struct share *share)
+{
+    free(share->keys);
+    share->keys = NULL;
+}
+
+static int64_t key_bytes(const struct share *share)
+{
+    return (int64_t)hsort_type_bytes(share->type);
+}
+
+/* Keys of the piece that begins `done` keys into the share. */
+static int64_t piece_at(const struct share *share, int64_t done)
+{
+    const int64_t most = CLI_PIECE_BYTES / key_bytes(share), left = share->count - done;
+    return left < most ? left : most;
+}
+
+static void show(const struct share *share, const char *phase, int64_t done)
+{
+    progress_bytes(share->progress, phase, done, share->count, share->total * key_bytes(share));
+}
+
+/* End a phase that ranks may leave early. Collective. */
+static hsort_status end_phase(struct share *share, struct stop_vote *vote, hsort_status mine)
+{
+    bool stopped;
+    mine = stop_vote_end(vote, mine, &stopped);
+    TRY(comm_agree(share->comm, mine));
+    return stopped ? HSORT_STOPPED : HSORT_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------- */
+
+static hsort_status read_pieces(struct share *share, const struct file_in *in, struct checkpoint *runs,
+                                struct stop_vote *vote)
+{
+    const size_t bytes = (size_t)(share->count * key_bytes(share));
+    share->keys = fault_hit(FAULT_ALLOC) ? NULL : malloc(bytes > 0 ? bytes : 1);
+    if (!share->keys)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for %" PRId64 " keys, %zu bytes, of %s",
+                           share->count, bytes, in->path);
+    for (int64_t done = 0; done < share->count;) {
+        stop_hold(FAULT_HOLD_READ, "before the next piece is read", vote);
+        if (stop_vote_seen(vote))
+            break;
+        const int64_t first = share->first + done, piece = piece_at(share, done);
+        char *to = (char *)share->keys + done * key_bytes(share);
+        TRY(runs ? checkpoint_read(runs, first, piece, to) : file_read(in, first, piece, to));
+        done += piece;
+        show(share, "read", done);
+    }
+    return HSORT_OK;
+}
+
+hsort_status share_read(struct share *share, const struct file_in *in, struct checkpoint *runs)
+{
+    struct stop_vote vote;
+    stop_vote_begin(&vote, share->comm);
+    return end_phase(share, &vote, read_pieces(share, in, runs, &vote));
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------- */
+
+/* Does the file hold these keys already? buffer has room for them. */
+static hsort_status is_there(const struct file_out *out, int64_t first, int64_t count, const void *keys,
+                             void *buffer, bool *there)
+{
+    TRY(file_read_back(out, first, count, buffer));
+    *there = memcmp(buffer, keys, (size_t)count * hsort_type_bytes(out->type)) == 0;
+    return HSORT_OK;
+}
+
+/* Write the piece that begins `done` keys into the share, or a part of it; *piece: how many keys. */
+static hsort_status write_piece(struct share *share, const struct file_out *out,
+                                const struct checkpoint *before, void *buffer, int64_t *piece)
+{
+    const int64_t first = share->first + share->written;
+    const void *keys = (const char *)share->keys + share->written * key_bytes(share);
+    int64_t end = first;
+    bool there = false;
+    *piece = piece_at(share, share->written);
+    if (buffer) {
+        there = checkpoint_has(before, first, &end);
+        *piece = end - first < *piece ? end - first : *piece;
+    }
+    if (there)
+        TRY(is_there(out, first, *piece, keys, buffer, &there));
+    if (!there)
+        return file_write(out, first, *piece, keys);
+    share->kept += *piece;
+    return HSORT_OK;
+}
+
+static hsort_status write_pieces(struct share *share, const struct file_out *out,
+                                 const struct checkpoint *before, void *buffer, struct stop_vote *vote)
+{
+    for (int64_t piece; share->written < share->count; share->written += piece) {
+        stop_hold(FAULT_HOLD_WRITE, "before the next piece is written", vote);
+        if (stop_vote_seen(vote))
+            break;
+        TRY(write_piece(share, out, before, buffer, &piece));
+        show(share, "write", share->written + piece);
+    }
+    return HSORT_OK;
+}
+
+hsort_status share_write(struct share *share, const struct file_out *out, const struct checkpoint *before)
+{
+    // Without memory to read back with, all is written anew.
+    void *buffer = before && before->ranges > 0 ? malloc(CLI_PIECE_BYTES) : NULL;
+    struct stop_vote vote;
+    share->written = share->kept = 0;
+    stop_vote_begin(&vote, share->comm);
+    const hsort_status status = end_phase(share, &vote, write_pieces(share, out, before, buffer, &vote));
+    free(buffer);
+    return status;
+}

@@ -1,0 +1,122 @@
+#include "src/command/stop.h"
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+/* The first signal; what comes after it says nothing new, and must not disturb the saving. */
+static volatile sig_atomic_t caught;
+
+static void keep(int signal_number)
+{
+    if (!caught)
+        caught = signal_number;
+}
+
+void stop_watch(void)
+{
+    // SA_RESTART: a read or a write under way is not to fail because it is asked to be the last one.
+    struct sigaction action = {.sa_handler = keep, .sa_flags = SA_RESTART};
+    sigset_t signals;
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGTERM);
+    caught = 0;
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &signals, NULL); // a launcher that blocks signals for itself hands that down
+}
+
+int stop_signal(void)
+{
+    return caught;
+}
+
+const char *stop_signal_name(int signal_number)
+{
+    return signal_number == SIGUSR1 ? "SIGUSR1" : signal_number == SIGTERM ? "SIGTERM" : "no signal";
+}
+
+hsort_status stop_agree(struct comm *comm, int *asked)
+{
+    int64_t least, greatest = 0;
+    hsort_status status = comm_range(comm, stop_signal(), &least, &greatest);
+    *asked = (int)greatest;
+    return status;
+}
+
+/* ---- Votes --------------------------------------------------------------------------------------------- */
+
+/* Why a rank wants the phase to be left; of all ranks' reasons the greatest counts. That a rank has failed is agreed on
+ * later, so here a stop may hide it. */
+enum leave { STAY, FAILED, ASKED };
+
+/* Begin the next vote. The one before must be done: MPI reads `mine` until then. */
+static void cast(struct stop_vote *vote, enum leave reason, bool done)
+{
+    vote->mine[0] = stop_signal() ? ASKED : (int)reason;
+    vote->mine[1] = !done;
+    vote->status = comm_check(
+        MPI_Iallreduce(vote->mine, vote->all, 2, MPI_INT, MPI_MAX, vote->comm->world, &vote->request),
+        "MPI_Iallreduce", false);
+    vote->over = vote->status != HSORT_OK;
+}
+
+/* The vote under way is done: what does it say? */
+static void count_votes(struct stop_vote *vote)
+{
+    vote->over = vote->all[0] != STAY || vote->all[1] == 0;
+}
+
+void stop_vote_begin(struct stop_vote *vote, struct comm *comm)
+{
+    *vote = (struct stop_vote){.comm = comm};
+    cast(vote, STAY, false);
+}
+
+bool stop_vote_seen(struct stop_vote *vote)
+{
+    int done = 0;
+    if (vote->over)
+        return true;
+    vote->status = comm_check(MPI_Test(&vote->request, &done, MPI_STATUS_IGNORE), "MPI_Test", false);
+    if (vote->status != HSORT_OK)
+        vote->over = true;
+    else if (done)
+        count_votes(vote);
+    // The next vote will say that this rank was asked: no need to wait for it with another piece.
+    vote->left = !vote->over && stop_signal() != 0;
+    if (done && !vote->over)
+        cast(vote, STAY, false);
+    return vote->over || vote->left;
+}
+
+hsort_status stop_vote_end(struct stop_vote *vote, hsort_status mine, bool *stopped)
+{
+    while (!vote->over) {
+        vote->status = comm_check(MPI_Wait(&vote->request, MPI_STATUS_IGNORE), "MPI_Wait", false);
+        vote->over = vote->status != HSORT_OK;
+        if (!vote->over)
+            count_votes(vote);
+        if (!vote->over)
+            cast(vote, mine != HSORT_OK ? FAILED : STAY, !vote->left);
+    }
+    *stopped = vote->status == HSORT_OK && vote->all[0] == ASKED && vote->all[1] != 0;
+    return mine != HSORT_OK ? mine : vote->status;
+}
+
+/* ---- For tests ----------------------------------------------------------------------------------------- */
+
+void stop_hold(enum fault_site site, const char *where, struct stop_vote *vote)
+{
+    enum { NAPS_PER_SECOND = 100, SECONDS = 120 };
+    const struct timespec nap = {.tv_nsec = 1000000000 / NAPS_PER_SECOND};
+    if (!fault_hit(site))
+        return;
+    fprintf(stderr, "hypersort: held %s\n", where);
+    for (int naps = 0; naps < SECONDS * NAPS_PER_SECOND; naps++) {
+        if (stop_signal() || (vote && stop_vote_seen(vote)))
+            return;
+        nanosleep(&nap, NULL);
+    }
+}

@@ -1,0 +1,62 @@
+/* A sort that is asked to stop, by SIGUSR1 or SIGTERM, and how all ranks hear of it at once.
+ *
+ * A handler only keeps the number of the signal. Ranks look at it where keys are in a state that can be kept, the safe
+ * points, and agree there: it is enough that one rank was asked. Between two agreements a rank may read or write for
+ * minutes, each at its own pace, so these phases vote while they work:
+ *
+ *     rank 0   piece  piece  piece   piece ...            one MPI_Iallreduce under way at any time; after each piece a
+ *     rank 1   piece    piece  piece    piece ...         rank looks whether it is done, and if so starts the next one
+ *              '-- vote 1 --''-- vote 2 --''-- vote 3
+ *
+ * All ranks see the same votes, so all leave at the same one: where somebody was asked to stop, or failed, or where
+ * everybody is done. A rank that was asked itself leaves at once, and waits in stop_vote_end() for the others to hear of it. No
+ * other rank waits before it is done; a barrier after every piece would make each piece as slow as the slowest rank's. */
+#ifndef STOP_H
+#define STOP_H
+
+#include <stdbool.h>
+#include "mpi/comm/comm.h"
+#include "kernels/base/fault.h"
+
+/* From now on SIGUSR1 and SIGTERM are kept, not obeyed, nor blocked, if a launcher left them so; none has come yet. Before
+ * MPI_Init(), which may take long. Not collective. */
+void stop_watch(void);
+
+/* The signal that asked this process to stop, or 0. Not collective. */
+int stop_signal(void);
+
+/* "SIGUSR1", "SIGTERM". Not collective. Static. */
+const char *stop_signal_name(int signal_number);
+
+/* Where one or more ranks were asked to stop: *asked, the signal, the same on every rank; else 0. Waits for all ranks, so
+ * only where they are together anyway.                                                               Collective. */
+hsort_status stop_agree(struct comm *comm, int *asked);
+
+/* A vote that goes on beside a phase. */
+struct stop_vote {
+    struct comm *comm;
+    MPI_Request request;
+    int mine[2], all[2]; /* enum leave, not done */
+    bool left;           /* this rank was asked to stop, and has left with work undone */
+    bool over;
+    hsort_status status; /* of MPI */
+};
+
+/* Begin; every rank then calls stop_vote_end().                                                      Collective. */
+void stop_vote_begin(struct stop_vote *vote, struct comm *comm);
+
+/* Before each piece: is this phase to be left now? Never waits. Not collective. */
+bool stop_vote_seen(struct stop_vote *vote);
+
+/* This rank has nothing left to do, or has failed, or has left: wait for the others.                 Collective.
+ *   mine     this rank's status of the phase; a failure makes the others leave too
+ *   stopped  [1] written, the same on every rank: some rank left work undone because a rank was asked to stop. A phase
+ *            whose work is all done is not stopped: the next one will be
+ * Errors   `mine`, or HSORT_MPI; the caller agrees on it. */
+hsort_status stop_vote_end(struct stop_vote *vote, hsort_status mine, bool *stopped);
+
+/* The fault sites hold...: if `site` (fault.h) is to be passed this time, print "hypersort: held WHERE" on stderr and wait
+ * until this process is asked to stop, or `vote`, if not NULL, is over; 120 seconds at most. Not collective. */
+void stop_hold(enum fault_site site, const char *where, struct stop_vote *vote);
+
+#endif

@@ -1,0 +1,232 @@
+/* Opening and reading a key file. Rank 0 alone reads the header and tells the others what it found, so that a
+ * file of the same name on another node's own disk, or one that is being replaced, cannot give ranks
+ * different layouts; each rank then opens the file itself and compares the size.
+ *
+ *      rank 0   open, fstat, header, check ---- agree -- broadcast the layout --- agree
+ *      rank r                              ---- agree -- open, fstat, compare - agree
+ */
+#include "src/files/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "kernels/base/fault.h"
+#include "src/files/file_internal.h"
+#include "src/files/npy.h"
+#include "kernels/base/status.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files and '<' dtypes are read as they lie");
+
+/* What rank 0 tells the others; sent as bytes. */
+struct layout {
+    struct npy_header header; /* of a raw file: what a header would say */
+    enum file_format format;
+    int64_t bytes; /* of the file */
+};
+
+const char *file_format_name(enum file_format format)
+{
+    return format == FILE_RAW ? "raw" : format == FILE_NPY ? "npy" : "auto";
+}
+
+enum file_format file_format_resolve(const char *path, enum file_format format)
+{
+    const char *suffix = strrchr(path, '.');
+    if (format != FILE_AUTO)
+        return format;
+    return suffix && strcmp(suffix, ".npy") == 0 ? FILE_NPY : FILE_RAW;
+}
+
+hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count)
+{
+    if (first < 0 || count < 0 || first > total || count > total - first)
+        return status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys from %" PRId64 " on, of %" PRId64, path,
+                           count, first, total);
+    return HSORT_OK;
+}
+
+hsort_status file_open_regular(const char *path, int *fd, struct stat *facts)
+{
+    // Without O_NONBLOCK the opening of a FIFO would wait for a writer.
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0)
+        return status_fail(HSORT_IO, "%s: cannot open: %s", path, strerror(errno));
+    const char *why = NULL;
+    if (fstat(*fd, facts) != 0)
+        why = strerror(errno);
+    else if (S_ISDIR(facts->st_mode))
+        why = strerror(EISDIR);
+    else if (!S_ISREG(facts->st_mode))
+        why = "not a regular file";
+    if (!why)
+        return HSORT_OK;
+    close(*fd);
+    *fd = -1;
+    return status_fail(HSORT_IO, "%s: cannot read: %s", path, why);
+}
+
+hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
+{
+    size_t done = 0;
+    while (done < bytes) {
+        const size_t piece = bytes - done < FILE_PIECE_BYTES ? bytes - done : FILE_PIECE_BYTES;
+        const int64_t at = offset + (int64_t)done;
+        ssize_t got;
+        if (fault_hit(FAULT_READ)) {
+            errno = EIO;
+            got = -1;
+        } else if (fault_hit(FAULT_SHORT)) {
+            got = 0;
+        } else {
+            got = pread(fd, (char *)buffer + done, piece, at);
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return status_fail(HSORT_IO, "%s: cannot read %zu bytes at %" PRId64 ": %s", path, piece, at,
+                               strerror(errno));
+        if (got == 0)
+            return status_fail(
+                HSORT_IO, "%s: ends at byte %" PRId64 ", %" PRId64 " expected: cut short while it was read",
+                path, at, offset + (int64_t)bytes);
+        done += (size_t)got;
+    }
+    return HSORT_OK;
+}
+
+/* Read the header of a .npy file and hold it against the size. */
+static hsort_status examine_npy(const char *path, int fd, const hsort_type *wanted_type,
+                                struct layout *layout)
+{
+    unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
+    size_t bytes = layout->bytes < NPY_HEAD_BYTES ? (size_t)layout->bytes : NPY_HEAD_BYTES;
+    size_t announced = 0;
+    TRY(file_read_bytes(path, fd, 0, bytes, header));
+    TRY(npy_header_bytes(path, header, bytes, &announced));
+    bytes = layout->bytes < (int64_t)announced ? (size_t)layout->bytes : announced;
+    TRY(file_read_bytes(path, fd, 0, bytes, header));
+    TRY(npy_parse(path, header, bytes, &layout->header));
+
+    const struct npy_header *said = &layout->header;
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(said->type);
+    if (layout->bytes - said->data_offset != said->count * key_bytes)
+        return status_fail(HSORT_FORMAT,
+                           "%s: header and size disagree: %" PRId64 " keys of %" PRId64
+                           " bytes after %" PRId64 " bytes of header would make %" PRIu64
+                           " bytes, the file has %" PRId64,
+                           path, said->count, key_bytes, said->data_offset,
+                           (uint64_t)(said->count * key_bytes) + (uint64_t)said->data_offset, layout->bytes);
+    if (wanted_type && *wanted_type != said->type)
+        return status_fail(HSORT_FORMAT, "%s: holds %s keys, not %s", path, hsort_type_name(said->type),
+                           hsort_type_name(*wanted_type));
+    return HSORT_OK;
+}
+
+static hsort_status examine_raw(const char *path, const hsort_type *wanted_type, struct layout *layout)
+{
+    if (!wanted_type)
+        return status_fail(HSORT_ARGUMENT, "%s: a raw file does not say what type its keys have: name it",
+                           path);
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(*wanted_type);
+    if (layout->bytes % key_bytes != 0)
+        return status_fail(HSORT_FORMAT,
+                           "%s: %" PRId64 " bytes are not a whole number of %s keys of %" PRId64 " bytes",
+                           path, layout->bytes, hsort_type_name(*wanted_type), key_bytes);
+    layout->header.type = *wanted_type;
+    layout->header.count = layout->bytes / key_bytes;
+    return HSORT_OK;
+}
+
+/* Rank 0's part of file_open(). */
+static hsort_status open_first(const char *path, enum file_format format, const hsort_type *wanted_type,
+                               struct file_in *file, struct layout *layout)
+{
+    struct stat facts;
+    TRY(file_open_regular(path, &file->fd, &facts));
+    file->device = facts.st_dev;
+    file->inode = facts.st_ino;
+    layout->bytes = facts.st_size;
+    layout->format = file_format_resolve(path, format);
+    return layout->format == FILE_NPY ? examine_npy(path, file->fd, wanted_type, layout)
+                                      : examine_raw(path, wanted_type, layout);
+}
+
+/* The other ranks' part: the same file must be here. */
+static hsort_status open_again(const char *path, const struct layout *layout, struct file_in *file)
+{
+    struct stat facts;
+    TRY(file_open_regular(path, &file->fd, &facts));
+    file->device = facts.st_dev;
+    file->inode = facts.st_ino;
+    if (facts.st_size != layout->bytes)
+        return status_fail(HSORT_IO,
+                           "%s: has %" PRId64 " bytes here and %" PRId64 " on rank 0: not the same file",
+                           path, (int64_t)facts.st_size, layout->bytes);
+    return HSORT_OK;
+}
+
+hsort_status file_open(struct comm *comm, const char *path, enum file_format format,
+                       const hsort_type *wanted_type, struct file_in *file)
+{
+    struct layout layout;
+    memset(&layout, 0, sizeof layout); // its padding is sent too
+    *file = (struct file_in){.fd = -1, .path = strdup(path)};
+
+    hsort_status status = HSORT_OK;
+    if (!file->path)
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", path);
+    else if (comm->rank == 0)
+        status = open_first(path, format, wanted_type, file, &layout);
+    status = comm_agree(comm, status);
+
+    if (status == HSORT_OK) {
+        status = comm_check(MPI_Bcast(&layout, sizeof layout, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+        if (status == HSORT_OK && comm->rank != 0)
+            status = open_again(path, &layout, file);
+        status = comm_agree(comm, status);
+    }
+    if (status != HSORT_OK) {
+        file_close(file);
+        return status;
+    }
+    file->format = layout.format;
+    file->type = layout.header.type;
+    file->swapped = layout.header.swapped;
+    file->count = layout.header.count;
+    file->data_offset = layout.header.data_offset;
+    return HSORT_OK;
+}
+
+static void swap_keys(void *keys, int64_t count, size_t key_bytes)
+{
+    uint32_t *narrow = keys;
+    uint64_t *wide = keys;
+    if (key_bytes == 4)
+        for (int64_t i = 0; i < count; i++)
+            narrow[i] = __builtin_bswap32(narrow[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            wide[i] = __builtin_bswap64(wide[i]);
+}
+
+hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys)
+{
+    const size_t key_bytes = hsort_type_bytes(file->type);
+    TRY(file_range_check(file->path, file->count, first, count));
+    TRY(file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+                        (size_t)count * key_bytes, keys));
+    if (file->swapped)
+        swap_keys(keys, count, key_bytes);
+    return HSORT_OK;
+}
+
+void file_close(struct file_in *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    free(file->path);
+    *file = (struct file_in){.fd = -1};
+}

@@ -1,0 +1,92 @@
+/* Key files: raw little-endian keys and NumPy's .npy, read and written by ranges. Every rank reads and writes its own
+ * contiguous range with pread and pwrite, in pieces, looping on short transfers; no MPI-IO, because a sorter's ranks
+ * never interleave (its collective buffering would buy nothing). Offsets are 64-bit throughout. */
+#ifndef FILE_H
+#define FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "mpi/comm/comm.h"
+#include "hypersort.h"
+
+enum file_format { FILE_AUTO, FILE_RAW, FILE_NPY }; /* AUTO: .npy by its name, anything else raw */
+
+/* A key file open for reading on every rank. */
+struct file_in {
+    char *path;              /* owned */
+    int fd;
+    enum file_format format; /* never AUTO */
+    hsort_type type;
+    bool swapped;            /* keys are big-endian on disk */
+    int64_t count;           /* keys in the file */
+    int64_t data_offset;     /* bytes before the first key */
+    dev_t device;            /* of the file, to recognise it under another name */
+    ino_t inode;
+};
+
+/* A key file being written under a temporary name beside its own. */
+struct file_out {
+    char *path, *temporary;  /* owned */
+    int fd;
+    enum file_format format;
+    hsort_type type;
+    int64_t count;
+    int64_t data_offset;
+};
+
+/* Open `path`, read its header on rank 0, and check the size against it.                          Collective.
+ *   wanted_type  the type the user named, or NULL: then only a format that names its type will do
+ *   file         [1] written; file_close() frees it; nothing to free after an error
+ * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, ...),
+ *          HSORT_FORMAT (size not a multiple of the key size; a bad, lying, huge, empty header; 2-D; Fortran order of
+ *          anything but one dimension; a dtype that is no key type; a type that contradicts wanted_type),
+ *          HSORT_ARGUMENT (raw without a type). */
+hsort_status file_open(struct comm *comm, const char *path, enum file_format format, const hsort_type *wanted_type,
+                       struct file_in *file);
+
+/* keys [count] = the keys from position `first` on, in the byte order of this machine. Not collective.
+ * Errors   HSORT_IO; a file cut short since it was opened is one: the text says so. */
+hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys);
+
+void file_close(struct file_in *file); /* not collective */
+
+/* Create the temporary file for `path`, with its header and its full size.                        Collective.
+ *   input  the file the keys come from, or NULL: `path` may not be the same file (by device and inode)
+ *   file   [1] written; ended by file_commit(); one at a time in a process
+ * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when
+ *          a rank dies).
+ * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input); nothing is left behind. */
+hsort_status file_create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
+                         int64_t count, const struct file_in *input, struct file_out *file);
+
+/* The same for an output that is to outlast a stop: under the temporary name `temporary`, in the same directory, where an
+ * earlier run may have left it.                                                                   Collective.
+ *   kept   [1] written, the same on every rank: a file of the right size was there, and its keys are as they were
+ * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
+ * Errors   as file_create(); a file there of another size or with another header is replaced, one to be kept stays. */
+hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type, int64_t count,
+                         const struct file_in *input, const char *temporary, struct file_out *file, bool *kept);
+
+/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective. Errors HSORT_IO. */
+hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
+
+/* End an output that is not whole: close it, and leave it under its temporary name. Frees *file.   Collective. */
+void file_leave(struct comm *comm, struct file_out *file);
+
+/* Where the output at `path` really goes, from the root on and with links followed: name [PATH_MAX]. Not collective.
+ * Errors HSORT_IO (no file can be there), HSORT_ARGUMENT (it is `input`). */
+hsort_status file_output_name(const char *path, const struct file_in *input, char *name);
+
+/* Write keys [count] at position `first`. Not collective. Errors HSORT_IO. */
+hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys);
+
+/* Make the file whole and give it its name: every rank syncs and closes, rank 0 renames and syncs the directory, all
+ * after agreement. With `mine` not HSORT_OK on any rank, or on failure, the temporary is removed.  Collective.
+ * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
+hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
+
+/* "raw", "npy". Not collective. */
+const char *file_format_name(enum file_format format);
+
+#endif

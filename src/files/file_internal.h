@@ -1,0 +1,33 @@
+/* What reading (file.c) and writing (file_out.c) key files share, and a checkpoint's files (checkpoint.c) with them. */
+#ifndef FILE_INTERNAL_H
+#define FILE_INTERNAL_H
+
+#include <sys/stat.h>
+#include "src/files/file.h"
+
+/* Most bytes of one pread or pwrite; Linux itself moves at most 0x7ffff000 in a call. */
+enum { FILE_PIECE_BYTES = 64 << 20 };
+
+/* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
+enum file_format file_format_resolve(const char *path, enum file_format format);
+
+/* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
+hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
+
+/* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO. */
+hsort_status file_open_regular(const char *path, int *fd, struct stat *facts);
+
+/* Read, write bytes [offset, offset + bytes) of a file in pieces. `path` is for the text. Not collective. Errors HSORT_IO. */
+hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);
+hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer);
+
+/* Give a file its full size before it is written. Not collective. Errors HSORT_IO. */
+hsort_status file_reserve(const char *path, int fd, int64_t bytes);
+
+/* Bring a file to disk and close it: *fd is then -1. Not collective. Errors HSORT_IO; it may still be open. */
+hsort_status file_sync_and_close(const char *path, int *fd);
+
+/* Let the names in the directory of `path` outlast a crash. 0, or -1 with errno. Not collective. */
+int file_sync_directory(const char *path);
+
+#endif

@@ -1,0 +1,414 @@
+/* Writing a key file. It appears under its name only when it is whole: until then it lies beside that name as
+ * NAME.hypersort-PID-TIME.part, of full size from the start, and every rank writes its range of it.
+ *
+ *      file_create    rank 0: choose names, create, reserve, header -- agree -- others: open -- agree
+ *      file_write     each rank: its own range
+ *      file_commit    agree on success -- each rank: fsync, close -- agree -- rank 0: rename -- agree
+ *
+ * The temporary goes away with any failure, and with the signals by which a run is told to stop: each rank's
+ * handler unlinks it, so that it also goes when rank 0 was killed outright. One output at a time per process,
+ * because a handler can only know a static name.
+ *
+ * An output that outlasts a stop (file_resume) has a temporary name that its owner knows, and what is there already is
+ * kept; it goes away only with a failure, or where nobody means to go on.
+ *
+ *      first start    OUT.hypersort-ID.part   made   [ written | ......... ]   file_leave
+ *      second start   OUT.hypersort-ID.part   kept   [ written | written   ]   file_commit: OUT
+ *
+ * An output that is a symbolic link stays one: the file that it points to is replaced and named in texts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "kernels/base/fault.h"
+#include "src/files/file.h"
+#include "src/files/file_internal.h"
+#include "src/files/npy.h"
+#include "kernels/base/status.h"
+
+enum { HEADER_ROOM = 128 };
+
+/* What rank 0 tells the others; sent as bytes. */
+struct names {
+    char path[PATH_MAX];
+    char temporary[PATH_MAX];
+    bool kept; /* a temporary file that was there already */
+};
+
+/* ---- The guard: what a stop signal removes ------------------------------------------------------------- */
+
+/* By the first two a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be ignored: a file
+ * size limit shall be an error of the write, as a full disk is. */
+static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXFSZ};
+enum { STOP_SIGNALS = 2, GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
+
+static struct {
+    char temporary[PATH_MAX];
+    volatile sig_atomic_t exists; /* the temporary is there, and ours */
+    bool installed;
+    int first; /* of guarded_signals that is guarded */
+    struct sigaction previous[GUARDED_SIGNALS];
+} guard;
+
+static void remove_and_stop(int signal_number)
+{
+    if (guard.exists)
+        unlink(guard.temporary);
+    // SA_RESETHAND has made the action the default one; it is taken when this handler returns.
+    raise(signal_number);
+}
+
+/* Be ready to remove `temporary`, on the signals from the `first` on; guard.exists says from when on. */
+static void guard_begin(const char *temporary, int first)
+{
+    snprintf(guard.temporary, sizeof guard.temporary, "%s", temporary);
+    guard.first = first;
+    for (int i = first; i < GUARDED_SIGNALS; i++) {
+        struct sigaction action = {.sa_handler = remove_and_stop, .sa_flags = SA_RESETHAND};
+        sigemptyset(&action.sa_mask);
+        if (guarded_signals[i] == SIGXFSZ)
+            action.sa_handler = SIG_IGN;
+        sigaction(guarded_signals[i], NULL, &guard.previous[i]);
+        // What nohup made the process ignore stays ignored.
+        if (guard.previous[i].sa_handler != SIG_IGN)
+            sigaction(guarded_signals[i], &action, NULL);
+    }
+    guard.installed = true;
+}
+
+static void guard_end(void)
+{
+    guard.exists = 0;
+    for (int i = guard.first; guard.installed && i < GUARDED_SIGNALS; i++)
+        sigaction(guarded_signals[i], &guard.previous[i], NULL);
+    guard.installed = false;
+}
+
+/* ---- Creating ------------------------------------------------------------------------------------------ */
+
+/* Where the output goes, if it may go there at all: `path`, or what it is a link to. */
+static hsort_status choose_path(const char *path, const struct file_in *input, char *chosen)
+{
+    struct stat there;
+    const bool is_link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+    if (is_link && !realpath(path, chosen))
+        return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path, strerror(errno));
+    if (!is_link && snprintf(chosen, PATH_MAX, "%s", path) >= PATH_MAX)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    if (path[0] == '\0')
+        return status_fail(HSORT_ARGUMENT, "the name of the output is empty");
+
+    if (stat(chosen, &there) == 0) {
+        if (input && there.st_dev == input->device && there.st_ino == input->inode)
+            return status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path);
+        // A rename would put a plain file in the place of /dev/null or a FIFO.
+        if (!S_ISREG(there.st_mode))
+            return status_fail(HSORT_IO, "%s: cannot create: %s", path,
+                               S_ISDIR(there.st_mode) ? strerror(EISDIR)
+                                                      : "exists and is not a regular file");
+    } else if (errno != ENOENT) {
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+    }
+    return HSORT_OK;
+}
+
+hsort_status file_output_name(const char *path, const struct file_in *input, char *name)
+{
+    char chosen[PATH_MAX], directory[PATH_MAX];
+    TRY(choose_path(path, input, chosen));
+    // The file itself need not be there, so only its directory can be looked up.
+    char *slash = strrchr(chosen, '/');
+    const char *base = slash ? slash + 1 : chosen;
+    if (base[0] == '\0')
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(EISDIR));
+    if (slash)
+        *slash = '\0';
+    if (!realpath(!slash ? "." : slash == chosen ? "/" : chosen, directory))
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+    if (snprintf(name, PATH_MAX, "%s/%s", directory[1] ? directory : "", base) >= PATH_MAX)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    return HSORT_OK;
+}
+
+/* The names of an output; `temporary` is the one that its owner wants, or NULL. */
+static hsort_status choose_names(const char *path, const struct file_in *input, const char *temporary,
+                                 struct names *names)
+{
+    int length;
+    TRY(choose_path(path, input, names->path));
+    if (temporary) {
+        length = snprintf(names->temporary, sizeof names->temporary, "%s", temporary);
+    } else {
+        // With the time, because in a container the next run may have the number of one that was killed.
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        length = snprintf(names->temporary, sizeof names->temporary, "%s.hypersort-%ld-%09ld.part",
+                          names->path, (long)getpid(), now.tv_nsec);
+    }
+    if (length >= (int)sizeof names->temporary)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    return HSORT_OK;
+}
+
+/* Give the file its full size. Where the file system can, the space is taken at once: a full disk then shows
+ * before the keys are written, and the blocks lie in order although all ranks write at the same time. Where
+ * it cannot, the file gets its size only; posix_fallocate() would write to every block there. */
+hsort_status file_reserve(const char *path, int fd, int64_t bytes)
+{
+    int failed;
+    if (bytes == 0)
+        return HSORT_OK;
+    do
+        failed = fallocate(fd, 0, 0, bytes);
+    while (failed && errno == EINTR);
+    if (failed && (errno == EOPNOTSUPP || errno == ENOSYS))
+        failed = ftruncate(fd, bytes);
+    if (failed)
+        return status_fail(HSORT_IO, "%s: cannot reserve %" PRId64 " bytes: %s", path, bytes,
+                           strerror(errno));
+    return HSORT_OK;
+}
+
+hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer)
+{
+    size_t done = 0;
+    while (done < bytes) {
+        const size_t piece = bytes - done < FILE_PIECE_BYTES ? bytes - done : FILE_PIECE_BYTES;
+        const int64_t at = offset + (int64_t)done;
+        ssize_t put;
+        if (fault_hit(FAULT_WRITE)) {
+            errno = ENOSPC;
+            put = -1;
+        } else {
+            put = pwrite(fd, (const char *)buffer + done, piece, at);
+        }
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return status_fail(HSORT_IO, "%s: cannot write %zu bytes at %" PRId64 ": %s", path, piece, at,
+                               put < 0 ? strerror(errno) : "nothing was taken");
+        done += (size_t)put;
+    }
+    return HSORT_OK;
+}
+
+/* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened. */
+static bool reopen(const unsigned char *header, int64_t bytes, const struct names *names,
+                   struct file_out *file)
+{
+    struct stat there;
+    unsigned char found[HEADER_ROOM];
+    // Without O_NONBLOCK the opening of a FIFO would wait.
+    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0)
+        return false;
+    if (fstat(file->fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size == bytes &&
+        pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
+        memcmp(found, header, (size_t)file->data_offset) == 0)
+        return true;
+    close(file->fd);
+    file->fd = -1;
+    return false;
+}
+
+/* Rank 0's part of create(): names, and the file under the temporary one. */
+static hsort_status create_first(const char *path, const struct file_in *input, const char *temporary,
+                                 const unsigned char *header, struct file_out *file, struct names *names)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    if (file->count > (INT64_MAX - HEADER_ROOM) / key_bytes)
+        return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", path,
+                           file->count);
+    const int64_t bytes = file->data_offset + file->count * key_bytes;
+    TRY(choose_names(path, input, temporary, names));
+    guard_begin(names->temporary, temporary ? STOP_SIGNALS : 0);
+    if (temporary) {
+        names->kept = reopen(header, bytes, names, file);
+        guard.exists = names->kept;
+        if (names->kept)
+            return HSORT_OK;
+        unlink(names->temporary); // if it cannot, it cannot be created either
+    }
+    file->fd = open(names->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    guard.exists = file->fd >= 0;
+    if (file->fd < 0)
+        return status_fail(HSORT_IO, "%s: cannot create %s: %s", path, names->temporary, strerror(errno));
+    TRY(file_reserve(path, file->fd, bytes));
+    return file_write_bytes(path, file->fd, 0, (size_t)file->data_offset, header);
+}
+
+/* The other ranks' part. */
+static hsort_status create_again(struct file_out *file, const struct names *names, int first_signal)
+{
+    guard_begin(names->temporary, first_signal);
+    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC);
+    guard.exists = file->fd >= 0;
+    if (file->fd < 0)
+        return status_fail(HSORT_IO, "%s: cannot open %s, which rank 0 made: %s", names->path,
+                           names->temporary, strerror(errno));
+    return HSORT_OK;
+}
+
+/* Free all that belongs to the file; unless it is to stay, rank 0 removes the temporary. */
+static void release(struct comm *comm, struct file_out *file, bool stays)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    if (comm->rank == 0 && guard.exists && !stays)
+        unlink(guard.temporary);
+    guard_end();
+    free(file->path);
+    free(file->temporary);
+    *file = (struct file_out){.fd = -1};
+}
+
+/* file_create(), or, with the name of a temporary file, file_resume(). */
+static hsort_status create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
+                           int64_t count, const struct file_in *input, const char *temporary,
+                           struct file_out *file, bool *kept)
+{
+    if (guard.installed) // on every rank
+        return comm_agree(
+            comm, status_fail(HSORT_INTERNAL, "%s: a second output while %s is open", path, guard.temporary));
+
+    struct names names;
+    unsigned char header[HEADER_ROOM];
+    memset(&names, 0, sizeof names); // what lies behind the texts is sent too
+    *file = (struct file_out){
+        .fd = -1, .format = file_format_resolve(path, format), .type = type, .count = count};
+    if (file->format == FILE_NPY)
+        file->data_offset = (int64_t)npy_format(type, count, header, sizeof header);
+
+    hsort_status status =
+        comm->rank == 0 ? create_first(path, input, temporary, header, file, &names) : HSORT_OK;
+    status = comm_agree(comm, status);
+    if (status == HSORT_OK) {
+        status = comm_check(MPI_Bcast(&names, sizeof names, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+        if (status == HSORT_OK && comm->rank != 0)
+            status = create_again(file, &names, temporary ? STOP_SIGNALS : 0);
+        file->path = strdup(names.path);
+        file->temporary = strdup(names.temporary);
+        if (status == HSORT_OK && (!file->path || !file->temporary))
+            status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", path);
+        status = comm_agree(comm, status);
+    }
+    *kept = names.kept;
+    if (status != HSORT_OK)
+        release(comm, file, names.kept); // what was there before is no worse for it
+    return status;
+}
+
+hsort_status file_create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
+                         int64_t count, const struct file_in *input, struct file_out *file)
+{
+    bool kept;
+    return create(comm, path, format, type, count, input, NULL, file, &kept);
+}
+
+hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type,
+                         int64_t count, const struct file_in *input, const char *temporary,
+                         struct file_out *file, bool *kept)
+{
+    return create(comm, path, format, type, count, input, temporary, file, kept);
+}
+
+hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys)
+{
+    const size_t key_bytes = hsort_type_bytes(file->type);
+    TRY(file_range_check(file->path, file->count, first, count));
+    return file_write_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+                            (size_t)count * key_bytes, keys);
+}
+
+hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys)
+{
+    const size_t key_bytes = hsort_type_bytes(file->type);
+    TRY(file_range_check(file->path, file->count, first, count));
+    return file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+                           (size_t)count * key_bytes, keys);
+}
+
+/* ---- Ending -------------------------------------------------------------------------------------------- */
+
+static int simulated_failure(void)
+{
+    errno = EIO;
+    return -1;
+}
+
+/* fsync(); a signal that is only kept must not look like a failure. */
+static int bring_to_disk(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed && errno == EINTR);
+    return failed;
+}
+
+hsort_status file_sync_and_close(const char *path, int *fd)
+{
+    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(*fd);
+    if (failed)
+        return status_fail(HSORT_IO, "%s: cannot be brought to disk: %s", path, strerror(errno));
+    failed = close(*fd);
+    *fd = -1;
+    // Linux has closed it also where it was interrupted.
+    if (failed && errno != EINTR)
+        return status_fail(HSORT_IO, "%s: cannot be closed: %s", path, strerror(errno));
+    return HSORT_OK;
+}
+
+int file_sync_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int failed = fd >= 0 ? bring_to_disk(fd) : 0;
+    const int cause = errno;
+    if (fd >= 0)
+        close(fd);
+    free(directory);
+    errno = cause;
+    // One that may not be read, or whose file system cannot do it (EINVAL), is no reason to doubt its files.
+    return failed && cause != EINVAL ? -1 : 0;
+}
+
+/* Rank 0's last step: from here on there is an output, also if its directory then cannot be synced. */
+static hsort_status publish(const struct file_out *file, bool *published)
+{
+    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : rename(file->temporary, file->path);
+    if (failed)
+        return status_fail(HSORT_IO, "%s: cannot be given its name: %s", file->path, strerror(errno));
+    *published = true;
+    if (file_sync_directory(file->path) != 0)
+        return status_fail(HSORT_IO, "%s: is whole, but its directory cannot be brought to disk: %s",
+                           file->path, strerror(errno));
+    return HSORT_OK;
+}
+
+hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine)
+{
+    bool published = false;
+    hsort_status status = comm_agree(comm, mine);
+    if (status == HSORT_OK)
+        status = comm_agree(comm, file_sync_and_close(file->path, &file->fd));
+    if (status == HSORT_OK)
+        status = comm_agree(comm, comm->rank == 0 ? publish(file, &published) : HSORT_OK);
+    release(comm, file, published);
+    return status;
+}
+
+/* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared before anyone relies
+ * on it. */
+void file_leave(struct comm *comm, struct file_out *file)
+{
+    release(comm, file, true);
+}

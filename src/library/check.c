@@ -1,0 +1,64 @@
+#include "src/library/context.h"
+#include "src/library/verify.h"
+
+enum { PIECE_BYTES = 64 << 20 };
+
+hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count)
+{
+    const struct engine_ops *ops = ctx->engine->ops;
+    const size_t width = (size_t)verifier->map.key_bytes;
+    const int64_t most = (int64_t)(ctx->buffer_bytes[0] / width);
+    enum engine_space space;
+    TRY(ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
+    if (space == SPACE_ENGINE)
+        return verify_add(verifier, ctx->engine, keys, count);
+    for (int64_t done = 0; done < count;) {
+        int64_t piece = count - done < most ? count - done : most;
+        const char *from = (const char *)keys + (size_t)done * width;
+        TRY(ops->copy(ctx->engine, LANE_WORK, ctx->buffer[0], from, (size_t)piece * width));
+        TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], piece));
+        done += piece;
+    }
+    return HSORT_OK;
+}
+
+static hsort_status check_arguments(hsort_type type, hsort_order order, const void *keys, int64_t count,
+                                    const hsort_check_result *result)
+{
+    if (!hsort_type_name(type))
+        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)type);
+    if (order != HSORT_ASCENDING && order != HSORT_DESCENDING)
+        return status_fail(HSORT_ARGUMENT, "no order %d", (int)order);
+    if (count < 0 || count > INT64_MAX / 16 || (count > 0 && !keys))
+        return status_fail(HSORT_ARGUMENT, "keys: a count of %lld at %p", (long long)count, keys);
+    if (!result || result->struct_size != sizeof *result)
+        return status_fail(HSORT_ARGUMENT, "result: its struct_size is not set");
+    return HSORT_OK;
+}
+
+static hsort_status add_keys(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count,
+                             void *stream)
+{
+    TRY(ctx->engine->ops->follow(ctx->engine, stream));
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PIECE_BYTES));
+    return context_inspect(ctx, verifier, keys, count);
+}
+
+hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                         int64_t count, void *stream, hsort_check_result *result)
+{
+    if (!ctx)
+        return HSORT_ARGUMENT;
+    context_enter(ctx);
+    hsort_status status = context_finish(ctx, check_arguments(type, order, keys, count, result));
+    if (status != HSORT_OK)
+        return status;
+    if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < PIECE_BYTES)) != HSORT_OK)
+        return context_fail(ctx, status);
+    struct verifier verifier;
+    verify_start(&verifier, type, order);
+    if ((status = context_finish(ctx, add_keys(ctx, &verifier, keys, count, stream))) != HSORT_OK)
+        return status;
+    status = verify_finish(&verifier, &ctx->comm, result);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}

@@ -1,0 +1,378 @@
+#include "src/library/context.h"
+#include "mpi/exchange/exchange.h"
+#include "mpi/transport/path_rates.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local char create_error[sizeof((struct comm *)0)->error];
+
+/* Options grow at their end. A caller that was compiled before should_stop came has a shorter struct: no byte behind its
+ * end is read or written, and what it lacks is as if it were 0. */
+static bool is_known(size_t struct_size)
+{
+    return struct_size == sizeof(hsort_options) || struct_size == offsetof(hsort_options, should_stop);
+}
+
+hsort_status hsort_options_init(hsort_options *options, size_t struct_size)
+{
+    status_clear();
+    if (!options || !is_known(struct_size))
+        return status_fail(HSORT_ARGUMENT, "options of %zu bytes: this library knows %zu", struct_size,
+                           sizeof *options);
+    memset(options, 0, struct_size);
+    options->struct_size = struct_size;
+    options->local_rung = -1;
+    return HSORT_OK;
+}
+
+/* ---- agreement ---------------------------------------------------------------------------------------------- */
+
+void context_enter(hsort_context *ctx)
+{
+    status_clear();
+    ctx->error[0] = ctx->comm.error[0] = '\0';
+}
+
+hsort_status context_fail(hsort_context *ctx, hsort_status status)
+{
+    if (ctx->comm.error[0] != '\0')
+        snprintf(ctx->error, sizeof ctx->error, "%s", ctx->comm.error);
+    else
+        snprintf(ctx->error, sizeof ctx->error, "rank %d on %s: %s", ctx->comm.rank, ctx->comm.host,
+                 status_text()[0] ? status_text() : hsort_strerror(status));
+    return status;
+}
+
+/* Give up mappings of other ranks' memory; an agreement must follow. */
+static void forget(hsort_context *ctx, enum transport_forget what)
+{
+    if (ctx->transport && ctx->transport->ops->forget)
+        ctx->transport->ops->forget(ctx->transport, what);
+}
+
+hsort_status context_agree(hsort_context *ctx, hsort_status mine)
+{
+    forget(ctx, FORGET_PASSING);
+    return comm_agree(&ctx->comm, mine);
+}
+
+hsort_status context_unmap(hsort_context *ctx, bool frees)
+{
+    int64_t none_frees, some_frees;
+    if (!ctx->transport->ops->forget)
+        return HSORT_OK;
+    TRY(comm_range(&ctx->comm, frees, &none_frees, &some_frees));
+    if (!some_frees)
+        return HSORT_OK;
+    forget(ctx, FORGET_ALL);
+    return comm_agree(&ctx->comm, HSORT_OK);
+}
+
+hsort_status context_finish(hsort_context *ctx, hsort_status mine)
+{
+    hsort_status status = context_agree(ctx, mine);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+/* ---- making a context --------------------------------------------------------------------------------------- */
+
+static hsort_status check_options(const hsort_options *o)
+{
+    if (!is_known(o->struct_size))
+        return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
+    if (o->engine < HSORT_ENGINE_AUTO || o->engine > HSORT_ENGINE_CUDA)
+        return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
+    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_PARTITION)
+        return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
+    if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_IPC)
+        return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
+    if (o->binding < HSORT_BINDING_AUTO || o->binding > HSORT_BINDING_NONE)
+        return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
+    if (o->threads < 0)
+        return status_fail(HSORT_ARGUMENT, "options: %d threads", o->threads);
+    for (int i = 0; i < HSORT_RATES; i++)
+        if (!isfinite(o->rates[i]) || o->rates[i] < 0)
+            return status_fail(HSORT_ARGUMENT, "options: rate %d is %g", i, o->rates[i]);
+    return HSORT_OK;
+}
+
+/* Every rank must have been given the same; threads may differ, as cores do.                       Collective. */
+static hsort_status compare_options(struct comm *comm, const hsort_options *o)
+{
+    const int64_t values[] = {o->engine,    o->local_rung,           o->exchange,
+                              o->transport, (int64_t)o->piece_bytes, (int64_t)o->device_memory_limit,
+                              o->binding};
+    hsort_status status = HSORT_OK;
+    for (size_t i = 0; i < sizeof values / sizeof values[0] + HSORT_RATES; i++) {
+        int64_t value, smallest, largest;
+        if (i < HSORT_RATES)
+            memcpy(&value, &o->rates[i], sizeof value);
+        else
+            value = values[i - HSORT_RATES];
+        TRY(comm_range(comm, value, &smallest, &largest));
+        if (smallest != largest)
+            status = status_fail(HSORT_ARGUMENT, "options differ between ranks");
+    }
+    return comm_agree(comm, status);
+}
+
+/* CUDA if every rank has a device and nobody asked for the host.                                   Collective. */
+static hsort_status choose_engine(hsort_context *ctx, int *devices)
+{
+    char why[256] = "";
+    const hsort_engine wanted = ctx->options.engine;
+    *devices = wanted == HSORT_ENGINE_HOST ? 0 : cuda_device_count(why, sizeof why);
+    int64_t fewest, most;
+    TRY(comm_range(&ctx->comm, *devices, &fewest, &most));
+    hsort_status status = HSORT_OK;
+    if (wanted == HSORT_ENGINE_CUDA && *devices == 0)
+        status = status_fail(HSORT_NO_DEVICE, "engine cuda asked for, but no usable GPU: %s", why);
+    if (fewest == 0)
+        *devices = 0;
+    return comm_agree(&ctx->comm, status);
+}
+
+static hsort_status open_engine(hsort_context *ctx, int devices)
+{
+    const hsort_options *o = &ctx->options;
+    if (devices > 0)
+        return engine_open_cuda(ctx->placement.device, o->device_memory_limit, &ctx->engine);
+    return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, &ctx->engine);
+}
+
+/* Is the rung one that the engine has? */
+static hsort_status check_rung(const hsort_context *ctx)
+{
+    size_t bytes;
+    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, 8, 1, 1, &bytes);
+}
+
+static hsort_status make_tables(hsort_context *ctx)
+{
+    const size_t entries = (size_t)ctx->comm.size + 1;
+    ctx->have_at = calloc(entries, sizeof *ctx->have_at);
+    ctx->want_at = calloc(entries, sizeof *ctx->want_at);
+    ctx->block_at = calloc(entries, sizeof *ctx->block_at);
+    ctx->ends = calloc(entries, 3 * sizeof *ctx->ends);
+    if (!ctx->have_at || !ctx->want_at || !ctx->block_at || !ctx->ends)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
+    ctx->exchange = ctx->options.exchange;
+    ctx->network = calloc(1, sizeof *ctx->network);
+    if (!ctx->network)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
+    return ctx->exchange == HSORT_EXCHANGE_BITONIC ? HSORT_OK : direct_open(ctx->comm.size, &ctx->direct);
+}
+
+/* The tables of exchange_partition(), if it is wanted and every rank maps every other's memory. One rank alone may have use for
+ * them too.                                                                                              Collective. */
+static hsort_status make_partition(hsort_context *ctx)
+{
+    const hsort_exchange wanted = ctx->options.exchange;
+    const bool saves =
+        ctx->comm.size > 1 || hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA; // an exchange, or passes
+    bool able = (wanted == HSORT_EXCHANGE_PARTITION || (wanted == HSORT_EXCHANGE_AUTO && saves)) &&
+                ctx->engine->ops->partition && ctx->comm.size <= PARTITION_RANKS_MAX;
+    for (int peer = 0; peer < ctx->comm.size && able; peer++)
+        able = peer == ctx->comm.rank || transport_path(ctx->transport, peer) == HSORT_TRANSPORT_IPC;
+    int64_t all, some;
+    TRY(comm_range(&ctx->comm, able, &all, &some));
+    return all ? comm_agree(&ctx->comm, partition_open(ctx->comm.size, ctx->engine, &ctx->partition))
+               : HSORT_OK;
+}
+
+/* The rates that the caller gave, and those that are left to be measured.                          Collective. */
+static hsort_status find_rates(hsort_context *ctx)
+{
+    struct hsort_rates *rates = &ctx->rates;
+    int64_t fewest, ranks_per_node;
+    TRY(comm_range(&ctx->comm, ctx->comm.node_size, &fewest, &ranks_per_node));
+    cost_defaults(rates, hsort_engine_in_use(ctx), ctx->transport->ops->kind);
+    bool all_given = true;
+    for (int i = 0; i < HSORT_RATES; i++) {
+        if (ctx->options.rates[i] > 0) {
+            rates->value[i] = ctx->options.rates[i];
+            rates->source[i] = HSORT_RATE_GIVEN;
+        }
+        // What no choice depends on need not be known.
+        all_given &= ctx->options.rates[i] > 0 || i == HSORT_RATE_SORT_4 || i == HSORT_RATE_SORT_8 ||
+                     i == HSORT_RATE_HOST_COPY;
+    }
+    if (ctx->options.exchange != HSORT_EXCHANGE_AUTO)
+        return HSORT_OK; // nothing is to be chosen
+    TRY(comm_agree(&ctx->comm, cost_network_count(ctx->comm.size, (int)ranks_per_node, ctx->network)));
+    if (all_given || ctx->comm.size == 1)
+        return HSORT_OK;
+    return rates_measure(&ctx->comm, ctx->engine, ctx->transport, rates);
+}
+
+/* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
+static hsort_status set_up(hsort_context *ctx)
+{
+    struct comm *comm = &ctx->comm;
+    int devices;
+    TRY(comm_agree(comm, check_options(&ctx->options)));
+    TRY(compare_options(comm, &ctx->options));
+    TRY(choose_engine(ctx, &devices));
+    TRY(comm_agree(comm, placement_here(comm, devices, ctx->options.binding, &ctx->placement, &ctx->info)));
+    TRY(comm_agree(comm, open_engine(ctx, devices)));
+    TRY(comm_agree(comm, check_rung(ctx)));
+    TRY(comm_agree(comm, make_tables(ctx)));
+    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.piece_bytes,
+                         ctx->info.gpu_sharers > 1, &ctx->transport, &ctx->mpi_takes_device_pointers));
+    TRY(make_partition(ctx));
+    TRY(find_rates(ctx));
+    return ctx->direct ? direct_find_nodes(ctx->direct, comm, &ctx->rates) : HSORT_OK;
+}
+
+/* What would make MPI_Comm_dup() call the error handler of a communicator that is not ours, which aborts by default. */
+static const char *refuse(MPI_Comm comm, hsort_context **ctx)
+{
+    int inter = 0;
+    if (!ctx)
+        return "hsort_create: ctx is NULL";
+    if (comm == MPI_COMM_NULL)
+        return "hsort_create: the communicator is MPI_COMM_NULL";
+    if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+        return "hsort_create: an intercommunicator, wanted an intracommunicator";
+    return NULL;
+}
+
+hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx)
+{
+    status_clear();
+    create_error[0] = '\0';
+    if (ctx)
+        *ctx = NULL;
+    const char *refused = refuse(comm, ctx);
+    if (refused) {
+        snprintf(create_error, sizeof create_error, "%s", refused);
+        return HSORT_ARGUMENT;
+    }
+    hsort_context *made = calloc(1, sizeof *made);
+    if (!made) {
+        snprintf(create_error, sizeof create_error, "no memory for a context");
+        return HSORT_HOST_MEMORY;
+    }
+    hsort_status status = comm_open(comm, &made->comm);
+    if (status != HSORT_OK) {
+        snprintf(create_error, sizeof create_error, "%s", status_text());
+        free(made);
+        return status;
+    }
+    if (options) // one of an unknown size is refused when all ranks are together
+        memcpy(&made->options, options,
+               is_known(options->struct_size) ? options->struct_size : sizeof options->struct_size);
+    else
+        hsort_options_init(&made->options, sizeof made->options);
+    status = set_up(made);
+    if (status != HSORT_OK) {
+        context_fail(made, status);
+        memcpy(create_error, made->error, sizeof create_error);
+        hsort_destroy(&made);
+    }
+    *ctx = made;
+    return status;
+}
+
+hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx)
+{
+    return hsort_create(MPI_Comm_f2c(comm), options, ctx);
+}
+
+void hsort_destroy(hsort_context **ctx)
+{
+    hsort_context *c = ctx ? *ctx : NULL;
+    if (!c)
+        return;
+    if (c->transport) {
+        (void)context_unmap(c, true); // if MPI fails here, nobody can be waited for
+        c->transport->ops->close(c->transport);
+    }
+    if (c->engine) {
+        partition_close(c->partition, c->engine);
+        c->engine->ops->free(c->engine, c->partition_room);
+        c->engine->ops->free(c->engine, c->buffer[0]);
+        c->engine->ops->free(c->engine, c->buffer[1]);
+        c->engine->ops->free(c->engine, c->workspace);
+        c->engine->ops->close(c->engine);
+    }
+    hwloc_bitmap_free(c->placement.cpus);
+    free(c->have_at);
+    free(c->want_at);
+    free(c->block_at);
+    free(c->ends);
+    free(c->network);
+    direct_close(c->direct);
+    comm_close(&c->comm);
+    free(c);
+    *ctx = NULL;
+}
+
+void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes)
+{
+    ctx->engine->ops->free(ctx->engine, *memory);
+    *memory = NULL;
+    *have_bytes = 0;
+}
+
+hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes)
+{
+    if (bytes <= *have_bytes)
+        return HSORT_OK;
+    // Freed first: both at once would need the sum.
+    context_drop(ctx, memory, have_bytes);
+    TRY(ctx->engine->ops->alloc(ctx->engine, bytes, memory));
+    *have_bytes = bytes;
+    return HSORT_OK;
+}
+
+/* ---- asking a context --------------------------------------------------------------------------------------- */
+
+const char *hsort_last_error(const hsort_context *ctx)
+{
+    return ctx ? ctx->error : create_error;
+}
+
+hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos)
+{
+    if (!ctx)
+        return HSORT_ARGUMENT;
+    context_enter(ctx);
+    hsort_status status = infos ? HSORT_OK : status_fail(HSORT_ARGUMENT, "hsort_topology: infos is NULL");
+    if ((status = comm_agree(&ctx->comm, status)) != HSORT_OK)
+        return context_fail(ctx, status);
+    const int bytes = sizeof(hsort_rank_info);
+    status = comm_check(MPI_Allgather(&ctx->info, bytes, MPI_BYTE, infos, bytes, MPI_BYTE, ctx->comm.world),
+                        "MPI_Allgather", false);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+hsort_engine hsort_engine_in_use(const hsort_context *ctx)
+{
+    return strcmp(ctx->engine->ops->name, "cuda") == 0 ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+}
+
+hsort_exchange hsort_exchange_in_use(const hsort_context *ctx)
+{
+    return ctx->exchange;
+}
+
+hsort_status hsort_rates_in_use(const hsort_context *ctx, hsort_rates *rates)
+{
+    if (!ctx || !rates || rates->struct_size != sizeof *rates)
+        return HSORT_ARGUMENT;
+    *rates = ctx->rates;
+    return HSORT_OK;
+}
+
+hsort_transport hsort_path(const hsort_context *ctx, int peer)
+{
+    return transport_path(ctx->transport, peer);
+}
+
+int hsort_mpi_takes_device_pointers(const hsort_context *ctx)
+{
+    return ctx->mpi_takes_device_pointers;
+}

@@ -1,0 +1,74 @@
+/* What a context holds. Private to the library's own files in src/. */
+#ifndef CONTEXT_H
+#define CONTEXT_H
+
+#include <stdbool.h>
+#include "mpi/comm/comm.h"
+#include "mpi/exchange/cost.h"
+#include "kernels/engine.h"
+#include "hypersort.h"
+#include "mpi/comm/placement.h"
+#include "mpi/transport/transport.h"
+#include "src/library/verify.h"
+
+struct hsort_context {
+    struct comm comm;
+    hsort_options options;
+    struct placement placement;
+    hsort_rank_info info;
+    struct engine *engine;
+    struct transport *transport;
+    int mpi_takes_device_pointers;
+    struct hsort_rates rates;     /* the same on every rank */
+    struct cost_network *network; /* owned; filled where the exchange is AUTO */
+
+    void *buffer[2]; /* [buffer_bytes] each, engine memory; grown when a sort needs more */
+    size_t buffer_bytes[2];
+    void *workspace; /* [workspace_bytes] of the local sort */
+    size_t workspace_bytes;
+    int64_t *have_at, *want_at, *block_at; /* [size + 1] each: see sort.c */
+    struct direct *direct;                 /* of exchange_direct(); NULL if it is never used */
+    struct partition *partition;           /* of exchange_partition(); NULL on all ranks if it cannot be used */
+    void *partition_room;                  /* [partition_bytes] */
+    size_t partition_bytes;
+    hsort_exchange exchange;               /* of the last sort */
+    uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
+
+    hsort_stats stats;
+    bool has_stats;
+    char error[sizeof((struct comm *)0)->error]; /* of the last call that failed, "" if none did */
+};
+
+/* Begin a public call: forget the last error. Not collective. */
+void context_enter(hsort_context *ctx);
+
+/* Agree on `mine` where a phase ends in which ranks may have read each other's memory. Any of it that is the caller's is
+ * the caller's alone again. Collective. */
+hsort_status context_agree(hsort_context *ctx, hsort_status mine);
+
+/* Before context memory is freed: if any rank says that it `frees` some, no rank maps another's afterwards.   Collective.
+ * Errors HSORT_MPI. */
+hsort_status context_unmap(hsort_context *ctx, bool frees);
+
+/* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.    Collective. */
+hsort_status context_finish(hsort_context *ctx, hsort_status mine);
+
+/* Keep the line of an agreement that has failed already: comm->error, or this rank's own text after HSORT_MPI.
+ * Returns `status`. Not collective. */
+hsort_status context_fail(hsort_context *ctx, hsort_status status);
+
+/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective, but where other ranks
+ * may map it, and it grows, context_unmap() comes first. */
+hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
+
+/* Free *memory, engine memory. NULL is fine. Not collective. */
+void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
+
+/* Keep what hsort_get_stats() tells, from what this rank knows of its sort. seconds [HSORT_PHASES].            Collective. */
+hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds);
+
+/* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through buffer[0], which
+ * must not be empty then. Not collective. */
+hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count);
+
+#endif

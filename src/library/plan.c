@@ -1,0 +1,61 @@
+/* What a sort would cost, for callers: the model of mpi/exchange/cost.h behind checked arguments. Needs no context. */
+#include "mpi/exchange/cost.h"
+#include "mpi/exchange/exchange.h"
+#include <math.h>
+#include <string.h>
+
+static const double WORKSPACE_SHARE =
+    1.0 / 28; /* of the keys, that the local sort takes on a GPU: a table per tile */
+enum { RANKS_MAX = 1 << 30 };
+
+hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
+                              hsort_transport link)
+{
+    if (!rates || struct_size != sizeof *rates || engine < HSORT_ENGINE_AUTO || engine > HSORT_ENGINE_CUDA ||
+        link < HSORT_TRANSPORT_AUTO || link > HSORT_TRANSPORT_IPC)
+        return HSORT_ARGUMENT;
+    if (engine == HSORT_ENGINE_AUTO)
+        engine = HSORT_ENGINE_CUDA;
+    if (link == HSORT_TRANSPORT_AUTO)
+        link = engine == HSORT_ENGINE_CUDA ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI;
+    cost_defaults(rates, engine, link);
+    return HSORT_OK;
+}
+
+static bool are_usable(const hsort_rates *rates)
+{
+    for (int i = 0; i < HSORT_RATES; i++)
+        if (!isfinite(rates->value[i]) || rates->value[i] < 0 ||
+            (rates->value[i] == 0 && i != HSORT_RATE_HOST_COPY))
+            return false;
+    return true;
+}
+
+hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,
+                        int64_t count, hsort_plan_result *plan)
+{
+    const int key_bytes = (int)hsort_type_bytes(type);
+    if (!rates || rates->struct_size != sizeof *rates || !plan || plan->struct_size != sizeof *plan ||
+        ranks < 1 || ranks > RANKS_MAX || ranks_per_node < 1 || key_bytes == 0 || count < 0 ||
+        count > INT64_C(1) << 62 || !are_usable(rates))
+        return HSORT_ARGUMENT;
+    struct cost_network network;
+    TRY(cost_network_count(ranks, ranks_per_node, &network));
+    *plan = (hsort_plan_result){
+        .struct_size = sizeof *plan,
+        .block = count / ranks + (count % ranks != 0),
+        .exchange = cost_choose(&network, rates, key_bytes, count),
+        .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
+        .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
+    plan->block_bytes = plan->caller_bytes = (double)plan->block * key_bytes;
+    plan->can_partition = cost_can_partition(rates, ranks, ranks_per_node);
+    if (plan->can_partition)
+        plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
+    if (plan->can_partition && cost_wants_partition(ranks, plan->block_bytes))
+        plan->exchange = HSORT_EXCHANGE_PARTITION;
+    const double share = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_SHARE;
+    plan->engine_bytes = (2 + share) * plan->block_bytes;
+    if (plan->exchange == HSORT_EXCHANGE_PARTITION)
+        plan->engine_bytes += (double)partition_room_keys(plan->block) * key_bytes;
+    return HSORT_OK;
+}

@@ -1,0 +1,138 @@
+/* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do without. */
+#include "src/library/sort_memory.h"
+
+/* Bytes of engine memory for the three things that a sort keeps in its context. */
+struct sizes {
+    size_t keys, scratch, workspace;
+};
+
+/* The sizes with room for `scratch` keys in the second buffer. */
+static hsort_status size_for(const struct sort *s, int64_t scratch, struct sizes *sizes)
+{
+    hsort_context *ctx = s->ctx;
+    sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
+    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->block,
+                                            scratch, &sizes->workspace);
+}
+
+/* Does the caller's output serve as the keys' buffer? */
+static bool lends(const struct sort *s)
+{
+    return s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
+}
+
+bool sort_outgrows(const struct sort *s)
+{
+    const hsort_context *ctx = s->ctx;
+    const size_t bytes = (size_t)s->block * (size_t)s->map.key_bytes;
+    return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
+           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
+}
+
+static size_t growth(size_t have, size_t want)
+{
+    return want > have ? want - have : 0;
+}
+
+static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bool *room)
+{
+    hsort_context *ctx = s->ctx;
+    size_t free_bytes = 0;
+    const size_t grows = growth(ctx->buffer_bytes[1], sizes->keys) +
+                         growth(ctx->buffer_bytes[0], sizes->scratch) +
+                         growth(ctx->workspace_bytes, sizes->workspace);
+    if (grows > 0) // the system is not asked before each of many small sorts
+        TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    *room = grows <= free_bytes;
+    return HSORT_OK;
+}
+
+/* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do with less. Take
+ * as large a part of a block as there is memory for. Not none at all, though a network could do with that: keys that fill
+ * memory to the last hundredth are rather a count that is wrong. What earlier sorts left goes, and the keys' own buffer
+ * comes first. */
+static hsort_status take_less(struct sort *s, struct sizes *sizes)
+{
+    hsort_context *ctx = s->ctx;
+    size_t free_bytes;
+    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
+    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
+    if (sizes->keys == 0)
+        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes->keys));
+    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    // Not the last byte: allocations are rounded up, and the engine's own kernels want some memory too.
+    const size_t most = free_bytes - free_bytes / 64;
+    for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
+        const int64_t part = s->block / chunks + (s->block % chunks != 0);
+        // A little more than a part: of a random run of two parts, one changes sides, more or less, and should fit.
+        s->scratch = chunks == 1 ? part : part + part / 64;
+        TRY(size_for(s, s->scratch, sizes));
+        if (sizes->scratch + sizes->workspace <= most)
+            return HSORT_OK;
+    }
+    return HSORT_OK; // the last share; that there is no room for it either, its allocation says
+}
+
+hsort_status sort_reserve(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    const bool lent = lends(s);
+    struct sizes sizes = {.keys = lent ? 0 : (size_t)s->block * (size_t)s->map.key_bytes};
+    bool room = true;
+    s->scratch = s->block;
+    TRY(size_for(s, s->scratch, &sizes));
+    if (ctx->comm.size == 1)
+        TRY(has_room(s, &sizes, &room));
+    if (!room)
+        TRY(take_less(s, &sizes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
+    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes.keys));
+    s->x = (struct exchange){.comm = &ctx->comm,
+                             .engine = ctx->engine,
+                             .transport = ctx->transport,
+                             .direct = ctx->direct,
+                             .partition = ctx->partition,
+                             .key_bytes = s->map.key_bytes,
+                             .block = s->block,
+                             .keys = lent ? s->out : ctx->buffer[1],
+                             .spare = ctx->buffer[0],
+                             .room = ctx->workspace, // the local sort is done with it by then
+                             .room_bytes = ctx->workspace_bytes,
+                             .piece_bytes = ctx->options.piece_bytes,
+                             .count = s->in_count};
+    return HSORT_OK;
+}
+
+hsort_status sort_reserve_partition(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    s->partitions = s->partitions && s->scratch >= s->block; // not on a rank that is alone with little memory
+    if (!s->partitions)
+        return HSORT_OK;
+    const size_t bytes = partition_room(ctx->engine, s->map.key_bytes, s->block);
+    fault_pause(true); // a failure here is none of the sort's
+    const bool mine = context_reserve(ctx, &ctx->partition_room, &ctx->partition_bytes, bytes) == HSORT_OK;
+    fault_pause(false);
+    int64_t all, some;
+    TRY(comm_range(&ctx->comm, mine, &all, &some));
+    if (!mine)
+        status_clear(); // no error: there are other ways
+    s->partitions = all;
+    s->x.partition_room = ctx->partition_room;
+    return HSORT_OK;
+}
+
+hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
+{
+    const size_t width = hsort_type_bytes(type);
+    if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
+        return HSORT_ARGUMENT;
+    size_t workspace_bytes;
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
+                                         &workspace_bytes));
+    *bytes = 2 * (size_t)count * width + workspace_bytes +
+             (ctx->partition ? partition_room(ctx->engine, (int)width, count) : 0);
+    return HSORT_OK;
+}

@@ -1,0 +1,60 @@
+/* What hsort_get_stats() tells of the last sort. */
+#include <string.h>
+#include "src/library/context.h"
+
+/* What the statistics take the largest of, and what they add up, over all ranks: one message each. */
+struct largest {
+    double seconds[HSORT_PHASES], total_seconds;
+    double path_bytes[HSORT_TRANSPORTS], path_seconds[HSORT_TRANSPORTS];
+};
+
+struct sums {
+    int64_t moved_bytes;
+    int64_t pairs[HSORT_TRANSPORTS], path_bytes[HSORT_TRANSPORTS];
+};
+
+/* This rank's part of hsort_stats.paths. */
+static void describe_paths(const hsort_context *ctx, struct largest *own, struct sums *mine)
+{
+    struct carried carried[HSORT_TRANSPORTS];
+    transport_carried(ctx->transport, carried);
+    for (int path = 0; path < HSORT_TRANSPORTS; path++) {
+        own->path_bytes[path] = (double)carried[path].bytes;
+        own->path_seconds[path] = carried[path].seconds;
+        mine->path_bytes[path] = carried[path].bytes;
+    }
+    for (int peer = ctx->comm.rank + 1; peer < ctx->comm.size; peer++) // each pair once
+        mine->pairs[transport_path(ctx->transport, peer)]++;
+}
+
+hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds)
+{
+    struct largest own = {.total_seconds = mine->total_seconds}, most;
+    struct sums added = {.moved_bytes = mine->moved_bytes}, all;
+    memcpy(own.seconds, seconds, sizeof own.seconds);
+    describe_paths(ctx, &own, &added);
+    TRY_MPI(MPI_Allreduce(&own, &most, sizeof own / sizeof(double), MPI_DOUBLE, MPI_MAX, ctx->comm.world));
+    TRY_MPI(
+        MPI_Allreduce(&added, &all, sizeof added / sizeof(int64_t), MPI_INT64_T, MPI_SUM, ctx->comm.world));
+    ctx->stats = (hsort_stats){.struct_size = sizeof ctx->stats,
+                               .keys = mine->keys,
+                               .moved_bytes = all.moved_bytes,
+                               .rounds = mine->rounds,
+                               .total_seconds = most.total_seconds};
+    memcpy(ctx->stats.seconds, most.seconds, sizeof ctx->stats.seconds);
+    for (int path = 0; path < HSORT_TRANSPORTS; path++)
+        ctx->stats.paths[path] = (hsort_path_stats){.pairs = all.pairs[path],
+                                                    .moved_bytes = all.path_bytes[path],
+                                                    .moved_bytes_largest = (int64_t)most.path_bytes[path],
+                                                    .seconds = most.path_seconds[path]};
+    ctx->has_stats = true;
+    return HSORT_OK;
+}
+
+hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats)
+{
+    if (!ctx || !stats || stats->struct_size != sizeof *stats || !ctx->has_stats)
+        return HSORT_ARGUMENT;
+    *stats = ctx->stats;
+    return HSORT_OK;
+}

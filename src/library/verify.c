@@ -1,0 +1,80 @@
+#include "src/library/verify.h"
+#include <stdlib.h>
+#include <string.h>
+
+void verify_start(struct verifier *verifier, hsort_type type, hsort_order order)
+{
+    memset(verifier, 0, sizeof *verifier);
+    verifier->map = keymap_make(type, order);
+    verifier->first_descent = -1;
+}
+
+hsort_status verify_add(struct verifier *verifier, struct engine *engine, const void *keys, int64_t count)
+{
+    if (count == 0)
+        return HSORT_OK;
+    struct engine_inspection found;
+    TRY(engine->ops->inspect(engine, verifier->map, keys, count, &found));
+    if (verifier->first_descent < 0) {
+        if (verifier->count > 0 && found.first < verifier->last)
+            verifier->first_descent = verifier->count;
+        else if (found.first_descent < count)
+            verifier->first_descent = verifier->count + found.first_descent;
+    }
+    if (verifier->count == 0)
+        verifier->first = found.first;
+    verifier->last = found.last;
+    verifier->count += count;
+    verifier->fingerprint[0] += found.fingerprint[0];
+    verifier->fingerprint[1] += found.fingerprint[1];
+    return HSORT_OK;
+}
+
+/* What a rank tells the others; only 64-bit words, so that it travels as such. */
+struct part {
+    int64_t count, first_descent;
+    uint64_t first, last, fingerprint[2];
+};
+
+static void join(const struct part *parts, int size, hsort_check_result *result)
+{
+    const struct part *before = NULL; // the last rank so far that has keys
+    result->count = 0;
+    result->first_disorder = -1;
+    result->fingerprint[0] = result->fingerprint[1] = 0;
+    for (int rank = 0; rank < size; rank++) {
+        const struct part *part = &parts[rank];
+        if (part->count == 0)
+            continue;
+        if (result->first_disorder < 0) {
+            if (before && part->first < before->last)
+                result->first_disorder = result->count;
+            else if (part->first_descent >= 0)
+                result->first_disorder = result->count + part->first_descent;
+        }
+        result->count += part->count;
+        result->fingerprint[0] += part->fingerprint[0];
+        result->fingerprint[1] += part->fingerprint[1];
+        before = part;
+    }
+}
+
+hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, hsort_check_result *result)
+{
+    struct part own = {verifier->count,
+                       verifier->first_descent,
+                       verifier->first,
+                       verifier->last,
+                       {verifier->fingerprint[0], verifier->fingerprint[1]}};
+    struct part *parts = malloc((size_t)comm->size * sizeof *parts);
+    hsort_status status =
+        parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);
+    TRY(comm_agree(comm, status));
+    const int words = sizeof own / sizeof(uint64_t);
+    status = comm_check(MPI_Allgather(&own, words, MPI_UINT64_T, parts, words, MPI_UINT64_T, comm->world),
+                        "MPI_Allgather", false);
+    if (status == HSORT_OK)
+        join(parts, comm->size, result);
+    free(parts);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* How many bytes a rung moves through device memory. What it reaches of the rate of a copy then says whether
+ * bytes limit it. */
+#include "tests/bench/bench.h"
+
+/* Kernels that a sort of the data in hand launches; 0 if it cannot be recorded. They are recorded, and not
+ * run. */
+static int count_launches(struct bench *b, int rung)
+{
+    cudaStream_t stream = b->engine->lanes[LANE_WORK];
+    struct rung_job job = b->job;
+    cudaGraph_t graph;
+    size_t count = 0;
+    MUST(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin to record"));
+    const hsort_status status = ladder_sort(b->engine, rung, &job);
+    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    MUST(cuda_check(cudaGraphGetNodes(graph, NULL, &count), "count what was recorded"));
+    cudaGraphDestroy(graph);
+    return status == HSORT_OK ? (int)count : 0;
+}
+
+double bench_bytes(struct bench *b, int rung)
+{
+    const double keys = (double)b->count * b->type.key_bytes;
+    const double pass =
+        2 * (double)b->count * (b->type.key_bytes + b->type.value_bytes); // one read, one write
+    if (rung_is_network(rung))
+        return count_launches(b, rung) * pass; // each launch is a pass, as if it wrote every key
+    switch (rung) {
+    case 0: // counts, then a pass per 8-bit digit
+        return keys + b->type.key_bytes * pass;
+    case 6: // a local sort and a shuffle per 2-bit digit
+        return 2 * 4 * b->type.key_bytes * pass;
+    case 8: // counts, two passes, the leaves; where it leaves the keys to rung 7, that takes more
+        if (b->type.key_bytes == 8 || b->type.value_bytes == 0)
+            return keys + 3 * pass;
+        return bench_bytes(b, 7);
+    case 7: // as 0, but without the digits that are the same in all keys
+        return keys + b->varying_digits * pass;
+    }
+    return 0;
+}

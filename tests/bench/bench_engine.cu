@@ -1,0 +1,113 @@
+/* Experiments with what the engine makes of the ladder: keys that are no codes, and sorts with less scratch than keys. */
+#include "tests/bench/bench.h"
+#include "kernels/cuda/ladder/rung_0_cub.h"
+#include "kernels/cuda/ladder/tuning.h"
+
+/* ---- keys of all types --------------------------------------------------------------------------------- */
+
+static hsort_status workspace_of_cub(struct cuda_engine *engine, int type, const struct rung_job *job,
+                                     size_t *bytes)
+{
+    return cub_sort_typed_workspace(engine, (hsort_type)type, job, bytes);
+}
+
+static hsort_status sort_by_cub(struct cuda_engine *engine, int type, struct rung_job *job)
+{
+    return cub_sort_typed(engine, (hsort_type)type, job);
+}
+
+static int rung_of(const struct rung_job *job)
+{
+    return tuning_rung(job->key_bytes, job->count);
+}
+
+static hsort_status workspace_of_ours(struct cuda_engine *engine, int, const struct rung_job *job,
+                                      size_t *bytes)
+{
+    return ladder_workspace(engine, rung_of(job), job, bytes);
+}
+
+/* Bits to bits, in one call. */
+static hsort_status sort_bits(struct cuda_engine *engine, int type, struct rung_job *job)
+{
+    const struct engine_bits bits = {keymap_make((hsort_type)type, HSORT_ASCENDING), job->keys, true, false};
+    job->bits = &bits;
+    const hsort_status status = ladder_sort(engine, rung_of(job), job);
+    job->bits = NULL;
+    return status;
+}
+
+/* The same in three calls, of which two do nothing but encode and decode. */
+static hsort_status sort_in_three(struct cuda_engine *engine, int type, struct rung_job *job)
+{
+    const struct keymap map = keymap_make((hsort_type)type, HSORT_ASCENDING);
+    TRY(keys_encode(engine, map, job->keys, job->keys, job->count));
+    TRY(ladder_sort(engine, rung_of(job), job));
+    return keys_decode(engine, map, job->sorted_keys, job->sorted_keys, job->count);
+}
+
+/* Integers are uniform, floats are uniform between -1 and 1: CUB orders NaNs otherwise than we do. */
+void bench_types(struct bench *b)
+{
+    static const hsort_type types[] = {HSORT_U32, HSORT_I32, HSORT_F32, HSORT_U64, HSORT_I64, HSORT_F64};
+    for (int size : {16, 20, 24, 28}) {
+        for (hsort_type type : types) {
+            const bool is_float = type == HSORT_F32 || type == HSORT_F64;
+            const struct ladder_type keys = {hsort_type_name(type), (int)hsort_type_bytes(type), 0};
+            if (!bench_load(b, keys, INT64_C(1) << size, is_float ? FLOATS : UNIFORM))
+                continue;
+            bench_decode(b, type);
+            const struct bench_subject cub = {"cub", "", sort_by_cub, workspace_of_cub, type, RUNG_STABLE};
+            const struct bench_subject ours[] = {
+                {"default rung", "at once", sort_bits, workspace_of_ours, type, RUNG_STABLE},
+                {"default rung", "encode sort decode", sort_in_three, workspace_of_ours, type, RUNG_STABLE}};
+            b->cub_ms = bench_row(b, &cub);
+            for (const bench_subject &subject : ours)
+                bench_row(b, &subject);
+        }
+    }
+}
+
+/* ---- less scratch than keys ---------------------------------------------------------------------------- */
+
+static int64_t scratch_of(const struct rung_job *job, int parts)
+{
+    const int64_t part = divide_up(job->count, parts);
+    return parts == 1 ? part : part + part / 64; // as a rank that is alone takes
+}
+
+static hsort_status workspace_of_engine(struct cuda_engine *engine, int parts, const struct rung_job *job,
+                                        size_t *bytes)
+{
+    return engine->base.ops->sort_workspace(&engine->base, -1, job->key_bytes, job->count,
+                                            parts == 0 ? 0 : scratch_of(job, parts), bytes);
+}
+
+static hsort_status sort_by_engine(struct cuda_engine *engine, int parts, struct rung_job *job)
+{
+    return engine->base.ops->sort(&engine->base, -1, job->key_bytes, job->keys, job->scratch_keys,
+                                  parts == 0 ? 0 : scratch_of(job, parts), job->count, job->workspace, NULL,
+                                  &job->sorted_keys);
+}
+
+/* Scratch for all keys, for a part, and none. */
+void bench_less_scratch(struct bench *b)
+{
+    static const struct {
+        int parts;
+        const char *words;
+    } ways[] = {{1, "scratch for all"},   {2, "scratch for 1/2"},  {3, "scratch for 1/3"},
+                {4, "scratch for 1/4"},   {8, "scratch for 1/8"},  {16, "scratch for 1/16"},
+                {64, "scratch for 1/64"}, {0, "no scratch at all"}};
+    for (const struct ladder_type &type : ladder_types) {
+        if (type.value_bytes > 0 || !bench_load(b, type, INT64_C(1) << 28, UNIFORM))
+            continue;
+        const struct bench_subject cub = bench_rung(b, 0);
+        bench_row(b, &cub);
+        for (const auto &way : ways) {
+            const struct bench_subject subject = {"engine",  way.words,  sort_by_engine, workspace_of_engine,
+                                                  way.parts, RUNG_STABLE};
+            bench_row(b, &subject);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+/* A checkpoint under SIGKILL: a child of this process does one step of it and is killed before its 1st, 2nd, ... call that
+ * changes a file, and in the middle of a write, until it comes through. After each, the next start must find the state before
+ * or after the step, whole, and nothing else in the directory.
+ *
+ * The calls are caught by the linker (--wrap). The child is forked from one rank that works on MPI_COMM_SELF, where no
+ * communication leaves the process. */
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include "tests/checkpoint/checkpoints.h"
+
+static const int64_t count = 1000;
+static struct comm self;
+static struct work work;
+static long calls_left; /* 0: nobody is killed */
+
+/* ---- The calls ----------------------------------------------------------------------------------------- */
+
+static bool dies_here(void)
+{
+    return calls_left > 0 && --calls_left == 0;
+}
+
+static void pass(void)
+{
+    if (dies_here())
+        raise(SIGKILL);
+}
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if (flags & O_CREAT)
+        pass();
+    return __real_open64(path, flags, mode);
+}
+
+ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at)
+{
+    pass();
+    if (dies_here()) {
+        if (__real_pwrite64(fd, bytes, size / 2, at) >= 0)
+            raise(SIGKILL);
+    }
+    return __real_pwrite64(fd, bytes, size, at);
+}
+
+#define CATCH(name, parameters, arguments) \
+    int __real_##name parameters;          \
+    int __wrap_##name parameters;          \
+    int __wrap_##name parameters           \
+    {                                      \
+        pass();                            \
+        return __real_##name arguments;    \
+    }
+CATCH(fallocate64, (int fd, int mode, off_t at, off_t bytes), (fd, mode, at, bytes))
+CATCH(ftruncate64, (int fd, off_t bytes), (fd, bytes))
+CATCH(fsync, (int fd), (fd))
+CATCH(rename, (const char *from, const char *to), (from, to))
+CATCH(unlink, (const char *path), (path))
+CATCH(unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
+CATCH(mkdir, (const char *path, mode_t mode), (path, mode))
+
+/* ---- The steps ----------------------------------------------------------------------------------------- */
+
+enum step { BEGIN, SAVE_RUNS, SAVE_SORTED, MARK, REMOVE, STEPS };
+
+static void do_step(struct checkpoint *checkpoint, enum step step)
+{
+    if (step == SAVE_RUNS)
+        CHECK(save(&self, checkpoint, CHECKPOINT_RUNS, EVEN, CHECKPOINT_RUNS) == HSORT_OK, "%s", self.error);
+    else if (step == SAVE_SORTED)
+        CHECK(save(&self, checkpoint, CHECKPOINT_SORTED, EVEN, CHECKPOINT_SORTED) == HSORT_OK, "%s",
+              self.error);
+    else if (step == MARK)
+        CHECK(checkpoint_mark(&self, checkpoint, (struct checkpoint_range){10, 20}) == HSORT_OK, "%s",
+              self.error);
+    else if (step == REMOVE)
+        checkpoint_remove(&self, checkpoint);
+}
+
+/* Bring the directory to where `step` begins: all steps before it were done. */
+static void prepare(enum step step)
+{
+    struct checkpoint checkpoint;
+    nftw(work.directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    if (step == BEGIN)
+        return;
+    CHECK(open_work(&self, &work, &checkpoint) == HSORT_OK, "%s", self.error);
+    for (enum step done = SAVE_RUNS; done < step; done++)
+        do_step(&checkpoint, done);
+    checkpoint_close(&checkpoint);
+}
+
+/* A child does the step and is killed at its nth call; false if it came through. */
+static bool kill_at(enum step step, long nth)
+{
+    int ended = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct checkpoint checkpoint;
+        calls_left = step == BEGIN ? nth : 0;
+        hsort_status status = open_work(&self, &work, &checkpoint);
+        calls_left = nth;
+        if (status == HSORT_OK)
+            do_step(&checkpoint, step);
+        calls_left = 0;
+        _exit(status == HSORT_OK && check_failures == 0 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &ended, 0) == child, "waitpid");
+    const bool killed = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL;
+    CHECK(killed || (WIFEXITED(ended) && WEXITSTATUS(ended) == 0), "step %d, call %ld: ended with %d", step,
+          nth, ended);
+    return killed;
+}
+
+/* What the next start finds after `step`, which was perhaps killed. Returns whether the step was done. */
+static bool check_state(enum step step, bool killed, long nth)
+{
+    static const enum checkpoint_stage before[] = {CHECKPOINT_BEGUN, CHECKPOINT_BEGUN, CHECKPOINT_RUNS,
+                                                   CHECKPOINT_SORTED, CHECKPOINT_SORTED};
+    static const enum checkpoint_stage after[] = {CHECKPOINT_BEGUN, CHECKPOINT_RUNS, CHECKPOINT_SORTED,
+                                                  CHECKPOINT_SORTED, CHECKPOINT_BEGUN};
+    struct checkpoint checkpoint;
+    char what[64];
+    int64_t end;
+    snprintf(what, sizeof what, "step %d, call %ld", step, nth);
+    const hsort_status status = open_work(&self, &work, &checkpoint);
+    CHECK(status == HSORT_OK, "%s: %s", what, self.error);
+    status_clear();
+    if (status != HSORT_OK)
+        return false;
+    bool done = checkpoint.stage == after[step];
+    if (step == BEGIN)
+        done = checkpoint.found;
+    if (step == MARK)
+        done = checkpoint.ranges == 1;
+    CHECK(done || checkpoint.stage == before[step], "%s: stage %d", what, checkpoint.stage);
+    CHECK(done || killed, "%s: came through, and nothing is done", what);
+    if (checkpoint.stage != CHECKPOINT_BEGUN)
+        check_keys(&checkpoint, 0, count, (int64_t)checkpoint.stage, what);
+    const bool marked = checkpoint_has(&checkpoint, 10, &end);
+    CHECK(marked == ((step == MARK && done) || (step == REMOVE && !done)) && (!marked || end == 30),
+          "%s: marks", what);
+    check_names(&checkpoint, 1, what);
+    checkpoint_remove(&self, &checkpoint);
+    checkpoint_close(&checkpoint);
+    CHECK(count_names(work.directory) == 1, "%s: something stays", what);
+    return done;
+}
+
+static void test_step(enum step step)
+{
+    int undone = 0, done = 0;
+    bool killed = true;
+    for (long nth = 1; killed && nth < 1000; nth++) {
+        prepare(step);
+        if (step == BEGIN && mkdir(work.directory, 0777) != 0)
+            CHECK(false, "mkdir");
+        close(open(in_dir("checkpoint/run-of-the-mill.keys"), O_CREAT | O_WRONLY, 0666)); // not ours
+        killed = kill_at(step, nth);
+        *(check_state(step, killed, nth) ? &done : &undone) += 1;
+    }
+    printf("step %d: killed before it counted %d times, after it %d times\n", step, undone, done - 1);
+    CHECK(undone > (step == REMOVE ? 0 : 4) && done > 1, "step %d was not cut into pieces: %d + %d", step,
+          undone, done);
+}
+
+static void test_all(void)
+{
+    if (comm_open(MPI_COMM_SELF, &self) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    work = make_work(HSORT_U32);
+    put_input(&work, count);
+    for (enum step step = BEGIN; step < STEPS; step++)
+        test_step(step);
+    comm_close(&self);
+}
+
+int main(int argc, char **argv)
+{
+    return files_run(argc, argv, test_all);
+}

@@ -1,0 +1,233 @@
+/* A checkpoint that is not of the same work, damaged, out of sight, or another command's is refused, in words of its own, on
+ * every rank, and nothing in its directory is changed. */
+#include <signal.h>
+#include <sys/wait.h>
+#include "tests/checkpoint/checkpoints.h"
+
+/* How much the directory holds, byte by byte, as one number; rank 0's. */
+static uint64_t sum_directory(const char *path)
+{
+    uint64_t sum = 0;
+    DIR *listing = comm.rank == 0 ? opendir(path) : NULL;
+    for (struct dirent *entry; listing && (entry = readdir(listing));) {
+        char name[PATH_MAX];
+        uint64_t state = 0;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        for (const char *c = entry->d_name; *c; c++)
+            state = state * 31 + (unsigned char)*c;
+        FILE *file = entry->d_type == DT_REG ? fopen(name, "rb") : NULL;
+        for (int c; file && (c = getc(file)) != EOF;)
+            state = state * 31 + (unsigned char)c + 1;
+        if (file)
+            fclose(file);
+        sum += check_random(&state);
+    }
+    if (listing)
+        closedir(listing);
+    return sum;
+}
+
+static void refuse(const struct work *work, hsort_status wanted, const char *cause)
+{
+    struct checkpoint checkpoint;
+    MPI_Barrier(comm.world);
+    const uint64_t before = sum_directory(work->directory);
+    const hsort_status status = open_work(&comm, work, &checkpoint);
+    expect_team(&comm, wanted, status, cause);
+    CHECK(sum_directory(work->directory) == before, "%s: the directory was changed", cause);
+    if (status == HSORT_OK)
+        checkpoint_close(&checkpoint);
+    MPI_Barrier(comm.world);
+}
+
+static const char remedy[] = "remove it to start from the beginning";
+
+/* The file was last changed so many nanoseconds after the year 2001 began, or so. */
+static void set_time(const char *path, long nanoseconds)
+{
+    const struct timespec time = {.tv_sec = 1000000000, .tv_nsec = nanoseconds}, times[2] = {time, time};
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || utimensat(AT_FDCWD, path, times, 0) == 0, "utimensat");
+    MPI_Barrier(comm.world);
+}
+
+/* Of another type, order, output, format; of an input that has changed. */
+static void test_foreign(void)
+{
+    const struct work work = make_work(HSORT_I64);
+    struct work other = work;
+    struct checkpoint checkpoint;
+    put_input(&work, 1000);
+    set_time(work.input, 1);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "opening");
+    expect_team(&comm, HSORT_OK, save(&comm, &checkpoint, CHECKPOINT_RUNS, EVEN, 1), "saving");
+    checkpoint_close(&checkpoint);
+
+    other.type = HSORT_F64;
+    refuse(&other, HSORT_FORMAT,
+           "manifest: is of i64 keys, not f64; give what it was begun with, or remove it");
+    other = work;
+    other.order = HSORT_DESCENDING;
+    refuse(&other, HSORT_FORMAT, "manifest: is of a sort in ascending order, not descending; give");
+    other = work;
+    other.format = FILE_NPY;
+    refuse(&other, HSORT_FORMAT, "manifest: is of an output in the format raw, not npy; give");
+    snprintf(other.output, sizeof other.output, "%s/other.bin", directory);
+    refuse(&other, HSORT_FORMAT, "manifest: is of the output /");
+    CHECK(strstr(comm.error, "/out.bin, not /") && strstr(comm.error, "/other.bin; give"), "%s", comm.error);
+    other = work;
+    other.type = HSORT_I32; // also another count
+    refuse(&other, HSORT_FORMAT, "manifest: is of i64 keys, not i32; give");
+
+    // The same file under other names is the same work.
+    other = work;
+    snprintf(other.input, sizeof other.input, "./%s/in.bin", directory);
+    snprintf(other.output, sizeof other.output, "%s/../%s/out.bin", directory, directory);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &other, &checkpoint), "other spellings");
+    CHECK(checkpoint.found && checkpoint.stage == CHECKPOINT_RUNS, "found %d", checkpoint.found);
+    checkpoint_close(&checkpoint);
+    set_time(work.input, 2);
+    refuse(&work, HSORT_FORMAT, "manifest: is of an input of another time: ");
+    CHECK(strstr(comm.error, "in.bin was changed since; give") && strstr(comm.error, remedy), "%s",
+          comm.error);
+    put_input(&work, 1001);
+    refuse(&work, HSORT_FORMAT, "manifest: is of an input of 8000 bytes with 1000 keys, but ");
+    CHECK(strstr(comm.error, "in.bin has 8008 with 1001; give") && strstr(comm.error, remedy), "%s",
+          comm.error);
+    CHECK(comm.rank != 0 || unlink(in_dir("checkpoint/manifest")) == 0, "the remedy");
+    finish(&work);
+}
+
+/* Runs that are not there or too short; a manifest that is damaged, cut, or no file; places where nothing can be. */
+static void test_damaged(void)
+{
+    const struct work work = make_work(HSORT_U32);
+    struct work other = work;
+    struct checkpoint checkpoint;
+    char manifest[4096] = "", run[PATH_MAX];
+    int64_t bytes = 0;
+    put_input(&work, 1000);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "opening");
+    expect_team(&comm, HSORT_OK, save(&comm, &checkpoint, CHECKPOINT_SORTED, EVEN, 1), "saving");
+    snprintf(run, sizeof run, "%s/run-%016" PRIx64 "-1-%d.keys", work.directory, checkpoint.id,
+             comm.size - 1);
+    checkpoint_close(&checkpoint);
+    MPI_Barrier(comm.world);
+    FILE *file = fopen(in_dir("checkpoint/manifest"), "rb");
+    CHECK(file && (bytes = (int64_t)fread(manifest, 1, sizeof manifest, file)) > 100, "the manifest");
+    fclose(file);
+
+    for (int i = 0; i < 30; i++) {
+        char damaged[sizeof manifest];
+        uint64_t at = check_random(&seed) % (uint64_t)bytes; // rank 0's counts
+        memcpy(damaged, manifest, (size_t)bytes);
+        damaged[at] ^= (char)(1 << check_random(&seed) % 8);
+        put_file(in_dir("checkpoint/manifest"), damaged, (size_t)bytes);
+        refuse(&work, HSORT_FORMAT, "manifest: is ");
+        CHECK(strstr(comm.error, remedy), "%s", comm.error);
+        put_file(in_dir("checkpoint/manifest"), manifest, (size_t)at);
+        refuse(&work, HSORT_FORMAT, "manifest: is damaged: ");
+    }
+    put_file(in_dir("checkpoint/manifest"), manifest, (size_t)bytes);
+    CHECK(comm.rank != 0 || truncate(run, 4) == 0, "%s", run);
+    refuse(&work, HSORT_FORMAT, "keys: has 4 bytes, the manifest says ");
+    CHECK(strstr(comm.error, "/manifest to start from the beginning"), "%s", comm.error);
+    CHECK(comm.rank != 0 || unlink(run) == 0, "%s", run);
+    refuse(&work, HSORT_FORMAT, "keys: is named by the manifest, but: No such file");
+    CHECK(strstr(comm.error, "/manifest to start from the beginning"), "%s", comm.error);
+
+    CHECK(comm.rank != 0 ||
+              (unlink(in_dir("checkpoint/manifest")) == 0 && mkdir(in_dir("checkpoint/manifest"), 0777) == 0),
+          "mkdir");
+    refuse(&work, HSORT_IO, "manifest: cannot read: Is a directory");
+    CHECK(comm.rank != 0 || rmdir(in_dir("checkpoint/manifest")) == 0, "rmdir");
+    finish(&work);
+
+    snprintf(other.directory, sizeof other.directory, "%s/none/checkpoint", directory);
+    refuse(&other, HSORT_IO, "none/checkpoint: cannot be made: No such file or directory");
+    snprintf(other.directory, sizeof other.directory, "%s", work.input);
+    refuse(&other, HSORT_IO, "in.bin/lock: cannot create: Not a directory");
+    other = work;
+    strcpy(other.output, work.input);
+    snprintf(other.directory, sizeof other.directory, "%s/new", directory);
+    refuse(&other, HSORT_ARGUMENT, "is the input");
+    snprintf(other.output, sizeof other.output, "%s/two\nlines", directory);
+    refuse(&other, HSORT_ARGUMENT, "cannot name the output, whose path holds a newline");
+    CHECK(access(other.directory, F_OK) != 0, "a refused start made its directory");
+}
+
+/* A rank on another machine, as far as names go: it sees no such directory. */
+static void test_unseen(void)
+{
+    struct work work = make_work(HSORT_U32);
+    struct checkpoint checkpoint;
+    char here[PATH_MAX], path[PATH_MAX];
+    if (comm.size == 1)
+        return;
+    put_input(&work, 10);
+    CHECK(realpath(work.input, path) && getcwd(here, sizeof here), "realpath");
+    snprintf(work.input, sizeof work.input, "%.255s", path);
+    snprintf(work.directory, sizeof work.directory, "%s/unseen", directory);
+    if (comm.rank == comm.size - 1)
+        CHECK(chdir("/") == 0, "chdir");
+    expect_team(&comm, HSORT_IO, open_work(&comm, &work, &checkpoint),
+                "unseen/manifest: rank 0 sees it, this rank does not: No such file or directory");
+    CHECK(chdir(here) == 0, "chdir");
+    CHECK(access(work.directory, F_OK) != 0, "the directory stays");
+    MPI_Barrier(comm.world);
+}
+
+/* Another command, a child of rank 0, works in the directory; then it is killed. */
+static void test_lock(void)
+{
+    const struct work work = make_work(HSORT_U32);
+    struct checkpoint checkpoint;
+    int ready[2], ended;
+    pid_t child = -1;
+    put_input(&work, 10);
+    finish(&work);
+    if (comm.rank == 0 && pipe(ready) == 0 && (child = fork()) == 0) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        const int fd = open(in_dir("checkpoint/lock"), O_RDWR | O_CREAT, 0666);
+        const char said = fcntl(fd, F_SETLK, &whole) == 0 ? 'y' : 'n';
+        if (write(ready[1], &said, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    char said = 0;
+    CHECK(comm.rank != 0 || (child > 0 && read(ready[0], &said, 1) == 1 && said == 'y'), "no lock: %c", said);
+    refuse(&work, HSORT_IO, "lock: is held: another command works in this directory");
+    if (comm.rank == 0) {
+        kill(child, SIGKILL);
+        CHECK(waitpid(child, &ended, 0) == child, "waitpid");
+        close(ready[0]);
+        close(ready[1]);
+    }
+    MPI_Barrier(comm.world);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "after the other was killed");
+    // And a child of this one finds it held.
+    if (comm.rank == 0 && (child = fork()) == 0) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        const int fd = open(in_dir("checkpoint/lock"), O_RDWR);
+        _exit(fd >= 0 && fcntl(fd, F_SETLK, &whole) != 0 ? 0 : 1);
+    }
+    CHECK(comm.rank != 0 || (waitpid(child, &ended, 0) == child && ended == 0), "it is not held");
+    checkpoint_close(&checkpoint);
+    MPI_Barrier(comm.world);
+    CHECK(access(in_dir("checkpoint/lock"), F_OK) != 0, "the lock stays");
+    finish(&work);
+}
+
+static void test_all(void)
+{
+    draw_seeds();
+    test_foreign();
+    test_damaged();
+    test_unseen();
+    test_lock();
+}
+
+int main(int argc, char **argv)
+{
+    return files_run(argc, argv, test_all);
+}

@@ -1,0 +1,108 @@
+#!/bin/bash
+# Every fault site, on the first, a middle and the last of 3 ranks: the command ends on all of them with the
+# agreed exit code and one line that names the rank; the output of an earlier run stays as it was, no
+# temporary is left, nothing hangs.
+set -uo pipefail
+if [ "${HAS_FAULTS:-OFF}" != ON ]; then
+    echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
+    exit 77
+fi
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+# broken CODE SITES ARGUMENT...: the run fails at the first passage of each site on each rank.
+broken()
+{
+    local expected=$1 sites=$2 site rank
+    shift 2
+    for site in $sites; do
+        for rank in 0 1 2; do
+            HYPERSORT_FAULT=$site:$rank refused 3 "$expected" "rank $rank on " "$@"
+        done
+    done
+}
+
+# broken_later CODE SITE RANK ARGUMENT...: the 2nd, 3rd, ... passage fails, until there is none and the run
+# succeeds.
+broken_later()
+{
+    local expected=$1 site=$2 rank=$3 nth old
+    shift 3
+    old=$(sha256sum out)
+    for ((nth = 2; nth <= 40; nth++)); do
+        HYPERSORT_FAULT=$site:$rank:$nth run 3 "$@"
+        if [ "$code" = 0 ]; then
+            break
+        elif [ "$code" != "$expected" ] || ! grep -q "^hypersort: rank $rank on " "$work.err" ||
+            [ "$(sha256sum out)" != "$old" ] || compgen -G '*.part' >/dev/null; then
+            fail "$* with fault $site:$rank:$nth: exit code $code, not $expected, or files were left"
+        fi
+    done
+    if [ "$code" != 0 ]; then
+        fail "$* with fault $site:$rank: still broken after $nth passages"
+    fi
+    echo "$1 $site:$rank: $((nth - 1)) passages"
+    rm out
+    cp in.raw out
+}
+
+# Without the memory to try paths with, info says so and all the rest.
+info_without_memory()
+{
+    local nth said=0
+    for ((nth = 1; nth <= 9; nth++)); do
+        HYPERSORT_FAULT=alloc:1:$nth run 3 info --engine host
+        if grep -q '^GB/s  *not tried: rank 1 on .* memory' "$work.out"; then
+            said=$((said + 1))
+            [ "$code" = 0 ] || fail "info without memory to try paths: exit code $code"
+            [ "$(grep -c '^rank [0-2] \|^paths ' "$work.out")" = 4 ] || fail "info without memory says too little"
+            HYPERSORT_FAULT=alloc:1:$nth run 3 info --engine host --json
+            grep -q '"reach": null, "reach_error": "rank 1 on .* memory' "$work.out" || fail "info --json without memory"
+        fi
+    done
+    [ "$said" -gt 0 ] || fail "info found memory to try paths with whatever failed"
+}
+
+# A rank that is killed outright ends the run; the others, told to stop, remove the temporary.
+killed()
+{
+    local rank before
+    before=$(contents)
+    for rank in 0 1 2; do
+        HYPERSORT_FAULT=kill:$rank run 3 sort in.raw --type u64 -o out
+        if [ "$code" = 0 ] || [ "$code" = 124 ]; then
+            fail "rank $rank killed: exit code $code"
+        fi
+        for _ in 1 2 3 4 5 6 7 8 9 10; do # mpirun may be gone before the last of its processes
+            compgen -G '*.part' >/dev/null || break
+            sleep 0.5
+        done
+        if [ "$(contents)" != "$before" ]; then
+            fail "rank $rank killed: files were left or changed"
+        fi
+    done
+}
+
+ok 1 gen -n 30000 -o in.raw
+cp in.raw out
+sort=(sort in.raw --type u64 -o out --engine host)
+broken 5 alloc "${sort[@]}"
+broken 3 "read short write commit" "${sort[@]}"
+broken 6 mpi "${sort[@]}"
+broken 70 "kernel copy" "${sort[@]}" # the host engine's kernels have no way to fail but a mistake in them
+if "$HYPERSORT" info | grep -q '^ *GPU [0-9]'; then
+    broken 6 "kernel copy" sort in.raw --type u64 -o out --engine cuda
+    broken 5 alloc sort in.raw --type u64 -o out --engine cuda
+fi
+broken 3 "read short" check in.raw --type u64
+broken 5 alloc check in.raw --type u64
+broken 5 alloc gen -n 30000 -o out
+broken 3 "write commit" gen -n 30000 -o out
+broken_later 5 alloc 1 "${sort[@]}" --verify
+broken_later 70 kernel 2 "${sort[@]}" --verify
+broken_later 6 mpi 0 "${sort[@]}"
+broken_later 3 commit 0 "${sort[@]}"
+broken 6 mpi info --engine host
+info_without_memory
+killed
+finish

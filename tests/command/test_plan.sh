@@ -1,0 +1,112 @@
+#!/bin/bash
+# hypersort plan: what it prints, alone and measured by several ranks; every option; every bad argument.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+# json PYTHON-EXPRESSION: the last run printed one JSON object, and the expression holds for it as `r`.
+json()
+{
+    if [ -z "$python" ]; then
+        [ "$(wc -l <"$work.out")" = 1 ] || fail "--json: not one line"
+    elif ! "$python" -c "import json, sys; r = json.load(sys.stdin); sys.exit(not ($1))" <"$work.out"; then
+        fail "--json: not so: $1"
+    fi
+}
+
+# has WORDS: the last run printed them.
+has() { grep -qF -- "$1" "$work.out" || fail "stdout lacks '$1'"; }
+
+ok 1 gen -n 100K --type u64 -o in.npy
+ok 1 gen -n 100K --type u32 -o in.raw
+before=$(contents)
+
+ok 1 plan in.npy -n 2
+has "102400 u64 keys"
+has "not measured"
+has "2 ranks, 8 to a node"
+has "bitonic  *"
+ok 1 plan in.npy -n 2 3 8 1K
+has "1024 ranks, 8 to a node"
+ok 1 plan -n 4 in.npy 8 --ranks 16 --json
+json "sorted(p['ranks'] for p in r['plans']) == [4, 8, 16] and r['keys'] == 102400 and r['bytes'] == 819200"
+json "r['engine'] == 'cuda' and r['link'] == 'ipc' and all(v['source'] == 'default' for v in r['rates'].values())"
+json "r['rates']['link']['value'] == 365e9 and r['rates']['network_latency']['value'] == 3e-6"
+json "r['rates']['sort_4']['value'] == 75e9 and r['rates']['sort_8']['value'] == 40e9 and r['rates']['merge']['value'] == 2.2e12"
+json "[p['bytes_per_rank'] for p in r['plans'] if p['ranks'] == 16] == [51200]"
+json "all(abs(p[e]['total_seconds'] - sum(p[e]['phases'].values())) < 1e-9 for p in r['plans'] for e in ('bitonic', 'direct'))"
+json "all(p['exchange'] == min(('bitonic', 'direct'), key=lambda e: p[e]['total_seconds']) for p in r['plans'])"
+json "all(('partition' in p) == (p['ranks'] <= 8) for p in r['plans'])"
+json "all(2 * p['bytes_per_rank'] <= p['engine_bytes_per_rank'] for p in r['plans'])"
+json "all(p['direct']['moved_bytes'] == 819200 * (1 - 1 / p['ranks']) for p in r['plans'])"
+
+# Large shards that GPUs of one node read from each other, and one alone. The file is all holes: only its length is read.
+truncate -s 8G holes.raw
+ok 1 plan holes.raw --type u64 -n 1 2 8 16 64 --json
+json "[p['exchange'] for p in r['plans']] == 3 * ['partition'] + 2 * ['direct']"
+json "all(('partition' in p) == (p['ranks'] <= 8) for p in r['plans'])"
+json "all(abs(p['partition']['moved_bytes'] - 2**33 * (1 - 1 / p['ranks'])) < 100 for p in r['plans'] if p['ranks'] <= 8)"
+json "all(p['partition']['total_seconds'] < min(p['direct']['total_seconds'], p['bitonic']['total_seconds']) for p in r['plans'] if 1 < p['ranks'] <= 8)"
+json "all(p['engine_bytes_per_rank'] > 2.7 * p['bytes_per_rank'] for p in r['plans'] if p['ranks'] <= 8)"
+ok 1 plan holes.raw --type u64 -n 2 8 --transport staged --json
+json "all('partition' not in p for p in r['plans'])"
+ok 1 plan holes.raw --type u64 -n 2
+has "partition*"
+rm holes.raw
+
+# Each rate, as it is given.
+ok 1 plan in.raw --type u32 -n 8 --json --sort-gkeys 1.5 --merge-gbs 2e1 --copy-gbs 3 --step-us 4 --message-us .5 \
+    --link-us 6 --link-gbs 7 --latency-us 8 --network-gbs 9 --engine host --transport staged --nodes 3
+json "[round(v['value'], 12) for v in r['rates'].values()] == [1.5e9, 1.5e9, 2e10, 3e9, 4e-6, 5e-7, 6e-6, 7e9, 8e-6, 9e9]"
+json "all(v['source'] == 'given' for v in r['rates'].values()) and r['type'] == 'u32'"
+json "r['engine'] == 'host' and r['link'] == 'staged' and r['plans'][0]['ranks_per_node'] == 3"
+ok 1 plan in.raw --type u32 --format raw -n 8 --ranks-per-node 2 --json
+json "r['plans'][0]['ranks_per_node'] == 2"
+
+# Measured where there are two ranks or more; the network only where there are two nodes.
+for ranks in 2 3; do
+    ok "$ranks" plan in.npy -n 2 64 --engine host --threads 1 --bind none --transport mpi
+    has "measured by $ranks ranks here"
+    ok "$ranks" plan in.npy -n 2 64 --engine host --json --link-gbs 5
+    json "r['rates']['merge']['source'] == 'measured' and r['rates']['link'] == {'value': 5e9, 'unit': 'bytes/s', 'source': 'given'}"
+    json "r['rates']['network']['source'] == 'default' and 0 < r['rates']['message']['value'] < 1"
+done
+if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+    HYPERSORT_FAULT=rates:1 ok 3 plan in.npy -n 2 --engine host --json
+    json "all(v['source'] == 'default' for v in r['rates'].values())"
+    HYPERSORT_FAULT=rates:2 ok 3 sort in.npy -o out.npy --verify
+    rm out.npy
+fi
+# A sort with its rates given sorts as well.
+ok 3 sort in.npy -o out.npy --verify --json --merge-gbs 1 --step-us 1 --message-us 1 --link-us 1 --link-gbs 1 \
+    --latency-us 1 --network-gbs 1
+json "r['exchange'] == 'direct' and r['verify']['sorted']"
+rm out.npy
+ok 1 plan --help
+has "--ranks-per-node"
+[ "$(contents)" = "$before" ] || fail "plan changed files"
+
+bad() { refused 1 2 "$@"; }
+bad "-n RANKS is missing" plan in.npy
+bad "IN is missing" plan -n 4
+bad "'x' is no number of ranks" plan in.npy -n 2 x
+bad "'0' is no number of ranks" plan in.npy -n 0
+bad "no number of ranks" plan in.npy -n 2G
+bad "no number of ranks" plan in.npy -n=-3
+mapfile -t many < <(seq 2 40)
+bad "more than 32" plan in.npy -n 1 "${many[@]}"
+bad "one says the other" plan in.npy -n 2 --nodes 1 --ranks-per-node 2
+bad "--nodes" plan in.npy -n 2 --nodes -1
+for value in 0 -1 nan inf 1x "" 1e999 0x10; do
+    bad "--link-gbs: '$value'" plan in.npy -n 2 "--link-gbs=$value"
+done
+for rate in sort-gkeys merge-gbs copy-gbs step-us message-us link-us latency-us network-gbs; do
+    bad "--$rate: '0'" plan in.npy -n 2 "--$rate=0"
+done
+bad "none of" plan in.npy -n 2 --engine gpu
+bad "unknown option" plan in.npy -n 2 --reverse
+bad "unknown option" check in.npy --link-gbs 3
+bad "does not say what type" plan in.raw -n 2
+refused 1 3 "missing.npy" plan missing.npy -n 2
+refused 3 2 "-n RANKS is missing" plan in.npy
+finish

@@ -1,0 +1,376 @@
+#!/bin/bash
+# Stopping and going on, by the command: in each phase a run is held (fault sites hold...), asked to stop, and started again on
+# other numbers of ranks, until the output is byte for byte that of a run that nobody disturbed. Runs are killed, too, in
+# each phase and while they save; and what a checkpoint refuses, it refuses before it changes anything.
+set -uo pipefail
+if [ "${HAS_FAULTS:-OFF}" != ON ]; then
+    echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
+    exit 77
+fi
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+seed=${HYPERSORT_SEED:-$RANDOM}
+RANDOM=$seed
+echo "seed $seed"
+
+sites=(holdread holdsort holdsorted holdwrite)
+declare -A said=([holdread]="keys were read" [holdsort]="shards were sorted"
+    [holdsorted]="shards were exchanged" [holdwrite]="keys were written")
+declare -A stage=([holdread]=begun [holdsort]=runs [holdsorted]=sorted [holdwrite]=begun)
+
+# begin RANKS FAULTS ARGUMENT...: start a run in the background and wait until it is held or has ended; $pid is mpirun's, or
+# that of the only rank, which needs no mpirun.
+begin()
+{
+    local launcher="$MPIRUN --quiet -n $1"
+    [ "$1" = 1 ] && launcher=
+    : >"$work.err"
+    # shellcheck disable=SC2086  # words
+    HYPERSORT_FAULT=$2 $launcher "$HYPERSORT" "${@:3}" >"$work.out" 2>"$work.err" </dev/null &
+    pid=$!
+    local i
+    for ((i = 0; i < 1200; i++)); do
+        if grep -q '^hypersort: held ' "$work.err" || ! kill -0 "$pid" 2>/dev/null; then
+            return
+        fi
+        sleep 0.05
+    done
+    fail "${*:3} on $1 ranks with $2: neither held nor over"
+}
+
+# end: wait for that run; $code is its exit code.
+end()
+{
+    local i
+    code=0
+    for ((i = 0; i < 1200; i++)); do
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.05
+    done
+    kill -KILL "$pid" 2>/dev/null && fail "a run does not end"
+    wait "$pid" 2>/dev/null || code=$?
+    sed -i '/^hypersort: held /d; /^\[warn\] Epoll /d' "$work.err"
+}
+
+# rank_pid RANK: the process of that rank of the run.
+rank_pid()
+{
+    local child
+    if [ "$(cat "/proc/$pid/comm")" = "$(basename "$HYPERSORT")" ]; then
+        echo "$pid"
+        return
+    fi
+    # shellcheck disable=SC2013  # words
+    for child in $(cat /proc/"$pid"/task/*/children 2>/dev/null); do
+        if tr '\0' '\n' <"/proc/$child/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then
+            echo "$child"
+            return
+        fi
+    done
+    echo "no process of rank $1" >&2
+}
+
+# gone PID...: wait until these processes are no more, or are nobody's but init's to reap.
+gone()
+{
+    local i process left
+    for ((i = 0; i < 200; i++)); do
+        left=0
+        for process in "$@"; do
+            if [ -d "/proc/$process" ] && ! grep -q '^State:.Z' "/proc/$process/status" 2>/dev/null; then
+                left=1
+            fi
+        done
+        [ "$left" = 0 ] && return
+        sleep 0.05
+    done
+    fail "processes are left: $*"
+}
+
+# stopped WORDS TEXT: the run ended as a stopped one does, with the output as it was.
+stopped()
+{
+    if [ "$code" != 75 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
+        ! grep -q "^hypersort: stopped by SIG[A-Z0-9]* while $1; ck/manifest says how far it got: the same command" "$work.err"; then
+        fail "$2: exit code $code, or not one line that says 'while $1'"
+    fi
+    if [ "$(cat out 2>/dev/null)" != old ]; then
+        fail "$2: the output was touched"
+    fi
+    [ -f ck/manifest ] || fail "$2: no manifest"
+}
+
+# finished TEXT: the last run sorted; the output is that of an undisturbed one, and nothing else is left.
+finished()
+{
+    if [ "$code" != 0 ] || ! cmp -s out reference; then
+        fail "$1: exit code $code, or another output than that of an undisturbed run"
+    fi
+    if [ -n "$(ls -A ck)" ] || compgen -G '*.part' >/dev/null; then
+        fail "$1: files are left: $(find ck ./*.part 2>/dev/null | tr '\n' ' ')"
+    fi
+    echo old >out
+}
+
+# stages WORD: what the manifest says.
+stages() { grep -qx "stage $1" ck/manifest || fail "$2: the manifest does not say 'stage $1'"; }
+
+# afresh: as if nothing had ever been stopped.
+afresh()
+{
+    rm -rf ck ./*.part
+    echo old >out
+}
+
+sort=(sort in.raw --type u64 -o out --engine host --checkpoint ck)
+
+# Each phase, on each number of ranks, by either signal, to all ranks or to one; then on another number of ranks.
+each_phase()
+{
+    local site ranks i other
+    local -A next=([1]=5 [2]=1 [3]=8 [5]=3 [8]=2)
+    for ranks in 1 2 3 5 8; do
+        for i in 0 1 2 3; do
+            ((ranks < 5 || i / 2 == ranks / 8)) || continue # more of them take longer
+            site=${sites[i]}
+            begin "$ranks" "$site:$((ranks / 2))" "${sort[@]}" --verify
+            if (((ranks + i) % 2)); then
+                kill -USR1 "$pid" # mpirun hands it on to all ranks
+            else
+                # Another rank than the held one where that votes while it is held.
+                other=$((i == 0 || i == 3 ? ranks - 1 : ranks / 2))
+                kill -TERM "$(rank_pid "$other")"
+            fi
+            end
+            stopped "${said[$site]}" "$site on $ranks ranks"
+            stages "${stage[$site]}" "$site on $ranks ranks"
+            run "${next[$ranks]}" "${sort[@]}" --json --verify
+            grep -q "\"resumed\": \"${stage[$site]}\"" "$work.out" || fail "$site on $ranks ranks: the report says another stage"
+            finished "$site on $ranks ranks, then on ${next[$ranks]}"
+        done
+    done
+}
+
+# Stopped again and again on the way, on changing numbers of ranks. A manifest never falls back.
+again_and_again()
+{
+    local site ranks reached
+    for step in holdread:3:begun holdsort:5:runs holdread:2:runs holdsort:3:runs holdsorted:2:sorted holdsort:5:sorted \
+        holdwrite:3:sorted holdread:8:sorted holdwrite:2:sorted; do
+        IFS=: read -r site ranks reached <<<"$step"
+        begin "$ranks" "$site:$((ranks - 1))" "${sort[@]}"
+        kill -USR1 "$pid"
+        end
+        stopped "${said[$site]}" "again: $step"
+        stages "$reached" "again: $step"
+    done
+    run 3 "${sort[@]}" --json
+    grep -q '"resumed": "sorted", "kept_bytes": [1-9]' "$work.out" || fail "again: the report does not say what was kept"
+    finished "again and again"
+}
+
+# Without --checkpoint a signal ends the run, and nothing is left.
+without_checkpoint()
+{
+    local site
+    for site in "${sites[@]}"; do
+        begin 2 "$site:1" sort in.raw --type u64 -o out --engine host
+        kill -"$([ "$site" = holdread ] && echo USR1 || echo TERM)" "$pid"
+        end
+        if [ "$code" = 0 ] || [ "$code" = 75 ]; then
+            fail "without --checkpoint, $site: exit code $code"
+        fi
+        if compgen -G '*.part' >/dev/null || [ "$(cat out)" != old ]; then
+            fail "without --checkpoint, $site: files were left or changed"
+        fi
+    done
+}
+
+# SIGKILL, to a rank or to all of them and mpirun, in each phase: from the beginning, and where a run was stopped before.
+killed()
+{
+    local site children i=0
+    for site in "${sites[@]}"; do
+        if ((i++ % 2)); then
+            begin 2 holdsort:1 "${sort[@]}"
+            kill -USR1 "$pid"
+            end
+        fi
+        begin 3 "$site:1" "${sort[@]}"
+        children=$(cat /proc/"$pid"/task/*/children)
+        if ((i < 3)); then
+            kill -KILL "$(rank_pid $((RANDOM % 3)))"
+        else
+            # shellcheck disable=SC2086  # a list
+            kill -KILL "$pid" $children
+        fi
+        end
+        # shellcheck disable=SC2086
+        gone $children
+        [ "$code" != 0 ] || fail "killed, $site: exit code 0"
+        [ "$(cat out)" = old ] || fail "killed, $site: the output was touched"
+        run $((i + 1)) "${sort[@]}"
+        finished "killed, $site, then started again"
+    done
+}
+
+# What is refused, and changes nothing.
+refusals()
+{
+    local words="remove ck/manifest"
+    begin 2 holdsort:1 "${sort[@]}"
+    code=0
+    HYPERSORT_FAULT='' timeout 60 "$HYPERSORT" "${sort[@]}" >"$work.out" 2>"$work.second" || code=$?
+    if [ "$code" != 3 ] || [ "$(wc -l <"$work.second")" != 1 ]; then
+        fail "a second command in the same directory: exit code $code"
+    fi
+    rm "$work.second"
+    kill -USR1 "$pid"
+    end
+    stopped "${said[holdsort]}" "with a second command beside it"
+    refused 2 2 "ck" "${sort[@]}" -r
+    refused 3 2 "ck" "${sort[@]/u64/f64}"
+    refused 1 2 "ck" sort in.raw --type u64 -o other --engine host --checkpoint ck
+    refused 2 2 "ck" sort reference --type u64 -o out --engine host --checkpoint ck
+    touch in.raw
+    refused 2 2 "ck" "${sort[@]}"
+    touch -d "2002-02-03" in.raw
+    cp -a ck ck.whole
+    local run
+    run=$(compgen -G 'ck/run-*-1.keys')
+    printf '\x55\xaa' | dd of="$run" bs=1 seek=4001 conv=notrunc status=none
+    refused 3 2 "the runs are not what was saved|$words" "${sort[@]}"
+    truncate -s -8 "$run"
+    refused 2 2 "run-" "${sort[@]}"
+    rm "$run"
+    refused 2 2 "run-" "${sort[@]}"
+    rm -r ck && cp -a ck.whole ck
+    sed -i 's/^keys .*/keys 5/' ck/manifest
+    refused 1 2 "ck/manifest" "${sort[@]}"
+    rm ck/manifest # as the lines say; the output that it knew is nobody's then
+    rm ./*.part
+    run 3 "${sort[@]}"
+    finished "after the manifest was removed"
+    rm -r ck.whole
+    # A run that fails on its own leaves nothing that it began.
+    afresh
+    refused 2 2 "rung" "${sort[@]}" --local 9999
+    refused 1 3 "cannot" sort in.raw --type u64 -o nowhere/out --checkpoint ck
+    refused 1 2 "lacks its DIR" sort in.raw --type u64 -o out --checkpoint
+    refused 1 3 "nowhere" sort in.raw --type u64 -o out --checkpoint nowhere/ck
+}
+
+# No room while the keys are saved: exit code 3, and what was there before is there still. NTH walks the places where a
+# rank writes, until none is left that it passes, and the stop goes well.
+full_disk()
+{
+    local site before fault failing nth step
+    for site in holdsort holdwrite; do
+        for fault in write:0 write:1 commit:0; do
+            step=$([ "$fault" = commit:0 ] && echo 2 || echo 1) # there are many: every second one
+            for ((nth = 1; nth < 20; nth += step)); do
+                rm -rf ck ./*.part
+                if [ "$site" = holdwrite ]; then # on top of something
+                    cp -a ck.saved ck
+                fi
+                before=$(contents | grep -v '\.part$')
+                failing=${fault#*:} # the last of the ranks; the first one is held
+                begin $((failing + 1)) "$site:0,$fault:$nth" "${sort[@]}"
+                kill -USR1 "$pid" 2>/dev/null
+                end
+                [ "$code" = 75 ] && break
+                if [ "$code" != 3 ] || [ "$(wc -l <"$work.err")" != 1 ]; then
+                    fail "$site, $fault:$nth: exit code $code, or not one line"
+                elif [ "$(contents | grep -v '\.part$')" != "$before" ] &&
+                    ! grep -q 'directory cannot be brought to disk' "$work.err"; then # then it may be the new state
+                    fail "$site, $fault:$nth: another state"
+                    diff <(echo "$before") <(contents)
+                fi
+            done
+            [ "$code" = 75 ] || fail "$site, $fault: still broken at passage $nth"
+            echo "$site, $fault: fewer than $nth passages"
+            run 3 "${sort[@]}"
+            finished "$site, after $fault"
+            if [ "$site" = holdsort ] && [ ! -d ck.saved ]; then
+                begin 2 holdsort:1 "${sort[@]}"
+                kill -USR1 "$pid"
+                end
+                mv ck ck.saved
+            fi
+        done
+    done
+    rm -r ck.saved
+    afresh
+}
+
+# More than one piece of 64 MiB on a rank.
+pieces()
+{
+    local written kept part
+    ok 2 gen -n 20000003 --dist zipf -o in.raw
+    ok 2 sort in.raw --type u64 -o reference --engine host
+    begin 2 holdread:1:2 "${sort[@]}"
+    kill -USR1 "$pid"
+    end
+    stopped "${said[holdread]}" "second piece of reading"
+    begin 2 holdwrite:0:2 "${sort[@]}"
+    kill -TERM "$(rank_pid 1)"
+    end
+    stopped "${said[holdwrite]}" "second piece of writing"
+    written=$(awk '$1 == "written" { n += $3 } END { print n + 0 }' ck/manifest)
+    grep -q '^written 0 8388608$' ck/manifest || fail "rank 0 wrote one piece, and the manifest does not say so"
+    # One of these pieces is not what it was.
+    part=$(compgen -G '*.part')
+    head -c 100 /dev/urandom | dd of="$part" bs=1 seek=40000000 conv=notrunc status=none
+    run 3 "${sort[@]}" --json
+    kept=$(grep -o '"kept_bytes": [0-9]*' "$work.out" | grep -o '[0-9]*$')
+    if [ "$kept" = 0 ] || [ "$kept" -ge $((written * 8)) ]; then
+        fail "$((written * 8)) bytes were written, one piece of them was damaged, and $kept were kept"
+    fi
+    finished "several pieces"
+}
+
+# Signals and SIGKILL while the keys are saved, at a moment of their own: what is there is whole, or the beginning.
+saving()
+{
+    local i children
+    for i in 1 2 3 4 5 6; do
+        begin 2 "$([ "$i" = 6 ] && echo holdsorted || echo holdsort):$((i % 2))" "${sort[@]}"
+        children=$(cat /proc/"$pid"/task/*/children)
+        kill -USR1 "$pid"
+        if ((i < 5)); then
+            until compgen -G 'ck/run-*' >/dev/null || ! kill -0 "$pid" 2>/dev/null; do
+                sleep 0.001
+            done
+        else
+            sleep "0.$(printf %03d $((RANDOM % 100)))"
+        fi
+        if ((i < 3)); then # a second signal, and a third: saving goes on
+            # shellcheck disable=SC2086
+            kill -TERM $children 2>/dev/null
+            kill -USR1 "$pid" 2>/dev/null
+            end
+            stopped "${said[holdsort]}" "signals while saving"
+        else
+            # shellcheck disable=SC2086
+            kill -KILL "$pid" $children 2>/dev/null
+            end
+            # shellcheck disable=SC2086
+            gone $children
+            echo "killed while saving: $(grep '^stage' ck/manifest), $(find ck -type f | wc -l) files"
+        fi
+        ((i == 1 || i == 4)) || run $((1 + i % 3)) "${sort[@]}"
+        ((i == 1 || i == 4)) || finished "started again after $i"
+    done
+}
+
+ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
+ok 1 sort in.raw --type u64 -o reference
+touch -d "2002-02-03" in.raw # an input is known by its size and time
+echo old >out
+for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk pieces saving}; do
+    afresh
+    $part
+    echo "$part: done after $SECONDS s"
+done
+finish

@@ -1,0 +1,277 @@
+/* Key files over several ranks: what one division of the keys writes another reads, and names and contents
+ * that cannot be right are refused, with the same status and text everywhere. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include "src/files/file_internal.h"
+#include "tests/support/files.h"
+
+/* Where the share of `rank` begins when shares grow with the rank. */
+static int64_t growing_begin(int64_t count, int rank)
+{
+    return count * rank * rank / (comm.size * comm.size);
+}
+
+static void test_round_trip(enum file_format format, hsort_type type, int64_t count)
+{
+    const char *path = in_dir(format == FILE_NPY ? "keys.npy" : "keys.bin");
+    const size_t key_bytes = hsort_type_bytes(type);
+    expect(HSORT_OK, write_keys(path, FILE_AUTO, type, count), path, "writing");
+
+    struct file_in file;
+    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &file), path, "opening");
+    CHECK(file.format == format && file.type == type && file.count == count && !file.swapped, "%s: %" PRId64,
+          path, file.count);
+    const int64_t first = growing_begin(count, comm.rank), mine = growing_begin(count, comm.rank + 1) - first;
+    void *keys = malloc((size_t)mine * 8 + 8), *wanted = malloc((size_t)mine * 8 + 8);
+    fill(wanted, first, mine, type);
+    CHECK(file_read(&file, first, mine, keys) == HSORT_OK, "%s", status_text());
+    CHECK(memcmp(keys, wanted, (size_t)mine * key_bytes) == 0, "%s: rank %d read other keys", path,
+          comm.rank);
+    CHECK(file_read(&file, count, 1, keys) == HSORT_INTERNAL, "a read behind the end");
+    status_clear();
+    file_close(&file);
+    free(keys);
+    free(wanted);
+    if (comm.rank == 0)
+        CHECK(leftovers() == 0, "%s: a temporary is left", path);
+    MPI_Barrier(comm.world);
+}
+
+/* Big-endian keys come out in this machine's order, of both sizes. */
+static void test_swapped(void)
+{
+    const char *path = in_dir("big.npy");
+    struct file_in file;
+    unsigned char bytes[128 + 24], *keys = bytes + 128;
+    npy_format(HSORT_U64, 3, bytes, 128);
+    *strchr((char *)bytes + 10, '<') = '>';
+    for (int i = 0; i < 24; i++)
+        keys[i] = (unsigned char)(i + 1);
+    uint64_t wide[3];
+    put_file(path, bytes, 128 + 24);
+    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, NULL, &file), path, "opening big-endian u64");
+    CHECK(file.swapped && file_read(&file, 1, 2, wide) == HSORT_OK, "%s", status_text());
+    CHECK(wide[0] == UINT64_C(0x090a0b0c0d0e0f10) && wide[1] == UINT64_C(0x1112131415161718), "%" PRIx64,
+          wide[0]);
+    file_close(&file);
+
+    uint32_t narrow[3];
+    npy_format(HSORT_I32, 6, bytes, 128);
+    *strchr((char *)bytes + 10, '<') = '>';
+    put_file(path, bytes, 128 + 24);
+    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, NULL, &file), path, "opening big-endian i32");
+    CHECK(file.swapped && file_read(&file, 3, 3, narrow) == HSORT_OK, "%s", status_text());
+    CHECK(narrow[0] == 0x0d0e0f10 && narrow[2] == 0x15161718, "%x", narrow[0]);
+    file_close(&file);
+}
+
+/* A file with a hole beyond 4 GiB: offsets and counts of 64 bits, and reads of more than one piece. */
+static void test_beyond_4gib(void)
+{
+    const char *path = in_dir("sparse.bin");
+    const hsort_type type = HSORT_U64;
+    const int64_t count = INT64_C(5) << 27, border = INT64_C(1) << 29; // keys in 5 GiB and in 4 GiB
+    int made = 0;
+    if (comm.rank == 0) {
+        int fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0666);
+        made = fd >= 0 && ftruncate(fd, count * 8) == 0;
+        for (int64_t i = border - 2; made && i < border + 2; i++)
+            made = pwrite(fd, &(uint64_t){key_at(i, type)}, 8, i * 8) == 8;
+        close(fd);
+    }
+    MPI_Bcast(&made, 1, MPI_INT, 0, comm.world);
+    if (!made) {
+        if (comm.rank == 0)
+            printf("skipped beyond 4 GiB: this file system takes no file of 5 GiB\n");
+        return;
+    }
+
+    struct file_in file;
+    uint64_t keys[8];
+    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &file), path, "opening 5 GiB");
+    CHECK(file.count == count, "%" PRId64, file.count);
+    CHECK(file_read(&file, border - 3, 6, keys) == HSORT_OK, "%s", status_text());
+    for (int i = 0; i < 6; i++)
+        CHECK(keys[i] == (i == 0 || i == 5 ? 0 : key_at(border - 3 + i, type)), "key %d at the border", i);
+    CHECK(file_read(&file, count - 1, 1, keys) == HSORT_OK && keys[0] == 0, "%s", status_text());
+
+    // As long as two pieces and a bit, on one rank: memory. The marked keys lie across the end of the second.
+    const int64_t many = FILE_PIECE_BYTES / 4 + 2;
+    if (comm.rank == comm.size - 1) {
+        uint64_t *all = malloc((size_t)many * 8);
+        CHECK(file_read(&file, border - many + 2, many, all) == HSORT_OK, "%s", status_text());
+        for (int64_t i = 0; i < many; i++)
+            CHECK(all[i] == (i < many - 4 ? 0 : key_at(border - many + 2 + i, type)), "key %" PRId64, i);
+        free(all);
+    }
+    file_close(&file);
+
+    // Writing there: without file_create(), which would take 5 GiB of the disk.
+    struct file_out out = {.path = (char *)path, .format = FILE_RAW, .type = type, .count = count};
+    out.fd = open(path, O_WRONLY);
+    MPI_Barrier(comm.world);
+    fill(keys, border + 100 + 8 * comm.rank, 8, type);
+    CHECK(file_write(&out, border + 100 + 8 * comm.rank, 8, keys) == HSORT_OK, "%s", status_text());
+    close(out.fd);
+    MPI_Barrier(comm.world);
+    int fd = open(path, O_RDONLY);
+    const int64_t other = border + 100 + 8 * ((comm.rank + 1) % comm.size);
+    CHECK(pread(fd, keys, 8, other * 8) == 8 && keys[0] == key_at(other, type), "key %" PRId64, other);
+    close(fd);
+    MPI_Barrier(comm.world);
+    if (comm.rank == 0)
+        unlink(path);
+}
+
+/* An output through a link replaces what the link points to, and the link stays. */
+static void test_output_link(void)
+{
+    struct stat facts;
+    put_file(in_dir("real.bin"), "before", 6);
+    if (comm.rank == 0)
+        CHECK(symlink("real.bin", in_dir("link.bin")) == 0, "symlink");
+    MPI_Barrier(comm.world);
+    expect(HSORT_OK, write_keys(in_dir("link.bin"), FILE_AUTO, HSORT_U32, 10), "real.bin",
+           "writing through a link");
+    CHECK(lstat(in_dir("link.bin"), &facts) == 0 && S_ISLNK(facts.st_mode), "the link is gone");
+    CHECK(stat(in_dir("real.bin"), &facts) == 0 && facts.st_size == 40, "%lld bytes",
+          (long long)facts.st_size);
+}
+
+static void refuse_input(const char *path, const hsort_type *type, hsort_status wanted, const char *cause)
+{
+    struct file_in file;
+    hsort_status status = file_open(&comm, path, FILE_AUTO, type, &file);
+    expect(wanted, status, path, cause);
+    CHECK(strstr(comm.error, cause), "\"%s\" is not in \"%s\"", cause, comm.error);
+    if (status == HSORT_OK)
+        file_close(&file);
+}
+
+static void test_bad_inputs(void)
+{
+    const hsort_type u64 = HSORT_U64, f32 = HSORT_F32;
+    if (comm.rank == 0) {
+        CHECK(mkdir(in_dir("directory"), 0777) == 0, "mkdir");
+        CHECK(mkfifo(in_dir("fifo"), 0666) == 0, "mkfifo");
+    }
+    put_file(in_dir("odd.bin"), "thirteen byte", 13);
+    put_file(in_dir("empty.npy"), "", 0);
+    put_file(in_dir("text.npy"), "1\n2\n3\n", 6);
+    put_file(in_dir("huge.npy"), "\x93NUMPY\2\0\xff\xff\xff\xff", 12);
+    put_file(in_dir("cut.npy"), "\x93NUMPY\1\0\x76\0{'descr': '<u8', ", 28);
+    put_npy(in_dir("long.npy"), 99, 100);
+    put_npy(in_dir("short.npy"), 101, 100);
+    put_npy(in_dir("lying.npy"), INT64_MAX / 8, 100);
+    put_npy(in_dir("good.npy"), 100, 100);
+
+    refuse_input(in_dir("none.bin"), &u64, HSORT_IO, "cannot open: No such file");
+    refuse_input(in_dir("directory"), &u64, HSORT_IO, "Is a directory");
+    refuse_input(in_dir("fifo"), &u64, HSORT_IO, "not a regular file");
+    refuse_input(in_dir("odd.bin/keys.bin"), &u64, HSORT_IO, "Not a directory");
+    refuse_input(in_dir("odd.bin"), &u64, HSORT_FORMAT, "13 bytes are not a whole number of u64 keys");
+    refuse_input(in_dir("odd.bin"), NULL, HSORT_ARGUMENT, "does not say what type");
+    refuse_input(in_dir("empty.npy"), NULL, HSORT_FORMAT, "is empty");
+    refuse_input(in_dir("text.npy"), NULL, HSORT_FORMAT, "is no .npy file");
+    refuse_input(in_dir("huge.npy"), NULL, HSORT_FORMAT, "claims 4294967295 bytes");
+    refuse_input(in_dir("cut.npy"), NULL, HSORT_FORMAT, "cut off after 28 of 128 bytes");
+    refuse_input(in_dir("long.npy"), NULL, HSORT_FORMAT, "would make 920 bytes, the file has 928");
+    refuse_input(in_dir("short.npy"), NULL, HSORT_FORMAT, "would make 936 bytes, the file has 928");
+    refuse_input(in_dir("lying.npy"), NULL, HSORT_FORMAT, "would make 9223372036854775928 bytes");
+    refuse_input(in_dir("good.npy"), &f32, HSORT_FORMAT, "holds u64 keys, not f32");
+    if (geteuid() != 0) { // root may read everything
+        CHECK(comm.rank != 0 || chmod(in_dir("good.npy"), 0) == 0, "chmod");
+        refuse_input(in_dir("good.npy"), NULL, HSORT_IO, "Permission denied");
+    }
+}
+
+static void refuse_output(const char *path, const struct file_in *input, hsort_status wanted,
+                          const char *cause)
+{
+    struct file_out file;
+    hsort_status status = file_create(&comm, path, FILE_AUTO, HSORT_U64, 100, input, &file);
+    expect(wanted, status, path, cause);
+    CHECK(strstr(comm.error, cause), "\"%s\" is not in \"%s\"", cause, comm.error);
+    if (status == HSORT_OK)
+        file_commit(&comm, &file, HSORT_INTERNAL);
+}
+
+/* After test_bad_inputs(): uses its directory and FIFO. */
+static void test_bad_outputs(void)
+{
+    if (comm.rank == 0)
+        CHECK(symlink("nowhere", in_dir("dangling")) == 0, "symlink");
+    MPI_Barrier(comm.world);
+    refuse_output(in_dir("none/out.bin"), NULL, HSORT_IO, "No such file or directory");
+    refuse_output(in_dir("directory"), NULL, HSORT_IO, "Is a directory");
+    refuse_output(in_dir("directory/"), NULL, HSORT_IO, "Is a directory");
+    refuse_output(in_dir("odd.bin/out.bin"), NULL, HSORT_IO, "Not a directory");
+    refuse_output(in_dir("fifo"), NULL, HSORT_IO, "not a regular file");
+    refuse_output(in_dir("dangling"), NULL, HSORT_IO, "cannot follow the link");
+    refuse_output("/dev/null", NULL, HSORT_IO, "not a regular file");
+    refuse_output("", NULL, HSORT_ARGUMENT, "empty");
+    if (geteuid() != 0) {
+        CHECK(comm.rank != 0 || chmod(in_dir("directory"), 0555) == 0, "chmod");
+        MPI_Barrier(comm.world);
+        refuse_output(in_dir("directory/out.bin"), NULL, HSORT_IO, "Permission denied");
+    }
+    struct file_out file;
+    expect(HSORT_ARGUMENT,
+           file_create(&comm, in_dir("out.bin"), FILE_AUTO, HSORT_U64, INT64_MAX / 8, NULL, &file), "out.bin",
+           "beyond 64-bit offsets");
+    expect(HSORT_IO, file_create(&comm, in_dir("out.bin"), FILE_AUTO, HSORT_U64, INT64_MAX / 16, NULL, &file),
+           "out.bin", "more than any file system holds");
+}
+
+static void test_output_is_input(void)
+{
+    const hsort_type type = HSORT_U64;
+    const char *path = in_dir("same.bin");
+    struct file_in input;
+    char dotted[PATH_MAX], around[PATH_MAX];
+    put_file(path, "16 bytes of keys", 16);
+    if (comm.rank == 0) {
+        CHECK(link(path, in_dir("hard.bin")) == 0, "link");
+        CHECK(symlink("same.bin", in_dir("soft.bin")) == 0, "symlink");
+        CHECK(symlink("soft.bin", in_dir("softer.bin")) == 0, "symlink");
+    }
+    MPI_Barrier(comm.world);
+    snprintf(dotted, sizeof dotted, "./%s", in_dir("same.bin"));
+    snprintf(around, sizeof around, "%s/../%s", directory, in_dir("same.bin"));
+    const char *const spellings[] = {
+        path, in_dir("hard.bin"), in_dir("soft.bin"), in_dir("softer.bin"), dotted, around};
+    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &input), path, "opening");
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        struct file_out file;
+        char spelling[PATH_MAX];
+        snprintf(spelling, sizeof spelling, "%s", spellings[i]);
+        expect(HSORT_ARGUMENT, file_create(&comm, spelling, FILE_AUTO, type, 2, &input, &file), spelling,
+               "output is the input");
+    }
+    uint64_t keys[2];
+    CHECK(file_read(&input, 0, 2, keys) == HSORT_OK && memcmp(keys, "16 bytes of keys", 16) == 0,
+          "input changed");
+    file_close(&input);
+}
+
+static void test_all(void)
+{
+    const int64_t counts[] = {0, 1, comm.size - 1, 100003};
+    const hsort_type types[] = {HSORT_U32, HSORT_F64};
+    for (int c = 0; c < 4; c++)
+        for (int t = 0; t < 2; t++) {
+            test_round_trip(FILE_RAW, types[t], counts[c]);
+            test_round_trip(FILE_NPY, types[t], counts[c]);
+        }
+    test_swapped();
+    test_beyond_4gib();
+    test_output_link();
+    test_bad_inputs();
+    test_bad_outputs();
+    test_output_is_input();
+}
+
+int main(int argc, char **argv)
+{
+    return files_run(argc, argv, test_all);
+}

@@ -1,0 +1,190 @@
+/* Key files when something fails between opening and commit, on the first, a middle or the last rank: the
+ * same status everywhere, the text names rank and file, no temporary is left, and an older output is as it
+ * was. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include "kernels/base/fault.h"
+#include "tests/support/files.h"
+
+/* Old output: must be as it was after every failure. */
+static void put_old(void)
+{
+    put_file(in_dir("out.npy"), "old", 3);
+}
+
+static void check_old(const char *what)
+{
+    char bytes[8];
+    int fd = open(in_dir("out.npy"), O_RDONLY);
+    CHECK(fd >= 0 && read(fd, bytes, sizeof bytes) == 3 && memcmp(bytes, "old", 3) == 0,
+          "%s: old output touched", what);
+    close(fd);
+    MPI_Barrier(comm.world);
+}
+
+static void test_failing_rank(int rank)
+{
+    struct file_out file;
+    expect(HSORT_OK, file_create(&comm, in_dir("out.npy"), FILE_AUTO, HSORT_U64, 100, NULL, &file), "out.npy",
+           "create");
+    hsort_status mine = HSORT_OK;
+    if (comm.rank == rank)
+        mine = status_fail(HSORT_DEVICE_MEMORY, "rank %d of the test gives up", rank);
+    expect(HSORT_DEVICE_MEMORY, file_commit(&comm, &file, mine), "gives up", "one rank's failure");
+    check_old("one rank's failure");
+}
+
+/* The file is cut to 100 keys after it was opened: those who read beyond must see it, and all must hear of
+ * it. */
+static void test_cut_while_read(void)
+{
+    const hsort_type type = HSORT_U32;
+    const char *path = in_dir("shrinking.bin");
+    struct file_in file;
+    uint32_t keys[1000];
+    expect(HSORT_OK, write_keys(path, FILE_RAW, type, 1000), path, "writing");
+    expect(HSORT_OK, file_open(&comm, path, FILE_RAW, &type, &file), path, "opening");
+    CHECK(comm.rank != 0 || truncate(path, 402) == 0, "truncate");
+    MPI_Barrier(comm.world);
+    const int64_t first = even_begin(1000, comm.rank), mine = even_begin(1000, comm.rank + 1) - first;
+    hsort_status status = file_read(&file, first, mine, keys);
+    CHECK(status == (first + mine > 100 ? HSORT_IO : HSORT_OK), "rank %d: %s", comm.rank, status_text());
+    expect(HSORT_IO, comm_agree(&comm, status), path, "cut while read");
+    CHECK(strstr(comm.error, "cut short while it was read"), "%s", comm.error);
+    file_close(&file);
+}
+
+static void test_two_outputs(void)
+{
+    struct file_out first, second;
+    expect(HSORT_OK, file_create(&comm, in_dir("first.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &first), "",
+           "create");
+    CHECK(file_create(&comm, in_dir("second.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &second) == HSORT_INTERNAL,
+          "two");
+    status_clear();
+    expect(HSORT_OK, file_commit(&comm, &first, HSORT_OK), "first.bin", "the first of two outputs");
+    CHECK(access(in_dir("first.bin"), F_OK) == 0 && access(in_dir("second.bin"), F_OK) != 0, "outputs");
+}
+
+/* A file size limit stands in for a full disk: an error, not a signal that kills. */
+static void test_size_limit(void)
+{
+    struct rlimit limit, small;
+    struct file_out file;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = limit;
+    small.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &small);
+    hsort_status status = file_create(&comm, in_dir("out.npy"), FILE_AUTO, HSORT_U64, 1000, NULL, &file);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    expect(HSORT_IO, status, "out.npy: cannot reserve 8128 bytes: File too large", "size limit");
+    check_old("size limit");
+}
+
+/* Each stop signal, in a child of rank 0 or of the last rank, ends it and takes the temporary with it. The
+ * commit then finds nothing to give a name to. */
+static void test_signals(int signal_number, int rank)
+{
+    struct sigaction before, during, after;
+    struct file_out file;
+    sigaction(signal_number, NULL, &before);
+    expect(HSORT_OK, file_create(&comm, in_dir("out.npy"), FILE_AUTO, HSORT_U64, 100, NULL, &file), "out.npy",
+           "create");
+    sigaction(signal_number, NULL, &during);
+    CHECK(during.sa_handler != before.sa_handler, "no handler for signal %d", signal_number);
+    if (comm.rank == rank) {
+        int ended = 0;
+        CHECK(leftovers() == 1, "no temporary");
+        pid_t child = fork();
+        if (child == 0) {
+            raise(signal_number);
+            _exit(0);
+        }
+        CHECK(waitpid(child, &ended, 0) == child && WIFSIGNALED(ended) && WTERMSIG(ended) == signal_number,
+              "signal %d: ended with %d", signal_number, ended);
+        CHECK(leftovers() == 0, "signal %d left the temporary", signal_number);
+    }
+    MPI_Barrier(comm.world);
+    expect(HSORT_IO, file_commit(&comm, &file, HSORT_OK), "out.npy", "commit after a signal");
+    sigaction(signal_number, NULL, &after);
+    CHECK(after.sa_handler == before.sa_handler, "the handler of signal %d was not restored", signal_number);
+    check_old("signal");
+}
+
+#ifdef HSORT_FAULTS
+static void arm(enum fault_site site, int rank, int nth)
+{
+    if (comm.rank == rank)
+        fault_set(site, nth);
+}
+
+/* Each fault site of the file layer, on `rank`. */
+static void test_faults(int rank)
+{
+    char who[32];
+    struct file_in file;
+    uint64_t keys[1000];
+    snprintf(who, sizeof who, "rank %d on ", rank);
+    put_npy(in_dir("in.npy"), 1000, 1000);
+    for (int site = FAULT_READ; site <= FAULT_SHORT; site++) {
+        expect(HSORT_OK, file_open(&comm, in_dir("in.npy"), FILE_AUTO, NULL, &file), "in.npy", "opening");
+        arm((enum fault_site)site, rank, 1);
+        hsort_status status = file_read(&file, 100, 10, keys);
+        CHECK(status == (comm.rank == rank ? HSORT_IO : HSORT_OK), "rank %d: %s", comm.rank, status_text());
+        expect(HSORT_IO, comm_agree(&comm, status), "in.npy", "fault in a read");
+        CHECK(strncmp(comm.error, who, strlen(who)) == 0, "%s", comm.error);
+        file_close(&file);
+        if (rank == 0) { // the header is read there
+            arm((enum fault_site)site, 0, 1);
+            expect(HSORT_IO, file_open(&comm, in_dir("in.npy"), FILE_AUTO, NULL, &file), "in.npy",
+                   "fault in a header");
+        }
+    }
+    // On rank 0 the first write is the header's, which file_create() does.
+    for (int nth = 1; nth <= (rank == 0 ? 2 : 1); nth++) {
+        arm(FAULT_WRITE, rank, nth);
+        expect(HSORT_IO, write_keys(in_dir("out.npy"), FILE_AUTO, HSORT_U64, 1000), "out.npy",
+               "fault in a write");
+        CHECK(strncmp(comm.error, who, strlen(who)) == 0 && strstr(comm.error, "No space left"), "%s",
+              comm.error);
+        check_old("fault in a write");
+        arm(FAULT_COMMIT, rank, nth);
+        expect(HSORT_IO, write_keys(in_dir("out.npy"), FILE_AUTO, HSORT_U64, 1000), "out.npy",
+               "fault in a commit");
+        CHECK(strncmp(comm.error, who, strlen(who)) == 0, "%s", comm.error);
+        check_old("fault in a commit");
+    }
+}
+#else
+static void test_faults(int rank)
+{
+    if (comm.rank == 0 && rank == 0)
+        printf("skipped faults: not a build with HYPERSORT_FAULTS\n");
+}
+#endif
+
+static void test_all(void)
+{
+    test_cut_while_read();
+    test_two_outputs();
+    put_old();
+    test_size_limit();
+    const int ranks[] = {0, comm.size / 2, comm.size - 1};
+    for (int i = 0; i < 3; i++) {
+        test_failing_rank(ranks[i]);
+        test_faults(ranks[i]);
+    }
+    const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+    for (int i = 0; i < 4; i++) {
+        test_signals(signals[i], 0);
+        test_signals(signals[i], comm.size - 1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return files_run(argc, argv, test_all);
+}

@@ -1,0 +1,350 @@
+/* Generated input: the same keys whatever part is made, and each distribution what its name says, for every
+ * type. */
+#include "tests/support/check.h"
+#include "src/files/input.h"
+#include "kernels/base/keytype.h"
+#include "kernels/base/status.h"
+#include <inttypes.h>
+#include <math.h>
+
+enum { KEYS = 20000 };
+
+static const hsort_type types[] = {
+#define X(name, short_name, bytes) name,
+    HSORT_TYPE_LIST(X)
+#undef X
+};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+static bool is_float(hsort_type type)
+{
+    return type == HSORT_F32 || type == HSORT_F64;
+}
+
+static struct input make_input(const char *text, hsort_type type, uint64_t seed, int64_t count)
+{
+    struct input input = {.type = type, .seed = seed, .count = count};
+    status_clear();
+    CHECK(input_parse(text, &input) == HSORT_OK, "%s: %s", text, status_text());
+    return input;
+}
+
+/* codes [KEYS] of a whole input, in ascending order of the type. */
+static void make_codes(const struct input *input, uint64_t *codes)
+{
+    const struct keymap map = keymap_make(input->type, HSORT_ASCENDING);
+    static uint64_t keys[KEYS];
+    input_fill(input, 0, input->count, keys);
+    for (int64_t i = 0; i < input->count; i++)
+        codes[i] = map.key_bytes == 8 ? keymap_encode64(map, keys[i])
+                                      : keymap_encode32(map, ((const uint32_t *)keys)[i]);
+}
+
+static uint64_t code_of(hsort_type type, double value)
+{
+    const struct keymap map = keymap_make(type, HSORT_ASCENDING);
+    float narrow = (float)value;
+    uint64_t bits = (uint64_t)value;
+    if (type == HSORT_F64)
+        memcpy(&bits, &value, sizeof value);
+    uint32_t low = (uint32_t)bits;
+    if (type == HSORT_F32)
+        memcpy(&low, &narrow, sizeof narrow);
+    return map.key_bytes == 8 ? keymap_encode64(map, bits) : keymap_encode32(map, low);
+}
+
+static int compare_codes(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int count_distinct(uint64_t *codes, int64_t count)
+{
+    qsort(codes, (size_t)count, sizeof *codes, compare_codes);
+    int distinct = count > 0;
+    for (int64_t i = 1; i < count; i++)
+        distinct += codes[i] != codes[i - 1];
+    return distinct;
+}
+
+static int count_descents(const uint64_t *codes, int64_t count)
+{
+    int descents = 0;
+    for (int64_t i = 1; i < count; i++)
+        descents += codes[i] < codes[i - 1];
+    return descents;
+}
+
+/* ---- What holds for every distribution ----------------------------------------------------------------- */
+
+static const char *const texts[] = {"uniform",  "sorted",    "reverse",   "equal",     "zipf",      "gauss",
+                                    "narrow:1", "narrow:16", "narrow:64", "nearly:20", "staircase", "nan"};
+enum { TEXTS = sizeof texts / sizeof texts[0] };
+
+static void test_parts(uint64_t *random)
+{
+    static unsigned char whole[KEYS * 8], part[KEYS * 8];
+    for (int t = 0; t < TEXTS * TYPES; t++) {
+        const struct input input = make_input(texts[t / TYPES], types[t % TYPES], check_random(random), KEYS);
+        const size_t bytes = hsort_type_bytes(input.type);
+        input_fill(&input, 0, KEYS, whole);
+        for (int round = 0; round < 20; round++) {
+            int64_t first = (int64_t)(check_random(random) % KEYS);
+            int64_t count = (int64_t)(check_random(random) % (uint64_t)(KEYS - first + 1));
+            memset(part, 0xa5, sizeof part);
+            input_fill(&input, first, count, part);
+            CHECK(memcmp(part, whole + (size_t)first * bytes, (size_t)count * bytes) == 0,
+                  "%s %s: keys %" PRId64 " + %" PRId64, texts[t / TYPES], hsort_type_name(input.type), first,
+                  count);
+            CHECK(part[(size_t)count * bytes] == 0xa5, "%s: wrote beyond the end", texts[t / TYPES]);
+        }
+    }
+}
+
+static void test_seeds(uint64_t seed)
+{
+    static unsigned char one[KEYS * 8], other[KEYS * 8];
+    for (int t = 0; t < TEXTS * TYPES; t++) {
+        const char *text = texts[t / TYPES];
+        const bool seedless =
+            strcmp(text, "sorted") == 0 || strcmp(text, "reverse") == 0 || strcmp(text, "staircase") == 0;
+        struct input input = make_input(text, types[t % TYPES], seed, KEYS);
+        const size_t bytes = KEYS * hsort_type_bytes(input.type);
+        input_fill(&input, 0, KEYS, one);
+        input.seed++;
+        input_fill(&input, 0, KEYS, other);
+        CHECK((memcmp(one, other, bytes) == 0) == seedless, "%s: two seeds", text);
+    }
+}
+
+/* ---- What holds for one of them ------------------------------------------------------------------------ */
+
+static void test_ordered(hsort_type type, uint64_t seed)
+{
+    static uint64_t up[KEYS], down[KEYS];
+    struct input input = make_input("sorted", type, seed, KEYS);
+    make_codes(&input, up);
+    CHECK(count_descents(up, KEYS) == 0, "%s: sorted", hsort_type_name(type));
+    input.distribution = INPUT_REVERSE;
+    make_codes(&input, down);
+    for (int i = 0; i < KEYS; i++)
+        CHECK(down[i] == up[KEYS - 1 - i], "%s: reverse is no mirror at %d", hsort_type_name(type), i);
+    CHECK(count_distinct(up, KEYS) == KEYS, "%s: sorted has repeats", hsort_type_name(type));
+    // The range is covered: the middle key is the middle of the type's range.
+    const uint64_t all = hsort_type_bytes(type) == 8 ? UINT64_MAX : UINT32_MAX;
+    const uint64_t middle = is_float(type) ? code_of(type, 0.0) : all / 2 + 1;
+    CHECK(up[KEYS / 2] == middle, "%s: middle of sorted", hsort_type_name(type));
+    CHECK(up[0] == (is_float(type) ? code_of(type, -1.0) : 0), "%s: least of sorted", hsort_type_name(type));
+}
+
+static void test_staircase(hsort_type type, uint64_t seed)
+{
+    static uint64_t codes[KEYS];
+    const struct input input = make_input("staircase", type, seed, KEYS);
+    make_codes(&input, codes);
+    CHECK(count_descents(codes, KEYS) == 0, "%s: staircase falls", hsort_type_name(type));
+    int distinct = count_distinct(codes, KEYS);
+    CHECK(distinct == 64, "%s: staircase of %d", hsort_type_name(type), distinct);
+}
+
+static void test_few_values(hsort_type type, uint64_t seed)
+{
+    static uint64_t codes[KEYS];
+    struct input input = make_input("equal", type, seed, KEYS);
+    make_codes(&input, codes);
+    CHECK(count_distinct(codes, KEYS) == 1, "%s: equal", hsort_type_name(type));
+    for (int bits = 1; bits <= 8; bits++) {
+        input = make_input("narrow:8", type, seed, KEYS);
+        input.parameter = bits;
+        make_codes(&input, codes);
+        int distinct = count_distinct(codes, KEYS);
+        CHECK(distinct == 1 << bits, "%s: narrow:%d has %d values", hsort_type_name(type), bits, distinct);
+        CHECK(codes[0] == code_of(type, 0), "%s: narrow starts at 0", hsort_type_name(type));
+    }
+    // More bits than the type holds exactly: no value is rounded.
+    input.parameter = 64;
+    make_codes(&input, codes);
+    for (int i = 0; i < KEYS && is_float(type); i++)
+        CHECK(codes[i] < code_of(type, type == HSORT_F32 ? 0x1p24 : 0x1p53), "%s: narrow:64 is not narrow",
+              hsort_type_name(type));
+}
+
+static void test_uniform(hsort_type type, uint64_t seed)
+{
+    static uint64_t codes[KEYS];
+    const struct input input = make_input("uniform", type, seed, KEYS);
+    make_codes(&input, codes);
+    // 8 standard deviations of a fair coin: sqrt(KEYS) / 2 each.
+    const double slack = 4 * sqrt(KEYS);
+    const int bits = is_float(type) ? 0 : 8 * (int)hsort_type_bytes(type);
+    for (int b = 0; b < bits; b++) {
+        int ones = 0;
+        for (int i = 0; i < KEYS; i++)
+            ones += (int)(codes[i] >> b & 1);
+        CHECK(fabs(ones - KEYS / 2.0) < slack, "%s: bit %d set in %d", hsort_type_name(type), b, ones);
+    }
+    int quarters[4] = {0};
+    const uint64_t all = hsort_type_bytes(type) == 8 ? UINT64_MAX : UINT32_MAX;
+    for (int i = 0; i < KEYS; i++) {
+        if (is_float(type))
+            quarters[(codes[i] >= code_of(type, -0.5)) + (codes[i] >= code_of(type, 0.0)) +
+                     (codes[i] >= code_of(type, 0.5))]++;
+        else
+            quarters[codes[i] / (all / 4 + 1)]++;
+        CHECK(!is_float(type) || (codes[i] >= code_of(type, -1.0) && codes[i] < code_of(type, 1.0)),
+              "%s: beyond [-1, 1)", hsort_type_name(type));
+    }
+    for (int q = 0; q < 4; q++)
+        CHECK(fabs(quarters[q] - KEYS / 4.0) < slack, "%s: quarter %d has %d", hsort_type_name(type), q,
+              quarters[q]);
+}
+
+static void test_zipf(hsort_type type, uint64_t seed)
+{
+    static uint64_t codes[KEYS];
+    const struct input input = make_input("zipf", type, seed, KEYS);
+    make_codes(&input, codes);
+    const double share = 1 / (log(1 << 20) + 0.5772); // of k = 1
+    const uint64_t most = code_of(type, 1 << 20);
+    for (int k = 1; k <= 4; k++) {
+        int found = 0;
+        for (int i = 0; i < KEYS; i++)
+            found += codes[i] == code_of(type, k);
+        CHECK(fabs(found - KEYS * share / k) < 8 * sqrt(KEYS * share / k), "%s: zipf has %d times %d",
+              hsort_type_name(type), found, k);
+    }
+    for (int i = 0; i < KEYS; i++)
+        CHECK(codes[i] >= code_of(type, 1) && codes[i] <= most, "%s: zipf beyond its values",
+              hsort_type_name(type));
+}
+
+static void test_gauss(hsort_type type, uint64_t seed)
+{
+    static uint64_t codes[KEYS];
+    const struct input input = make_input("gauss", type, seed, KEYS);
+    make_codes(&input, codes);
+    // One standard deviation is 1 / sqrt(12 * 16) of the range; 68.3 % lie within one, 95.4 % within two.
+    const double deviation = sqrt(1 / 192.0), expected[2] = {0.683, 0.954};
+    for (int d = 1; d <= 2; d++) {
+        int within = 0;
+        for (int i = 0; i < KEYS; i++) {
+            const double all = hsort_type_bytes(type) == 8 ? 0x1p64 : 0x1p32;
+            within += is_float(type) ? codes[i] >= code_of(type, -2 * d * deviation) &&
+                                           codes[i] <= code_of(type, 2 * d * deviation)
+                                     : fabs((double)codes[i] / all - 0.5) <= d * deviation;
+        }
+        CHECK(fabs((double)within / KEYS - expected[d - 1]) < 0.03, "%s: %d within %d deviations",
+              hsort_type_name(type), within, d);
+    }
+}
+
+static void test_nearly(hsort_type type, uint64_t seed)
+{
+    static uint64_t codes[KEYS], sorted[KEYS];
+    struct input input = make_input("nearly:50", type, seed, KEYS);
+    make_codes(&input, codes);
+    struct input straight = make_input("sorted", type, seed, KEYS);
+    make_codes(&straight, sorted);
+    int strayed = 0;
+    for (int i = 0; i < KEYS; i++)
+        strayed += codes[i] != sorted[i];
+    CHECK(strayed > KEYS / 25 && strayed < KEYS / 16, "%s: nearly:50 has %d strays", hsort_type_name(type),
+          strayed);
+    input.parameter = 0;
+    make_codes(&input, codes);
+    CHECK(memcmp(codes, sorted, sizeof codes) == 0, "%s: nearly:0 is not sorted", hsort_type_name(type));
+}
+
+/* Every kind of odd value is there, and often. */
+static void test_nan(hsort_type type, uint64_t seed)
+{
+    static uint64_t keys[KEYS];
+    const struct input input = make_input("nan", type, seed, KEYS);
+    const bool wide = hsort_type_bytes(type) == 8;
+    const uint64_t all = wide ? UINT64_MAX : UINT32_MAX, top = all ^ (all >> 1);
+    const uint64_t infinity = wide ? UINT64_C(0x7ff0000000000000) : UINT64_C(0x7f800000);
+    const uint64_t normal = infinity & -infinity;
+    const uint64_t floats[] = {0, 1, normal, infinity, infinity - 1};
+    const uint64_t integers[] = {0, 1, top - 1, top, top + 1, all};
+    const int wanted = is_float(type) ? 5 : 6;
+    int found[2][6] = {{0}}, nans[2] = {0}, denormals[2] = {0};
+    input_fill(&input, 0, KEYS, keys);
+    for (int i = 0; i < KEYS; i++) {
+        const uint64_t bits = wide ? keys[i] : ((const uint32_t *)keys)[i];
+        const uint64_t size = is_float(type) ? bits & ~top : bits;
+        const int negative = is_float(type) && (bits & top);
+        for (int w = 0; w < wanted; w++)
+            found[negative][w] += size == (is_float(type) ? floats[w] : integers[w]);
+        nans[negative] += is_float(type) && size > infinity;
+        denormals[negative] += is_float(type) && size > 1 && size < normal;
+    }
+    for (int negative = 0; negative <= is_float(type); negative++) {
+        for (int w = 0; w < wanted; w++)
+            CHECK(found[negative][w] > KEYS / 100, "%s: nan lacks value %d, sign %d", hsort_type_name(type),
+                  w, negative);
+        CHECK(!is_float(type) || nans[negative] > KEYS / 40, "%s: %d NaNs", hsort_type_name(type),
+              nans[negative]);
+        CHECK(!is_float(type) || denormals[negative] > KEYS / 100, "%s: %d denormals", hsort_type_name(type),
+              denormals[negative]);
+    }
+}
+
+/* ---- Counts and words ---------------------------------------------------------------------------------- */
+
+static void test_huge_count(hsort_type type)
+{
+    // The last keys of an input of 2^40 keys: no arithmetic wraps, and sorted ends at the largest value.
+    const int64_t count = INT64_C(1) << 40;
+    struct input input = make_input("sorted", type, 1, count);
+    const struct keymap map = keymap_make(type, HSORT_ASCENDING);
+    uint64_t keys[2];
+    input_fill(&input, count - 2, 2, keys);
+    uint32_t last;
+    memcpy(&last, (const char *)keys + 4, sizeof last);
+    const uint64_t code = map.key_bytes == 8 ? keymap_encode64(map, keys[1]) : keymap_encode32(map, last);
+    const uint64_t step = map.key_bytes == 8 ? UINT64_C(1) << 24 : 1;
+    const uint64_t end = is_float(type) ? code_of(type, 1.0) : (map.key_bytes == 8 ? 0 : UINT64_C(1) << 32);
+    CHECK(is_float(type) ? code < end && code > code_of(type, 0.999999) : code == end - step,
+          "%s: end of a long sorted input", hsort_type_name(type));
+}
+
+static void test_words(void)
+{
+    static const char *const bad[] = {
+        "",          "unifor",      "uniform2",  "uniform:1", "narrow",
+        "narrow:",   "narrow:0",    "narrow:65", "narrow:x",  "narrow:1x",
+        "narrow:-1", "nearly:1001", "nearly: 5", "zipf:",     "narrow:99999999999999999999"};
+    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++) {
+        struct input input = {.distribution = INPUT_GAUSS};
+        status_clear();
+        CHECK(input_parse(bad[b], &input) == HSORT_ARGUMENT, "'%s' was taken", bad[b]);
+        CHECK(status_text()[0] != '\0', "'%s': no text", bad[b]);
+        CHECK(input.distribution == INPUT_GAUSS, "'%s': the input was changed", bad[b]);
+    }
+    struct input input = make_input("narrow:64", HSORT_U64, 1, 1);
+    CHECK(input.distribution == INPUT_NARROW && input.parameter == 64, "narrow:64");
+    input = make_input("nearly:1000", HSORT_U64, 1, 1);
+    CHECK(input.distribution == INPUT_NEARLY && input.parameter == 1000, "nearly:1000");
+}
+
+int main(void)
+{
+    uint64_t seed = check_seed();
+    printf("seed %" PRIu64 "\n", seed);
+    test_parts(&seed);
+    test_seeds(seed);
+    for (int t = 0; t < TYPES; t++) {
+        test_ordered(types[t], seed);
+        test_staircase(types[t], seed);
+        test_few_values(types[t], seed);
+        test_uniform(types[t], seed);
+        test_zipf(types[t], seed);
+        test_gauss(types[t], seed);
+        test_nearly(types[t], seed);
+        test_nan(types[t], seed);
+        test_huge_count(types[t]);
+    }
+    test_words();
+    return check_failures > 0;
+}

@@ -1,0 +1,291 @@
+/* The .npy header: what must be read, what must be refused with a clear line, and 100,000 damaged headers. */
+#include "tests/support/check.h"
+#include <inttypes.h>
+#include <stdbool.h>
+#include "src/files/npy.h"
+#include "kernels/base/status.h"
+
+#define DICT_U8 "{'descr': '<u8', 'fortran_order': False, 'shape': (1000,), }"
+
+enum { HEADER_ROOM = NPY_HEAD_BYTES + NPY_DICT_MAX, MUTATIONS = 100000 };
+
+/* Put magic, version and length before a dictionary. Returns the header's bytes. */
+static size_t build(int major, const char *dictionary, unsigned char *header)
+{
+    const size_t length_bytes = major == 1 ? 2 : 4, dict_bytes = strlen(dictionary);
+    memcpy(header, "\x93NUMPY", 6);
+    header[6] = (unsigned char)major;
+    header[7] = 0;
+    for (size_t i = 0; i < length_bytes; i++)
+        header[8 + i] = (unsigned char)(dict_bytes >> (8 * i));
+    memcpy(header + 8 + length_bytes, dictionary, dict_bytes);
+    return 8 + length_bytes + dict_bytes;
+}
+
+/* Read a header as src/files/file.c does: the head first, then as much of the whole as there is. The copy is of
+ * the exact size, so that the address sanitizer sees a byte read too far. */
+static hsort_status read_header(const unsigned char *header, size_t bytes, struct npy_header *result)
+{
+    size_t announced = 0;
+    status_clear();
+    unsigned char *copy = malloc(bytes + 1);
+    unsigned char *exact = bytes > 0 ? realloc(copy, bytes) : copy;
+    memcpy(exact, header, bytes);
+    hsort_status status =
+        npy_header_bytes("in.npy", exact, bytes < NPY_HEAD_BYTES ? bytes : NPY_HEAD_BYTES, &announced);
+    if (status == HSORT_OK)
+        status = npy_parse("in.npy", exact, bytes < announced ? bytes : announced, result);
+    free(exact);
+    return status;
+}
+
+static void accept(int major, const char *dictionary, hsort_type type, bool swapped, int64_t count)
+{
+    unsigned char header[HEADER_ROOM];
+    struct npy_header result = {0};
+    const size_t bytes = build(major, dictionary, header);
+    hsort_status status = read_header(header, bytes, &result);
+    CHECK(status == HSORT_OK, "%s: %s", dictionary, status_text());
+    CHECK(result.type == type && result.swapped == swapped && result.count == count, "%s", dictionary);
+    CHECK(result.data_offset == (int64_t)bytes, "%s: keys at %" PRId64, dictionary, result.data_offset);
+}
+
+/* `cause` must be in the text, and the text must be one line that begins with the file's name. */
+static void refuse_bytes(const unsigned char *header, size_t bytes, const char *cause)
+{
+    struct npy_header result;
+    hsort_status status = read_header(header, bytes, &result);
+    CHECK(status == HSORT_FORMAT, "\"%s\" expected, got status %d: %s", cause, status, status_text());
+    CHECK(strstr(status_text(), cause), "\"%s\" is not in \"%s\"", cause, status_text());
+    CHECK(strncmp(status_text(), "in.npy: ", 8) == 0 && !strchr(status_text(), '\n'), "%s", status_text());
+}
+
+static void refuse(const char *dictionary, const char *cause)
+{
+    unsigned char header[HEADER_ROOM];
+    for (int major = 1; major <= 3; major++)
+        refuse_bytes(header, build(major, dictionary, header), cause);
+}
+
+static void test_good(void)
+{
+    for (int major = 1; major <= 3; major++) {
+        accept(major, DICT_U8 "                  \n", HSORT_U64, false, 1000);
+        accept(major, "{'descr': '<u4', 'fortran_order': False, 'shape': (1,)}", HSORT_U32, false, 1);
+        accept(major, "{'descr': '<i4', 'fortran_order': False, 'shape': (0,), }\n", HSORT_I32, false, 0);
+        accept(major, "{\"shape\": (7,), \"descr\": \">f4\", \"fortran_order\": True}", HSORT_F32, true, 7);
+        accept(major, " {\t'fortran_order' :\nFalse , 'shape':( 12 , ) ,'descr':\">i8\",} ", HSORT_I64, true,
+               12);
+        accept(major, "{'descr': '<f8', 'fortran_order': False, 'shape': (3L,), }", HSORT_F64, false, 3);
+        accept(major, "{'descr':'>u8','fortran_order':False,'shape':(9007199254740993,)}", HSORT_U64, true,
+               INT64_C(9007199254740993));
+        accept(major, "{'descr':'>u4','fortran_order':False,'shape':(5,)}", HSORT_U32, true, 5);
+        accept(major, "{'descr':'>i4','fortran_order':False,'shape':(5,)}", HSORT_I32, true, 5);
+        accept(major, "{'descr':'>f8','fortran_order':False,'shape':(5,)}", HSORT_F64, true, 5);
+        accept(major, "{'descr':'<f4','fortran_order':False,'shape':(5,)}", HSORT_F32, false, 5);
+        accept(major, "{'descr':'<i8','fortran_order':False,'shape':(5,)}", HSORT_I64, false, 5);
+    }
+}
+
+static void test_bad_dtypes(void)
+{
+    const char *const dtypes[] = {"=u4", "|u4",     "=f8", "|b1", "<u2", "<f2", "<i1",  "|u1", "<f16", "<c8",
+                                  "<U5", "<M8[ns]", "|O",  "u4",  "",    "<",   "<u48", "f8",  "<b8",  "<V8"};
+    char dictionary[128], cause[64];
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (4,), }",
+                 dtypes[i]);
+        snprintf(cause, sizeof cause, "dtype '%s' is no key type", dtypes[i]);
+        refuse(dictionary, cause);
+    }
+    refuse("{'descr': [('x', '<f8'), ('y', '<f8')], 'fortran_order': False, 'shape': (4,), }",
+           "structured dtype");
+    refuse("{'descr': ('<f8', (3,)), 'fortran_order': False, 'shape': (4,), }", "structured dtype");
+    refuse("{'descr': '\x1b[31m\x07', 'fortran_order': False, 'shape': (4,), }", "dtype '?[31m?'");
+    refuse("{'descr': '0123456789012345678901234567890123456789', 'shape': (4,)}",
+           "0123456789012345678901234567...");
+}
+
+static void test_bad_shapes(void)
+{
+#define WITH_SHAPE(shape) "{'descr': '<u4', 'fortran_order': False, 'shape': " shape ", }"
+    refuse(WITH_SHAPE("()"), "0 dimensions");
+    refuse(WITH_SHAPE("(3, 4)"), "2 dimensions");
+    refuse(WITH_SHAPE("(3, 1,)"), "2 dimensions");
+    refuse("{'descr': '<u4', 'fortran_order': True, 'shape': (3, 4), }", "2 dimensions");
+    refuse(WITH_SHAPE("(1, 2, 3, 4, 5)"), "5 dimensions");
+    refuse(WITH_SHAPE("(-1,)"), "negative shape");
+    refuse(WITH_SHAPE("(9223372036854775808,)"), "beyond 64 bits");
+    refuse(WITH_SHAPE("(18446744073709551617,)"), "beyond 64 bits");
+    refuse(WITH_SHAPE("(99999999999999999999999999999999,)"), "beyond 64 bits");
+    refuse(WITH_SHAPE("(2305843009213693952,)"), "more than 64-bit offsets");
+    refuse(WITH_SHAPE("(5)"), "tuple");
+    refuse(WITH_SHAPE("5"), "tuple");
+    refuse(WITH_SHAPE("[5]"), "tuple");
+    refuse(WITH_SHAPE("(,)"), "a number");
+    refuse(WITH_SHAPE("(5,,)"), "a number");
+    refuse(WITH_SHAPE("(5 6)"), "',' or ')'");
+    refuse(WITH_SHAPE("(0x10,)"), "',' or ')'");
+    refuse(WITH_SHAPE("(1e3,)"), "',' or ')'");
+    refuse(WITH_SHAPE("(5.0,)"), "',' or ')'");
+#undef WITH_SHAPE
+}
+
+static void test_bad_dictionaries(void)
+{
+    refuse("", "'{' expected");
+    refuse("   \n", "'{' expected");
+    refuse("{}", "without an entry 'descr'");
+    refuse("{'fortran_order': False, 'shape': (4,), }", "without an entry 'descr'");
+    refuse("{'descr': '<u4', 'shape': (4,), }", "without an entry 'fortran_order'");
+    refuse("{'descr': '<u4', 'fortran_order': False, }", "without an entry 'shape'");
+    refuse("{'descr': '<u4', 'descr': '<u4', 'fortran_order': False, 'shape': (4,), }",
+           "two entries 'descr'");
+    refuse("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), 'x': 1}", "unknown entry 'x'");
+    refuse("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), ", "a string expected");
+    refuse("{'descr': '<u4', 'fortran_order': False, 'shape': (4,", "a number expected");
+    refuse("{'descr': '<u4', 'fortran_order': Fals", "True or False expected");
+    refuse("{'descr': '<u4", "a closing quote expected");
+    refuse("{'descr': '<u4\"", "a closing quote expected");
+    refuse("{'descr': '\\x3cu4', 'fortran_order': False, 'shape': (4,)}", "a closing quote expected");
+    refuse("{'descr'; '<u4'}", "':' expected");
+    refuse("{'descr': '<u4' 'fortran_order': False}", "',' or '}' expected");
+    refuse("{'descr': '<u4',, 'fortran_order': False}", "a string expected");
+    refuse("{,}", "a string expected");
+    refuse("{'descr': <u4}", "a string expected");
+    refuse("{'descr': 4}", "a string expected");
+    refuse("{'fortran_order': 0}", "True or False expected");
+    refuse("{'fortran_order': 'False'}", "True or False expected");
+    refuse("{'fortran_order': Falsehood}", "',' or '}' expected");
+    refuse(DICT_U8 " x", "nothing more expected");
+    refuse(DICT_U8 DICT_U8, "nothing more expected");
+}
+
+static void test_bad_heads(void)
+{
+    unsigned char header[HEADER_ROOM], head[NPY_HEAD_BYTES];
+    size_t announced = 0;
+    const size_t bytes = build(1, DICT_U8, header);
+    refuse_bytes(header, 0, "is empty");
+    for (size_t cut = 1; cut < 6; cut++)
+        refuse_bytes(header, cut, "is no .npy file");
+    for (size_t cut = 6; cut < bytes; cut++)
+        refuse_bytes(header, cut, "cut off");
+    for (size_t cut = 6, whole = build(3, DICT_U8, header); cut < whole; cut++)
+        refuse_bytes(header, cut, "cut off");
+    refuse_bytes((const unsigned char *)"PK\003\004 a zip file", 15, "is no .npy file");
+
+    build(1, DICT_U8, header);
+    const unsigned char versions[][2] = {{0, 0}, {4, 0}, {255, 0}, {1, 1}, {2, 1}, {3, 7}};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        char cause[32];
+        memcpy(header + 6, versions[i], 2);
+        snprintf(cause, sizeof cause, "version %d.%d is unknown", versions[i][0], versions[i][1]);
+        refuse_bytes(header, bytes, cause);
+    }
+
+    // Headers of 4 GiB and of one byte too many must be refused by their first 12 bytes alone; the largest
+    // may pass.
+    memcpy(head, "\x93NUMPY\2\0\xff\xff\xff\xff", NPY_HEAD_BYTES);
+    refuse_bytes(head, NPY_HEAD_BYTES, "claims 4294967295 bytes");
+    memcpy(head + 8, "\0\0\1\0", 4);
+    refuse_bytes(head, NPY_HEAD_BYTES, "claims 65536 bytes");
+    memcpy(head + 8, "\xff\xff\0\0", 4);
+    status_clear();
+    CHECK(npy_header_bytes("in.npy", head, NPY_HEAD_BYTES, &announced) == HSORT_OK, "%s", status_text());
+    CHECK(announced == HEADER_ROOM, "%zu", announced);
+}
+
+/* What NumPy writes for np.zeros(1000, '<u8'), byte for byte, and back from it for counts at every border. */
+static void test_round_trip(void)
+{
+    unsigned char header[128];
+    const char *text = DICT_U8;
+    CHECK(npy_format(HSORT_U64, 1000, header, sizeof header) == 128, "length");
+    CHECK(memcmp(header, "\x93NUMPY\1\0\x76\0", 10) == 0, "magic, version, length");
+    CHECK(memcmp(header + 10, text, strlen(text)) == 0, "dictionary");
+    for (size_t i = 10 + strlen(text); i < 127; i++)
+        CHECK(header[i] == ' ', "padding at %zu", i);
+    CHECK(header[127] == '\n', "last byte");
+
+    const int64_t counts[] = {0, 1, 9, 10, (INT64_C(1) << 31) + 1, (INT64_C(1) << 53) + 1, INT64_MAX / 8};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int type = HSORT_U32; type <= HSORT_F64; type++) {
+            struct npy_header result = {0};
+            const size_t bytes = npy_format((hsort_type)type, counts[i], header, sizeof header);
+            hsort_status status = read_header(header, bytes, &result);
+            CHECK(status == HSORT_OK, "%s", status_text());
+            CHECK(bytes % 64 == 0 && result.data_offset == (int64_t)bytes, "%zu", bytes);
+            CHECK(result.type == (hsort_type)type && result.count == counts[i] && !result.swapped,
+                  "type %d, %" PRId64 " keys", type, counts[i]);
+        }
+}
+
+/* Damage a header in one place: a byte changed, a byte taken out, a piece doubled, or the end cut off. */
+static size_t mutate(unsigned char *header, size_t bytes, uint64_t *seed)
+{
+    const char likely[] = "{}()[]'\",:<>=|-0123456789LuifTrueFalse \n\\";
+    const size_t at = check_random(seed) % bytes;
+    size_t piece = check_random(seed) % 8 + 1;
+    piece = piece < bytes - at ? piece : bytes - at;
+    switch (check_random(seed) % 5) {
+    case 0:
+        header[at] = (unsigned char)check_random(seed);
+        return bytes;
+    case 1:
+        header[at] = (unsigned char)likely[check_random(seed) % (sizeof likely - 1)];
+        return bytes;
+    case 2:
+        memmove(header + at, header + at + piece, bytes - at - piece);
+        return bytes - piece;
+    case 3:
+        memmove(header + at + piece, header + at, bytes - at);
+        return bytes + piece;
+    default:
+        return at;
+    }
+}
+
+static void test_mutations(uint64_t seed)
+{
+    const char *const dictionaries[] = {
+        DICT_U8 "                     \n",
+        "{\"shape\": (7,), \"descr\": \">f4\", \"fortran_order\": True}",
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (922337203685477580,), }",
+    };
+    int accepted = 0;
+    for (int i = 0; i < MUTATIONS; i++) {
+        unsigned char header[512];
+        struct npy_header result = {.count = -1};
+        size_t bytes = build(1 + i % 3, dictionaries[check_random(&seed) % 3], header);
+        for (uint64_t damages = check_random(&seed) % 3 + 1; damages > 0 && bytes > 0; damages--)
+            bytes = mutate(header, bytes, &seed);
+        hsort_status status = read_header(header, bytes, &result);
+        if (status == HSORT_OK) {
+            accepted++;
+            CHECK(result.count >= 0 && result.count <= INT64_MAX / (int64_t)hsort_type_bytes(result.type),
+                  "mutation %d: count %" PRId64, i, result.count);
+            CHECK(result.data_offset > 0 && result.data_offset <= (int64_t)bytes, "mutation %d", i);
+        } else {
+            CHECK(status == HSORT_FORMAT && strncmp(status_text(), "in.npy: ", 8) == 0, "mutation %d: %s", i,
+                  status_text());
+            for (const char *c = status_text(); *c; c++)
+                CHECK(*c >= ' ' && *c <= '~', "mutation %d: character %d in the text", i, *c);
+        }
+    }
+    CHECK(accepted > 0 && accepted < MUTATIONS, "%d of %d mutations accepted", accepted, MUTATIONS);
+}
+
+int main(void)
+{
+    const uint64_t seed = check_seed();
+    printf("seed %" PRIu64 "\n", seed);
+    test_good();
+    test_bad_dtypes();
+    test_bad_shapes();
+    test_bad_dictionaries();
+    test_bad_heads();
+    test_round_trip();
+    test_mutations(seed);
+    return check_failures > 0;
+}

@@ -1,0 +1,267 @@
+/* What the tests of kernels/engine.h share: the engine under test, buffers in its memory, and keys to fill
+ * them with.
+ *
+ * A buffer lies between two guards of poison and may start at any multiple of the key size, as the interface
+ * allows. */
+#ifndef ENGINE_TEST_H
+#define ENGINE_TEST_H
+
+#include "tests/support/check.h"
+#include "kernels/engine.h"
+#include "tests/support/order.h"
+
+enum {
+    GUARD = 256, // bytes of poison on either side of a buffer
+    POISON = 0xa5
+};
+
+static struct engine *engine;
+static const struct engine_ops *ops;
+
+/* Stop at once: what follows would make no sense. */
+static inline void must(hsort_status status, const char *what)
+{
+    if (status == HSORT_OK)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", what, hsort_strerror(status), status_text());
+    exit(1);
+}
+
+/* ---- buffers ---- */
+
+/* [bytes] of engine memory between guards, and its image on the host, where the test looks at it. */
+struct buffer {
+    size_t bytes, offset; // of the keys from the start of both
+    char *memory, *image;
+};
+
+static inline size_t buffer_size(const struct buffer *buffer)
+{
+    return buffer->offset + buffer->bytes + GUARD;
+}
+
+static inline void *host_alloc(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    must(memory ? HSORT_OK : HSORT_HOST_MEMORY, "malloc");
+    return memory;
+}
+
+static inline void copy_now(void *to, const void *from, size_t bytes)
+{
+    must(ops->copy(engine, LANE_WORK, to, from, bytes), "copy");
+    must(ops->wait(engine, LANE_WORK), "wait");
+}
+
+/* All poison, but for `from` [bytes] unless it is NULL. `shift` bytes off the alignment of alloc(). */
+static inline struct buffer buffer_new(const void *from, size_t bytes, size_t shift)
+{
+    struct buffer buffer = {bytes, GUARD + shift, NULL, NULL};
+    void *memory;
+    must(ops->alloc(engine, buffer_size(&buffer), &memory), "alloc");
+    buffer.memory = memory;
+    buffer.image = host_alloc(buffer_size(&buffer));
+    memset(buffer.image, POISON, buffer_size(&buffer));
+    if (from && bytes > 0)
+        memcpy(buffer.image + buffer.offset, from, bytes);
+    copy_now(buffer.memory, buffer.image, buffer_size(&buffer));
+    return buffer;
+}
+
+static inline void *buffer_keys(const struct buffer *buffer)
+{
+    return buffer->memory + buffer->offset;
+}
+
+/* Bring the image up to date and return the keys in it. The guards must be as they were. */
+static inline const void *buffer_result(struct buffer *buffer, const char *what)
+{
+    copy_now(buffer->image, buffer->memory, buffer_size(buffer));
+    size_t spoiled = 0;
+    for (size_t i = 0; i < buffer_size(buffer); i++)
+        if (i < buffer->offset || i >= buffer->offset + buffer->bytes)
+            spoiled += (unsigned char)buffer->image[i] != POISON;
+    CHECK(spoiled == 0, "%s: %zu bytes around a buffer of %zu are overwritten", what, spoiled, buffer->bytes);
+    return buffer->image + buffer->offset;
+}
+
+static inline void buffer_free(struct buffer *buffer)
+{
+    ops->free(engine, buffer->memory);
+    free(buffer->image);
+}
+
+/* ---- keys ---- */
+
+/* X(name): what keys are like */
+#define PATTERN_LIST(X)                                                                                     \
+    X(UNIFORM)                                                                                              \
+    X(SORTED)                                                                                               \
+    X(REVERSE)                                                                                              \
+    X(REVERSE_STEPS)   /* never ascends, many equal */                                                      \
+    X(REVERSE_BUT_ONE) /* one ascent, at the very end */                                                    \
+    X(ROTATED)         /* one descent, where the second of three threads starts */                          \
+    X(EQUAL)                                                                                                \
+    X(TWO_VALUES)                                                                                           \
+    X(HALVES)      /* by the top bit, evenly: of 2^17 keys each half just fits a cache */                   \
+    X(SPARSE_BITS) /* differ in one bit of each byte alone */                                               \
+    X(LOW_16_BITS)                                                                                          \
+    X(HIGH_BITS)                                                                                            \
+    X(ALL_ONES)          /* the greatest key, which a sort may be tempted to pad with */                    \
+    X(MAGNITUDES)        /* evenly many of every bit length: one bin holds most of them, again and again */ \
+    X(MAGNITUDES_DOWN)   /* the same below the greatest key: the last bin */                                \
+    X(MAGNITUDES_AROUND) /* small integers of either sign, as codes: both bins in the middle */             \
+    X(OUTLIER)           /* one key has a high bit, and one of three threads sees it */                     \
+    X(HALF_ZERO)         /* as many in the first bin, but no use to look at bit lengths */                  \
+    X(CLUSTERS) /* 16 high parts with the same low halves: bins of middling size, many ties in leading bits */
+
+enum pattern {
+#define X(name) name,
+    PATTERN_LIST(X)
+#undef X
+        PATTERNS
+};
+
+static const char *const pattern_names[] = {
+#define X(name) #name,
+    PATTERN_LIST(X)
+#undef X
+};
+
+/* Those that tell where runs are cut and moved apart; the others are for sorts by digits. */
+static const enum pattern few_patterns[] = {UNIFORM,    SORTED,     REVERSE,  ROTATED,    EQUAL,
+                                            TWO_VALUES, MAGNITUDES, CLUSTERS, LOW_16_BITS};
+enum { FEW_PATTERNS = sizeof few_patterns / sizeof few_patterns[0] };
+
+static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t count, uint64_t *random)
+{
+    const uint64_t all = bits == 64 ? UINT64_MAX : UINT32_MAX;
+    const uint64_t any = check_random(random) & all;
+    switch (pattern) {
+    case SORTED:
+        return (uint64_t)i * 3;
+    case REVERSE:
+        return (uint64_t)(count - i) * 3;
+    case REVERSE_STEPS:
+        return (uint64_t)(count - i) / 100;
+    case REVERSE_BUT_ONE:
+        return i == count - 1 ? all : (uint64_t)(count - i) * 3;
+    case ROTATED:
+        return (uint64_t)(i < 1 + (count - 1) / 3 ? count + i : i);
+    case EQUAL:
+        return 42;
+    case TWO_VALUES:
+        return any & 1 ? all - 7 : 7;
+    case HALVES:
+        return (any & 0xff) | (i % 2 ? all ^ (all >> 1) : 0);
+    case SPARSE_BITS:
+        return any & UINT64_C(0x8080808080808080);
+    case LOW_16_BITS:
+        return any & 0xffff;
+    case HIGH_BITS:
+        return any & ~(all >> 12);
+    case ALL_ONES:
+        return all;
+    case MAGNITUDES:
+        return any >> (check_random(random) % (uint64_t)bits);
+    case MAGNITUDES_DOWN:
+        return all ^ any >> (check_random(random) % (uint64_t)bits);
+    case MAGNITUDES_AROUND:
+        return (all >> 1) +
+               ((any & 1) ? 1 : all) * (any >> 1 >> (check_random(random) % (uint64_t)(bits - 1)));
+    case OUTLIER:
+        return (any & 0xffff) | (i == count / 2 ? all ^ (all >> 1) : 0);
+    case HALF_ZERO:
+        return i % 2 ? any : 0;
+    case CLUSTERS:
+        return any & ~(all >> 4 & ~(all >> bits / 2));
+    default:
+        return any;
+    }
+}
+
+static inline void *keys_new(enum pattern pattern, int key_bytes, int64_t count, uint64_t *random)
+{
+    char *keys = host_alloc((size_t)count * (size_t)key_bytes + 1);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t key = key_of(pattern, 8 * key_bytes, i, count, random);
+        memcpy(keys + i * key_bytes, &key, (size_t)key_bytes); // little-endian
+    }
+    return keys;
+}
+
+static inline hsort_type unsigned_type(int key_bytes)
+{
+    return key_bytes == 4 ? HSORT_U32 : HSORT_U64;
+}
+
+static inline void sort_on_host(int key_bytes, void *keys, int64_t count)
+{
+    order_sort(unsigned_type(key_bytes), HSORT_ASCENDING, keys, count);
+}
+
+/* Where a result [count] first differs from what was expected; -1 if nowhere. */
+static inline int64_t first_difference(const void *result, const void *expected, int key_bytes, int64_t count)
+{
+    const char *left = result, *right = expected;
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(left + i * key_bytes, right + i * key_bytes, (size_t)key_bytes) != 0)
+            return i;
+    return -1;
+}
+
+/* One key in a row of keys, and its code. */
+static inline uint64_t load(int key_bytes, const void *keys, int64_t i)
+{
+    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
+}
+
+static inline void store(int key_bytes, void *keys, int64_t i, uint64_t bits)
+{
+    memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
+}
+
+static inline uint64_t encode(struct keymap map, uint64_t bits)
+{
+    return map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)bits) : keymap_encode64(map, bits);
+}
+
+static inline uint64_t decode(struct keymap map, uint64_t code)
+{
+    return map.key_bytes == 4 ? keymap_decode32(map, (uint32_t)code) : keymap_decode64(map, code);
+}
+
+static inline void shuffle(uint64_t *items, int count, uint64_t *random)
+{
+    for (int i = count - 1; i > 0; i--) {
+        const int other = (int)(check_random(random) % (uint64_t)(i + 1));
+        const uint64_t kept = items[i];
+        items[i] = items[other];
+        items[other] = kept;
+    }
+}
+
+/* ---- the engine under test ---- */
+
+/* Open the engine that the arguments name: `host [THREADS]` or `cuda`. Exits with CHECK_SKIPPED without a
+ * GPU. */
+static inline void open_engine(int argc, char **argv)
+{
+    char why[256];
+    const char *name = argc > 1 ? argv[1] : "";
+    status_clear();
+    if (strcmp(name, "host") == 0) {
+        must(engine_open_host(argc > 2 ? atoi(argv[2]) : 2, &engine), "engine_open_host");
+    } else if (strcmp(name, "cuda") != 0) {
+        fprintf(stderr, "usage: %s host [THREADS] | cuda\n", argv[0]);
+        exit(1);
+    } else if (cuda_device_count(why, sizeof why) == 0) {
+        printf("skipped: %s\n", why);
+        exit(CHECK_SKIPPED);
+    } else {
+        must(engine_open_cuda(0, 0, &engine), "engine_open_cuda");
+    }
+    ops = engine->ops;
+}
+
+#endif

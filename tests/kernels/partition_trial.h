@@ -1,0 +1,93 @@
+/* What test_partition sorts: trials, and the keys of each. */
+#ifndef PARTITION_TRIAL_H
+#define PARTITION_TRIAL_H
+
+#include "tests/kernels/engine_test.h"
+
+enum { SAMPLE_MAX = 1 << ENGINE_SAMPLE_LOG_MAX };
+
+/* What keys are like: a pattern of engine_test.h, or one of these. */
+enum {
+    ZIPF = PATTERNS, // value v as often as 1 / v
+    FAR_CLUSTERS,    // two ranges of 16 bits, far apart
+    MEASURED,        // floating point numbers around 0 and 1, with zeros, infinities and NaNs of either sign
+    NEIGHBOURS,      // of the sample's codes: at the map's bounds, perhaps, and one off
+    SIGNED,          // floating point numbers of either sign, of all magnitudes down to 2^-40
+    STRAGGLERS,      // two ranges far apart, and few keys between them, of which a sample may have none
+    SHAPES
+};
+
+static inline const char *shape_name(int shape)
+{
+    static const char *const names[] = {"ZIPF",       "FAR_CLUSTERS", "MEASURED",
+                                        "NEIGHBOURS", "SIGNED",       "STRAGGLERS"};
+    return shape < PATTERNS ? pattern_names[shape] : names[shape - PATTERNS];
+}
+
+struct trial {
+    hsort_type type;
+    hsort_order order;
+    int shape, ranks, log;
+    int64_t count;
+    bool foreign; // the map is one of uniform keys
+    bool decode;
+    bool late; // nothing is looked at before the end: calls follow each other without a wait
+    char what[160];
+};
+
+/* What the map of a trial with a foreign map is made of: its first 2^log. */
+static uint64_t uniform_codes[SAMPLE_MAX];
+
+static inline uint64_t float_bits(int key_bytes, double value)
+{
+    const float narrow = (float)value;
+    uint64_t bits = 0;
+    memcpy(&bits, key_bytes == 4 ? (const void *)&narrow : &value, (size_t)key_bytes);
+    return bits;
+}
+
+static inline double measured(uint64_t *random)
+{
+    static const double rare[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN};
+    const double value = (double)(check_random(random) >> 11) * 0x1p-53 - 0.5;
+    if (check_random(random) % 64 == 0)
+        return rare[check_random(random) % 6];
+    return value * value * value + (double)(check_random(random) % 2);
+}
+
+static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int64_t i, uint64_t *random)
+{
+    const int bits = 8 * map.key_bytes;
+    const uint64_t any = check_random(random);
+    switch (trial->shape) {
+    case ZIPF:
+        return (uint64_t)exp((double)(any >> 11) * 0x1p-53 * log((double)trial->count + 1));
+    case FAR_CLUSTERS:
+        return decode(map, (any & 0xffff) + (any >> 63 << (bits - 2)));
+    case MEASURED:
+        return float_bits(map.key_bytes, measured(random));
+    case NEIGHBOURS:
+        return decode(map, uniform_codes[any % (1u << trial->log)] + check_random(random) % 3 - 1);
+    case SIGNED:
+        return float_bits(map.key_bytes, ((double)(any >> 11) * 0x1p-52 - 1) * (any % 8 ? 1 : 0x1p-40));
+    case STRAGGLERS:
+        return decode(map, check_random(random) % 4096 == 0 ? any >> (64 - bits)
+                                                            : (any >> (70 - bits)) + (any % 2 << (bits - 2)));
+    default:
+        CHECK(trial->shape < PATTERNS, "nobody makes keys of shape %s", shape_name(trial->shape));
+        return key_of((enum pattern)trial->shape, bits, i, trial->count, random);
+    }
+}
+
+/* The keys of a trial, all ranks'. */
+static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
+{
+    char *keys = host_alloc((size_t)(trial->count * map.key_bytes));
+    for (int i = 0; i < SAMPLE_MAX; i++)
+        uniform_codes[i] = check_random(random) >> (64 - 8 * map.key_bytes);
+    for (int64_t i = 0; i < trial->count; i++)
+        store(map.key_bytes, keys, i, bits_of(trial, map, i, random));
+    return keys;
+}
+
+#endif

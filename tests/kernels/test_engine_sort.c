@@ -1,0 +1,371 @@
+/* The sort, the merges and the search of an engine, every rung of it, against qsort and counting: `test_engine_sort host [THREADS]` or
+ * `cuda`. */
+#include "tests/kernels/engine_test.h"
+
+enum {
+    RUNGS = 10,
+    MOST_RUNS = 700,
+#ifdef __SANITIZE_ADDRESS__
+    MANY = 300007 // enough for bins that are partitioned again; more would take minutes
+#else
+    MANY = 3000017
+#endif
+};
+
+/* ---- sort ---- */
+
+/* Keys that a rung is given at most. Networks are slow; the host's has one path, by several threads, from 2^15 keys on, those of a GPU
+ * have tiles and passes over several of them. */
+static int64_t most_of_rung(int rung)
+{
+    if (rung < 1 || rung > 4)
+        return MANY;
+    return (strcmp(ops->name, "host") == 0 ? 1 << 15 : 1 << 17) + 1;
+}
+
+/* Does the engine have this rung? If not it must say so with a status and a text. */
+static bool rung_exists(int rung)
+{
+    size_t bytes;
+    status_clear();
+    const hsort_status status = ops->sort_workspace(engine, rung, 8, 1000, 1000, &bytes);
+    CHECK(status == HSORT_OK || (status == HSORT_ARGUMENT && status_text()[0] != '\0'),
+          "rung %d: status %d, \"%s\"", rung, status, status_text());
+    status_clear();
+    return status == HSORT_OK;
+}
+
+static void check_sort(int rung, int key_bytes, int64_t count, const void *keys, const void *expected,
+                       size_t shift, const char *pattern)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s, rung %d, u%d, %lld keys, %s", ops->name, rung, 8 * key_bytes,
+             (long long)count, pattern);
+    size_t workspace_bytes;
+    must(ops->sort_workspace(engine, rung, key_bytes, count, count, &workspace_bytes), what);
+    const size_t bytes = (size_t)count * (size_t)key_bytes;
+    struct buffer in = buffer_new(keys, bytes, shift), scratch = buffer_new(NULL, bytes, 2 * shift);
+    struct buffer workspace = buffer_new(NULL, workspace_bytes, 0);
+    void *sorted = NULL;
+    must(ops->sort(engine, rung, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
+                   buffer_keys(&workspace), NULL, &sorted),
+         what);
+    const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
+    buffer_result(&workspace, what);
+    CHECK(sorted == buffer_keys(&in) || sorted == buffer_keys(&scratch),
+          "%s: the result is in neither buffer", what);
+    const int64_t wrong =
+        first_difference(sorted == buffer_keys(&in) ? in_result : scratch_result, expected, key_bytes, count);
+    CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
+    buffer_free(&in);
+    buffer_free(&scratch);
+    buffer_free(&workspace);
+}
+
+static void test_sort_count(const bool *rungs, int key_bytes, int64_t count, uint64_t *random)
+{
+    for (int pattern = 0; pattern < PATTERNS; pattern++) {
+        const size_t bytes = (size_t)count * (size_t)key_bytes;
+        void *keys = keys_new((enum pattern)pattern, key_bytes, count, random),
+             *expected = host_alloc(bytes + 1);
+        memcpy(expected, keys, bytes);
+        sort_on_host(key_bytes, expected, count);
+        const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+        for (int rung = -1; rung < RUNGS; rung++)
+            if (rungs[rung + 1] && count <= most_of_rung(rung))
+                check_sort(rung, key_bytes, count, keys, expected, shift, pattern_names[pattern]);
+        free(keys);
+        free(expected);
+    }
+}
+
+static void test_sort(uint64_t random)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 31, 32, 33, 255, 257, 1000};
+    bool rungs[RUNGS + 1];
+    int found = 0;
+    for (int rung = -1; rung < RUNGS; rung++)
+        found += rungs[rung + 1] = rung_exists(rung);
+    CHECK(rungs[0] && found >= 2, "the engine has %d rungs", found);
+    CHECK(!rung_exists(RUNGS) && !rung_exists(-2), "a rung that does not exist");
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+            test_sort_count(rungs, key_bytes, counts[i], &random);
+        for (int log_tile = 6; log_tile <= 17; log_tile++)
+            for (int64_t count = (1 << log_tile) - 1; count <= (1 << log_tile) + 1; count++)
+                test_sort_count(rungs, key_bytes, count, &random);
+        test_sort_count(rungs, key_bytes, MANY, &random);
+    }
+}
+
+/* ---- keys of any type ---- */
+
+/* Keys that are not codes yet: in the buffer that the codes would lie in, or apart; wanted back as codes, or as they were. */
+struct given {
+    hsort_type type;
+    hsort_order order;
+    bool apart, decode, in_scratch;
+};
+
+static void check_given(struct given given, int64_t count, enum pattern pattern, uint64_t *random)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, hsort_type_name(given.type),
+             given.order == HSORT_ASCENDING ? "ascending" : "descending", given.apart ? ", apart" : "",
+             given.decode ? ", and back" : "", (long long)count, pattern_names[pattern]);
+    const int key_bytes = (int)hsort_type_bytes(given.type);
+    const size_t bytes = (size_t)count * (size_t)key_bytes, shift = given.apart ? (size_t)key_bytes : 0;
+    void *keys = keys_new(pattern, key_bytes, count, random), *expected = host_alloc(bytes + 1);
+    memcpy(expected, keys, bytes);
+    order_sort(given.type, given.order, expected, count);
+    const struct keymap map = keymap_make(given.type, given.order);
+    for (int64_t i = 0; i < count && !given.decode; i++) {
+        if (key_bytes == 4)
+            ((uint32_t *)expected)[i] = keymap_encode32(map, ((uint32_t *)expected)[i]);
+        else
+            ((uint64_t *)expected)[i] = keymap_encode64(map, ((uint64_t *)expected)[i]);
+    }
+
+    size_t workspace_bytes;
+    must(ops->sort_workspace(engine, -1, key_bytes, count, count, &workspace_bytes), what);
+    struct buffer in = buffer_new(given.apart ? NULL : keys, bytes, shift);
+    struct buffer scratch = buffer_new(NULL, bytes, 2 * shift),
+                  workspace = buffer_new(NULL, workspace_bytes, 0);
+    struct buffer from = buffer_new(keys, bytes, 3 * shift);
+    const struct engine_bits bits = {map, buffer_keys(given.apart ? &from : &in), given.decode,
+                                     given.in_scratch};
+    void *sorted = NULL;
+    must(ops->sort(engine, -1, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
+                   buffer_keys(&workspace), &bits, &sorted),
+         what);
+    const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
+    buffer_result(&workspace, what);
+    CHECK(sorted == buffer_keys(&in) || (sorted == buffer_keys(&scratch) && !given.decode),
+          "%s: the result is not where it should be", what);
+    int64_t wrong =
+        first_difference(sorted == buffer_keys(&in) ? in_result : scratch_result, expected, key_bytes, count);
+    CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
+    wrong = first_difference(buffer_result(&from, what), keys, key_bytes, count);
+    CHECK(wrong < 0, "%s: key %lld of the input has changed", what, (long long)wrong);
+    struct buffer *const all[] = {&in, &scratch, &workspace, &from};
+    for (int i = 0; i < 4; i++)
+        buffer_free(all[i]);
+    free(keys);
+    free(expected);
+}
+
+/* Counts for one thread, block, cluster, and more; every way to give keys in turn, but each pattern and type. */
+static void test_given(uint64_t random)
+{
+    static const int64_t counts[] = {0, 1, 2, 100, 5000, 8193, 70001, 300007};
+    int turn = 0;
+    for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+        for (int type = 0; type < 6; type++)
+            for (int pattern = 0; pattern < FEW_PATTERNS;
+                 pattern++, turn += 3) // 3 and 16 have no common factor
+                check_given((struct given){(hsort_type)type, turn & 4 ? HSORT_DESCENDING : HSORT_ASCENDING,
+                                           turn & 1, turn & 2, turn & 8},
+                            counts[i], few_patterns[pattern], &random);
+}
+
+/* ---- merge ---- */
+
+/* Runs that a merge can get wrong. Unsorted ones come from a rank that has failed: they may come out in any order, but
+ * nothing around the buffers may be touched. */
+enum runs {
+    RUNS_UNIFORM,
+    RUNS_EQUAL,
+    RUNS_FEW_VALUES,
+    RUNS_A_FIRST,
+    RUNS_B_FIRST,
+    RUNS_ALTERNATING,
+    RUNS_UNSORTED,
+    RUNS
+};
+
+static void fill_run(enum runs runs, int key_bytes, bool is_b, char *keys, int64_t count, uint64_t *random)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t key = check_random(random);
+        if (runs == RUNS_EQUAL)
+            key = 5;
+        else if (runs == RUNS_FEW_VALUES)
+            key %= 7;
+        else if (runs == RUNS_ALTERNATING)
+            key = (uint64_t)i * 2 + is_b;
+        else if (runs == RUNS_A_FIRST || runs == RUNS_B_FIRST)
+            key = key % 1000 + (is_b == (runs == RUNS_A_FIRST) ? 1000 : 0); // 999 and 1000 do not tie
+        memcpy(keys + i * key_bytes, &key, (size_t)key_bytes);
+    }
+    if (runs != RUNS_UNSORTED)
+        sort_on_host(key_bytes, keys, count);
+}
+
+static void check_merge(int key_bytes, enum runs runs, int64_t a_count, int64_t b_count, uint64_t *random)
+{
+    char what[96];
+    snprintf(what, sizeof what, "%s, merge of u%d, runs %d of %lld and %lld", ops->name, 8 * key_bytes, runs,
+             (long long)a_count, (long long)b_count);
+    const size_t a_bytes = (size_t)a_count * (size_t)key_bytes, b_bytes = (size_t)b_count * (size_t)key_bytes;
+    char *expected = host_alloc(a_bytes + b_bytes + 1);
+    fill_run(runs, key_bytes, false, expected, a_count, random);
+    fill_run(runs, key_bytes, true, expected + a_bytes, b_count, random);
+    const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+    struct buffer a = buffer_new(expected, a_bytes, shift),
+                  b = buffer_new(expected + a_bytes, b_bytes, 3 * shift);
+    struct buffer out = buffer_new(NULL, a_bytes + b_bytes, 5 * shift);
+    sort_on_host(key_bytes, expected, a_count + b_count);
+    must(ops->merge(engine, key_bytes, a_count ? buffer_keys(&a) : NULL, a_count,
+                    b_count ? buffer_keys(&b) : NULL, b_count, buffer_keys(&out)),
+         what);
+    const void *merged = buffer_result(&out, what);
+    const int64_t wrong = first_difference(merged, expected, key_bytes, a_count + b_count);
+    CHECK(wrong < 0 || runs == RUNS_UNSORTED, "%s: key %lld is wrong", what, (long long)wrong);
+    buffer_free(&a);
+    buffer_free(&b);
+    buffer_free(&out);
+    free(expected);
+}
+
+static void test_merge(uint64_t random)
+{
+    static const int64_t counts[][2] = {
+        {0, 0},       {0, 1},         {1, 0},       {0, 1000},     {70000, 0},       {0, 70000},
+        {1, 1},       {1, 5000},      {5000, 1},    {2, 3},        {17, 4096},       {1000, 1000},
+        {1023, 1025}, {4095, 4097},   {2048, 2048}, {3, 300000},   {300000, 3},      {16383, 16385},
+        {1, 1000003}, {65536, 65537}, {65536, 100}, {511, 130000}, {150001, 150000}, {800000, 700001}};
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+            for (int runs = 0; runs < RUNS; runs++)
+                check_merge(key_bytes, (enum runs)runs, counts[i][0], counts[i][1], &random);
+}
+
+/* ---- merge of many runs ---- */
+
+/* run_at [k + 1] for about `count` keys: even runs, any, or nearly all empty. */
+static void draw_runs(int k, int64_t count, int64_t *run_at, uint64_t *random)
+{
+    const int spread = (int)(check_random(random) % 3);
+    run_at[0] = 0;
+    for (int i = 0; i < k; i++) {
+        const uint64_t draw = check_random(random);
+        const int64_t any = (int64_t)(check_random(random) % (uint64_t)(2 * count / k + 2));
+        const int64_t length = spread == 0 ? count / k : spread == 1 || draw % 5 == 0 ? any : 0;
+        run_at[i + 1] = run_at[i] + length;
+    }
+}
+
+static void check_merge_runs(int key_bytes, enum runs kind, int k, int64_t count, uint64_t *random)
+{
+    char what[96];
+    int64_t run_at[MOST_RUNS + 1];
+    draw_runs(k, count, run_at, random);
+    count = run_at[k];
+    snprintf(what, sizeof what, "%s, merge of u%d, %d runs of kind %d, %lld keys", ops->name, 8 * key_bytes,
+             k, kind, (long long)count);
+    const size_t bytes = (size_t)count * (size_t)key_bytes;
+    char *expected = host_alloc(bytes + 1);
+    int with_keys = 0;
+    for (int i = 0; i < k; i++) {
+        fill_run(kind, key_bytes, i % 2, expected + run_at[i] * key_bytes, run_at[i + 1] - run_at[i], random);
+        with_keys += run_at[i + 1] > run_at[i];
+    }
+    const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+    struct buffer runs = buffer_new(expected, bytes, shift), out = buffer_new(NULL, bytes, 3 * shift);
+    void *merged = NULL;
+    sort_on_host(key_bytes, expected, count);
+    must(ops->merge_runs(engine, key_bytes, buffer_keys(&runs), run_at, k, buffer_keys(&out), &merged), what);
+    const void *in_runs = buffer_result(&runs, what), *in_out = buffer_result(&out, what);
+    CHECK(merged == buffer_keys(&runs) || (merged == buffer_keys(&out) && with_keys > 1),
+          "%s: the result is in the wrong buffer", what);
+    const int64_t wrong =
+        first_difference(merged == buffer_keys(&runs) ? in_runs : in_out, expected, key_bytes, count);
+    CHECK(wrong < 0 || kind == RUNS_UNSORTED, "%s: key %lld is wrong", what, (long long)wrong);
+    buffer_free(&runs);
+    buffer_free(&out);
+    free(expected);
+}
+
+static void test_merge_runs(uint64_t random)
+{
+    static const int ks[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 255, 256, 257, MOST_RUNS};
+    static const int64_t counts[] = {0, 1, 10, 1000, 8192, 8193, 40000, MANY / 4};
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (int kind = 0; kind < RUNS; kind++)
+            for (int i = 0; i < (int)(sizeof ks / sizeof ks[0]); i++)
+                for (int c = 0; c < (int)(sizeof counts / sizeof counts[0]); c++)
+                    if (counts[c] < MANY / 4 || i % 5 == kind % 5) // the largest as dear as ten others
+                        check_merge_runs(key_bytes, (enum runs)kind, ks[i], counts[c], &random);
+}
+
+/* ---- search ---- */
+
+/* Probes that are keys, their neighbours, and anything. */
+static uint64_t draw_probe(int key_bytes, const char *keys, int64_t count, uint64_t *random)
+{
+    const uint64_t draw = check_random(random);
+    uint64_t key = 0;
+    if (count > 0)
+        memcpy(&key, keys + (int64_t)(check_random(random) % (uint64_t)count) * key_bytes, (size_t)key_bytes);
+    const uint64_t probe = draw % 4 == 0 ? key + 1 : draw % 4 == 1 ? key - 1 : draw % 8 == 2 ? draw : key;
+    return key_bytes == 4 ? (uint32_t)probe : probe;
+}
+
+static void check_search(int key_bytes, enum runs kind, int64_t count, int probe_count, uint64_t *random)
+{
+    static uint64_t probes[ENGINE_SEARCH_MAX];
+    static int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
+    char *run = host_alloc((size_t)count * (size_t)key_bytes + 1);
+    fill_run(kind, key_bytes, false, run, count, random);
+    for (int i = 0; i < probe_count; i++) {
+        probes[i] = i == 0   ? 0
+                    : i == 1 ? key_bytes == 4 ? UINT32_MAX : UINT64_MAX
+                             : draw_probe(key_bytes, run, count, random);
+        less[i] = not_greater[i] = -1;
+    }
+    struct buffer keys = buffer_new(run, (size_t)count * (size_t)key_bytes, (size_t)key_bytes);
+    must(ops->search(engine, key_bytes, buffer_keys(&keys), count, probes, probe_count, less, not_greater),
+         "search");
+    for (int i = 0; i < probe_count; i++) {
+        int64_t below = 0, equal = 0;
+        for (int64_t at = 0; at < count && kind != RUNS_UNSORTED; at++) {
+            uint64_t key = 0;
+            memcpy(&key, run + at * key_bytes, (size_t)key_bytes);
+            below += key < probes[i];
+            equal += key == probes[i];
+        }
+        CHECK(kind == RUNS_UNSORTED
+                  ? less[i] >= 0 && less[i] <= count && not_greater[i] >= 0 && not_greater[i] <= count
+                  : less[i] == below && not_greater[i] == below + equal,
+              "%s, search in %lld u%d of kind %d: %lld and %lld, counted %lld and %lld", ops->name,
+              (long long)count, 8 * key_bytes, kind, (long long)less[i], (long long)not_greater[i],
+              (long long)below, (long long)(below + equal));
+    }
+    buffer_free(&keys);
+    free(run);
+}
+
+static void test_search(uint64_t random)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 31, 1000, 4097};
+    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (int kind = 0; kind < RUNS; kind++) {
+            for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+                check_search(key_bytes, (enum runs)kind, counts[i], (int[]){0, 1, 500}[i % 3], &random);
+            check_search(key_bytes, (enum runs)kind, 5000, ENGINE_SEARCH_MAX, &random);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = check_seed();
+    open_engine(argc, argv);
+    printf("test_engine_sort %s: seed %llu\n", ops->name, (unsigned long long)seed);
+    test_sort(seed);
+    test_given(seed);
+    test_merge(seed);
+    test_merge_runs(seed);
+    test_search(seed);
+    ops->close(engine);
+    return check_failures > 0;
+}

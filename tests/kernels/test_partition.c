@@ -1,0 +1,549 @@
+/* Sorting by regions, an engine's part of it: `test_partition host [THREADS]` or `cuda`.
+ *
+ * A trial is a whole sort by several ranks, all in this process, each with buffers and a workspace of its own:
+ *
+ *     keys of all ranks    sample -> map     partition, rank by rank         pieces -> sorted regions
+ *     rank 0  5 1 9 4      bounds 4 7        1 | 5 4 | 9                     1 2 | 4 5 6 | 8 9
+ *     rank 1  8 6 2                          2 | 6 | 8                       the same as by qsort?
+ *
+ * The oracle is qsort of all keys by value (order.h). Of the map it is only known that no region reaches into
+ * another, on any rank: as the same values are on several, a map that differs between two calls is seen. */
+#include "tests/kernels/partition_trial.h"
+
+enum {
+    SETTLE_BYTES = 1 << 21,
+    RANKS_MAX = 8,
+    SPREAD_COUNT = 1 << 16, // uniform keys from which on regions must be of about one size
+    SPREAD = 8,             // times the mean, which no region of such keys may exceed
+#ifdef __SANITIZE_ADDRESS__
+    MANY = 40013
+#else
+    MANY = 300009
+#endif
+};
+
+struct rank {
+    int64_t before, count;
+    struct buffer keys, to;
+    void *workspace;
+    int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS];
+};
+
+static struct {
+    int trials, refused, left;
+} seen;
+static struct buffer workspaces[2][RANKS_MAX]; // of keys of 4 bytes and of 8; never cleaned between trials
+
+/* ---- one trial, step by step ---- */
+
+/* Cut the keys into shards of any size, of which some may be empty, and bring them to the engine. */
+static void deal(const struct trial *trial, int key_bytes, const char *keys, struct rank *ranks,
+                 uint64_t *random)
+{
+    int64_t before = 0;
+    for (int r = 0; r < trial->ranks; r++) {
+        const int64_t left = trial->count - before;
+        const int64_t most = left < 2 * trial->count / trial->ranks ? left : 2 * trial->count / trial->ranks;
+        const int64_t some =
+            check_random(random) % 5 == 0 ? 0 : (int64_t)(check_random(random) % (uint64_t)(most + 1));
+        const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
+        struct rank *rank = &ranks[r];
+        rank->before = before;
+        rank->count = r == trial->ranks - 1 ? left : some;
+        rank->keys = buffer_new(keys + before * key_bytes, (size_t)(rank->count * key_bytes), shift);
+        rank->to = buffer_new(NULL, (size_t)(rank->count * key_bytes),
+                              (size_t)key_bytes * (check_random(random) % 16));
+        rank->workspace = buffer_keys(&workspaces[key_bytes == 8][r]);
+        before += rank->count;
+    }
+}
+
+static const void *keys_of(const struct rank *rank)
+{
+    return rank->count > 0 ? buffer_keys(&rank->keys) : NULL;
+}
+
+static int64_t position_of(int64_t i, int64_t total, int log)
+{
+    return (int64_t)((__int128)i * total >> log);
+}
+
+/* Every rank's part of the sample, which must be of the keys at the positions that the contract names. */
+static void take_sample(const struct trial *trial, struct keymap map, const void *keys,
+                        const struct rank *ranks, uint64_t *codes)
+{
+    const int sample = 1 << trial->log;
+    int first = 0;
+    memset(codes, POISON, (size_t)sample * sizeof *codes);
+    for (int r = 0; r < trial->ranks; r++) {
+        const struct engine_bits bits = {.map = map, .from = keys_of(&ranks[r])};
+        int until = first;
+        while (until < sample &&
+               position_of(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
+            until++;
+        const uint64_t next = until < sample ? codes[until] : 0;
+        must(ops->partition_sample(engine, map.key_bytes, &bits, ranks[r].before, trial->count, trial->log,
+                                   first, until - first, ranks[r].workspace, codes + first),
+             trial->what);
+        CHECK(until == sample || codes[until] == next, "%s: more codes than the sample has", trial->what);
+        first = until;
+    }
+    int wrong = 0;
+    for (int i = 0; i < sample; i++)
+        wrong += codes[i] != encode(map, load(map.key_bytes, keys, position_of(i, trial->count, trial->log)));
+    CHECK(wrong == 0, "%s: %d keys of the sample are not those at its positions", trial->what, wrong);
+}
+
+/* The map for a trial; false where the engine finds that regions are not worth while. */
+static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, const struct rank *ranks,
+                     struct engine_map *map, uint64_t *random)
+{
+    struct engine_map made;
+    enum engine_map_verdict verdict;
+    shuffle(codes, 1 << trial->log, random); // any order will do
+    memset(&made, POISON, sizeof made);
+    must(ops->partition_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace, &made,
+                            &verdict),
+         trial->what);
+    CHECK(verdict != ENGINE_MAP_WANTS_MORE || trial->log < ENGINE_SAMPLE_LOG_MAX,
+          "%s: more than the largest sample", trial->what);
+    const bool repeats = !trial->foreign && (trial->shape == EQUAL || trial->shape == TWO_VALUES);
+    CHECK(!repeats || verdict == ENGINE_MAP_REPEATS, "%s: the verdict on values that repeat is %d",
+          trial->what, (int)verdict);
+    *map = made; // it is plain bytes, which travel
+    memset(&made, POISON, sizeof made);
+    return verdict == ENGINE_MAP_MADE;
+}
+
+/* Steps from a key to the next, by value. */
+static void find_steps(const struct trial *trial, int key_bytes, const char *keys, int64_t count,
+                       bool *ascends, bool *descends)
+{
+    *ascends = *descends = false;
+    for (int64_t i = 1; i < count; i++) {
+        const int step =
+            order_compare(trial->type, trial->order, keys + (i - 1) * key_bytes, keys + i * key_bytes);
+        *ascends |= step < 0;
+        *descends |= step > 0;
+    }
+}
+
+/* Returns whether keys are left unsorted. There is little scratch: the engine may say that it is too little. */
+static bool settle(const struct trial *trial, const struct engine_bits *bits, void *workspace)
+{
+    bool unsorted = true;
+    struct buffer scratch = buffer_new(NULL, SETTLE_BYTES, 0);
+    must(ops->settle_regions(engine, bits->map.key_bytes, bits, workspace, buffer_keys(&scratch),
+                             SETTLE_BYTES, &unsorted),
+         trial->what);
+    buffer_result(&scratch, trial->what);
+    buffer_free(&scratch);
+    return unsorted;
+}
+
+static void partition_shard(const struct trial *trial, struct keymap map, const char *keys,
+                            const struct engine_map *regions, struct rank *rank)
+{
+    const struct engine_bits bits = {.map = map, .from = keys_of(rank)};
+    bool ascends, descends, true_ascends, true_descends;
+    memset(rank->counts, POISON, sizeof rank->counts);
+    must(ops->partition_count(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
+                              rank->counts, &ascends, &descends),
+         trial->what);
+    find_steps(trial, map.key_bytes, keys + rank->before * map.key_bytes, rank->count, &true_ascends,
+               &true_descends);
+    CHECK(ascends == true_ascends && descends == true_descends,
+          "%s: steps up and down: %d %d, should be %d %d", trial->what, ascends, descends, true_ascends,
+          true_descends);
+    must(ops->partition(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
+                        rank->count > 0 ? buffer_keys(&rank->to) : NULL),
+         trial->what);
+    if (!trial->late) {
+        const bool unsorted = settle(trial, &bits, rank->workspace);
+        CHECK(!unsorted, "%s: keys are left unsorted before any were sorted", trial->what);
+    }
+    int64_t start = 0, region = 0;
+    for (; region < ENGINE_REGIONS && rank->counts[region] >= 0; region++) {
+        rank->starts[region] = start;
+        start += rank->counts[region];
+    }
+    CHECK(region == ENGINE_REGIONS && start == rank->count, "%s: the regions hold %lld of %lld keys",
+          trial->what, (long long)start, (long long)rank->count);
+    if (region < ENGINE_REGIONS || start != rank->count)
+        exit(1); // pieces would lie outside of the buffers
+}
+
+/* Every shard's codes are there again, and no region reaches into another one, on any rank. */
+static void check_partition(const struct trial *trial, struct keymap map, const char *keys,
+                            struct rank *ranks)
+{
+    uint64_t low[ENGINE_REGIONS], high[ENGINE_REGIONS];
+    int64_t held[ENGINE_REGIONS] = {0}, most = 0;
+    for (int r = 0; r < trial->ranks; r++) {
+        const char *to = buffer_result(&ranks[r].to, trial->what),
+                   *from = buffer_result(&ranks[r].keys, trial->what);
+        const char *shard = keys + ranks[r].before * map.key_bytes;
+        uint64_t expected[2] = {0, 0}, found[2] = {0, 0};
+        CHECK(first_difference(from, shard, map.key_bytes, ranks[r].count) < 0, "%s: the keys have changed",
+              trial->what);
+        for (int64_t i = 0; i < ranks[r].count; i++) {
+            fingerprint_add(encode(map, load(map.key_bytes, shard, i)), expected);
+            fingerprint_add(load(map.key_bytes, to, i), found);
+        }
+        CHECK(memcmp(expected, found, sizeof found) == 0, "%s: partition() loses keys of rank %d",
+              trial->what, r);
+        for (int region = 0; region < ENGINE_REGIONS; region++)
+            for (int64_t i = 0; i < ranks[r].counts[region]; i++, held[region]++) {
+                const uint64_t code = load(map.key_bytes, to, ranks[r].starts[region] + i);
+                low[region] = held[region] == 0 || code < low[region] ? code : low[region];
+                high[region] = held[region] == 0 || code > high[region] ? code : high[region];
+            }
+    }
+    int before = -1;
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        if (held[region] == 0)
+            continue;
+        CHECK(before < 0 || high[before] < low[region], "%s: region %d reaches into region %d", trial->what,
+              before, region);
+        before = region;
+        most = held[region] > most ? held[region] : most;
+    }
+    if (trial->shape == UNIFORM && trial->count >= SPREAD_COUNT)
+        CHECK(most <= SPREAD * trial->count / ENGINE_REGIONS, "%s: a region of %lld keys", trial->what,
+              (long long)most);
+}
+
+/* The pieces of regions [from, until), some cut in two, some empty. How many. */
+static int gather_pieces(const struct trial *trial, int key_bytes, const struct rank *ranks, int from,
+                         int until, struct engine_piece *pieces, uint64_t *random)
+{
+    int count = 0;
+    for (int region = from; region < until; region++)
+        for (int r = 0; r < trial->ranks; r++) {
+            const int64_t all = ranks[r].counts[region];
+            const int64_t cut =
+                check_random(random) % 4 ? all : (int64_t)(check_random(random) % (uint64_t)(all + 1));
+            const char *at = (const char *)buffer_keys(&ranks[r].to) + ranks[r].starts[region] * key_bytes;
+            if (all > 0 || check_random(random) % 2)
+                pieces[count++] = (struct engine_piece){all > 0 ? at : NULL, cut, region};
+            if (cut < all)
+                pieces[count++] = (struct engine_piece){at + cut * key_bytes, all - cut, region};
+        }
+    return count;
+}
+
+/* Keys of scratch that regions [from, until) need. */
+static int64_t scratch_need(const struct trial *trial, const struct rank *ranks, int from, int until)
+{
+    int64_t need = 0;
+    for (int region = from; region < until; region++) {
+        int64_t keys = 0;
+        for (int r = 0; r < trial->ranks; r++)
+            keys += ranks[r].counts[region];
+        need += ops->region_scratch(engine, keys);
+    }
+    return need;
+}
+
+/* Cut the regions into chunks of any number that fits a call: chunk_at [chunks + 1]. How many chunks. */
+static int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
+{
+    const int most = ENGINE_PIECES_MAX / (2 * ranks);
+    int chunks = 0;
+    for (int region = 0; region < ENGINE_REGIONS; chunks++) {
+        chunk_at[chunks] = region;
+        region += check_random(random) % 4 ? most : 1 + (int)(check_random(random) % (uint64_t)most);
+        region = region < ENGINE_REGIONS ? region : ENGINE_REGIONS;
+    }
+    chunk_at[chunks] = ENGINE_REGIONS;
+    return chunks;
+}
+
+/* Sort all regions, chunk by chunk in any order, so that what one writes beside its place falls on finished keys.
+ * The scratch of each ends where the guard begins. */
+static void sort_all(const struct trial *trial, struct keymap map, const struct engine_map *regions,
+                     const struct rank *ranks, const int64_t *starts, const struct buffer *out,
+                     uint64_t *random)
+{
+    const struct engine_bits bits = {.map = map, .decode = trial->decode};
+    int chunk_at[ENGINE_REGIONS + 1];
+    int64_t most = 0, needs[ENGINE_REGIONS];
+    uint64_t order[ENGINE_REGIONS];
+    const int chunks = draw_chunks(trial->ranks, chunk_at, random);
+    for (int i = 0; i < chunks; i++) {
+        order[i] = (uint64_t)i;
+        needs[i] = scratch_need(trial, ranks, chunk_at[i], chunk_at[i + 1]);
+        most = needs[i] > most ? needs[i] : most;
+    }
+    shuffle(order, chunks, random);
+    struct buffer scratch =
+        buffer_new(NULL, (size_t)(most * map.key_bytes), (size_t)map.key_bytes * (check_random(random) % 16));
+    for (int i = 0; i < chunks; i++) {
+        struct engine_piece pieces[ENGINE_PIECES_MAX];
+        const int chunk = (int)order[i], from = chunk_at[chunk];
+        const int count =
+            gather_pieces(trial, map.key_bytes, ranks, from, chunk_at[chunk + 1], pieces, random);
+        if (count == 0)
+            continue;
+        must(ops->sort_regions(engine, map.key_bytes, regions, pieces, count, &bits,
+                               ranks[i % trial->ranks].workspace,
+                               (char *)buffer_keys(&scratch) + (most - needs[chunk]) * map.key_bytes,
+                               (char *)buffer_keys(out) + starts[from] * map.key_bytes),
+             trial->what);
+        memset(pieces, POISON, sizeof pieces); // they are read in the call
+    }
+    buffer_result(&scratch, trial->what);
+    buffer_free(&scratch);
+}
+
+static bool any_left(const struct trial *trial, const struct engine_bits *bits, const struct rank *ranks)
+{
+    bool left = false;
+    for (int r = 0; r < trial->ranks; r++)
+        left |= settle(trial, bits, ranks[r].workspace);
+    CHECK(!left || trial->shape != UNIFORM, "%s: uniform keys are left unsorted", trial->what);
+    return left;
+}
+
+/* What sort_regions() may leave undone: keys of a region in no order. */
+static void finish_regions(const struct trial *trial, int key_bytes, char *keys, const int64_t *starts)
+{
+    const hsort_type type = trial->decode ? trial->type : unsigned_type(key_bytes);
+    const hsort_order order = trial->decode ? trial->order : HSORT_ASCENDING;
+    for (int region = 0; region < ENGINE_REGIONS; region++)
+        order_sort(type, order, keys + starts[region] * key_bytes, starts[region + 1] - starts[region]);
+}
+
+static void check_sorted(const struct trial *trial, struct keymap map, const char *keys,
+                         const int64_t *starts, bool left, struct buffer *out)
+{
+    const size_t bytes = (size_t)(trial->count * map.key_bytes);
+    char *sorted = host_alloc(bytes), *expected = host_alloc(bytes);
+    memcpy(sorted, buffer_result(out, trial->what), bytes);
+    memcpy(expected, keys, bytes);
+    order_sort(trial->type, trial->order, expected, trial->count);
+    for (int64_t i = 0; i < trial->count && !trial->decode; i++)
+        store(map.key_bytes, expected, i, encode(map, load(map.key_bytes, expected, i)));
+    if (left)
+        finish_regions(trial, map.key_bytes, sorted, starts);
+    const int64_t wrong = first_difference(sorted, expected, map.key_bytes, trial->count);
+    CHECK(wrong < 0, "%s%s: key %lld is wrong", trial->what, left ? ", some left unsorted" : "",
+          (long long)wrong);
+    free(sorted);
+    free(expected);
+}
+
+/* Partition and sort by a map, and look at all of it. */
+static void sort_by_map(const struct trial *trial, struct keymap map, const char *keys,
+                        const struct engine_map *regions, struct rank *ranks, uint64_t *random)
+{
+    int64_t starts[ENGINE_REGIONS + 1] = {0};
+    for (int r = 0; r < trial->ranks; r++)
+        partition_shard(trial, map, keys, regions, &ranks[r]);
+    if (!trial->late)
+        check_partition(trial, map, keys, ranks);
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        starts[region + 1] = starts[region];
+        for (int r = 0; r < trial->ranks; r++)
+            starts[region + 1] += ranks[r].counts[region];
+    }
+    struct buffer out = buffer_new(NULL, (size_t)(trial->count * map.key_bytes),
+                                   (size_t)map.key_bytes * (check_random(random) % 16));
+    sort_all(trial, map, regions, ranks, starts, &out, random);
+    const struct engine_bits sorted_bits = {.map = map, .decode = trial->decode};
+    const bool left = any_left(trial, &sorted_bits, ranks);
+    seen.left += left;
+    check_partition(trial, map, keys, ranks); // the pieces are still what they were
+    check_sorted(trial, map, keys, starts, left, &out);
+    buffer_free(&out);
+}
+
+/* False where the engine refuses to make a map. */
+static bool run_trial(struct trial *trial, uint64_t *random)
+{
+    const struct keymap map = keymap_make(trial->type, trial->order);
+    static uint64_t codes[SAMPLE_MAX];
+    struct rank ranks[RANKS_MAX];
+    struct engine_map regions;
+    snprintf(trial->what, sizeof trial->what, "%s, %lld keys %s %s, %s, %d ranks, sample 2^%d%s%s%s",
+             ops->name, (long long)trial->count, hsort_type_name(trial->type),
+             trial->order == HSORT_ASCENDING ? "ascending" : "descending", shape_name(trial->shape),
+             trial->ranks, trial->log, trial->foreign ? ", foreign map" : "",
+             trial->decode ? ", and back" : "", trial->late ? ", without a wait" : "");
+    char *keys = trial_keys(trial, map, random);
+    deal(trial, map.key_bytes, keys, ranks, random);
+
+    take_sample(trial, map, keys, ranks, codes);
+    if (trial->foreign)
+        memcpy(codes, uniform_codes, sizeof codes);
+    const bool able = make_map(trial, map.key_bytes, codes, ranks, &regions, random);
+    const bool uniform = trial->foreign || (trial->shape == UNIFORM && trial->count >= SPREAD_COUNT);
+    CHECK(able || !uniform, "%s: no map for uniform keys", trial->what);
+    CHECK(!able || trial->foreign || (trial->shape != EQUAL && trial->shape != TWO_VALUES),
+          "%s: a map for keys that no region divides", trial->what);
+    if (able)
+        sort_by_map(trial, map, keys, &regions, ranks, random);
+    seen.trials++;
+    seen.refused += !able;
+    for (int r = 0; r < trial->ranks; r++) {
+        buffer_free(&ranks[r].keys);
+        buffer_free(&ranks[r].to);
+    }
+    free(keys);
+    return able;
+}
+
+/* ---- all trials ---- */
+
+/* A trial whose other properties are drawn. Keys that divide badly are also sorted by the map of others. */
+static void try_count(int64_t count, int type, int shape, uint64_t *random)
+{
+    static const int rank_counts[] = {1, 2, 3, 5, 7, 8};
+    const uint64_t draw = check_random(random);
+    struct trial trial = {.type = (hsort_type)type,
+                          .order = draw & 1 ? HSORT_DESCENDING : HSORT_ASCENDING,
+                          .shape = shape,
+                          .ranks = rank_counts[(draw >> 8) % 6],
+                          .log = ENGINE_SAMPLE_LOG_MIN + (int)((draw >> 16) % 5),
+                          .count = count,
+                          .decode = draw & 4,
+                          .late = draw & 8};
+    trial.foreign = shape == NEIGHBOURS || (draw & 48) == 0;
+    if (!run_trial(&trial, random)) {
+        trial.foreign = true;
+        run_trial(&trial, random);
+    }
+}
+
+static void test_trials(uint64_t random)
+{
+    static const int64_t counts[] = {1, 2, 3, 33, 511, 512, 1026, 4097, 30012, MANY};
+    static const int shapes[] = {UNIFORM,         SORTED,     REVERSE,    REVERSE_STEPS, ROTATED,
+                                 EQUAL,           TWO_VALUES, CLUSTERS,   LOW_16_BITS,   ALL_ONES,
+                                 OUTLIER,         HALF_ZERO,  ZIPF,       FAR_CLUSTERS,  MAGNITUDES,
+                                 MAGNITUDES_DOWN, MEASURED,   NEIGHBOURS, SIGNED,        STRAGGLERS};
+    for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
+        for (int type = 0; type < 6; type++)
+            for (int s = 0; s < (int)(sizeof shapes / sizeof shapes[0]); s++)
+                try_count(counts[i], type, shapes[s], &random);
+    if (strcmp(ops->name, "cuda") != 0)
+        return;
+    static const int large_shapes[] = {UNIFORM, SORTED,   ZIPF,    FAR_CLUSTERS, STRAGGLERS,
+                                       SIGNED,  CLUSTERS, ROTATED, MEASURED};
+    for (int s = 0; s < (int)(sizeof large_shapes / sizeof large_shapes[0]); s++)
+        for (int type = s % 3; type < 6; type += 3) // one of each width
+            try_count(2000003 + 1000003 * s, type, large_shapes[s], &random);
+}
+
+/* A few keys of very many: positions whose products do not fit 64 bits. */
+static void test_far_samples(uint64_t random)
+{
+    for (int turn = 0; turn < 400; turn++) {
+        const int key_bytes = turn % 2 ? 8 : 4, log = ENGINE_SAMPLE_LOG_MIN + turn % 5;
+        const int64_t total = (int64_t)(check_random(&random) >> (1 + check_random(&random) % 30)) | 1 << 20;
+        const int64_t first = (int64_t)(check_random(&random) % (1u << log)),
+                      at = position_of(first, total, log);
+        int64_t count = 1 + (int64_t)(check_random(&random) % 1000),
+                before = at - (int64_t)(check_random(&random) % (uint64_t)count);
+        before = before < 0 ? 0 : before;
+        count = count < total - before ? count : total - before;
+        const struct keymap map = keymap_make(turn % 3         ? unsigned_type(key_bytes)
+                                              : key_bytes == 4 ? HSORT_F32
+                                                               : HSORT_F64,
+                                              turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
+        char *keys = keys_new(UNIFORM, key_bytes, count, &random);
+        struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
+        const struct engine_bits bits = {.map = map, .from = buffer_keys(&from)};
+        uint64_t code = 0;
+        must(ops->partition_sample(engine, key_bytes, &bits, before, total, log, first, 1,
+                                   buffer_keys(&workspaces[key_bytes == 8][0]), &code),
+             "sample");
+        CHECK(code == encode(map, load(key_bytes, keys, at - before)),
+              "%s: sample %lld of 2^%d of %lld keys is wrong", ops->name, (long long)first, log,
+              (long long)total);
+        buffer_free(&from);
+        free(keys);
+    }
+}
+
+#ifdef HSORT_FAULTS
+/* The operations that have a fault site, one after the other. */
+static hsort_status call(int which, const struct buffer *keys, const struct buffer *to, void *workspace)
+{
+    static struct engine_map regions;
+    static int64_t counts[ENGINE_REGIONS];
+    static uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN];
+    const struct engine_bits bits = {keymap_make(HSORT_U64, HSORT_ASCENDING), buffer_keys(keys), false,
+                                     false};
+    const int64_t count = (int64_t)(keys->bytes / 8);
+    const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
+    char *spare = (char *)buffer_keys(to) + keys->bytes;
+    bool a, b;
+    enum engine_map_verdict verdict;
+    switch (which) {
+    case 0:
+        return ops->partition_sample(engine, 8, &bits, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
+                                     1 << ENGINE_SAMPLE_LOG_MIN, workspace, codes);
+    case 1:
+        return ops->partition_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions,
+                                  &verdict);
+    case 2:
+        return ops->partition_count(engine, 8, &bits, count, &regions, workspace, counts, &a, &b);
+    case 3:
+        return ops->partition(engine, 8, &bits, count, &regions, workspace, buffer_keys(to));
+    default:
+        return ops->sort_regions(engine, 8, &regions, &piece, 1, &bits, workspace, spare,
+                                 spare + keys->bytes);
+    }
+}
+
+/* An armed site fails the next call, with a text, and only that one. */
+static void test_faults(uint64_t random)
+{
+    const int64_t count = 5000;
+    char *keys = keys_new(UNIFORM, 8, count, &random);
+    struct buffer from = buffer_new(keys, (size_t)count * 8, 0), to = buffer_new(NULL, (size_t)count * 32, 0);
+    for (int which = 0; which < 5; which++) {
+        void *workspace = buffer_keys(&workspaces[1][0]);
+        fault_set(FAULT_KERNEL, 1);
+        const hsort_status status = call(which, &from, &to, workspace);
+        CHECK(status != HSORT_OK && status_text()[0] != '\0', "%s, call %d passes a fault, text \"%s\"",
+              ops->name, which, status_text());
+        fault_set(FAULT_KERNEL, 0);
+        status_clear();
+        must(call(which, &from, &to, workspace), "a call after a fault");
+    }
+    must(ops->wait(engine, LANE_WORK), "wait");
+    buffer_free(&from);
+    buffer_free(&to);
+    free(keys);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = check_seed();
+    open_engine(argc, argv);
+    if (!ops->partition) {
+        printf("skipped: the engine %s does not sort by regions\n", ops->name);
+        ops->close(engine);
+        return CHECK_SKIPPED;
+    }
+    printf("test_partition %s: seed %llu\n", ops->name, (unsigned long long)seed);
+    for (int i = 0; i < 2 * RANKS_MAX; i++)
+        workspaces[i / RANKS_MAX][i % RANKS_MAX] =
+            buffer_new(NULL, ops->partition_workspace(engine, i < RANKS_MAX ? 4 : 8), 0);
+    test_far_samples(seed);
+    test_trials(seed);
+#ifdef HSORT_FAULTS
+    test_faults(seed);
+#endif
+    for (int i = 0; i < 2 * RANKS_MAX; i++) {
+        buffer_result(&workspaces[i / RANKS_MAX][i % RANKS_MAX], "workspace");
+        buffer_free(&workspaces[i / RANKS_MAX][i % RANKS_MAX]);
+    }
+    printf("%d trials: %d without regions, in %d keys were left unsorted\n", seen.trials, seen.refused,
+           seen.left);
+    ops->close(engine);
+    return check_failures > 0;
+}

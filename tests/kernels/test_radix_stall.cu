@@ -1,0 +1,86 @@
+/* Rung 7 while tiles stall: the look-back of a quick tile must wait for slow ones, find some of them counted
+ * and some summed up, and end right in every mixture. By itself that is a matter of luck, so here is the rung
+ * a second time, compiled so that chosen tiles sleep before they publish their counts, and others before
+ * their sums. Keys against CUB's; values against the positions that they name. */
+#define TUNING_STALL 20000               /* nanoseconds */
+#define rung_7_onesweep stalled_onesweep /* the library has the other */
+#define rung_7_onesweep_workspace stalled_onesweep_workspace
+#include "kernels/cuda/ladder/rung_7_onesweep.cu"
+#include "tests/kernels/ladder_guard.cuh"
+
+static struct cuda_engine *engine;
+static const struct engine_ops *ops;
+static int cases;
+
+/* Sort original [count] by CUB, without values; the caller frees the result. */
+static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
+{
+    struct rung_job job = {};
+    const size_t bytes = (size_t)count * key_bytes;
+    size_t workspace_bytes;
+    job.key_bytes = key_bytes;
+    job.count = count;
+    MUST(ladder_workspace(engine, 0, &job, &workspace_bytes));
+    MUST(ops->alloc(&engine->base, bytes, &job.keys));
+    MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
+    MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
+    MUST(ops->copy(&engine->base, LANE_WORK, job.keys, original, bytes));
+    MUST(ladder_sort(engine, 0, &job));
+    MUST(ops->wait(&engine->base, LANE_WORK));
+    ops->free(&engine->base, job.workspace);
+    ops->free(&engine->base, job.sorted_keys == job.keys ? job.scratch_keys : job.keys);
+    return job.sorted_keys;
+}
+
+static void check_stalled(struct ladder_type type, int64_t count, int input, uint64_t seed)
+{
+    struct guarded_job g;
+    void *original;
+    MUST(ops->alloc(&engine->base, (size_t)count * type.key_bytes, &original));
+    fill_keys(engine, type.key_bytes, original, count, input, seed);
+    device_scope scope(engine);
+    void *const expected = sort_with_cub(type.key_bytes, original, count);
+    guarded_job_make(&g, engine, false, 7, type, original, count);
+    MUST(stalled_onesweep(engine, &g.job));
+    MUST(ops->wait(&engine->base, LANE_WORK));
+    unsigned long long wrong = count_different(engine, type.key_bytes, g.job.sorted_keys, expected, count);
+    if (type.value_bytes > 0)
+        wrong += wrong_pairs(engine, type.key_bytes, type.value_bytes, original, g.job.sorted_keys,
+                             g.job.sorted_values, count, RUNG_STABLE);
+    const unsigned long long spoilt = guarded_job_free(&g, false);
+    CHECK(wrong == 0 && spoilt == 0,
+          "%s, %lld keys, %s, seed %llu: %llu keys or values are wrong, %llu bytes overwritten", type.word,
+          (long long)count, ladder_input_word(input), (unsigned long long)seed, wrong, spoilt);
+    ops->free(&engine->base, expected);
+    ops->free(&engine->base, original);
+    cases++;
+}
+
+static int64_t tile_of(struct ladder_type type)
+{
+    if (type.key_bytes == 8)
+        return tile_size<uint64_t, uint64_t>();
+    return type.value_bytes == 0 ? tile_size<uint32_t, no_value>() : tile_size<uint32_t, uint32_t>();
+}
+
+int main(void)
+{
+    struct cuda_device device;
+    if (!open_first_gpu(&engine, &device))
+        return CHECK_SKIPPED;
+    ops = engine->base.ops;
+    uint64_t seed = check_seed();
+    printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
+    const int inputs[] = {UNIFORM, TWO, LARGEST, SORTED, STAIRS, DIGIT2};
+    for (struct ladder_type type : ladder_types) {
+        const int64_t tile = tile_of(type);
+        const int64_t counts[] = {2, tile, tile + 1, 8 * tile - 1, 17 * tile, 1000 * tile + 17};
+        for (int64_t count : counts) {
+            for (int input : inputs)
+                check_stalled(type, count, input, check_random(&seed));
+        }
+    }
+    ops->close(&engine->base);
+    printf("%d cases on %s, %d failures\n", cases, device.name, check_failures);
+    return check_failures > 0;
+}

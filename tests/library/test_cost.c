@@ -1,0 +1,599 @@
+/* The cost model: by hand for small cases; against what both exchanges really send, over as many ranks as this runs on; and
+ * what must hold for any number: more keys or slower paths never cost less, nothing overflows. Also the measurement, on one
+ * node and on made-up ones, with a rank that cannot measure; and that a sort takes what the model says. */
+#include <float.h>
+#include <math.h>
+#include "mpi/exchange/cost.h"
+#include "mpi/exchange/exchange.h"
+#include "tests/support/faults.h"
+#include "mpi/transport/path_rates.h"
+#include "tests/support/ranks.h"
+#include "mpi/exchange/splitters.h"
+
+static struct comm comm;
+static struct engine *engine;
+static const double NEARLY = 1e-9;
+
+static bool same(double a, double b)
+{
+    return fabs(a - b) <= NEARLY * fabs(b) + 1e-300;
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------------------- */
+
+/* Shares of a round, by whatever place: the largest. */
+static double share_of(const struct cost_network *n, int round)
+{
+    const float *share = n->round[round].share;
+    return share[COST_NEAR] > share[COST_FAR] ? share[COST_NEAR] : share[COST_FAR];
+}
+
+static void check_network(int size, int rounds, const double *shares, double moved)
+{
+    struct cost_network n;
+    double all = 0;
+    CHECK(cost_network_count(size, 8, &n) == HSORT_OK, "%d ranks", size);
+    CHECK(n.rounds == rounds, "%d ranks: %d rounds", size, n.rounds);
+    for (int i = 0; i < rounds; i++) {
+        CHECK(fabs(share_of(&n, i) - shares[i]) < 1e-6, "%d ranks, round %d: a rank sends %g", size, i,
+              share_of(&n, i));
+        all += n.round[i].moved;
+    }
+    CHECK(fabs(all - moved) < 1e-6, "%d ranks move %g shards, not %g", size, all, moved);
+}
+
+static void test_networks(void)
+{
+    check_network(1, 0, NULL, 0);
+    check_network(2, 1, (double[]){0.5}, 1);
+    check_network(3, 3, (double[]){0.5, 2.0 / 3, 1.0 / 3}, 3);
+    check_network(4, 3, (double[]){0.5, 1, 0.5}, 6);
+    check_network(8, 6, (double[]){0.5, 1, 0.5, 1, 1, 0.5}, 24);
+    // P = 2^L: L (L + 1) / 4 shards moved on each rank, L^2 / 2 on the critical path, counted or by formula.
+    for (int depth = 1; depth <= 20; depth++) {
+        struct cost_network n;
+        double moved = 0, critical = 0;
+        CHECK(cost_network_count(1 << depth, 8, &n) == HSORT_OK, "2^%d ranks", depth);
+        for (int i = 0; i < n.rounds; i++) {
+            moved += n.round[i].moved / (1 << depth);
+            critical += share_of(&n, i);
+            CHECK(n.round[i].meeting == 1 << depth, "2^%d ranks, round %d: %d meet", depth, i,
+                  n.round[i].meeting);
+        }
+        CHECK(fabs(moved / (depth * (depth + 1) / 4.0) - 1) < 0.01, "2^%d ranks move %g", depth, moved);
+        CHECK(fabs(critical / (depth * depth / 2.0) - 1) < 0.05, "2^%d ranks: critical path %g", depth,
+              critical);
+        CHECK(n.largest <= critical + 1e-6 && n.largest >= moved - 1e-6, "2^%d ranks: largest %g", depth,
+              n.largest);
+    }
+}
+
+/* Which pairs meet on their node: 4 ranks, 2 to a node, rounds 0-1 2-3, 0-3 1-2, 0-1 2-3. */
+static void test_places(void)
+{
+    struct cost_network n;
+    CHECK(cost_network_count(4, 2, &n) == HSORT_OK, "4 ranks");
+    for (int i = 0; i < 3; i++) {
+        const int there = i == 1 ? COST_FAR : COST_NEAR;
+        CHECK(n.round[i].share[there] > 0 && n.round[i].share[1 - there] < 0, "round %d", i);
+    }
+}
+
+/* Rates that no sum of a few of can be taken for another. */
+static hsort_rates odd_rates(hsort_transport link)
+{
+    hsort_rates rates;
+    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_CUDA, link) == HSORT_OK, "rates");
+    const double values[HSORT_RATES] = {
+        [HSORT_RATE_SORT_4] = 2000,      [HSORT_RATE_SORT_8] = 1000, [HSORT_RATE_MERGE] = 16000,
+        [HSORT_RATE_HOST_COPY] = 4000,   [HSORT_RATE_STEP] = 0.001,  [HSORT_RATE_MESSAGE] = 0.03,
+        [HSORT_RATE_LINK_LATENCY] = 0.5, [HSORT_RATE_LINK] = 1000,   [HSORT_RATE_NETWORK_LATENCY] = 0.07,
+        [HSORT_RATE_NETWORK] = 100};
+    memcpy(rates.value, values, sizeof values);
+    return rates;
+}
+
+/* 2 ranks, 1000 keys of 8 bytes each. */
+static void test_two_ranks(void)
+{
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
+    CHECK(plan.block == 1000 && same(plan.block_bytes, 8000) && same(plan.caller_bytes, 8000), "block %lld",
+          (long long)plan.block);
+    CHECK(plan.engine_bytes >= 16000 && plan.engine_bytes < 18000, "%g bytes", plan.engine_bytes);
+    const hsort_plan_exchange *b = &plan.bitonic, *d = &plan.direct;
+    CHECK(same(b->seconds[HSORT_PHASE_H2D], 2) && same(b->seconds[HSORT_PHASE_D2H], 2), "copies");
+    CHECK(same(b->seconds[HSORT_PHASE_LOCAL_SORT], 1.001), "sort");
+    // A greeting, probes in two messages, half a shard; all of it merged.
+    CHECK(same(b->messages, 4) && same(b->messages_all, 8), "%g messages, %g in all", b->messages,
+          b->messages_all);
+    CHECK(same(b->moved_bytes, 8000) && same(b->moved_bytes_largest, 4000), "%g bytes", b->moved_bytes);
+    CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.031 + 0.5 + 4), "exchange %g",
+          b->seconds[HSORT_PHASE_EXCHANGE]);
+    CHECK(same(b->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", b->seconds[HSORT_PHASE_MERGE]);
+    CHECK(same(b->total_seconds, 2 + 1.001 + 3 * 0.031 + 4.5 + 1.001 + 2), "total %g", b->total_seconds);
+    // 32 offers, 15 codes and 2 estimates a round: 2000 keys, 126, 8; 9 collectives of one message each, and the transfer.
+    CHECK(same(d->messages, 10) && same(d->messages_all, 20), "%g messages, %g in all", d->messages,
+          d->messages_all);
+    CHECK(same(d->moved_bytes, 8000) && same(d->moved_bytes_largest, 4000), "%g bytes", d->moved_bytes);
+    CHECK(
+        same(d->seconds[HSORT_PHASE_EXCHANGE], 9 * 0.03 + 6 * 0.001 + 3 * 49 * 40 / 1000.0 + 0.5 + 4 + 0.501),
+        "exchange %g", d->seconds[HSORT_PHASE_EXCHANGE]);
+    CHECK(same(d->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", d->seconds[HSORT_PHASE_MERGE]);
+    CHECK(plan.exchange == HSORT_EXCHANGE_BITONIC, "2 ranks");
+
+    // A node each: the same over the network.
+    CHECK(hsort_plan(&rates, 2, 1, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
+    CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.071 + 0.07 + 40), "network %g",
+          b->seconds[HSORT_PHASE_EXCHANGE]);
+    // Read over the link by the merge: whichever is the slower.
+    rates = odd_rates(HSORT_TRANSPORT_IPC);
+    for (int fast = 0; fast < 2; fast++) {
+        rates.value[HSORT_RATE_LINK] = fast ? 1e9 : 1000;
+        CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
+        CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.031 + (fast ? 1.001 : 4.5)), "ipc %g",
+              b->seconds[HSORT_PHASE_EXCHANGE]);
+        CHECK(same(b->seconds[HSORT_PHASE_MERGE], 0), "ipc: merge %g", b->seconds[HSORT_PHASE_MERGE]);
+        // 3/8 of the sort; the rest of it, or half a shard; 9 short messages, 20 steps.
+        const double rest = (fast ? 1.001 * 5 / 8 : 4) + 9 * 0.03 + 20 * 0.001,
+                     *partition = plan.partition.seconds;
+        CHECK(same(partition[HSORT_PHASE_LOCAL_SORT], 1.001 * 3 / 8) &&
+                  same(partition[HSORT_PHASE_EXCHANGE], rest),
+              "partition %g", partition[HSORT_PHASE_EXCHANGE]);
+    }
+}
+
+/* 4 ranks, 2 to a node, 1000 keys of 8 bytes each: straight 3 quarters of a shard cross the network, over rails a half
+ * does, and a half the link. */
+static void test_rails(void)
+{
+    hsort_plan_result rails = {.struct_size = sizeof rails}, straight = rails;
+    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    CHECK(cost_direct_form(&rates, 4, 2, 8, 4000) == DIRECT_RAILS, "rails");
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &rails) == HSORT_OK, "plan");
+    rates.value[HSORT_RATE_LINK] = 10;
+    CHECK(cost_direct_form(&rates, 4, 2, 8, 4000) == DIRECT_STRAIGHT, "a slow link");
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &straight) == HSORT_OK, "plan");
+    const hsort_plan_exchange *r = &rails.direct, *s = &straight.direct;
+    const double by_rails = 0.07 + 40 + 0.501 + 0.5 + 4 + 0.501, by_network = 3 * 0.07 + 60 + 0.251;
+    CHECK(fabs(r->seconds[HSORT_PHASE_EXCHANGE] - by_rails - s->seconds[HSORT_PHASE_EXCHANGE] + by_network) <
+              1e-6,
+          "rails %g s, straight %g s", r->seconds[HSORT_PHASE_EXCHANGE], s->seconds[HSORT_PHASE_EXCHANGE]);
+    CHECK(same(r->seconds[HSORT_PHASE_MERGE], 2.002) && same(s->seconds[HSORT_PHASE_MERGE], 1.001),
+          "merges %g and %g", r->seconds[HSORT_PHASE_MERGE], s->seconds[HSORT_PHASE_MERGE]);
+    CHECK(same(r->moved_bytes_largest, 8000) && same(s->moved_bytes_largest, 6000) &&
+              same(r->moved_bytes, 32000) && same(s->moved_bytes, 24000),
+          "%g and %g bytes", r->moved_bytes, s->moved_bytes);
+    CHECK(same(s->messages - r->messages, 1), "%g and %g messages", r->messages, s->messages);
+    // No rails: one node, one rank to a node, a node that is not full.
+    rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    CHECK(cost_direct_form(&rates, 4, 4, 8, 4000) == DIRECT_STRAIGHT &&
+              cost_direct_form(&rates, 4, 1, 8, 4000) == DIRECT_STRAIGHT &&
+              cost_direct_form(&rates, 5, 2, 8, 4000) == DIRECT_STRAIGHT,
+          "no rails");
+    // 16 runs are merged in one pass, 17 in two.
+    for (int ranks = 2; ranks <= 257; ranks++) {
+        CHECK(hsort_plan(&rates, ranks, 1, HSORT_U64, 1000 * ranks, &straight) == HSORT_OK, "plan");
+        CHECK(same(s->seconds[HSORT_PHASE_MERGE], (ranks <= 16    ? 1
+                                                   : ranks <= 256 ? 2
+                                                                  : 3) *
+                                                      1.001),
+              "%d runs: merge %g", ranks, s->seconds[HSORT_PHASE_MERGE]);
+    }
+}
+
+/* ---- for any number ---------------------------------------------------------------------------------------------- */
+
+static double total_of(const hsort_rates *rates, int ranks, int64_t keys, hsort_exchange exchange)
+{
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    CHECK(hsort_plan(rates, ranks, 8, HSORT_U64, keys, &plan) == HSORT_OK, "%d ranks, %lld keys", ranks,
+          (long long)keys);
+    const hsort_plan_exchange *cost = exchange == HSORT_EXCHANGE_DIRECT ? &plan.direct : &plan.bitonic;
+    CHECK(isfinite(cost->total_seconds) && isfinite(cost->messages_all) && isfinite(cost->moved_bytes) &&
+              cost->moved_bytes >= cost->moved_bytes_largest - NEARLY * cost->moved_bytes &&
+              cost->messages_all >= cost->messages,
+          "%d ranks, %lld keys", ranks, (long long)keys);
+    CHECK(plan.block >= 0 && (double)plan.block * ranks >= (double)keys * (1 - NEARLY), "a block of %lld",
+          (long long)plan.block);
+    return cost->total_seconds;
+}
+
+static void test_monotonous(void)
+{
+    const int ranks[] = {1, 2, 3, 7, 8, 9, 64, 100, 1024, 1025, 100000, 1 << 30};
+    hsort_rates rates;
+    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_AUTO, HSORT_TRANSPORT_AUTO) == HSORT_OK,
+          "rates");
+    for (size_t r = 0; r < sizeof ranks / sizeof ranks[0]; r++)
+        for (hsort_exchange e = HSORT_EXCHANGE_BITONIC; e <= HSORT_EXCHANGE_DIRECT; e++) {
+            double before = 0;
+            for (int bits = 0; bits <= 62; bits += ranks[r] > 64 && ranks[r] <= COST_COUNTED_MAX ? 8 : 1) {
+                const double now = total_of(&rates, ranks[r], INT64_C(1) << bits, e);
+                // Of few keys fewer are offered as splitters, which may take a round more than twice as many keys.
+                CHECK(now >= before * (e == HSORT_EXCHANGE_DIRECT ? 0.75 : 1 - NEARLY),
+                      "%d ranks, exchange %d, 2^%d keys: %g after %g", ranks[r], e, bits, now, before);
+                before = now;
+            }
+            CHECK(before > 100, "%d ranks: 2^62 keys in %g s", ranks[r], before);
+        }
+    for (int which = 0; which < HSORT_RATES; which++)
+        for (int64_t keys = 1; keys < INT64_C(1) << 50; keys *= 37)
+            for (hsort_exchange e = HSORT_EXCHANGE_BITONIC; e <= HSORT_EXCHANGE_DIRECT; e++) {
+                const bool is_time = rates.value[which] < 1;
+                hsort_rates slow = rates;
+                slow.value[which] *= is_time ? 3 : 1.0 / 3;
+                const double better = total_of(&rates, 24, keys, e), worse = total_of(&slow, 24, keys, e);
+                CHECK(worse >= better * (1 - NEARLY), "rate %d, %lld keys: slower is cheaper", which,
+                      (long long)keys);
+            }
+}
+
+static void test_choices(void)
+{
+    hsort_rates rates;
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_AUTO, HSORT_TRANSPORT_AUTO) == HSORT_OK,
+          "rates");
+    for (int bits = 0; bits <= 40; bits++) {
+        CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, INT64_C(1) << bits, &plan) == HSORT_OK &&
+                  plan.exchange == (bits < 28 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_PARTITION),
+              "2 ranks, 2^%d keys", bits);
+        CHECK(hsort_plan(&rates, 1, 8, HSORT_U32, INT64_C(1) << bits, &plan) == HSORT_OK &&
+                  same(plan.bitonic.total_seconds, plan.direct.total_seconds) &&
+                  plan.bitonic.messages_all == 0,
+              "1 rank, 2^%d keys", bits);
+    }
+    for (int ranks = 4; ranks <= 1 << 14; ranks *= 2)
+        CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
+                  plan.exchange == (ranks <= 8 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
+              "%d ranks and many keys", ranks);
+    for (int ranks_per_node = 1; ranks_per_node <= 8; ranks_per_node += 7) // 1023 messages, or 127 and 7
+        CHECK(hsort_plan(&rates, 1024, ranks_per_node, HSORT_U64, 1024 * 1000, &plan) == HSORT_OK &&
+                  plan.exchange == (ranks_per_node == 1 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_DIRECT),
+              "few keys on 1024 ranks, %d to a node", ranks_per_node);
+}
+
+static void test_misuses(void)
+{
+    hsort_rates rates;
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    CHECK(hsort_rates_init(&rates, 3, HSORT_ENGINE_AUTO, HSORT_TRANSPORT_AUTO) == HSORT_ARGUMENT, "3 bytes");
+    CHECK(hsort_rates_init(NULL, sizeof rates, HSORT_ENGINE_AUTO, HSORT_TRANSPORT_AUTO) == HSORT_ARGUMENT,
+          "NULL");
+    CHECK(hsort_rates_init(&rates, sizeof rates, (hsort_engine)9, HSORT_TRANSPORT_AUTO) == HSORT_ARGUMENT,
+          "9");
+    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_AUTO, (hsort_transport)-1) == HSORT_ARGUMENT,
+          "-1");
+    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_AUTO, HSORT_TRANSPORT_AUTO) == HSORT_OK,
+          "rates");
+    CHECK(hsort_plan(NULL, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "no rates");
+    CHECK(hsort_plan(&rates, 0, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "0 ranks");
+    CHECK(hsort_plan(&rates, INT32_MAX, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "2^31 - 1 ranks");
+    CHECK(hsort_plan(&rates, 2, 0, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "0 to a node");
+    CHECK(hsort_plan(&rates, 2, 8, (hsort_type)77, 1, &plan) == HSORT_ARGUMENT, "type 77");
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, -1, &plan) == HSORT_ARGUMENT, "-1 keys");
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, INT64_MAX, &plan) == HSORT_ARGUMENT, "2^63 - 1 keys");
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, 1, NULL) == HSORT_ARGUMENT, "no plan");
+    plan.struct_size = 1;
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "a plan of 1 byte");
+    plan.struct_size = sizeof plan;
+    const double wrong[] = {0, -1, NAN, INFINITY};
+    for (int i = 0; i < 4; i++) {
+        hsort_rates bad = rates;
+        bad.value[HSORT_RATE_LINK] = wrong[i];
+        CHECK(hsort_plan(&bad, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "a rate of %g", wrong[i]);
+    }
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, 0, &plan) == HSORT_OK && plan.bitonic.total_seconds == 0,
+          "0 keys");
+}
+
+/* ---- what the exchanges really send ------------------------------------------------------------------------------ */
+
+static int64_t short_messages, transfers, searches;
+static hsort_status (*real_swap)(struct transport *, int, const void *, size_t, int, void *, size_t,
+                                 int64_t *);
+static hsort_status (*real_search)(struct engine *, int, const void *, int64_t, const uint64_t *, int,
+                                   int64_t *, int64_t *);
+
+int __real_MPI_Sendrecv(const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag,
+                        void *receive, int receive_count, MPI_Datatype receive_type, int from,
+                        int receive_tag, MPI_Comm on, MPI_Status *status);
+int __wrap_MPI_Sendrecv(const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag,
+                        void *receive, int receive_count, MPI_Datatype receive_type, int from,
+                        int receive_tag, MPI_Comm on, MPI_Status *status);
+
+int __wrap_MPI_Sendrecv(const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag,
+                        void *receive, int receive_count, MPI_Datatype receive_type, int from,
+                        int receive_tag, MPI_Comm on, MPI_Status *status)
+{
+    short_messages++;
+    return __real_MPI_Sendrecv(send, send_count, send_type, to, send_tag, receive, receive_count,
+                               receive_type, from, receive_tag, on, status);
+}
+
+static hsort_status counted_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+                                 int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+{
+    transfers += send_bytes > 0;
+    return real_swap(transport, to, send, send_bytes, from, receive, receive_bytes, moved_bytes);
+}
+
+static hsort_status counted_search(struct engine *on, int key_bytes, const void *keys, int64_t count,
+                                   const uint64_t *probes, int probe_count, int64_t *less,
+                                   int64_t *not_greater)
+{
+    searches++;
+    return real_search(on, key_bytes, keys, count, probes, probe_count, less, not_greater);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const uint64_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static double sum_of(double value)
+{
+    double sum;
+    MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return sum;
+}
+
+static double most_of(double value)
+{
+    double most;
+    MPI_Allreduce(&value, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return most;
+}
+
+static void check_near(const char *what, hsort_exchange exchange, int64_t block, double planned, double real,
+                       double tolerance)
+{
+    CHECK(fabs(planned - real) <= tolerance * real, "%d ranks, %lld keys, exchange %d: %s %g, planned %g",
+          comm.size, (long long)block, exchange, what, real, planned);
+}
+
+static void run_exchange(hsort_exchange exchange, int64_t block, uint64_t seed, struct transport *transport,
+                         struct direct *direct)
+{
+    struct cost_network network;
+    hsort_rates rates;
+    int64_t *target_at = calloc((size_t)comm.size + 1, sizeof *target_at);
+    uint64_t *keys = malloc((size_t)block * 8), *spare = malloc((size_t)block * 8);
+    if (!target_at || !keys || !spare)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    seed += (uint64_t)comm.rank << 32;
+    for (int64_t i = 0; i < block; i++)
+        keys[i] = check_random(&seed);
+    qsort(keys, (size_t)block, sizeof *keys, compare_keys);
+    for (int rank = 0; rank <= comm.size; rank++)
+        target_at[rank] = rank * block;
+    struct exchange x = {.comm = &comm,
+                         .engine = engine,
+                         .transport = transport,
+                         .direct = direct,
+                         .key_bytes = 8,
+                         .block = block,
+                         .keys = keys,
+                         .spare = spare,
+                         .count = block};
+    short_messages = transfers = searches = 0;
+    const hsort_status status =
+        exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&x, target_at) : exchange_bitonic(&x);
+    CHECK(status == HSORT_OK, "%s", status_text());
+    hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO);
+    CHECK(cost_network_count(comm.size, comm.size, &network) == HSORT_OK, "%s", status_text());
+    const hsort_plan_exchange cost = cost_exchange(&network, &rates, 8, block * comm.size, exchange);
+    const double moved = (double)x.moved_bytes;
+    check_near("bytes", exchange, block, cost.moved_bytes, sum_of(moved), 0.03);
+    check_near("bytes of one", exchange, block, cost.moved_bytes_largest, most_of(moved), 0.05);
+    if (exchange == HSORT_EXCHANGE_BITONIC) {
+        const double messages = (double)(short_messages + transfers);
+        // Runs that only touch at their ends are probed all the same: a model of even keys does not see that.
+        check_near("messages", exchange, block, cost.messages_all, sum_of(messages),
+                   comm.size == 2 ? 0 : 0.3);
+        check_near("messages of one", exchange, block, cost.messages, most_of(messages),
+                   comm.size == 2 ? 0 : 0.3);
+    } else {
+        int probes, depth = 0;
+        const int rounds = splitters_rounds(comm.size, block * comm.size, block, &probes);
+        while (1 << depth < comm.size)
+            depth++;
+        CHECK(abs(rounds - (int)searches) <= 1, "%d ranks, %lld keys: %d rounds, planned %d", comm.size,
+              (long long)block, (int)searches, rounds);
+        CHECK(same(cost.messages, (2 * rounds + 3) * depth + (double)transfers), "%g messages, %d transfers",
+              cost.messages, (int)transfers);
+    }
+    free(x.keys);
+    free(x.spare);
+    free(target_at);
+}
+
+static void test_exchanges(uint64_t seed)
+{
+    struct transport *transport;
+    struct direct *direct;
+    if (transport_open_mpi(&comm, engine, 0, &transport) != HSORT_OK ||
+        direct_open(comm.size, &direct) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    struct transport_ops counted = *transport->ops;
+    struct engine_ops counting = *engine->ops;
+    const struct engine_ops *engine_ops = engine->ops;
+    real_swap = counted.swap;
+    real_search = counting.search;
+    counted.swap = counted_swap;
+    counting.search = counted_search;
+    const struct transport_ops *ops = transport->ops;
+    transport->ops = &counted;
+    engine->ops = &counting;
+    for (int64_t block = 20000; block <= 500000; block *= 5)
+        for (hsort_exchange e = HSORT_EXCHANGE_BITONIC; e <= HSORT_EXCHANGE_DIRECT; e++)
+            run_exchange(e, block, seed + (uint64_t)block, transport, direct);
+    transport->ops = ops;
+    engine->ops = engine_ops;
+    ops->close(transport);
+    direct_close(direct);
+}
+
+/* ---- the measurement --------------------------------------------------------------------------------------------- */
+
+static void check_same_everywhere(const hsort_rates *rates)
+{
+    hsort_rates first = *rates;
+    MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
+    CHECK(memcmp(first.value, rates->value, sizeof first.value) == 0 &&
+              memcmp(first.source, rates->source, sizeof first.source) == 0,
+          "rank %d has other rates than rank 0", comm.rank);
+    for (int i = 0; i < HSORT_RATES; i++)
+        CHECK(rates->value[i] > 0 || i == HSORT_RATE_HOST_COPY, "rate %d is %g", i, rates->value[i]);
+}
+
+/* Nodes of `ranks_per_node` ranks, or all of one parity where that is 0, as if they were nodes. */
+static void measure_on(int ranks_per_node, struct transport *transport)
+{
+    struct comm made_up = comm;
+    hsort_rates rates;
+    int nodes_of_two, several;
+    const int colour = ranks_per_node > 0 ? comm.rank / ranks_per_node : comm.rank % 2;
+    MPI_Comm_split(comm.world, colour, comm.rank, &made_up.node);
+    MPI_Comm_rank(made_up.node, &made_up.node_rank);
+    MPI_Comm_size(made_up.node, &made_up.node_size);
+    nodes_of_two = most_of(made_up.node_size) > 1;
+    several = most_of(colour) > 0;
+    hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO);
+    const double start = MPI_Wtime();
+    CHECK(rates_measure(&made_up, engine, transport, &rates) == HSORT_OK, "%s", status_text());
+    const double seconds = most_of(MPI_Wtime() - start);
+    if (comm.rank == 0)
+        printf("%d ranks, nodes of %d: measured in %.1f ms\n", comm.size, ranks_per_node, seconds * 1e3);
+    CHECK(seconds < 2, "measured for %g s", seconds);
+    check_same_everywhere(&rates);
+    CHECK(rates.source[HSORT_RATE_MERGE] == HSORT_RATE_MEASURED, "merge");
+    CHECK((rates.source[HSORT_RATE_LINK] == HSORT_RATE_MEASURED) == nodes_of_two, "link");
+    CHECK((rates.source[HSORT_RATE_MESSAGE] == HSORT_RATE_MEASURED) == nodes_of_two, "message");
+    CHECK((rates.source[HSORT_RATE_NETWORK] == HSORT_RATE_MEASURED) == several, "network");
+    MPI_Comm_free(&made_up.node);
+}
+
+static void test_measurement(void)
+{
+    struct transport *transport;
+    hsort_rates rates;
+    CHECK(transport_open_staged(&comm, engine, 0, &transport) == HSORT_OK, "%s", status_text());
+    for (int ranks_per_node = 0; ranks_per_node <= comm.size; ranks_per_node++)
+        measure_on(ranks_per_node, transport);
+    hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO);
+    rates.source[HSORT_RATE_MERGE] = HSORT_RATE_GIVEN;
+    rates.value[HSORT_RATE_MERGE] = 12345;
+    CHECK(rates_measure(&comm, engine, transport, &rates) == HSORT_OK, "%s", status_text());
+    CHECK(rates.value[HSORT_RATE_MERGE] == 12345, "a rate that was given is %g",
+          rates.value[HSORT_RATE_MERGE]);
+#ifdef HSORT_FAULTS
+    for (int failing = 0; failing < comm.size; failing++) {
+        hsort_rates defaults;
+        hsort_rates_init(&defaults, sizeof defaults, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO);
+        rates = defaults;
+        fault_set(FAULT_RATES, comm.rank == failing);
+        fault_set(FAULT_ALLOC, comm.rank == failing); // of a sort, and not to be spent here
+        CHECK(rates_measure(&comm, engine, transport, &rates) == HSORT_OK, "rank %d fails", failing);
+        CHECK(memcmp(&rates, &defaults, sizeof rates) == 0, "rank %d fails, but rates were measured",
+              failing);
+        CHECK(status_text()[0] == '\0', "a text is left: %s", status_text());
+        CHECK(comm.rank != failing || fault_untouched(FAULT_ALLOC, 1), "a fault was spent");
+        fault_set(FAULT_ALLOC, 0);
+    }
+#endif
+    transport->ops->close(transport);
+}
+
+/* ---- in a sort --------------------------------------------------------------------------------------------------- */
+
+/* Sort with these rates; the exchange is the one that the plan names. */
+static hsort_exchange sort_with(const hsort_options *options, bool measured, int64_t count)
+{
+    hsort_context *ctx;
+    hsort_rates rates = {.struct_size = sizeof rates};
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    uint64_t *keys = malloc((size_t)count * sizeof *keys);
+    if (!keys)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    CHECK(hsort_create(MPI_COMM_WORLD, options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    CHECK(hsort_rates_in_use(ctx, &rates) == HSORT_OK, "rates in use");
+    CHECK(hsort_rates_in_use(NULL, &rates) == HSORT_ARGUMENT, "no context");
+    for (int i = 0; i < HSORT_RATES; i++) {
+        CHECK(options->rates[i] == 0 ||
+                  (rates.source[i] == HSORT_RATE_GIVEN && rates.value[i] == options->rates[i]),
+              "rate %d was given", i);
+        CHECK(measured || rates.source[i] != HSORT_RATE_MEASURED, "rate %d was measured", i);
+    }
+    CHECK(!measured || comm.size == 1 || rates.source[HSORT_RATE_STEP] == HSORT_RATE_MEASURED,
+          "not measured");
+    check_same_everywhere(&rates);
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = (uint64_t)(i * 7919 + comm.rank) % 1000;
+    CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(hsort_plan(&rates, comm.size, comm.node_size, HSORT_U64, count * comm.size, &plan) == HSORT_OK,
+          "plan");
+    const hsort_exchange took = hsort_exchange_in_use(ctx);
+    CHECK(took == plan.exchange, "took %d, planned %d", took, plan.exchange);
+    hsort_destroy(&ctx);
+    free(keys);
+    return took;
+}
+
+static void test_sort(void)
+{
+    hsort_options options;
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.threads = 1;
+    sort_with(&options, true, 100);
+    for (int i = 0; i < HSORT_RATES; i++) // all that a choice depends on
+        options.rates[i] =
+            i == HSORT_RATE_SORT_4 || i == HSORT_RATE_SORT_8 || i == HSORT_RATE_HOST_COPY ? 0 : 1e-3;
+    options.rates[HSORT_RATE_MERGE] = options.rates[HSORT_RATE_NETWORK] = 1e12;
+    options.rates[HSORT_RATE_LINK] = 1e12;
+    options.rates[HSORT_RATE_MESSAGE] = 100; // messages are
+    CHECK(sort_with(&options, false, 100) == HSORT_EXCHANGE_BITONIC, "messages take long");
+    options.rates[HSORT_RATE_MESSAGE] = 1e-9;
+    options.rates[HSORT_RATE_STEP] = 1e-9;
+    options.rates[HSORT_RATE_LINK_LATENCY] = 1e-9;
+    options.rates[HSORT_RATE_LINK] = 1; // bytes do: far more keys than probes
+    const hsort_exchange wanted = comm.size >= 3 ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC;
+    CHECK(sort_with(&options, false, 400000) == wanted, "bytes take long");
+    options.rates[HSORT_RATE_LINK] = -1;
+    hsort_context *ctx;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT && !ctx, "a rate of -1");
+    options.rates[HSORT_RATE_LINK] = comm.rank + 1;
+    const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
+    CHECK((status == HSORT_OK) == (comm.size == 1), "rates that differ between ranks");
+    hsort_destroy(&ctx);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    const uint64_t seed = ranks_seed();
+    CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK, "%s", status_text());
+    CHECK(engine_open_host(1, &engine) == HSORT_OK, "%s", status_text());
+    if (check_failures == 0) { // else alike on all ranks
+        if (comm.rank == 0) {
+            test_networks();
+            test_places();
+            test_two_ranks();
+            test_rails();
+            test_monotonous();
+            test_choices();
+            test_misuses();
+        }
+        test_exchanges(seed);
+        test_measurement();
+        test_sort();
+        engine->ops->close(engine);
+        comm_close(&comm);
+    }
+    return ranks_finish();
+}

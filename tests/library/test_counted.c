@@ -1,0 +1,410 @@
+/* Sorts of keys of few values, which the exchange `partition` counts instead of moving them: that it does so where it should,
+ * goes another way where it should, and comes out right either way. The oracle is qsort of all keys on rank 0, by the order of
+ * order.h, compared bit for bit.
+ *
+ *     shape     keys                                                 counted?
+ *     two       two values                                           yes
+ *     small     integers 0 .. 6                                      yes
+ *     wide      five values of any bits                              yes
+ *     skewed    value k as often as 1 / k^2                          yes
+ *     odd       NaNs of both signs, infinities, zeros; extremes      yes
+ *     many      a third are one value, no two others are equal       no: too many for a list, or for a small table
+ *     sum       so few on each rank that they fit, not all ranks'    not with small tables
+ *     sorted    few values, in order                                 no: nothing has to be done
+ *     shards    few values, each rank's in order                     no: they may be in order
+ *     uniform   all different                                        no: they are dealt out to regions
+ *
+ *     test_counted_ipc   the host engine, whose memory ranks map (shared_engine.h): it tells whether keys were counted
+ *     test_counted cuda  the cuda engine: the exchange that ran tells it, for keys enough that their memory can be mapped */
+#include "tests/support/device_buffer.h"
+#include "kernels/engine.h"
+#include "tests/support/layout.h"
+#include "tests/support/order.h"
+#include "tests/support/ranks.h"
+#ifdef SHARED_ENGINE
+#include "tests/support/shared_engine.h"
+#endif
+
+enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, SECONDS = 2, MAPPED_KEYS = ENGINE_PEER_BYTES / 4 };
+
+enum shape { TWO, SMALL, WIDE, SKEWED, ODD, MANY, SUM, SORTED, SHARDS, UNIFORM, SHAPES };
+
+static const char *const shape_names[SHAPES] = {"two",  "small", "wide",   "skewed", "odd",
+                                                "many", "sum",   "sorted", "shards", "uniform"};
+
+struct trial {
+    enum shape shape;
+    hsort_type type;
+    hsort_order order;
+    int64_t count; /* of all ranks */
+    enum layout in_layout, out_layout;
+    enum buffer_kind kind; /* of the memory that keys lie in */
+    bool in_place;
+    bool small_table; /* of 2^ENGINE_VALUES_LOG_MIN places at most */
+    bool unmapped;    /* a rank cannot map another one's list */
+    uint64_t seed;
+};
+
+/* Keys in memory of some kind, between canaries. */
+struct shard {
+    unsigned char *memory, *image; /* [bytes] image: what memory must hold, or held */
+    size_t at, bytes;              /* at: where the keys begin */
+};
+
+static int rank, size, buffer_kinds = 1;
+static hsort_context *ctx;
+static char what[200];
+static int taken_trials, trials;
+
+/* ---- keys --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t number_at(const struct trial *t, uint64_t place)
+{
+    uint64_t random = t->seed + place * UINT64_C(0x9e3779b97f4a7c15);
+    return check_random(&random);
+}
+
+/* The key that has the value `number`. */
+static uint64_t bits_of(hsort_type type, uint64_t number)
+{
+    const float narrow = (float)number;
+    const double wide = (double)number;
+    uint64_t bits = number;
+    if (type == HSORT_F32)
+        memcpy(&bits, &narrow, sizeof narrow);
+    if (type == HSORT_F64)
+        memcpy(&bits, &wide, sizeof wide);
+    return bits;
+}
+
+static uint64_t odd_bits(hsort_type type, uint64_t choice)
+{
+    static const uint64_t odd[2][8] = {
+        {0, UINT64_C(1) << 63, 1, UINT64_C(0x7ff) << 52, UINT64_C(0xfff) << 52, UINT64_C(0x7ff8000000000001),
+         UINT64_MAX, UINT64_C(0xfff0000000000001)},
+        {0, 0x80000000, 1, 0x7f800000, 0xff800000, 0x7fc00001, UINT32_MAX, 0xff800001}};
+    return odd[hsort_type_bytes(type) == 4][choice % 8];
+}
+
+/* Key i of all, which is one of rank `owner`. */
+static uint64_t key_at(const struct trial *t, int64_t i, int owner)
+{
+    const uint64_t draw = number_at(t, (uint64_t)i);
+    const uint64_t fixed = number_at(t, UINT64_MAX - draw % (t->shape == TWO ? 2 : 5));
+    switch (t->shape) {
+    case TWO:
+    case WIDE:
+        return fixed;
+    case SMALL:
+        return bits_of(t->type, draw % 7);
+    case SKEWED: // at least k: 1 / k of all draws
+        return bits_of(t->type, UINT32_MAX / ((draw >> 32) + 4096));
+    case ODD:
+        return odd_bits(t->type, draw);
+    case MANY:
+        return draw % 3 == 0 ? bits_of(t->type, 1) : bits_of(t->type, 2 + (uint64_t)i);
+    case SUM: // of 1600 for each rank
+        return draw % 4 == 0 ? bits_of(t->type, 1)
+                             : bits_of(t->type, 2 + (uint64_t)owner * 1600 + (draw >> 8) % 1600);
+    case SORTED:
+        return bits_of(t->type, (uint64_t)(i * 5 / t->count));
+    case SHARDS:
+        return bits_of(t->type, (uint64_t)((i * size) % t->count * 5 / t->count));
+    case UNIFORM:
+    case SHAPES:
+        break;
+    }
+    return bits_of(t->type,
+                   (uint64_t)i * 7919 % (1 << 20)); // no two of so few are equal, as the factor is odd
+}
+
+/* Keys [first, first + count). */
+static void fill(const struct trial *t, int64_t first, int64_t count, int owner, unsigned char *keys)
+{
+    const size_t width = hsort_type_bytes(t->type);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t bits = key_at(t, first + i, owner);
+        memcpy(keys + (size_t)i * width, &bits, width); // little-endian
+    }
+}
+
+/* ---- the oracle ----------------------------------------------------------------------------------------------------- */
+
+/* Compare all ranks' keys with what qsort makes of the input. Returns how many values there are, on every rank. */
+static int64_t compare(const struct trial *t, const unsigned char *own, const int64_t *counts,
+                       const int64_t *in_counts)
+{
+    const int width = (int)hsort_type_bytes(t->type);
+    const size_t all = (size_t)t->count * (size_t)width;
+    int bytes[MOST_RANKS], at[MOST_RANKS + 1] = {0};
+    int64_t values = 1, first = 0;
+    unsigned char *expected = malloc(rank == 0 ? all : 1), *found = malloc(rank == 0 ? all : 1);
+    if (!expected || !found)
+        abort();
+    for (int r = 0; r < size; r++) {
+        bytes[r] = (int)counts[r] * width;
+        at[r + 1] = at[r] + bytes[r];
+        if (rank == 0)
+            fill(t, first, in_counts[r], r, expected + first * width);
+        first += in_counts[r];
+    }
+    MPI_Gatherv(own, bytes[rank], MPI_BYTE, found, bytes, at, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        order_sort(t->type, t->order, expected, t->count);
+        CHECK(memcmp(found, expected, all) == 0, "%s: not what qsort makes of it", what);
+        for (size_t i = (size_t)width; i < all; i += (size_t)width)
+            values += memcmp(expected + i, expected + i - width, (size_t)width) != 0;
+    }
+    free(expected);
+    free(found);
+    MPI_Bcast(&values, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    return values;
+}
+
+/* ---- one trial ------------------------------------------------------------------------------------------------------ */
+
+static struct shard shard_make(const struct trial *t, int64_t count)
+{
+    struct shard shard = {.at = GUARD + 8 * (t->seed % 2)};
+    shard.bytes = 2 * GUARD + (size_t)count * hsort_type_bytes(t->type);
+    shard.memory = device_buffer_alloc(t->kind, shard.bytes);
+    shard.image = malloc(shard.bytes);
+    if (!shard.memory || !shard.image)
+        abort();
+    memset(shard.image, CANARY, shard.bytes);
+    return shard;
+}
+
+static void shard_load(const struct shard *shard)
+{
+    CHECK(device_buffer_copy(shard->memory, shard->image, shard->bytes), "%s: cannot copy", what);
+}
+
+/* Nothing but bytes [from, until) of the shard may have changed; bring them back. */
+static void shard_fetch(struct shard *shard, size_t from, size_t until)
+{
+    unsigned char *found = malloc(shard->bytes);
+    if (!found)
+        abort();
+    CHECK(device_buffer_copy(found, shard->memory, shard->bytes), "%s: cannot copy", what);
+    CHECK(memcmp(found, shard->image, from) == 0 &&
+              memcmp(found + until, shard->image + until, shard->bytes - until) == 0,
+          "%s: rank %d: what is no output was changed", what, rank);
+    memcpy(shard->image + from, found + from, until - from);
+    free(found);
+}
+
+static void shard_drop(struct shard *shard, enum buffer_kind kind)
+{
+    device_buffer_free(kind, shard->memory);
+    free(shard->image);
+}
+
+#ifdef SHARED_ENGINE
+/* Are the keys counted? */
+enum answer { NO, YES, UNKNOWN };
+
+static enum answer expected(const struct trial *t)
+{
+    const bool balanced =
+        t->in_layout == LAYOUT_BALANCED; // else keys are not on the ranks that they were made for
+    if (t->unmapped)
+        return NO;
+    if (t->shape <= ODD)
+        return YES;
+    if (t->shape == MANY)
+        return size == 1 && !t->small_table ? YES : NO;
+    if ((t->shape == SUM || t->shape == SHARDS) && size > 1 && !balanced)
+        return UNKNOWN;
+    return t->shape == SUM && (size == 1 || !t->small_table) ? YES : NO;
+}
+
+static void check_way(const struct trial *t, int64_t values, const int64_t *counted)
+{
+    hsort_stats stats = {.struct_size = sizeof stats};
+    int64_t all_counted[2];
+    CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK, "%s: %s", what, hsort_last_error(ctx));
+    MPI_Allreduce(counted, all_counted, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    const bool taken = all_counted[1] > 0;
+    const bool balanced =
+        t->in_layout == LAYOUT_BALANCED && (t->in_place || t->out_layout == LAYOUT_BALANCED);
+    const enum answer answer = expected(t);
+    trials++;
+    taken_trials += taken;
+    CHECK(answer == UNKNOWN || taken == (answer == YES), "%s: keys were %scounted", what,
+          taken ? "" : "not ");
+    CHECK(!taken || hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION, "%s: exchange %d", what,
+          (int)hsort_exchange_in_use(ctx));
+    CHECK(taken || t->shape != UNIFORM || hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION,
+          "%s: exchange %d", what, (int)hsort_exchange_in_use(ctx));
+    CHECK(t->shape != SORTED || (all_counted[0] == 0 && (!balanced || stats.moved_bytes == 0)),
+          "%s: %lld bytes moved", what, (long long)stats.moved_bytes);
+    // A list from each rank to each other one, and no key. Each value is in all lists at most, and in one at least.
+    const int64_t most = (int64_t)sizeof(struct engine_value) * values * size * (size - 1);
+    for (int i = 0; i < HSORT_TRANSPORTS; i++)
+        CHECK(stats.paths[i].moved_bytes == 0 || stats.paths[i].seconds > 0,
+              "%s: nobody has ended a move by path %d", what, i);
+    CHECK(!taken || !balanced || (stats.moved_bytes <= most && stats.moved_bytes >= most / size),
+          "%s: %lld bytes moved", what, (long long)stats.moved_bytes);
+}
+
+static void arm(const struct trial *t)
+{
+    shared_values_log = t->small_table ? ENGINE_VALUES_LOG_MIN : ENGINE_VALUES_LOG_MAX;
+    shared_open_fails = t->unmapped && rank == size / 2;
+}
+#endif
+
+static void run_trial(const struct trial *t)
+{
+    const size_t width = hsort_type_bytes(t->type);
+    int64_t counts[MOST_RANKS], out_counts[MOST_RANKS], first = 0;
+    layout_counts(t->in_layout, t->count, size, t->seed, counts);
+    layout_counts(t->out_layout, t->count, size, t->seed + 1, out_counts);
+    if (t->in_place)
+        memcpy(out_counts, counts, sizeof counts);
+    for (int r = 0; r < rank; r++)
+        first += counts[r];
+    snprintf(what, sizeof what, "%s, %lld %s, order %d, layout %d -> %d%s, memory %d, %s tables, seed %llu",
+             shape_names[t->shape], (long long)t->count, hsort_type_name(t->type), t->order, t->in_layout,
+             t->out_layout, t->in_place ? " in place" : "", t->kind, t->small_table ? "small" : "large",
+             (unsigned long long)t->seed);
+    struct shard in = shard_make(t, counts[rank]), out = shard_make(t, out_counts[rank]);
+    struct shard *result = t->in_place ? &in : &out;
+    fill(t, first, counts[rank], rank, in.image + in.at);
+    shard_load(&in);
+    shard_load(&out);
+#ifdef SHARED_ENGINE
+    arm(t);
+    int64_t counted[2] = {-shared_counts, -shared_writes};
+#endif
+    const hsort_status status = hsort_sort_to(ctx, t->type, t->order, in.memory + in.at, counts[rank],
+                                              result->memory + result->at, out_counts[rank], NULL);
+    CHECK(status == HSORT_OK, "%s: %s", what, hsort_last_error(ctx));
+    if (!t->in_place)
+        shard_fetch(&in, in.bytes, in.bytes);
+    shard_fetch(result, result->at, result->at + (size_t)out_counts[rank] * width);
+    const int64_t values = compare(t, result->image + result->at, out_counts, counts);
+#ifdef SHARED_ENGINE
+    shared_open_fails = 0;
+    counted[0] += shared_counts;
+    counted[1] += shared_writes;
+    check_way(t, values, counted);
+#else
+    (void)values;
+    const bool certain = t->shape <= WIDE && (size == 1 || t->count / size >= MAPPED_KEYS);
+    CHECK(!certain || hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION, "%s: exchange %d", what,
+          (int)hsort_exchange_in_use(ctx));
+#endif
+    shard_drop(&in, t->kind);
+    shard_drop(&out, t->kind);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+
+/* A trial of that shape and type, whatever else it is drawn with. */
+static struct trial draw(enum shape shape, hsort_type type, uint64_t seed)
+{
+    uint64_t random = seed;
+    struct trial t = {.shape = shape, .type = type, .seed = check_random(&random)};
+    t.order = check_random(&random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING;
+    t.count = 10007 * size + (int64_t)(check_random(&random) % 10007);
+    t.in_layout =
+        (enum layout)(check_random(&random) % 2 ? LAYOUT_BALANCED : check_random(&random) % LAYOUTS);
+    t.out_layout =
+        (enum layout)(check_random(&random) % 2 ? LAYOUT_BALANCED : check_random(&random) % LAYOUTS);
+    t.kind = (enum buffer_kind)(check_random(&random) % (uint64_t)buffer_kinds);
+    t.in_place = check_random(&random) % 3 == 0;
+    t.small_table = check_random(&random) % 2;
+    if (shape == SORTED || shape == SHARDS)
+        t.order = HSORT_ASCENDING;
+    if (shape == SHARDS)
+        t.count -= t.count % size;
+    return t;
+}
+
+/* Each shape with each type, then any with any for some seconds. */
+static void run_all(uint64_t seed)
+{
+    const double begin = MPI_Wtime();
+    int go_on = 1;
+    for (int number = 0; go_on; number++) {
+        uint64_t random = seed + (uint64_t)number * 1000003;
+        const bool fixed = number < SHAPES * (HSORT_F64 + 1);
+        const uint64_t choice = fixed ? (uint64_t)number : check_random(&random);
+        const struct trial t =
+            draw((enum shape)(choice % SHAPES), (hsort_type)(choice / SHAPES % (HSORT_F64 + 1)), random);
+        run_trial(&t);
+        go_on = fixed || MPI_Wtime() - begin < SECONDS;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+}
+
+/* So many keys that engines of any kind map each other's memory. */
+static void run_mapped(uint64_t seed)
+{
+    for (enum shape shape = TWO; shape <= SKEWED; shape++) {
+        struct trial t = draw(shape, (hsort_type)((seed + shape) % (HSORT_F64 + 1)), seed + shape);
+        t.in_layout = t.out_layout =
+            LAYOUT_BALANCED; // keys that are dealt out first may then lie in memory that is not
+        t.count = (MAPPED_KEYS + (int64_t)(t.seed % 1000)) * size;
+        t.small_table = false;
+        run_trial(&t);
+    }
+}
+
+static bool create(hsort_engine engine)
+{
+    hsort_options options;
+    hsort_options_init(&options, sizeof options);
+    options.engine = engine;
+    options.exchange = HSORT_EXCHANGE_PARTITION;
+    options.threads = 1;
+    const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
+    CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
+    return status == HSORT_OK;
+}
+
+#ifdef SHARED_ENGINE
+/* Where one rank cannot map another one's list keys go another way; the next sort is as ever. */
+static void run_unmapped(uint64_t seed)
+{
+    if (size == 1 || !create(HSORT_ENGINE_HOST))
+        return;
+    struct trial t = draw(WIDE, HSORT_U64, seed);
+    t.in_layout = t.out_layout = LAYOUT_BALANCED;
+    t.kind = BUFFER_HOST;
+    t.unmapped = true;
+    run_trial(&t);
+    t.unmapped = false;
+    run_trial(&t);
+    hsort_destroy(&ctx);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    char why[256] = "";
+    if (cuda && cuda_device_count(why, sizeof why) == 0)
+        return ranks_skip(why);
+    setenv("HYPERSORT_IPC", "1", 0); // every run takes the same paths, whatever else the machine does
+    const uint64_t seed = ranks_seed();
+    if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST)) {
+        hsort_rank_info infos[MOST_RANKS];
+        CHECK(hsort_topology(ctx, infos) == HSORT_OK, "%s", hsort_last_error(ctx));
+        buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : 0);
+        run_all(seed);
+        run_mapped(seed);
+        hsort_destroy(&ctx);
+    }
+#ifdef SHARED_ENGINE
+    run_unmapped(seed);
+#endif
+    if (rank == 0 && trials > 0)
+        printf("%d trials on %d ranks, %d of them counted\n", trials, size, taken_trials);
+    return ranks_finish();
+}

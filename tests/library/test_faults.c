@@ -1,0 +1,269 @@
+/* Every step that can fail is made to fail, one at a time, through the public interface: each fault site of the library on
+ * the first, a middle and the last rank, at its first passage, its second, and so on until one is never reached. Each time
+ * every rank gets the same status and the same line, which names the rank that failed; nobody waits for ever; keys survive
+ * what they are promised to survive; the context can be destroyed, and the next one sorts.
+ *
+ *     test_faults          the host engine
+ *     test_faults cuda     the cuda engine
+ *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c */
+#include "kernels/engine.h"
+#include "tests/support/faults.h"
+#include "hypersort.h"
+#include "tests/support/ranks.h"
+#ifdef SHARED_ENGINE
+#include "tests/support/shared_engine.h"
+#endif
+
+#ifdef HSORT_FAULTS
+enum { PARTITION_SCALE = 64, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
+
+static int rank, size;
+static hsort_engine engine;
+static hsort_exchange exchange; /* of all contexts */
+static uint64_t values = 1000;  /* of the keys: where they are few, partition counts them */
+
+/* What is done with a fault armed. */
+enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEEDS };
+
+static const char *const deed_names[DEEDS] = {"create", "check", "sort", "sort to other counts"};
+
+struct fault {
+    enum fault_site site;
+    int failing; /* rank */
+    int nth;     /* passage */
+};
+
+/* This rank's part of the input, and where results go. */
+struct keys {
+    int64_t count, out_count;
+    uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
+};
+
+static const char *word_of(enum fault_site site)
+{
+    static const char *const words[FAULT_SITES] = {
+#define X(name, word) word,
+        FAULT_SITE_LIST(X)
+#undef X
+    };
+    return words[site];
+}
+
+/* Even shards for a sort in place. For the other, nearly all keys come from the first rank and go to the last, so that
+ * keys are dealt out anew before and after the exchange. */
+static void make_keys(struct keys *keys, enum deed deed)
+{
+    uint64_t random = (uint64_t)rank + 1;
+    const bool even = deed != DEED_SORT_TO;
+    const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : 1;
+    keys->count = scale * (even ? 24 : rank == 0 ? 90 : rank % 2);
+    keys->out_count = scale * (even ? 24 : rank == size - 1 ? 90 + size / 2 : 0);
+    for (int i = 0; i < MOST_KEYS; i++)
+        keys->in[i] = keys->kept[i] = check_random(&random) % values;
+}
+
+static hsort_status create(hsort_transport transport, hsort_context **ctx)
+{
+    hsort_options options;
+    hsort_options_init(&options, sizeof options);
+    options.engine = engine;
+    options.transport = transport;
+    options.exchange = exchange;
+    options.threads = 1;
+    options.piece_bytes =
+        exchange == HSORT_EXCHANGE_PARTITION ? 64 * PARTITION_SCALE : 64; // a swap takes several pieces
+    return hsort_create(MPI_COMM_WORLD, &options, ctx);
+}
+
+static hsort_status sort_to(hsort_context *ctx, struct keys *keys)
+{
+    return hsort_sort_to(ctx, HSORT_U64, HSORT_DESCENDING, keys->in, keys->count, keys->out, keys->out_count,
+                         NULL);
+}
+
+static hsort_status check_order(hsort_context *ctx, const uint64_t *keys, int64_t count, hsort_order order,
+                                hsort_check_result *result)
+{
+    result->struct_size = sizeof *result;
+    return hsort_check(ctx, HSORT_U64, order, keys, count, NULL, result);
+}
+
+static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport transport, struct keys *keys)
+{
+    hsort_check_result result;
+    if (deed == DEED_CREATE)
+        return create(transport, ctx);
+    if (deed == DEED_CHECK)
+        return check_order(*ctx, keys->in, keys->count, HSORT_ASCENDING, &result);
+    return deed == DEED_SORT ? hsort_sort(*ctx, HSORT_U64, HSORT_ASCENDING, keys->in, keys->count, NULL)
+                             : sort_to(*ctx, keys);
+}
+
+/* The same status and the same line everywhere, naming the rank that failed. */
+static void check_failure(const struct fault *fault, hsort_status status, const char *line)
+{
+    char first[1024], who[32];
+    int statuses[2] = {(int)status, -(int)status}, greatest[2];
+    snprintf(first, sizeof first, "%s", line);
+    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Allreduce(statuses, greatest, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    CHECK(greatest[0] == -greatest[1], "%s: rank %d got %d, another %d", faults_case, rank, status,
+          greatest[0]);
+    CHECK(strcmp(first, line) == 0, "%s: rank %d has '%s', rank 0 '%s'", faults_case, rank, line, first);
+    snprintf(who, sizeof who, "rank %d on ", fault->failing);
+    CHECK(strncmp(line, who, strlen(who)) == 0, "%s: '%s' names another rank", faults_case, line);
+    CHECK(status != HSORT_OK && status != HSORT_ARGUMENT, "%s: status %d", faults_case, status);
+    CHECK(fault->site != FAULT_MPI || status == HSORT_MPI, "%s: status %d", faults_case, status);
+    CHECK(fault->site != FAULT_ALLOC || status == HSORT_HOST_MEMORY || status == HSORT_DEVICE_MEMORY,
+          "%s: status %d", faults_case, status);
+}
+
+/* After a lack of memory the keys are untouched and the context can be used again. */
+static void check_recovery(enum deed deed, hsort_context *ctx, struct keys *keys)
+{
+    hsort_check_result result = {.count = 0};
+    CHECK(memcmp(keys->in, keys->kept, sizeof keys->in) == 0, "%s: keys were changed", faults_case);
+    const hsort_status status = do_deed(deed, &ctx, HSORT_TRANSPORT_AUTO, keys);
+    CHECK(status == HSORT_OK, "%s: again: %s", faults_case, hsort_last_error(ctx));
+    if (deed == DEED_SORT)
+        CHECK(check_order(ctx, keys->in, keys->count, HSORT_ASCENDING, &result) == HSORT_OK &&
+                  result.first_disorder == -1,
+              "%s: again: not sorted", faults_case);
+}
+
+/* With the fault never reached, the sort is a right one. */
+static void check_success(enum deed deed, hsort_context *ctx, const struct keys *keys)
+{
+    hsort_check_result before, after = {.count = 0};
+    if (deed != DEED_SORT && deed != DEED_SORT_TO)
+        return;
+    const bool in_place = deed == DEED_SORT;
+    CHECK(check_order(ctx, keys->kept, keys->count, HSORT_ASCENDING, &before) == HSORT_OK, "%s", faults_case);
+    CHECK(check_order(ctx, in_place ? keys->in : keys->out, keys->out_count,
+                      in_place ? HSORT_ASCENDING : HSORT_DESCENDING, &after) == HSORT_OK,
+          "%s", faults_case);
+    CHECK(after.first_disorder == -1 && after.count == before.count &&
+              memcmp(after.fingerprint, before.fingerprint, sizeof after.fingerprint) == 0,
+          "%s: not sorted", faults_case);
+}
+
+/* One deed with one fault. Returns, on every rank, whether the fault was never reached. */
+static bool run_case(enum deed deed, hsort_transport transport, const struct fault *fault)
+{
+    struct keys keys;
+    hsort_context *ctx = NULL;
+    make_keys(&keys, deed);
+    if (deed != DEED_CREATE) {
+        const hsort_status created = create(transport, &ctx);
+        CHECK(created == HSORT_OK, "%s: a new context: %s", faults_case, hsort_last_error(NULL));
+        if (created != HSORT_OK)
+            return true;
+    }
+    fault_set(fault->site, rank == fault->failing ? fault->nth : 0);
+    const hsort_status status = do_deed(deed, &ctx, transport, &keys);
+    int untouched = rank == fault->failing && fault_untouched(fault->site, fault->nth);
+    MPI_Bcast(&untouched, 1, MPI_INT, fault->failing, MPI_COMM_WORLD);
+
+    if (untouched) {
+        CHECK(status == HSORT_OK, "%s: not reached, but status %d", faults_case, status);
+        if (status == HSORT_OK)
+            check_success(deed, ctx, &keys);
+    } else {
+        check_failure(fault, status, hsort_last_error(deed == DEED_CREATE ? NULL : ctx));
+        CHECK(deed != DEED_CREATE || ctx == NULL, "%s: a context in spite of it", faults_case);
+        if (ctx && (status == HSORT_HOST_MEMORY || status == HSORT_DEVICE_MEMORY))
+            check_recovery(deed, ctx, &keys);
+    }
+    hsort_destroy(&ctx);
+    CHECK(ctx == NULL, "%s: not destroyed", faults_case);
+    return untouched != 0;
+}
+
+/* All passages of one site on one rank. Returns how many there are. */
+static int walk(enum deed deed, hsort_transport transport, enum fault_site site, int failing)
+{
+    struct fault fault = {.site = site, .failing = failing};
+    bool untouched = false;
+    while (!untouched && fault.nth < MOST_PASSAGES) {
+        fault.nth++;
+        snprintf(faults_case, sizeof faults_case,
+                 "%s, transport %d, exchange %d, %d values, %s fault %d on rank %d of %d", deed_names[deed],
+                 transport, exchange, (int)values, word_of(site), fault.nth, failing, size);
+        faults_watch(SECONDS_PER_CASE);
+        untouched = run_case(deed, transport, &fault);
+    }
+    faults_watch(0);
+    CHECK(untouched, "%s: still reached", faults_case);
+    return fault.nth - 1;
+}
+
+static void walk_all(enum deed deed, hsort_transport transport)
+{
+    static const enum fault_site sites[] = {FAULT_ALLOC, FAULT_MPI, FAULT_KERNEL, FAULT_COPY};
+    const int failing[] = {0, size / 2, size - 1};
+    for (size_t s = 0; s < sizeof sites / sizeof sites[0]; s++)
+        for (int f = 0; f < 3; f++)
+            if (f == 0 || failing[f] != failing[f - 1]) {
+                const int passages = walk(deed, transport, sites[s], failing[f]);
+                if (rank == 0)
+                    printf("%s, transport %d, exchange %d, %d values: %d passages of %s on rank %d\n",
+                           deed_names[deed], transport, exchange, (int)values, passages, word_of(sites[s]),
+                           failing[f]);
+            }
+}
+
+/* Keys that partition counts. */
+static void walk_few_values(void)
+{
+    values = 3;
+    walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+#ifdef SHARED_ENGINE
+    CHECK(shared_writes > 0, "keys of few values were not counted");
+#endif
+    values = 1000;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    char why[256] = "";
+    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    if (cuda && cuda_device_count(why, sizeof why) == 0)
+        return ranks_skip(why);
+    engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    exchange = HSORT_EXCHANGE_BITONIC;
+    if (argc > 1 && strcmp(argv[1], "ipc") == 0) {
+        walk(DEED_CREATE, HSORT_TRANSPORT_IPC, FAULT_ALLOC, size - 1);
+        walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        exchange = HSORT_EXCHANGE_DIRECT;
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        exchange = HSORT_EXCHANGE_PARTITION;
+        walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+        walk_few_values();
+        return ranks_finish();
+    }
+    walk_all(DEED_CREATE, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    if (!cuda) { // a context with a GPU takes long to make, and the last walk has passed all these places
+        walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
+        walk_all(DEED_SORT, HSORT_TRANSPORT_MPI);
+    }
+    exchange = HSORT_EXCHANGE_DIRECT;
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    if (!cuda)
+        walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
+    return ranks_finish();
+}
+#else
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    return ranks_skip("faults are not built in: configure with -DHYPERSORT_FAULTS=ON");
+}
+#endif

@@ -1,0 +1,426 @@
+/* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory; mappings are made once
+ * and are gone before memory is; both sides of a pair take the same way whatever one of them cannot do; with a fault at every
+ * step nobody hangs; who chooses it gets it, or hears why not; and pairs that are faster without it do without. */
+#include <unistd.h>
+#include "mpi/comm/comm.h"
+#include "tests/support/faults.h"
+#include "tests/support/ranks.h"
+#include "tests/support/shared_engine.h"
+#include "mpi/transport/transport.h"
+
+enum { KEYS = 1000, PIECE = 64 };
+
+static struct comm comm;
+static struct engine *engine;
+static struct transport *transport;
+static uint64_t *memory; /* [KEYS], exposed */
+
+static void ok(hsort_status status, const char *what)
+{
+    CHECK(status == HSORT_OK, "rank %d: %s: %s", comm.rank, what, status_text());
+}
+
+static uint64_t key_of(int rank, int number, int i)
+{
+    return (uint64_t)rank << 40 | (uint64_t)number << 20 | (uint64_t)i;
+}
+
+static void fill(int number)
+{
+    for (int i = 0; i < KEYS; i++)
+        memory[i] = key_of(comm.rank, number, i);
+}
+
+static void close_transport(void)
+{
+    if (!transport)
+        return;
+    transport->ops->forget(transport, FORGET_ALL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    transport->ops->close(transport);
+    transport = NULL;
+}
+
+static bool open_transport(void)
+{
+    int takes;
+    status_clear();
+    const hsort_status status =
+        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, false, &transport, &takes);
+    CHECK(status == HSORT_OK, "open: %s", comm.error);
+    return status == HSORT_OK;
+}
+
+/* ---- expose and conceal ------------------------------------------------------------------------------------- */
+
+/* Expose `own` keys from position `at` to the peer and read the `other` it exposes. Returns whether there was a pointer. */
+static bool read_peer(int peer, int at, int own, int other, int number, hsort_status *status)
+{
+    const void *theirs = NULL;
+    status_clear();
+    *status = transport->ops->expose(transport, peer, memory + at, (size_t)own * sizeof *memory, &theirs);
+    if (!theirs)
+        return false;
+    const uint64_t *keys = theirs;
+    int right = 0;
+    while (right < other && keys[right] == key_of(peer, number, at + right))
+        right++;
+    CHECK(right == other, "rank %d reads key %d of rank %d wrong", comm.rank, right, peer);
+    const hsort_status concealed = transport->ops->conceal(transport, peer);
+    if (*status == HSORT_OK)
+        *status = concealed;
+    return true;
+}
+
+/* Every pair, in rounds in which each rank has one partner at most; `maps` says which get a pointer. */
+static void check_pairs(bool (*maps)(int, int))
+{
+    static const int counts[4] = {0, 1, 7, KEYS - 3};
+    hsort_status status;
+    for (int number = 0; number < 4; number++) {
+        fill(number);
+        for (int sum = 0; sum < comm.size; sum++) {
+            const int peer = (sum - comm.rank + comm.size) % comm.size;
+            if (peer == comm.rank)
+                continue;
+            const bool low = comm.rank < peer;
+            const int first = counts[number], second = counts[(number + sum) % 4];
+            const bool got = read_peer(peer, 3, low ? first : second, low ? second : first, number, &status);
+            ok(status, "expose");
+            CHECK(got == (!maps || maps(comm.rank, peer)), "rank %d, peer %d: %d", comm.rank, peer, got);
+            CHECK((transport->ops->path(transport, peer) == HSORT_TRANSPORT_IPC) == got, "path to %d", peer);
+        }
+        MPI_Barrier(MPI_COMM_WORLD); // before fill() writes what others have read
+    }
+}
+
+/* One peer after the other sees the memory, then all of it is hidden again. */
+static void check_all_at_once(void)
+{
+    const void *theirs[64] = {NULL};
+    fill(9);
+    for (int sum = 0; sum < comm.size; sum++) {
+        const int peer = (sum - comm.rank + comm.size) % comm.size;
+        if (peer != comm.rank)
+            ok(transport->ops->expose(transport, peer, memory, KEYS * sizeof *memory, &theirs[peer]),
+               "expose");
+    }
+    for (int peer = 0; peer < comm.size; peer++)
+        CHECK(peer == comm.rank || (theirs[peer] && *(const uint64_t *)theirs[peer] == key_of(peer, 9, 0)),
+              "peer %d is not there", peer);
+    for (int sum = 0; sum < comm.size; sum++) {
+        const int peer = (sum - comm.rank + comm.size) % comm.size;
+        if (peer != comm.rank)
+            ok(transport->ops->conceal(transport, peer), "conceal");
+    }
+}
+
+/* ---- mappings --------------------------------------------------------------------------------------------------- */
+
+/* Memory is mapped once, however often it is used; the caller's is unmapped at the end of a call, the rest when asked. */
+static void check_mappings(void)
+{
+    const int peer = comm.rank ^ 1;
+    hsort_status status;
+    int64_t moved = 0;
+    if (peer < comm.size) {
+        uint64_t *callers = shared_alloc(KEYS * sizeof *callers), *into = malloc(KEYS * sizeof *into);
+        CHECK(callers && into, "no memory");
+        fill(0);
+        for (int i = 0; i < KEYS; i++)
+            callers[i] = key_of(comm.rank, 5, i);
+        const int before = shared_opened;
+        for (int turn = 0; turn < 3; turn++) {
+            CHECK(read_peer(peer, turn, 5, 5, 0, &status) && status == HSORT_OK, "turn %d", turn);
+            ok(transport->ops->swap(transport, peer, callers, KEYS * sizeof *into, peer, into,
+                                    KEYS * sizeof *into, &moved),
+               "swap");
+            CHECK(into[KEYS - 1] == key_of(peer, 5, KEYS - 1), "a swap of the caller's memory");
+        }
+        CHECK(shared_opened == before + 2 && shared_mapped == 2, "%d opened, %d mapped",
+              shared_opened - before, shared_mapped);
+        transport->ops->forget(transport, FORGET_PASSING);
+        CHECK(shared_mapped == 1, "%d mapped after the call", shared_mapped);
+        ok(comm_check(MPI_Sendrecv(&before, 0, MPI_INT, peer, 1, into, 0, MPI_INT, peer, 1, MPI_COMM_WORLD,
+                                   MPI_STATUS_IGNORE),
+                      "MPI_Sendrecv", false),
+           "agree");
+        shared_free(callers); // fails where the peer still maps it
+        transport->ops->forget(transport, FORGET_ALL);
+        CHECK(shared_mapped == 0, "%d mapped after all", shared_mapped);
+        free(into);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Rank 0 cannot open what it could at first: both sides go the other way, and the call succeeds. */
+static void check_open_fails(void)
+{
+    const int peer = 1 - comm.rank;
+    hsort_status status;
+    uint64_t into[KEYS], sent[KEYS];
+    int64_t moved = 0;
+    if (comm.rank > 1)
+        return;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        fill(in_place);
+        for (int i = 0; i < KEYS; i++)
+            sent[i] = key_of(peer, in_place, i);
+        shared_open_fails = comm.rank == 0;
+        ok(transport->ops->swap(transport, peer, memory, sizeof into, peer, in_place ? memory : into,
+                                sizeof into, &moved),
+           "swap");
+        CHECK(memcmp(in_place ? memory : into, sent, sizeof sent) == 0, "what arrived, in place %d",
+              in_place);
+        CHECK(shared_open_fails == 0 && status_text()[0] == '\0', "%d left, '%s'", shared_open_fails,
+              status_text());
+        transport->ops->forget(transport, FORGET_ALL);
+    }
+    fill(0);
+    shared_open_fails = comm.rank == 0;
+    CHECK(!read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "a pointer in spite of it");
+    CHECK(read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "no pointer afterwards");
+    CHECK(moved == 2 * (int64_t)sizeof into, "%lld bytes counted", (long long)moved);
+}
+
+#ifdef HSORT_FAULTS
+/* What rank `teller` of the ranks 0 and 1 says. */
+static bool from_rank(int teller, bool said)
+{
+    if (comm.rank == teller)
+        MPI_Send(&said, 1, MPI_C_BOOL, 1 - teller, 0, MPI_COMM_WORLD);
+    else
+        MPI_Recv(&said, 1, MPI_C_BOOL, teller, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return said;
+}
+
+/* Each message of expose() and conceal() fails in turn, on one side: it says so, the peer does not, and both go on. */
+static void check_faults(void)
+{
+    const int peer = 1 - comm.rank;
+    if (comm.rank > 1)
+        return;
+    fill(0);
+    for (int failing = 0; failing < 2; failing++) {
+        bool untouched = false;
+        for (int nth = 1; !untouched && nth < 100; nth++) {
+            bool reached = false;
+            hsort_status status;
+            snprintf(faults_case, sizeof faults_case, "expose, rank %d fails at message %d", failing, nth);
+            faults_watch(60);
+            fault_set(FAULT_MPI, comm.rank == failing ? nth : 0);
+            CHECK(read_peer(peer, 0, KEYS, KEYS, 0, &status), "%s: no pointer", faults_case);
+            if (comm.rank == failing)
+                reached = !fault_untouched(FAULT_MPI, nth);
+            CHECK((status != HSORT_OK) == reached, "%s: status %d", faults_case, status);
+            untouched = !from_rank(failing, reached);
+        }
+        CHECK(untouched, "%s: still reached", faults_case);
+    }
+}
+#endif
+
+/* ---- who gets it -------------------------------------------------------------------------------------------------- */
+
+static bool none_may(int owner, int reader)
+{
+    (void)owner, (void)reader;
+    return false;
+}
+
+static bool some_may(int owner, int reader)
+{
+    return (owner + reader) % 3 == 1;
+}
+
+static bool upwards(int owner, int reader)
+{
+    return reader > owner;
+}
+
+static bool downwards(int owner, int reader)
+{
+    return reader < owner;
+}
+
+/* ---- who is faster ------------------------------------------------------------------------------------------------ */
+
+enum {
+    LARGE = 64 << 10,
+    COPY_US = 80000,
+    SWAP_US = 240000
+}; // longer than a busy machine keeps a rank waiting
+
+static const struct engine_ops *fast;
+
+/* Reading a peer's memory takes long; few bytes do not. */
+static hsort_status slow_copy(struct engine *on, enum engine_lane lane, void *to, const void *from,
+                              size_t bytes)
+{
+    if (lane == LANE_IN && bytes >= LARGE)
+        usleep(COPY_US);
+    return fast->copy(on, lane, to, from, bytes);
+}
+
+static struct transport *under;
+
+static bool is_slower(int a, int b)
+{
+    return (a + b) % 3 != 0;
+}
+
+/* The other transport is slower still, between some ranks. */
+static hsort_status slow_swap(struct transport *slow, int to, const void *send, size_t send_bytes, int from,
+                              void *receive, size_t receive_bytes, int64_t *moved_bytes)
+{
+    (void)slow;
+    if (send_bytes >= LARGE && is_slower(comm.rank, to))
+        usleep(SWAP_US);
+    return under->ops->swap(under, to, send, send_bytes, from, receive, receive_bytes, moved_bytes);
+}
+
+static void slow_close(struct transport *slow)
+{
+    (void)slow;
+    under->ops->close(under);
+}
+
+/* What pairs take where copies are slow and other swaps are slower between some; `insists`: the rank that wants ipc all the
+ * same, or -1. */
+static void check_comparison(int insists)
+{
+    const struct transport_ops slow_ops = {
+        .kind = HSORT_TRANSPORT_MPI, .swap = slow_swap, .close = slow_close};
+    struct transport slow = {.ops = &slow_ops}, *ipc = NULL;
+    char why[256];
+    bool some = false;
+    ok(transport_open_mpi(&comm, engine, 0, &under), "open");
+    faults_watch(120);
+    ok(transport_open_ipc(&comm, engine, comm.rank == insists ? IPC_ALWAYS : IPC_IF_FASTER, 0, &slow, &ipc,
+                          why, sizeof why),
+       "compare");
+    for (int a = 0; a < comm.size; a++)
+        for (int b = 0; b < a; b++)
+            some = some || is_slower(a, b);
+    CHECK((ipc != NULL) == (some || insists >= 0), "ipc is %s", ipc ? "there" : "not there");
+    for (int peer = 0; ipc && peer < comm.size; peer++)
+        CHECK(peer == comm.rank || (ipc->ops->path(ipc, peer) == HSORT_TRANSPORT_IPC) ==
+                                       (is_slower(comm.rank, peer) || insists >= 0),
+              "rank %d, peer %d, insists %d: path %d", comm.rank, peer, insists, ipc->ops->path(ipc, peer));
+    CHECK(shared_mapped == 0 && status_text()[0] == '\0', "%d mapped, '%s'", shared_mapped, status_text());
+    if (ipc)
+        ipc->ops->close(ipc);
+    else
+        slow_close(&slow);
+}
+
+static bool shared_device; /* some ranks are told so */
+
+/* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
+static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_transport kind,
+                         const char *why)
+{
+    const bool shares = shared_device && comm.rank == 0; // one that says so is enough
+    int takes;
+    status_clear();
+    comm.error[0] = '\0';
+    shared_may_map = rule;
+    const hsort_status status = transport_choose(&comm, engine, wanted, 0, shares, &transport, &takes);
+    shared_may_map = NULL;
+    CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL), "wish %d: status %d",
+          wanted, status);
+    CHECK(!why || (strstr(comm.error, "transport ipc: no two ranks map") && strstr(comm.error, why)), "'%s'",
+          comm.error);
+    CHECK(!transport || transport->ops->kind == kind, "wish %d gave %d", wanted, transport->ops->kind);
+    if (transport)
+        transport->ops->close(transport);
+    transport = NULL;
+    CHECK(shared_mapped == 0, "%d mapped by the trial", shared_mapped);
+}
+
+static void check_choices(void)
+{
+    setenv("HYPERSORT_IPC", "1", 1); // here it is only who may, not who is faster
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
+    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
+    check_choice(HSORT_TRANSPORT_STAGED, NULL, HSORT_TRANSPORT_STAGED, NULL);
+    check_choice(HSORT_TRANSPORT_MPI, NULL, HSORT_TRANSPORT_MPI, NULL);
+    check_choice(HSORT_TRANSPORT_AUTO, none_may, HSORT_TRANSPORT_MPI, NULL);
+    check_choice(HSORT_TRANSPORT_IPC, none_may, HSORT_TRANSPORT_IPC, "may not be mapped");
+    check_choice(HSORT_TRANSPORT_AUTO, upwards, HSORT_TRANSPORT_MPI, NULL);
+    check_choice(HSORT_TRANSPORT_IPC, upwards, HSORT_TRANSPORT_IPC, "may not be mapped");
+    check_choice(HSORT_TRANSPORT_IPC, downwards, HSORT_TRANSPORT_IPC, "another rank cannot read");
+    setenv("HYPERSORT_IPC", "0", 1);
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
+    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
+    setenv("HYPERSORT_IPC", "1", 1);
+    const struct engine_ops *ops = engine->ops;
+    struct engine_ops plain = *ops;
+    plain.peer_export = NULL;
+    plain.peer_open = NULL;
+    plain.peer_close = NULL;
+    engine->ops = &plain;
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
+    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "the engine host has no memory");
+    engine->ops = ops;
+    unsetenv("HYPERSORT_IPC");
+}
+
+/* Also through transport_choose(), where the other transport is the real one. */
+static void check_comparisons(void)
+{
+    struct engine_ops slow = *engine->ops;
+    fast = engine->ops;
+    slow.copy = slow_copy;
+    engine->ops = &slow;
+    check_comparison(-1);
+    check_comparison(comm.size - 1);
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
+    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
+    setenv("HYPERSORT_IPC", "1", 1);
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
+    unsetenv("HYPERSORT_IPC");
+    shared_device = true;
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
+    shared_device = false;
+    engine->ops = fast;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
+    if (status == HSORT_OK)
+        status = shared_engine_open(&engine);
+    if (status == HSORT_OK)
+        status = engine->ops->alloc(engine, KEYS * sizeof *memory, (void **)&memory);
+    ok(status, "set up");
+    if (comm_agree(&comm, status) != HSORT_OK)
+        return ranks_finish();
+    snprintf(faults_case, sizeof faults_case, "test_ipc");
+    faults_watch(120); // where the two sides disagree they wait for each other
+    check_choices();
+    check_comparisons();
+    if (open_transport()) {
+        check_pairs(NULL);
+        check_all_at_once();
+        close_transport();
+    }
+    if (open_transport()) {
+        check_mappings();
+        check_open_fails();
+#ifdef HSORT_FAULTS
+        check_faults();
+#endif
+        close_transport();
+    }
+    shared_may_map = some_may;
+    if (open_transport())
+        check_pairs(some_may);
+    close_transport();
+    CHECK(shared_mapped == 0, "%d mapped at the end", shared_mapped);
+    engine->ops->free(engine, memory);
+    engine->ops->close(engine);
+    comm_close(&comm);
+    return ranks_finish();
+}

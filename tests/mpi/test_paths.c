@@ -1,0 +1,298 @@
+/* What is said of the paths between ranks: who meets whom to try them, that what is reached is what a path of known speed gives,
+ * that each transport counts what it carried, and that a rank that fails keeps nobody waiting. */
+#include <unistd.h>
+#include "mpi/comm/comm.h"
+#include "hypersort.h"
+#include "tests/support/faults.h"
+#include "mpi/transport/path_table.h"
+#include "tests/support/ranks.h"
+#include "tests/support/shared_engine.h"
+#include "mpi/transport/transport.h"
+
+enum { SIZES = 80, ALL = 16, MOST_RANKS = 16 };
+
+static struct comm comm;
+static struct engine *engine;
+
+/* ---- who meets whom: pure --------------------------------------------------------------------------------------- */
+
+static int distance(int a, int b, int size)
+{
+    const int there = (b - a + size) % size;
+    return there < size - there ? there : size - there;
+}
+
+/* Does a pair of `size` ranks meet? Up to ALL ranks every pair, else neighbours in the ring and ranks half of all apart. */
+static bool should_meet(int a, int b, int size)
+{
+    const int half = size / 2;
+    return size <= ALL || distance(a, b, size) == 1 || (a < half && b == a + half) ||
+           (b < half && a == b + half);
+}
+
+static void test_meetings(void)
+{
+    for (int size = 1; size <= SIZES; size++) {
+        int met[SIZES][SIZES] = {{0}};
+        const int rounds = path_table_rounds(size);
+        CHECK(rounds <= ALL, "%d ranks: %d rounds", size, rounds);
+        for (int round = 0; round < rounds; round++)
+            for (int rank = 0; rank < size; rank++) {
+                const int partner = path_table_partner(rank, size, round);
+                CHECK(partner >= -1 && partner < size && partner != rank, "%d ranks, round %d: %d meets %d",
+                      size, round, rank, partner);
+                if (partner < 0)
+                    continue;
+                CHECK(path_table_partner(partner, size, round) == rank, "%d ranks, round %d: %d meets %d",
+                      size, round, rank, partner);
+                met[rank][partner]++;
+            }
+        for (int a = 0; a < size; a++)
+            for (int b = 0; b < size; b++)
+                CHECK(met[a][b] == (a != b && should_meet(a, b, size)), "%d ranks: %d and %d meet %d times",
+                      size, a, b, met[a][b]);
+    }
+}
+
+/* ---- what is reached: a transport of known speed ------------------------------------------------------------------- */
+
+static size_t largest_swap;
+
+/* Seconds per byte between two ranks. */
+static double slowness(int a, int b)
+{
+    return (1 + (a + b) % 3) * 10e-9;
+}
+
+static hsort_status slow_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+{
+    (void)transport, (void)send, (void)receive, (void)receive_bytes;
+    CHECK(to == from && send_bytes == receive_bytes, "not a swap with one partner");
+    largest_swap = send_bytes > largest_swap ? send_bytes : largest_swap;
+    *moved_bytes += (int64_t)send_bytes;
+    MPI_Sendrecv(NULL, 0, MPI_BYTE, to, 9, NULL, 0, MPI_BYTE, from, 9, comm.world, MPI_STATUS_IGNORE);
+    const double end = MPI_Wtime() + 20e-6 + (double)send_bytes * slowness(comm.rank, to);
+    while (MPI_Wtime() < end)
+        usleep(20);
+    return HSORT_OK;
+}
+
+/* Both sides of a pair must have the same. */
+static void check_mirrored(const hsort_reach *reach)
+{
+    hsort_reach all[MOST_RANKS][MOST_RANKS];
+    const int bytes = comm.size * (int)sizeof *reach;
+    hsort_reach rows[MOST_RANKS * MOST_RANKS];
+    MPI_Allgather(reach, bytes, MPI_BYTE, rows, bytes, MPI_BYTE, comm.world);
+    for (int rank = 0; rank < comm.size; rank++)
+        memcpy(all[rank], rows + rank * comm.size, (size_t)bytes);
+    for (int peer = 0; peer < comm.size; peer++)
+        CHECK(memcmp(&all[comm.rank][peer], &all[peer][comm.rank], sizeof *reach) == 0,
+              "ranks %d and %d do not say the same", comm.rank, peer);
+}
+
+static void test_reach(void)
+{
+    const struct transport_ops ops = {.kind = HSORT_TRANSPORT_STAGED, .swap = slow_swap};
+    struct transport slow = {.ops = &ops};
+    hsort_reach reach[MOST_RANKS];
+    CHECK(path_table_measure(&comm, engine, &slow, reach) == HSORT_OK, "%s", comm.error);
+    for (int peer = 0; peer < comm.size; peer++) {
+        // Sleep may be longer than asked for, never shorter.
+        const double rate = 1 / slowness(comm.rank, peer);
+        if (peer != comm.rank)
+            CHECK(reach[peer].bytes_per_second <= rate && reach[peer].bytes_per_second > rate / 20 &&
+                      reach[peer].latency >= 20e-6 && reach[peer].latency < 20e-3,
+                  "rank %d: %g B/s and %g s to %d, not %g B/s", comm.rank, reach[peer].bytes_per_second,
+                  reach[peer].latency, peer, rate);
+        else
+            CHECK(reach[peer].bytes_per_second == 0 && reach[peer].latency == 0, "something to itself");
+    }
+    check_mirrored(reach);
+    // 64 KiB take longer than the limit of the size after next, whatever the pair.
+    CHECK(largest_swap <= 64 << 10, "a slow path was given %zu bytes", largest_swap);
+}
+
+/* ---- through the library --------------------------------------------------------------------------------------------- */
+
+static void test_library(void)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_reach reach[MOST_RANKS];
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.threads = 1;
+    for (hsort_transport kind = HSORT_TRANSPORT_STAGED; kind < HSORT_TRANSPORTS; kind++) {
+        options.transport = kind;
+        if (kind == HSORT_TRANSPORT_IPC && comm.size == 1)
+            continue;
+        hsort_status status = hsort_create(comm.world, &options, &ctx);
+        CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
+        if (status != HSORT_OK)
+            continue;
+        CHECK(hsort_try_paths(ctx, comm.rank == 0 ? NULL : reach) == HSORT_ARGUMENT, "nowhere to write");
+        const double start = MPI_Wtime();
+        status = hsort_try_paths(ctx, reach);
+        CHECK(status == HSORT_OK, "%s", hsort_last_error(ctx));
+        CHECK(MPI_Wtime() - start < 5, "took %g s", MPI_Wtime() - start);
+        for (int peer = 0; peer < comm.size; peer++)
+            CHECK(peer == comm.rank || (reach[peer].bytes_per_second > 1e3 && reach[peer].latency > 0),
+                  "path to %d", peer);
+        check_mirrored(reach);
+        hsort_destroy(&ctx);
+        CHECK(shared_mapped == 0, "%d mapped", shared_mapped);
+    }
+    CHECK(hsort_try_paths(NULL, reach) == HSORT_ARGUMENT, "no context");
+}
+
+#ifdef HSORT_FAULTS
+/* One rank fails, at the first message, copy or allocation or at one far into it: all say so, and the context goes on. */
+static void check_failure(hsort_context *ctx, enum fault_site site, int failing, int nth, bool *reached)
+{
+    hsort_reach reach[MOST_RANKS];
+    char line[256], first[256];
+    int own = 0;
+    snprintf(faults_case, sizeof faults_case, "site %d, rank %d, passage %d", site, failing, nth);
+    faults_watch(60);
+    fault_set(site, comm.rank == failing ? nth : 0);
+    const hsort_status status = hsort_try_paths(ctx, reach);
+    if (comm.rank == failing)
+        own = !fault_untouched(site, nth);
+    MPI_Bcast(&own, 1, MPI_INT, failing, comm.world);
+    *reached = own != 0;
+    CHECK((status != HSORT_OK) == *reached, "%s: status %d", faults_case, status);
+    snprintf(line, sizeof line, "%s", hsort_last_error(ctx));
+    memcpy(first, line, sizeof line);
+    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, comm.world);
+    CHECK(strcmp(line, first) == 0, "%s: '%s' here, '%s' on rank 0", faults_case, line, first);
+    CHECK((line[0] != '\0') == *reached, "%s: '%s'", faults_case, line);
+    if (nth == 1)
+        CHECK(hsort_try_paths(ctx, reach) == HSORT_OK, "%s: again: %s", faults_case, hsort_last_error(ctx));
+}
+
+static void test_faults(void)
+{
+    static const enum fault_site sites[] = {FAULT_ALLOC, FAULT_MPI, FAULT_COPY};
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.threads = 1;
+    options.transport = HSORT_TRANSPORT_IPC;
+    CHECK(hsort_create(comm.world, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    int reached_at_all = 0;
+    for (int site = 0; ctx && site < 3; site++) {
+        bool reached = true;
+        // All would take minutes: how many there are depends on the speed of the machine.
+        for (int nth = 1; reached && nth < 100; nth += nth) {
+            check_failure(ctx, sites[site], nth % comm.size, nth, &reached);
+            reached_at_all += reached;
+        }
+    }
+    CHECK(reached_at_all >= 6, "only %d faults were reached", reached_at_all);
+    faults_watch(120);
+    hsort_destroy(&ctx);
+}
+#endif
+
+/* ---- what was carried ------------------------------------------------------------------------------------------------- */
+
+enum { ROOM = 5000 };
+
+static bool some_may(int owner, int reader)
+{
+    return (owner + reader) % 3 == 1;
+}
+
+/* What each pair sends in a turn, alike on both sides. */
+static size_t bytes_of(uint64_t seed, int from, int to, int turn)
+{
+    uint64_t state = seed + (uint64_t)((from * 64 + to) * 64 + turn);
+    return check_random(&state) % 4 == 0 ? 0 : 8 * (size_t)(check_random(&state) % (ROOM / 8));
+}
+
+/* Each pair swaps in place, then from one region into another, then exposes; and all in a ring, which leads to two peers at a
+ * time. `expected` counts by who maps whom. */
+static void test_carried(uint64_t seed)
+{
+    struct carried carried[HSORT_TRANSPORTS];
+    int64_t expected[HSORT_TRANSPORTS] = {0}, moved = 0, sent = 0;
+    struct transport *transport = NULL;
+    char *memory[2];
+    int takes;
+    shared_may_map = some_may;
+    if (engine->ops->alloc(engine, ROOM, (void **)&memory[0]) != HSORT_OK ||
+        engine->ops->alloc(engine, ROOM, (void **)&memory[1]) != HSORT_OK ||
+        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, 64, false, &transport, &takes) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    transport_clear(transport);
+    for (int round = 0; round < comm.size; round++) {
+        const int peer = (round - comm.rank + comm.size) % comm.size;
+        if (peer == comm.rank)
+            continue;
+        const hsort_transport kind = some_may(comm.rank, peer) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI;
+        for (int turn = 0; turn < 3; turn++) {
+            const size_t out = bytes_of(seed, comm.rank, peer, turn),
+                         in = bytes_of(seed, peer, comm.rank, turn);
+            const void *theirs = NULL;
+            hsort_status status = HSORT_OK;
+            if (turn < 2)
+                status =
+                    transport->ops->swap(transport, peer, memory[0], out, peer, memory[turn], in, &moved);
+            else if (transport->ops->expose(transport, peer, memory[0], out, &theirs) == HSORT_OK && theirs)
+                status = transport->ops->conceal(transport, peer);
+            CHECK(status == HSORT_OK, "turn %d with %d: %s", turn, peer, status_text());
+            expected[kind] += turn < 2 || theirs ? (int64_t)out : 0;
+            sent += turn < 2 ? (int64_t)out : 0;
+            CHECK(turn < 2 || (theirs != NULL) == (kind == HSORT_TRANSPORT_IPC), "exposed to %d", peer);
+        }
+    }
+    const int next = (comm.rank + 1) % comm.size, before = (comm.rank - 1 + comm.size) % comm.size;
+    const size_t out = bytes_of(seed, comm.rank, next, 9), in = bytes_of(seed, before, comm.rank, 9);
+    CHECK(transport->ops->swap(transport, next, memory[0], out, before, memory[1], in, &moved) == HSORT_OK,
+          "ring: %s", status_text());
+    expected[some_may(comm.rank, next) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI] += (int64_t)out;
+    CHECK(moved == sent + (int64_t)out, "%lld bytes moved, not %lld", (long long)moved, (long long)sent);
+    transport_carried(transport, carried);
+    for (int kind = 0; kind < HSORT_TRANSPORTS; kind++) {
+        CHECK(carried[kind].bytes == expected[kind], "transport %d: %lld bytes, not %lld", kind,
+              (long long)carried[kind].bytes, (long long)expected[kind]);
+        CHECK(carried[kind].seconds >= 0 && (carried[kind].seconds > 0 || expected[kind] == 0),
+              "transport %d: %g s", kind, carried[kind].seconds);
+    }
+    transport_clear(transport);
+    transport_carried(transport, carried);
+    for (int kind = 0; kind < HSORT_TRANSPORTS; kind++)
+        CHECK(carried[kind].bytes == 0 && carried[kind].seconds == 0, "transport %d was not cleared", kind);
+    transport->ops->forget(transport, FORGET_ALL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    transport->ops->close(transport);
+    for (int i = 0; i < 2; i++)
+        engine->ops->free(engine, memory[i]);
+    shared_may_map = NULL;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    const uint64_t seed = ranks_seed();
+    if (comm_open(MPI_COMM_WORLD, &comm) != HSORT_OK || shared_engine_open(&engine) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    snprintf(faults_case, sizeof faults_case, "test_paths");
+    faults_watch(120);
+    if (comm.rank == 0)
+        test_meetings();
+    test_reach();
+    test_library();
+    if (comm.size > 1) {
+        test_carried(seed);
+#ifdef HSORT_FAULTS
+        test_faults();
+#endif
+    }
+    engine->ops->close(engine);
+    comm_close(&comm);
+    return ranks_finish();
+}

@@ -1,0 +1,100 @@
+/* Slots that the ranks of a node share: all see what each has written, and pairs agree on whether they share, also where some
+ * rank may not, or has no room. No name stays behind in /dev/shm.
+ *
+ *     test_shared_slots         the host engine
+ *     test_shared_slots cuda    the cuda engine; rank r of a node takes device r modulo the devices there */
+#include <dirent.h>
+#include <string.h>
+#include <unistd.h>
+#include "mpi/comm/comm.h"
+#include "tests/support/ranks.h"
+#include "mpi/transport/shared_slots.h"
+
+enum { BYTES = 3 << 16 };
+
+static struct comm comm;
+static struct engine *engine;
+
+static unsigned char pattern(int rank, size_t i)
+{
+    return (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101);
+}
+
+/* Files of this process in /dev/shm. */
+static int names_left(void)
+{
+    char own[32];
+    int found = 0;
+    snprintf(own, sizeof own, "hypersort-%ld-", (long)getpid());
+    DIR *directory = opendir("/dev/shm");
+    for (struct dirent *entry; directory && (entry = readdir(directory));)
+        found += strncmp(entry->d_name, own, strlen(own)) == 0;
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
+/* able: [size] which ranks share. */
+static void check_shared(struct shared_slots *shared, const bool *able, const char *what)
+{
+    CHECK((shared->own != NULL) == able[comm.rank], "%s: rank %d has %s slots", what, comm.rank,
+          shared->own ? "got" : "no");
+    for (size_t i = 0; shared->own && i < BYTES; i++)
+        shared->own[i] = (char)pattern(comm.rank, i);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int peer = 0; peer < comm.size; peer++) {
+        const bool wanted = peer != comm.rank && able[peer] && able[comm.rank];
+        const char *of = shared_slots_of(shared, peer);
+        CHECK((of != NULL) == wanted, "%s: rank %d %s with %d", what, comm.rank,
+              of ? "shares" : "does not share", peer);
+        size_t right = 0;
+        while (of && right < BYTES && (unsigned char)of[right] == pattern(peer, right))
+            right++;
+        CHECK(!of || right == BYTES, "%s: byte %zu of rank %d, seen by %d", what, right, peer, comm.rank);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Open, check, close. unable: this rank must find that it cannot share. */
+static void check_case(const char *what, size_t bytes, bool unable)
+{
+    struct shared_slots shared;
+    int64_t *unable_all = calloc((size_t)comm.size, sizeof *unable_all);
+    bool *able = calloc((size_t)comm.size, sizeof *able);
+    if (!unable_all || !able || comm_gather(&comm, unable, unable_all) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    for (int peer = 0; peer < comm.size; peer++)
+        able[peer] = !unable_all[peer];
+    CHECK(shared_slots_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
+    CHECK(names_left() == 0, "%s: %d names left in /dev/shm", what, names_left());
+    check_shared(&shared, able, what);
+    shared_slots_close(&shared);
+    free(unable_all);
+    free(able);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    char why[256] = "";
+    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    const int devices = cuda ? cuda_device_count(why, sizeof why) : 0;
+    if (cuda && devices == 0)
+        return ranks_skip(why);
+    hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
+    if (status == HSORT_OK)
+        status = cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine) : engine_open_host(1, &engine);
+    CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
+    if (comm_agree(&comm, status) != HSORT_OK)
+        return ranks_finish();
+    for (int again = 0; again < 3; again++)
+        check_case("all share", BYTES, false);
+    const bool refuses = comm.rank % 3 == 1;
+    setenv("HYPERSORT_SHM", refuses ? "0" : "1", 1);
+    check_case("some do not want to", BYTES, refuses);
+    unsetenv("HYPERSORT_SHM");
+    check_case("no room for that much", (size_t)1 << 50, true);
+    engine->ops->close(engine);
+    comm_close(&comm);
+    return ranks_finish();
+}

@@ -1,0 +1,425 @@
+/* All transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around the borders
+ * of pieces: in place or not, with unequal sides, round a ring of ranks. Poison around every buffer stays. With faults,
+ * the rank that fails says so, its peer is not left waiting, and no message is left over for the next swap.
+ *
+ *     test_transport          the host engine, then one whose memory other processes map (shared_engine.h)
+ *     test_transport cuda     the cuda engine; rank r of a node takes device r modulo the devices there */
+#include "mpi/comm/comm.h"
+#include "tests/support/faults.h"
+#include "tests/support/ranks.h"
+#include "tests/support/shared_engine.h"
+#include "mpi/transport/transport.h"
+
+enum { GUARD = 64, POISON = 0xa5, SIZES = 9, CAPACITY = 16 << 20 };
+
+static struct comm comm;
+static struct engine *engine;
+
+hsort_status __real_engine_open_host(int threads, struct engine **opened); /* shared_engine.c wraps it */
+
+/* A buffer in engine or host memory, with room for poison on both sides, and the bytes that it must hold. */
+struct buffer {
+    void *memory;
+    bool on_host;
+    unsigned char *expected, *found;
+};
+
+/* What this rank does in one swap, and which of its messages it is (the peers' contents depend on it). */
+struct plan {
+    int to, from;
+    size_t send_bytes, receive_bytes;
+    bool in_place;
+    size_t shift; /* of the buffers from the alignment that they came with: 0, 4 or 8 */
+    int number;
+};
+
+static struct buffer send_buffer, receive_buffer;
+
+static bool buffer_make(struct buffer *buffer, bool on_host)
+{
+    buffer->on_host = on_host;
+    buffer->expected = malloc(CAPACITY);
+    buffer->found = malloc(CAPACITY);
+    buffer->memory = on_host ? malloc(CAPACITY) : NULL;
+    if (!on_host && engine->ops->alloc(engine, CAPACITY, &buffer->memory) != HSORT_OK)
+        return false;
+    return buffer->memory && buffer->expected && buffer->found;
+}
+
+static void buffer_drop(struct buffer *buffer)
+{
+    if (buffer->on_host)
+        free(buffer->memory);
+    else
+        engine->ops->free(engine, buffer->memory);
+    free(buffer->expected);
+    free(buffer->found);
+}
+
+/* The bytes of message `number` of `rank`. */
+static void fill_message(unsigned char *bytes, size_t count, int rank, int number)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101 + (size_t)number * 13);
+}
+
+static void copy_bytes(void *to, const void *from, size_t bytes)
+{
+    hsort_status status = engine->ops->copy(engine, LANE_WORK, to, from, bytes);
+    if (status == HSORT_OK)
+        status = engine->ops->wait(engine, LANE_WORK);
+    CHECK(status == HSORT_OK, "copy: %s", status_text());
+}
+
+/* Poison all that this plan could touch; put message `number` of `rank`, of `bytes`, in the middle of it. */
+static void buffer_fill(struct buffer *buffer, const struct plan *plan, int rank, size_t bytes, size_t room)
+{
+    memset(buffer->expected, POISON, room + 2 * GUARD);
+    fill_message(buffer->expected + GUARD + plan->shift, bytes, rank, plan->number);
+    copy_bytes(buffer->memory, buffer->expected, room + 2 * GUARD);
+}
+
+static void buffer_compare(struct buffer *buffer, const struct plan *plan, const char *which, size_t room)
+{
+    memset(buffer->found, 0, room + 2 * GUARD);
+    copy_bytes(buffer->found, buffer->memory, room + 2 * GUARD);
+    size_t wrong = 0;
+    while (wrong < room + 2 * GUARD && buffer->found[wrong] == buffer->expected[wrong])
+        wrong++;
+    CHECK(wrong == room + 2 * GUARD,
+          "rank %d sends %zu bytes to %d, receives %zu from %d%s: byte %lld of the %s buffer", comm.rank,
+          plan->send_bytes, plan->to, plan->receive_bytes, plan->from, plan->in_place ? " in place" : "",
+          (long long)wrong - GUARD - (long long)plan->shift, which);
+}
+
+static size_t room_of(const struct plan *plan)
+{
+    return plan->send_bytes > plan->receive_bytes ? plan->send_bytes : plan->receive_bytes;
+}
+
+static void prepare(const struct plan *plan)
+{
+    buffer_fill(&send_buffer, plan, comm.rank, plan->send_bytes, room_of(plan));
+    if (!plan->in_place)
+        buffer_fill(&receive_buffer, plan, comm.rank, 0, room_of(plan));
+}
+
+static hsort_status swap(struct transport *transport, const struct plan *plan)
+{
+    const size_t at = GUARD + plan->shift;
+    char *send = (char *)send_buffer.memory + at;
+    char *receive = plan->in_place ? send : (char *)receive_buffer.memory + at;
+    int64_t moved = 1000;
+    status_clear();
+    const hsort_status status = transport->ops->swap(transport, plan->to, send, plan->send_bytes, plan->from,
+                                                     receive, plan->receive_bytes, &moved);
+    CHECK(moved == 1000 + (int64_t)plan->send_bytes, "%lld bytes counted, %zu sent", (long long)moved - 1000,
+          plan->send_bytes);
+    return status;
+}
+
+/* Carry out a plan and compare both buffers, poison included. */
+static void check_plan(struct transport *transport, const struct plan *plan)
+{
+    prepare(plan);
+    const hsort_status status = swap(transport, plan);
+    CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
+    struct buffer *arrived = plan->in_place ? &send_buffer : &receive_buffer;
+    fill_message(arrived->expected + GUARD + plan->shift, plan->receive_bytes, plan->from, plan->number);
+    buffer_compare(&send_buffer, plan, plan->in_place ? "shared" : "send", room_of(plan));
+    if (!plan->in_place)
+        buffer_compare(&receive_buffer, plan, "receive", room_of(plan));
+}
+
+/* Swap `low_bytes` of the lower rank of each pair for `high_bytes` of the other. `mirrored` pairs first with last. */
+static void check_pairs(struct transport *transport, size_t low_bytes, size_t high_bytes, bool mirrored,
+                        int number)
+{
+    const int partner = mirrored ? comm.size - 1 - comm.rank : comm.rank ^ 1;
+    if (partner == comm.rank || partner >= comm.size)
+        return;
+    const bool low = comm.rank < partner;
+    struct plan plan = {.to = partner,
+                        .from = partner,
+                        .send_bytes = low ? low_bytes : high_bytes,
+                        .receive_bytes = low ? high_bytes : low_bytes,
+                        .shift = (size_t)(number + comm.rank) % 3 * 4,
+                        .number = number};
+    check_plan(transport, &plan);
+    plan.in_place = true;
+    plan.number++;
+    check_plan(transport, &plan);
+}
+
+/* Every rank sends to the next and receives from the one before; the sizes differ from rank to rank. */
+static void check_ring(struct transport *transport, const size_t *sizes, int count, int number)
+{
+    const int before = (comm.rank + comm.size - 1) % comm.size;
+    const struct plan plan = {.to = (comm.rank + 1) % comm.size,
+                              .from = before,
+                              .send_bytes = sizes[(comm.rank + number) % count],
+                              .receive_bytes = sizes[(before + number) % count],
+                              .shift = (size_t)number % 3 * 4,
+                              .number = number};
+    check_plan(transport, &plan);
+}
+
+static void check_sizes(struct transport *transport, size_t piece)
+{
+    const size_t sizes[SIZES] = {0, 4, 8, piece - 8, piece - 4, piece, piece + 8, 3 * piece + 16, 20 * piece};
+    for (int i = 0; i < SIZES; i++)
+        for (int j = 0; j < SIZES; j++)
+            check_pairs(transport, sizes[i], sizes[j], (i + j) % 2, i * SIZES + j);
+    for (int number = 0; number < SIZES; number++)
+        check_ring(transport, sizes, SIZES, number);
+}
+
+/* The sizes that keys really have: the default piece, and messages of a few of them. */
+static void check_default_piece(struct transport *transport)
+{
+    const size_t sizes[3] = {8, TRANSPORT_PIECE_DEFAULT + 8, 3 * (size_t)TRANSPORT_PIECE_DEFAULT - 4};
+    for (int i = 0; i < 3; i++)
+        check_pairs(transport, sizes[i], sizes[2 - i], i == 1, i);
+    check_ring(transport, sizes, 3, 1);
+}
+
+#ifdef HSORT_FAULTS
+/* Carry out `plan` with a fault at the nth passage of `site` on rank `failing`. Returns, on both ranks of the pair,
+ * whether the swap ended without reaching it. */
+static bool swap_with_fault(struct transport *transport, const struct plan *plan, enum fault_site site,
+                            int failing, int nth)
+{
+    int untouched = 0;
+    prepare(plan);
+    fault_set(site, comm.rank == failing ? nth : 0);
+    const hsort_status status = swap(transport, plan);
+    if (comm.rank == failing) {
+        untouched = fault_untouched(site, nth);
+        CHECK((status == HSORT_OK) == (untouched != 0), "%s: status %d", faults_case, status);
+        CHECK(status == HSORT_OK || status_text()[0] != '\0', "%s: no text", faults_case);
+        MPI_Send(&untouched, 1, MPI_INT, plan->to, 0, MPI_COMM_WORLD);
+    } else {
+        CHECK(status == HSORT_OK, "%s: the peer got %d: %s", faults_case, status, status_text());
+        MPI_Recv(&untouched, 1, MPI_INT, plan->from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    return untouched != 0;
+}
+
+/* Fail every passage of `site` on rank `failing` of the pair (0, 1) in turn, until one is not reached. After each, a
+ * swap without a fault must find nothing left over. */
+static void walk_faults(struct transport *transport, enum fault_site site, int failing, size_t piece,
+                        bool in_place)
+{
+    struct plan plan = {.to = 1 - comm.rank,
+                        .from = 1 - comm.rank,
+                        .send_bytes = (comm.rank ? 6 : 9) * piece + 16,
+                        .receive_bytes = (comm.rank ? 9 : 6) * piece + 16,
+                        .in_place = in_place};
+    bool untouched = false;
+    for (int nth = 1; !untouched && nth < 1000; nth++) {
+        snprintf(faults_case, sizeof faults_case, "site %d on rank %d, passage %d%s", site, failing, nth,
+                 in_place ? ", in place" : "");
+        faults_watch(60);
+        plan.number = nth;
+        untouched = swap_with_fault(transport, &plan, site, failing, nth);
+        check_plan(transport, &plan);
+    }
+    CHECK(untouched, "%s: still reached", faults_case);
+    faults_watch(0);
+}
+
+static void check_faults(struct transport *transport, size_t piece)
+{
+    if (comm.rank > 1)
+        return;
+    for (int failing = 0; failing < 2; failing++)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            walk_faults(transport, FAULT_MPI, failing, piece, in_place);
+            walk_faults(transport, FAULT_COPY, failing, piece, in_place);
+        }
+}
+#else
+static void check_faults(struct transport *transport, size_t piece)
+{
+    (void)transport;
+    (void)piece;
+}
+#endif
+
+typedef hsort_status (*open_fn)(struct comm *, struct engine *, size_t, struct transport **);
+
+static void test_transport(open_fn open, hsort_transport kind)
+{
+    static const size_t pieces[4] = {64, 1000, 4096, 0};
+    for (int i = 0; i < 4; i++) {
+        struct transport *transport;
+        status_clear();
+        const hsort_status status = open(&comm, engine, pieces[i], &transport);
+        CHECK(status == HSORT_OK, "open: %s", status_text());
+        if (status != HSORT_OK || !transport)
+            return;
+        CHECK(transport->ops->kind == kind, "kind %d", transport->ops->kind);
+        if (pieces[i] == 0)
+            check_default_piece(transport);
+        else
+            check_sizes(transport, pieces[i]);
+        if (pieces[i] == 64)
+            check_faults(transport, 64);
+        if (transport->ops->forget)
+            transport->ops->forget(transport, FORGET_ALL);
+        MPI_Barrier(MPI_COMM_WORLD);
+        transport->ops->close(transport);
+    }
+}
+
+/* staged, where some ranks share no slots; and where none does. */
+static hsort_status open_some_share(struct comm *ranks, struct engine *on, size_t piece_bytes,
+                                    struct transport **transport)
+{
+    setenv("HYPERSORT_SHM", ranks->rank % 3 == 1 ? "0" : "1", 1);
+    const hsort_status status = transport_open_staged(ranks, on, piece_bytes, transport);
+    unsetenv("HYPERSORT_SHM");
+    return status;
+}
+
+static hsort_status open_none_shares(struct comm *ranks, struct engine *on, size_t piece_bytes,
+                                     struct transport **transport)
+{
+    setenv("HYPERSORT_SHM", "0", 1);
+    const hsort_status status = transport_open_staged(ranks, on, piece_bytes, transport);
+    unsetenv("HYPERSORT_SHM");
+    return status;
+}
+
+/* ipc on top of staged; *transport is NULL, and said so, if no two ranks map each other's memory. */
+static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t piece_bytes,
+                             struct transport **transport)
+{
+    struct transport *staged;
+    char why[256];
+    *transport = NULL;
+    TRY(comm_agree(ranks, transport_open_staged(ranks, on, piece_bytes, &staged)));
+    const hsort_status status =
+        transport_open_ipc(ranks, on, IPC_ALWAYS, piece_bytes, staged, transport, why, sizeof why);
+    if (!*transport)
+        staged->ops->close(staged);
+    if (status == HSORT_OK && !*transport && ranks->rank == 0)
+        printf("transport ipc is not tried: %s\n", why);
+    return status;
+}
+
+static bool some_may(int owner, int reader)
+{
+    return (owner + reader) % 3 == 1;
+}
+
+/* Rank 0 can read everybody, but not everybody rank 0. */
+static bool one_way(int owner, int reader)
+{
+    return reader == 0 || owner + reader > 2 || comm.size < 3;
+}
+
+/* What transport_choose() makes of each wish. Returns whether MPI may be given this engine's memory. */
+static bool test_choice(bool cuda)
+{
+    static const hsort_transport wishes[3] = {HSORT_TRANSPORT_STAGED, HSORT_TRANSPORT_MPI,
+                                              HSORT_TRANSPORT_AUTO};
+    int takes = 0;
+    for (int i = 0; i < 3; i++) {
+        struct transport *transport = NULL;
+        status_clear();
+        const hsort_status status = transport_choose(&comm, engine, wishes[i], 0, false, &transport, &takes);
+        if (cuda && wishes[i] == HSORT_TRANSPORT_MPI && status != HSORT_OK)
+            continue;
+        CHECK(status == HSORT_OK, "wish %d: %s", wishes[i], comm.error);
+        if (status != HSORT_OK)
+            continue;
+        const bool staged = wishes[i] == HSORT_TRANSPORT_STAGED || takes == 0;
+        const bool ipc = wishes[i] == HSORT_TRANSPORT_AUTO && transport->ops->path;
+        CHECK(transport->ops->kind == (ipc      ? HSORT_TRANSPORT_IPC
+                                       : staged ? HSORT_TRANSPORT_STAGED
+                                                : HSORT_TRANSPORT_MPI),
+              "wish %d gave %d", wishes[i], transport->ops->kind);
+        const bool tried = cuda && wishes[i] != HSORT_TRANSPORT_STAGED;
+        CHECK(tried ? takes == 0 || takes == 1 : takes == -1, "takes %d", takes);
+        transport->ops->close(transport);
+    }
+    struct transport *transport = NULL;
+    status_clear();
+    CHECK(transport_open_staged(&comm, engine, 12, &transport) == HSORT_ARGUMENT, "a piece of 12 bytes");
+    return takes != 0;
+}
+
+static hsort_status open_engine(bool cuda, int devices)
+{
+    return cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine)
+                : __real_engine_open_host(1, &engine);
+}
+
+enum { WITH_STAGED = 1, WITH_MPI = 2, WITH_IPC = 4 };
+
+static void test_all(bool on_host, int transports)
+{
+    const bool made = buffer_make(&send_buffer, on_host) && buffer_make(&receive_buffer, on_host);
+    CHECK(made, "rank %d: no memory: %s", comm.rank, status_text());
+    if (comm_agree(&comm, made ? HSORT_OK : HSORT_HOST_MEMORY) == HSORT_OK) {
+        if (transports & WITH_STAGED) {
+            test_transport(transport_open_staged, HSORT_TRANSPORT_STAGED);
+            test_transport(open_some_share, HSORT_TRANSPORT_STAGED);
+            test_transport(open_none_shares, HSORT_TRANSPORT_STAGED);
+        }
+        if (transports & WITH_MPI)
+            test_transport(transport_open_mpi, HSORT_TRANSPORT_MPI);
+        if (transports & WITH_IPC)
+            test_transport(open_ipc, HSORT_TRANSPORT_IPC);
+    }
+    buffer_drop(&send_buffer);
+    buffer_drop(&receive_buffer);
+}
+
+/* ipc where all ranks, some, or only one of two map the other's memory, and where every second one has memory that cannot
+ * be mapped. */
+static void test_shared(void)
+{
+    static bool (*const rules[])(int, int) = {NULL, some_may, one_way};
+    engine->ops->close(engine);
+    CHECK(shared_engine_open(&engine) == HSORT_OK, "%s", status_text());
+    for (int i = 0; i < 3; i++) {
+        shared_may_map = rules[i];
+        test_all(false, WITH_IPC);
+    }
+    shared_may_map = NULL;
+    const int opened = shared_opened;
+    CHECK(opened > 0 && shared_mapped == 0, "%d mapped, %d of them still", opened, shared_mapped);
+    test_all(comm.rank % 2 == 1, WITH_IPC);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    char why[256] = "";
+    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    const int devices = cuda ? cuda_device_count(why, sizeof why) : 0;
+    if (cuda && devices == 0)
+        return ranks_skip(why);
+    hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
+    if (status == HSORT_OK)
+        status = open_engine(cuda, devices);
+    CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
+    if (comm_agree(&comm, status) != HSORT_OK)
+        return ranks_finish();
+    const bool takes = test_choice(cuda);
+    if (cuda && !takes && comm.rank == 0)
+        printf("this MPI takes no device pointers: transport mpi is not tried\n");
+    const int transports = WITH_STAGED | (takes ? WITH_MPI : 0) | (cuda ? WITH_IPC : 0);
+    test_all(false, transports);
+    if (cuda) {
+        test_all(true, transports);
+        test_all(comm.rank % 2 == 1, WITH_IPC);
+    } else {
+        test_shared();
+    }
+    engine->ops->close(engine);
+    comm_close(&comm);
+    return ranks_finish();
+}

@@ -1,0 +1,36 @@
+/* A host engine whose memory other processes can map, as a GPU's can be: so that the transport ipc and all above it run
+ * where there is no GPU. It counts who maps what, and ends the test (MPI_Abort) at memory that is freed
+ * while a peer still maps it. */
+#ifndef SHARED_ENGINE_H
+#define SHARED_ENGINE_H
+
+#include <stdbool.h>
+#include "kernels/engine.h"
+
+/* May the process of rank `reader` map memory of rank `owner`? NULL: all may. */
+extern bool (*shared_may_map)(int owner, int reader);
+
+/* The nth next peer_open() of this process fails; 0: none. */
+extern int shared_open_fails;
+
+/* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says that this is too much
+ * to be settled, as an engine may. */
+extern bool shared_leaves_regions;
+
+/* Larger tables of values than of 2^shared_values_log places have no room. */
+extern int shared_values_log;
+
+/* How often this process has begun to count values, and to write keys from such a count. */
+extern int shared_counts, shared_writes;
+
+/* How often this process has mapped an allocation, and how many it maps now. */
+extern int shared_opened, shared_mapped;
+
+/* Open the engine with one thread. MPI must be initialised. Not collective. */
+hsort_status shared_engine_open(struct engine **engine);
+
+/* Memory of the caller's, that the engine did not hand out but can export. Not collective. */
+void *shared_alloc(size_t bytes);
+void shared_free(void *memory); /* NULL is fine */
+
+#endif

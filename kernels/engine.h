@@ -6,12 +6,12 @@
  *
  * Memory   "engine memory" is what the engine's kernels work on: device memory (plain cudaMalloc, so that IPC handles
  *          exist for it) or ordinary host memory. "Host memory" is pinned for the cuda engine.
- * Lanes    three queues of work. Calls on one lane run in order; lanes run side by side; a mark taken on one lane can
- *          be polled, waited for by the host, or by another lane. The host engine does everything at once, in the call,
- *          so its lanes and marks are always done.
- *            LANE_WORK  kernels, and copies that belong to them
- *            LANE_OUT   copies that carry keys towards another rank or the host
- *            LANE_IN    copies that bring keys in
+ * Lanes    three queues of work. Calls on one stream run in order; streams run side by side; a mark taken on one stream can
+ *          be polled, waited for by the host, or by another stream. The host engine does everything at once, in the call,
+ *          so its streams and marks are always done.
+ *            STREAM_WORK  kernels, and copies that belong to them
+ *            STREAM_OUT   copies that carry keys towards another rank or the host
+ *            STREAM_IN    copies that bring keys in
  * Keys     uint32_t or uint64_t codes in ascending order (kernels/base/keytype.h), `key_bytes` is 4 or 8, counts are int64_t and
  *          may be 0 or beyond 2^32. Pointers to keys are aligned to the key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-enum engine_lane { LANE_WORK, LANE_OUT, LANE_IN, LANES };
+enum engine_stream { STREAM_WORK, STREAM_OUT, STREAM_IN, ENGINE_STREAMS };
 
 /* Where a pointer of the caller's may be used. */
 enum engine_space {
@@ -48,7 +48,7 @@ struct engine_inspection {
 };
 
 /* What a sort takes where its keys are not codes yet. */
-struct engine_bits {
+struct raw_keys {
     struct keymap map;
     const void *from; /* [count] the keys as they came, engine memory; not changed, unless it is `keys` */
     bool decode;      /* the result is to be such bits again, in `keys`; otherwise it is codes */
@@ -103,7 +103,7 @@ struct engine_piece {
 };
 
 struct engine;
-struct engine_mark; /* a point in a lane's work */
+struct engine_event; /* a point in a stream's work */
 
 struct engine_ops {
     const char *name;
@@ -149,25 +149,25 @@ struct engine_ops {
      * happens then). NULL is fine. */
     void (*peer_close)(struct engine *engine, void *memory);
 
-    /* ---- lanes ---- */
+    /* ---- streams ---- */
 
-    /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on `lane` if
+    /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on `stream` if
      * host memory is from alloc_host(); from and to other host memory it may be done in the call. */
-    hsort_status (*copy)(struct engine *engine, enum engine_lane lane, void *to, const void *from, size_t bytes);
+    hsort_status (*copy)(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
 
-    hsort_status (*mark_create)(struct engine *engine, struct engine_mark **mark);
-    void (*mark_destroy)(struct engine *engine, struct engine_mark *mark); /* NULL is fine */
-    hsort_status (*mark_set)(struct engine *engine, struct engine_mark *mark, enum engine_lane lane);
-    hsort_status (*mark_done)(struct engine *engine, struct engine_mark *mark, bool *done); /* never waits */
-    hsort_status (*lane_after)(struct engine *engine, enum engine_lane lane, struct engine_mark *mark);
+    hsort_status (*event_create)(struct engine *engine, struct engine_event **mark);
+    void (*event_destroy)(struct engine *engine, struct engine_event *mark); /* NULL is fine */
+    hsort_status (*event_record)(struct engine *engine, struct engine_event *mark, enum engine_stream stream);
+    hsort_status (*event_done)(struct engine *engine, struct engine_event *mark, bool *done); /* never waits */
+    hsort_status (*stream_wait_event)(struct engine *engine, enum engine_stream stream, struct engine_event *mark);
 
-    /* Order LANE_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host: nothing. */
-    hsort_status (*follow)(struct engine *engine, void *stream);
+    /* Order STREAM_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host: nothing. */
+    hsort_status (*stream_wait_caller)(struct engine *engine, void *stream);
 
-    /* Wait on the host until a lane has nothing left to do; reports what failed in it. */
-    hsort_status (*wait)(struct engine *engine, enum engine_lane lane);
+    /* Wait on the host until a stream has nothing left to do; reports what failed in it. */
+    hsort_status (*stream_synchronize)(struct engine *engine, enum engine_stream stream);
 
-    /* ---- work on keys, asynchronous on LANE_WORK where not said otherwise ---- */
+    /* ---- work on keys, asynchronous on STREAM_WORK where not said otherwise ---- */
 
     /* to[i] = code of from[i]; decode is the inverse. `to` may be `from`. [count] each. */
     hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
@@ -187,7 +187,7 @@ struct engine_ops {
      * result is then in keys, and the call waits for some of the work. With less than 1 / ENGINE_CHUNKS_MAX of count,
      * only a network sorts, which needs no scratch at all; rung -1 takes one. */
     hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
-                         int64_t scratch_count, int64_t count, void *workspace, const struct engine_bits *bits,
+                         int64_t scratch_count, int64_t count, void *workspace, const struct raw_keys *bits,
                          void **sorted);
 
     /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those
@@ -196,13 +196,13 @@ struct engine_ops {
     hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                           int64_t b_count, void *out);
 
-    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_at[i]] .. runs[run_at[i + 1] - 1].
-     *   runs, out  [run_at[k]] each, engine memory, no overlap; both may be overwritten
-     *   run_at     [k + 1] on the host, ascending from 0; read in the call. Empty runs are fine
+    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_offset[i]] .. runs[run_offset[i + 1] - 1].
+     *   runs, out  [run_offset[k]] each, engine memory, no overlap; both may be overwritten
+     *   run_offset     [k + 1] on the host, ascending from 0; read in the call. Empty runs are fine
      *   merged     [1] set, before the work is done, to whichever of `runs` and `out` will hold the result; if no two
      *              runs hold keys that is `runs`, and nothing is done
      * Equal keys: in the order of the runs. Runs that are not sorted: as for merge(), and keys may be lost. */
-    hsort_status (*merge_runs)(struct engine *engine, int key_bytes, void *runs, const int64_t *run_at, int k,
+    hsort_status (*merge_runs)(struct engine *engine, int key_bytes, void *runs, const int64_t *run_offset, int k,
                                void *out, void **merged);
 
     /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 .. a_count +
@@ -239,7 +239,7 @@ struct engine_ops {
     /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
      * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of bits, map and from are read.
      * codes [sample] on the host. Waits for the result. */
-    hsort_status (*partition_sample)(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+    hsort_status (*partition_sample)(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                      int64_t before, int64_t total, int log, int64_t first, int sample,
                                      void *workspace, uint64_t *codes);
 
@@ -251,13 +251,13 @@ struct engine_ops {
 
     /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
      * bits as for partition_sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
-    hsort_status (*partition_count)(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+    hsort_status (*partition_count)(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                     int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                                     bool *ascends, bool *descends);
 
     /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. partition_count() has just counted
      * them, with the same map and workspace. `to` does not overlap the keys. */
-    hsort_status (*partition)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+    hsort_status (*partition)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
                               const struct engine_map *map, void *workspace, void *to);
 
     /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
@@ -269,13 +269,13 @@ struct engine_ops {
      *   bits     map and decode are read: decode: out gets the bits that the codes stand for
      * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for settle_regions(). */
     hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                 const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                                 const struct engine_piece *pieces, int count, const struct raw_keys *bits,
                                  void *workspace, void *scratch, void *out);
 
     /* Sort what sort_regions() has left since the last call of this, or since partition(), where it lies in `out`, which must
      * still be there. *unsorted: it is too much for that; somebody has to sort all of it. bits as for sort_regions(); scratch
-     * [scratch_bytes] aligned to 256 bytes. Waits for LANE_WORK. */
-    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct engine_bits *bits, void *workspace,
+     * [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
+    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *bits, void *workspace,
                                    void *scratch, size_t scratch_bytes, bool *unsorted);
 
     /* ---- few values: they are counted, and the sorted keys written anew from that; keys do not move. All NULL in an engine
@@ -294,7 +294,7 @@ struct engine_ops {
     /* A new table, of the keys at bits->from [count]; of bits, map and from are read. Most codes are thought to lie from `low` to
      * `high`: it is faster where that is a short way. *fits: the table holds all values; if not, or after an error, the room
      * holds nothing that the other calls may look at, and mostly few of the keys have been. Waits for the result. */
-    hsort_status (*count_values)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+    hsort_status (*count_values)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
                                  uint64_t low, uint64_t high, int log, void *room, bool *fits);
 
     /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes. *values -1: there are
@@ -312,7 +312,7 @@ struct engine_ops {
 
     /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
      *   bits  map and decode are read: decode: the bits that the codes stand for */
-    hsort_status (*write_values)(struct engine *engine, int key_bytes, const struct engine_bits *bits, int log,
+    hsort_status (*write_values)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
                                  void *room, int64_t from, int64_t until, void *out);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */

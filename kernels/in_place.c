@@ -54,7 +54,7 @@ static char *at(const struct in_place *p, char *keys, int64_t i)
 
 static hsort_status copy(const struct in_place *p, char *to, const char *from, int64_t count)
 {
-    return p->engine->ops->copy(p->engine, LANE_WORK, to, from, (size_t)count * (size_t)p->key_bytes);
+    return p->engine->ops->copy(p->engine, STREAM_WORK, to, from, (size_t)count * (size_t)p->key_bytes);
 }
 
 /* ---- a moved run and a resting one ----------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ extern "C" {
  * takes more than ENGINE_CHUNKS_MAX. */
 int64_t in_place_chunk(int64_t count, int64_t scratch_count);
 
-/* Sort codes [count] ascending; the result is in keys. On LANE_WORK, but waits for it now and then.
+/* Sort codes [count] ascending; the result is in keys. On STREAM_WORK, but waits for it now and then.
  *   scratch    [scratch_count < count] engine memory; in_place_chunk() is not 0
  *   workspace  as sort_workspace() says for `rung` and a chunk with scratch of its own size
  * Errors   those of the engine's own sort, merge, cut, swap and copy. */

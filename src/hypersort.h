@@ -50,10 +50,10 @@ typedef struct hsort_plan_exchange {
 
 typedef struct hsort_plan_result {
     size_t struct_size;
-    int64_t block;                 /* keys on a rank: ceil(count / ranks) */
-    double block_bytes;
+    int64_t shard_capacity;           /* keys on a rank: ceil(count / ranks) */
+    double shard_bytes;
     double engine_bytes;           /* engine memory of a rank, beside the caller's buffers: as hsort_workspace(), about */
-    double caller_bytes;           /* that the caller holds in host memory, sorting in place: block_bytes */
+    double caller_bytes;           /* that the caller holds in host memory, sorting in place: shard_bytes */
     hsort_exchange exchange;       /* that AUTO takes */
     hsort_plan_exchange bitonic, direct;
     int can_partition;             /* 1: so few ranks, on one node over IPC, could sort by PARTITION; 0: they cannot */
@@ -110,7 +110,7 @@ typedef struct hsort_options {
     hsort_transport transport;
     hsort_binding binding;
     int threads;                      /* of the host engine, per rank; 0: the cores the rank is bound to */
-    size_t piece_bytes;               /* of one message; 0: the default; at most 1 GiB */
+    size_t chunk_bytes;               /* of one message; 0: the default; at most 1 GiB */
     size_t device_memory_limit;       /* bytes a rank may take on its GPU; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
     void *progress_user;              /* handed to progress; owned by the caller */

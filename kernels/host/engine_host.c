@@ -1,5 +1,5 @@
 /* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the
- * reference for the other engine. Every function is finished when it returns, so lanes have no queue and
+ * reference for the other engine. Every function is finished when it returns, so streams have no queue and
  * marks are always done. */
 #include "kernels/engine.h"
 #include <omp.h>
@@ -34,7 +34,7 @@ struct host_engine {
     int threads;
 };
 
-struct engine_mark {
+struct engine_event {
     char nothing;
 };
 
@@ -127,7 +127,7 @@ static hsort_status host_space_of(struct engine *engine, const void *pointer, en
     return HSORT_OK;
 }
 
-/* ---- lanes ---- */
+/* ---- streams ---- */
 
 static void copy_bytes(int threads, void *to, const void *from, size_t bytes)
 {
@@ -145,57 +145,57 @@ static void copy_bytes(int threads, void *to, const void *from, size_t bytes)
     }
 }
 
-static hsort_status host_copy(struct engine *engine, enum engine_lane lane, void *to, const void *from,
+static hsort_status host_copy(struct engine *engine, enum engine_stream stream, void *to, const void *from,
                               size_t bytes)
 {
-    (void)lane;
+    (void)stream;
     if (fault_hit(FAULT_COPY))
         return status_fail(HSORT_INTERNAL, "copy of %zu bytes in host memory failed", bytes);
     copy_bytes(threads_of(engine), to, from, bytes);
     return HSORT_OK;
 }
 
-static hsort_status host_mark_create(struct engine *engine, struct engine_mark **mark)
+static hsort_status host_mark_create(struct engine *engine, struct engine_event **mark)
 {
-    static struct engine_mark always_done;
+    static struct engine_event always_done;
     (void)engine;
     *mark = &always_done;
     return HSORT_OK;
 }
 
-static void host_mark_destroy(struct engine *engine, struct engine_mark *mark)
+static void host_mark_destroy(struct engine *engine, struct engine_event *mark)
 {
     (void)engine, (void)mark;
 }
 
-static hsort_status host_mark_set(struct engine *engine, struct engine_mark *mark, enum engine_lane lane)
+static hsort_status host_mark_set(struct engine *engine, struct engine_event *mark, enum engine_stream stream)
 {
-    (void)engine, (void)mark, (void)lane;
+    (void)engine, (void)mark, (void)stream;
     return HSORT_OK;
 }
 
-static hsort_status host_mark_done(struct engine *engine, struct engine_mark *mark, bool *done)
+static hsort_status host_mark_done(struct engine *engine, struct engine_event *mark, bool *done)
 {
     (void)engine, (void)mark;
     *done = true;
     return HSORT_OK;
 }
 
-static hsort_status host_lane_after(struct engine *engine, enum engine_lane lane, struct engine_mark *mark)
+static hsort_status host_lane_after(struct engine *engine, enum engine_stream stream, struct engine_event *mark)
 {
-    (void)engine, (void)lane, (void)mark;
+    (void)engine, (void)stream, (void)mark;
     return HSORT_OK;
 }
 
-static hsort_status host_follow(struct engine *engine, void *stream)
+static hsort_status host_stream_wait_caller(struct engine *engine, void *stream)
 {
     (void)engine, (void)stream;
     return HSORT_OK;
 }
 
-static hsort_status host_wait(struct engine *engine, enum engine_lane lane)
+static hsort_status host_stream_synchronize(struct engine *engine, enum engine_stream stream)
 {
-    (void)engine, (void)lane;
+    (void)engine, (void)stream;
     return HSORT_OK;
 }
 
@@ -297,7 +297,7 @@ static hsort_status sort_codes(struct engine *engine, int chosen, int key_bytes,
 
 static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
                               int64_t scratch_count, int64_t count, void *workspace,
-                              const struct engine_bits *bits, void **sorted)
+                              const struct raw_keys *bits, void **sorted)
 {
     int chosen;
     *sorted = keys;
@@ -316,12 +316,12 @@ static hsort_status host_merge(struct engine *engine, int key_bytes, const void 
     return HSORT_OK;
 }
 
-static hsort_status host_merge_runs(struct engine *engine, int key_bytes, void *runs, const int64_t *run_at,
+static hsort_status host_merge_runs(struct engine *engine, int key_bytes, void *runs, const int64_t *run_offset,
                                     int k, void *out, void **merged)
 {
     *merged = runs;
     TRY(kernel_passes("merge of runs"));
-    *merged = merge_many(threads_of(engine), key_bytes, runs, run_at, k, out);
+    *merged = merge_many(threads_of(engine), key_bytes, runs, run_offset, k, out);
     return HSORT_OK;
 }
 
@@ -394,7 +394,7 @@ static size_t host_partition_workspace(const struct engine *engine, int key_byte
 }
 
 static hsort_status host_partition_sample(struct engine *engine, int key_bytes,
-                                          const struct engine_bits *bits, int64_t before, int64_t total,
+                                          const struct raw_keys *bits, int64_t before, int64_t total,
                                           int log, int64_t first, int sample, void *workspace,
                                           uint64_t *codes)
 {
@@ -415,7 +415,7 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
     return HSORT_OK;
 }
 
-static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                          int64_t count, const struct engine_map *map, void *workspace,
                                          int64_t *counts, bool *ascends, bool *descends)
 {
@@ -425,7 +425,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
     return HSORT_OK;
 }
 
-static hsort_status host_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status host_partition(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                    int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     (void)key_bytes;
@@ -442,7 +442,7 @@ static int64_t host_region_scratch(const struct engine *engine, int64_t count)
 
 static hsort_status host_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                                       const struct engine_piece *pieces, int count,
-                                      const struct engine_bits *bits, void *workspace, void *scratch,
+                                      const struct raw_keys *bits, void *workspace, void *scratch,
                                       void *out)
 {
     (void)key_bytes, (void)map;
@@ -452,7 +452,7 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
 }
 
 /* The radix sort takes a region of any size. */
-static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
     (void)engine, (void)key_bytes, (void)bits, (void)workspace, (void)scratch, (void)scratch_bytes;
@@ -468,7 +468,7 @@ static size_t host_values_room(const struct engine *engine, int log)
     return values_room(log);
 }
 
-static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                       int64_t count, uint64_t low, uint64_t high, int log, void *room,
                                       bool *fits)
 {
@@ -507,7 +507,7 @@ static hsort_status host_order_values(struct engine *engine, int log, void *room
     return HSORT_OK;
 }
 
-static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                       int log, void *room, int64_t from, int64_t until, void *out)
 {
     (void)key_bytes, (void)log;
@@ -549,13 +549,13 @@ static const struct engine_ops host_ops = {
     .memory_free = host_memory_free,
     .space_of = host_space_of,
     .copy = host_copy,
-    .mark_create = host_mark_create,
-    .mark_destroy = host_mark_destroy,
-    .mark_set = host_mark_set,
-    .mark_done = host_mark_done,
-    .lane_after = host_lane_after,
-    .follow = host_follow,
-    .wait = host_wait,
+    .event_create = host_mark_create,
+    .event_destroy = host_mark_destroy,
+    .event_record = host_mark_set,
+    .event_done = host_mark_done,
+    .stream_wait_event = host_lane_after,
+    .stream_wait_caller = host_stream_wait_caller,
+    .stream_synchronize = host_stream_synchronize,
     .encode = host_encode,
     .decode = host_decode,
     .sort_workspace = host_sort_workspace,

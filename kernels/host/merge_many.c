@@ -62,35 +62,35 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* Merge up to MANY stretches of `stride` runs each, from run `first` on, to the same place in `out`. */
-static void merge_group(int threads, int key_bytes, const void *runs, const int64_t *run_at, int64_t k,
+static void merge_group(int threads, int key_bytes, const void *runs, const int64_t *run_offset, int64_t k,
                         int64_t first, int64_t stride, void *out)
 {
     struct stretch run[MANY];
     int count = 0;
     for (; count < MANY && first < k; count++, first += stride)
-        run[count] = (struct stretch){run_at[first], run_at[least(first + stride, k)]};
+        run[count] = (struct stretch){run_offset[first], run_offset[least(first + stride, k)]};
     if (key_bytes == 4)
         merge_all_u32(threads, runs, run, count, out);
     else
         merge_all_u64(threads, runs, run, count, out);
 }
 
-static bool is_one_run(const int64_t *run_at, int k)
+static bool is_one_run(const int64_t *run_offset, int k)
 {
     int with_keys = 0;
     for (int i = 0; i < k; i++)
-        with_keys += run_at[i + 1] > run_at[i];
+        with_keys += run_offset[i + 1] > run_offset[i];
     return with_keys <= 1;
 }
 
-void *merge_many(int threads, int key_bytes, void *runs, const int64_t *run_at, int k, void *out)
+void *merge_many(int threads, int key_bytes, void *runs, const int64_t *run_offset, int k, void *out)
 {
-    if (is_one_run(run_at, k))
+    if (is_one_run(run_offset, k))
         return runs;
     // With each turn MANY times as many of the runs that came are one.
     for (int64_t stride = 1; stride < k; stride *= MANY) {
         for (int64_t first = 0; first < k; first += stride * MANY)
-            merge_group(threads, key_bytes, runs, run_at, k, first, stride, out);
+            merge_group(threads, key_bytes, runs, run_offset, k, first, stride, out);
         void *merged = out;
         out = runs;
         runs = merged;

@@ -48,14 +48,14 @@ static void NAMED(narrow)(const KEY *keys, struct stretch *cut, int k, int64_t r
     }
 }
 
-/* cut_at [k]: where each run is cut so that `rank` keys of the merged whole lie before. */
-static void NAMED(cut_all)(const KEY *keys, const struct stretch *run, int k, int64_t rank, int64_t *cut_at)
+/* cut_offset [k]: where each run is cut so that `rank` keys of the merged whole lie before. */
+static void NAMED(cut_all)(const KEY *keys, const struct stretch *run, int k, int64_t rank, int64_t *cut_offset)
 {
     struct stretch cut[MANY];
     memcpy(cut, run, (size_t)k * sizeof *run);
     NAMED(narrow)(keys, cut, k, rank);
     for (int i = 0; i < k; i++)
-        cut_at[i] = cut[i].begin;
+        cut_offset[i] = cut[i].begin;
 }
 
 /* Take the next tile off the runs: piece [k] is what each gives, in order and together at most TILE keys. */

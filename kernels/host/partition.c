@@ -136,7 +136,7 @@ static int64_t sample_position(int64_t i, int64_t total, int log)
     return i * whole + (i * rest >> log);
 }
 
-void partition_sample(int threads, const struct engine_bits *bits, int64_t before, int64_t total, int log,
+void partition_sample(int threads, const struct raw_keys *bits, int64_t before, int64_t total, int log,
                       int64_t first, int sample, uint64_t *codes)
 {
     const struct keymap map = bits->map;
@@ -189,7 +189,7 @@ static void place_parts(struct partition_part *parts, int number, int64_t *count
     }
 }
 
-void partition_count(int threads, const struct engine_bits *bits, int64_t count, const struct engine_map *map,
+void partition_count(int threads, const struct raw_keys *bits, int64_t count, const struct engine_map *map,
                      void *workspace, int64_t *counts, bool *ascends, bool *descends)
 {
     struct partition_part *parts = space_at(threads, workspace).parts;
@@ -209,7 +209,7 @@ void partition_count(int threads, const struct engine_bits *bits, int64_t count,
     place_parts(parts, threads, counts);
 }
 
-void partition_keys(int threads, const struct engine_bits *bits, int64_t count, const struct engine_map *map,
+void partition_keys(int threads, const struct raw_keys *bits, int64_t count, const struct engine_map *map,
                     void *workspace, void *to)
 {
     struct partition_part *parts = space_at(threads, workspace).parts;
@@ -251,7 +251,7 @@ static int copy_pieces(int threads, int key_bytes, const struct engine_piece *pi
 }
 
 /* Sort one region where it lies. radix [radix_workspace(threads)]. */
-static void sort_region(int threads, struct stretch region, const struct engine_bits *bits, void *radix,
+static void sort_region(int threads, struct stretch region, const struct raw_keys *bits, void *radix,
                         char *scratch, char *out)
 {
     const int64_t first_byte = region.start * bits->map.key_bytes;
@@ -264,7 +264,7 @@ static void sort_region(int threads, struct stretch region, const struct engine_
         decode_keys_u64(threads, bits->map, (uint64_t *)(out + first_byte), region.keys);
 }
 
-void partition_sort(int threads, const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+void partition_sort(int threads, const struct engine_piece *pieces, int count, const struct raw_keys *bits,
                     void *workspace, void *scratch, void *out)
 {
     char *radix = space_at(threads, workspace).radix;

@@ -75,7 +75,7 @@ static inline bool add(struct table *table, int log, uint64_t code, int64_t keys
     return true;
 }
 
-bool count_values(const struct engine_bits *bits, int64_t count, int log, void *room)
+bool count_values(const struct raw_keys *bits, int64_t count, int log, void *room)
 {
     const struct keymap map = bits->map;
     struct table *table = room;
@@ -146,7 +146,7 @@ static int64_t find_value(const struct table *table, int64_t position)
 }
 
 /* Write the key that `code` stands for to out [from, until). */
-static void fill(const struct engine_bits *bits, uint64_t code, void *out, int64_t from, int64_t until)
+static void fill(const struct raw_keys *bits, uint64_t code, void *out, int64_t from, int64_t until)
 {
     const struct keymap map = bits->map;
     if (map.key_bytes == 4) {
@@ -161,7 +161,7 @@ static void fill(const struct engine_bits *bits, uint64_t code, void *out, int64
 }
 
 /* Each thread writes one contiguous part. */
-void write_values(int threads, const struct engine_bits *bits, void *room, int64_t from, int64_t until,
+void write_values(int threads, const struct raw_keys *bits, void *room, int64_t from, int64_t until,
                   void *out)
 {
     const struct table *table = room;

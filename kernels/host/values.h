@@ -12,7 +12,7 @@
 size_t values_room(int log);
 
 /* Returns whether the table holds all values. */
-bool count_values(const struct engine_bits *bits, int64_t count, int log, void *room);
+bool count_values(const struct raw_keys *bits, int64_t count, int log, void *room);
 
 /* Returns how many values there are; -1: more than `most`. */
 int64_t list_values(int log, void *room, struct engine_value *list, int64_t most);
@@ -22,7 +22,7 @@ void add_values(int log, void *room, const struct engine_value *list, int64_t va
 /* Returns whether the table holds all that was added. */
 bool order_values(int log, void *room);
 
-void write_values(int threads, const struct engine_bits *bits, void *room, int64_t from, int64_t until,
+void write_values(int threads, const struct raw_keys *bits, void *room, int64_t from, int64_t until,
                   void *out);
 
 #endif

@@ -35,7 +35,7 @@ enum {
 /* Of a sort: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
 
-/* Of a block: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
+/* Of the capacity: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
  * here on the local sort's own regions get larger than its kernels like. */
 static const double PARTITION_BYTES_MIN = 384 << 20, ALONE_BYTES_MIN = 2147483649.0;
 
@@ -161,8 +161,8 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 
 struct sizes {
     int key_bytes;
-    int64_t total, block;
-    double block_bytes;
+    int64_t total, capacity;
+    double shard_bytes;
 };
 
 static double rate(const hsort_rates *rates, hsort_rate which)
@@ -202,16 +202,16 @@ static double collective_seconds(const struct cost_network *n, const hsort_rates
 static void add_pairs(const hsort_rates *rates, const struct sizes *s, const struct cost_round *round,
                       enum cost_place place, double *exchange, double *merge)
 {
-    const double share = round->share[place], probes = split_messages(s->block) * round->probing[place];
-    const double bytes = share * s->block_bytes;
+    const double share = round->share[place], probes = split_messages(s->capacity) * round->probing[place];
+    const double bytes = share * s->shard_bytes;
     *exchange = (1 + probes) * (message_seconds(rates, place) + rate(rates, HSORT_RATE_STEP));
     *merge = 0;
     if (share <= 0)
         return;
-    const double merging = round->probing[place] ? merge_seconds(rates, s->block_bytes) : 0;
+    const double merging = round->probing[place] ? merge_seconds(rates, s->shard_bytes) : 0;
     const double moving = transfer_seconds(rates, place, bytes);
     if (place == COST_NEAR && rates->link == HSORT_TRANSPORT_IPC) {
-        *exchange += larger(moving, merge_seconds(rates, s->block_bytes)); // one pass reads link and memory
+        *exchange += larger(moving, merge_seconds(rates, s->shard_bytes)); // one pass reads link and memory
     } else {
         *exchange += moving;
         *merge = merging;
@@ -221,7 +221,7 @@ static void add_pairs(const hsort_rates *rates, const struct sizes *s, const str
 static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
                         struct hsort_plan_exchange *cost)
 {
-    const int probes = split_messages(s->block);
+    const int probes = split_messages(s->capacity);
     for (int i = 0; i < n->rounds; i++) {
         const struct cost_round *round = &n->round[i];
         double exchange[COST_PLACES] = {0}, merge[COST_PLACES] = {0};
@@ -235,9 +235,9 @@ static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, 
         cost->messages += round->searching > 0 ? probes : 0.0;
         cost->messages += round->sending > 0 ? 1.0 : 0.0;
         cost->messages_all += round->meeting + (double)round->searching * probes + round->sending;
-        cost->moved_bytes += round->moved * s->block_bytes;
+        cost->moved_bytes += round->moved * s->shard_bytes;
     }
-    cost->moved_bytes_largest = n->largest * s->block_bytes;
+    cost->moved_bytes_largest = n->largest * s->shard_bytes;
 }
 
 /* ---- direct ------------------------------------------------------------------------------------------------------ */
@@ -255,7 +255,7 @@ static void add_splitters(const struct cost_network *n, const hsort_rates *rates
                           struct hsort_plan_exchange *cost)
 {
     int probes;
-    const int rounds = splitters_rounds(n->size, s->total, s->block, &probes);
+    const int rounds = splitters_rounds(n->size, s->total, s->capacity, &probes);
     const int collectives = COLLECTIVES_IN_ROUND * rounds + COLLECTIVES_AROUND;
     const bool several = n->size > n->ranks_per_node;
     const double probe_bytes = (double)rounds * probes * WORDS_PER_PROBE * sizeof(uint64_t);
@@ -270,8 +270,8 @@ static void add_transfers(const hsort_rates *rates, const struct sizes *s, enum 
                           double transfers, double parts, struct hsort_plan_exchange *cost)
 {
     // Of few keys some ranks have none for some others.
-    const double keys = (double)s->block / parts, sent = keys < 1 ? transfers * keys : transfers;
-    const double bytes = transfers * s->block_bytes / parts;
+    const double keys = (double)s->capacity / parts, sent = keys < 1 ? transfers * keys : transfers;
+    const double bytes = transfers * s->shard_bytes / parts;
     if (sent > 0)
         cost->seconds[HSORT_PHASE_EXCHANGE] += sent * transfer_seconds(rates, place, bytes / sent);
     cost->messages += sent;
@@ -282,8 +282,8 @@ static void add_transfers(const hsort_rates *rates, const struct sizes *s, enum 
 static void add_merge(const hsort_rates *rates, const struct sizes *s, int64_t runs, double stays,
                       struct hsort_plan_exchange *cost)
 {
-    cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, stays * s->block_bytes);
-    cost->seconds[HSORT_PHASE_MERGE] += passes_of(runs) * merge_seconds(rates, s->block_bytes);
+    cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, stays * s->shard_bytes);
+    cost->seconds[HSORT_PHASE_MERGE] += passes_of(runs) * merge_seconds(rates, s->shard_bytes);
 }
 
 /* In every shift some ranks have a partner on another node, if there is one, and hold up the others. */
@@ -354,7 +354,7 @@ static void add_partition(const struct cost_network *n, const hsort_rates *rates
 {
     const int others = n->size - 1;
     const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT];
-    const double moved = s->block_bytes * others / n->size;
+    const double moved = s->shard_bytes * others / n->size;
     const double short_ones = (double)PARTITION_COLLECTIVES * depth_of(n->size) + PARTITION_MESSAGES * others;
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
@@ -372,9 +372,9 @@ bool cost_can_partition(const struct hsort_rates *rates, int size, int ranks_per
            (size == 1 || (size <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
 }
 
-bool cost_wants_partition(int size, double block_bytes)
+bool cost_wants_partition(int size, double shard_bytes)
 {
-    return block_bytes >= (size == 1 ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
+    return shard_bytes >= (size == 1 ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -382,8 +382,8 @@ bool cost_wants_partition(int size, double block_bytes)
 static struct sizes sizes_of(int size, int key_bytes, int64_t total)
 {
     struct sizes s = {.key_bytes = key_bytes, .total = total};
-    s.block = total / size + (total % size != 0);
-    s.block_bytes = (double)s.block * key_bytes;
+    s.capacity = total / size + (total % size != 0);
+    s.shard_bytes = (double)s.capacity * key_bytes;
     return s;
 }
 
@@ -404,8 +404,8 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
     const double sort = rate(rates, key_bytes == 4 ? HSORT_RATE_SORT_4 : HSORT_RATE_SORT_8);
     const double copy = rate(rates, HSORT_RATE_HOST_COPY);
     if (total > 0) {
-        cost.seconds[HSORT_PHASE_LOCAL_SORT] = (double)s.block / sort + rate(rates, HSORT_RATE_STEP);
-        cost.seconds[HSORT_PHASE_H2D] = copy > 0 ? s.block_bytes / copy : 0;
+        cost.seconds[HSORT_PHASE_LOCAL_SORT] = (double)s.capacity / sort + rate(rates, HSORT_RATE_STEP);
+        cost.seconds[HSORT_PHASE_H2D] = copy > 0 ? s.shard_bytes / copy : 0;
         cost.seconds[HSORT_PHASE_D2H] = cost.seconds[HSORT_PHASE_H2D];
     }
     if (exchange == HSORT_EXCHANGE_PARTITION && total > 0) {

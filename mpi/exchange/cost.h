@@ -46,7 +46,7 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
 
 /* Can shards be sorted by partition, as far as ranks and links say; and would AUTO want it for blocks of so many bytes? */
 bool cost_can_partition(const struct hsort_rates *rates, int size, int ranks_per_node);
-bool cost_wants_partition(int size, double block_bytes);
+bool cost_wants_partition(int size, double shard_bytes);
 
 /* The exchange that AUTO stands for where it is not PARTITION: the one that costs less, BITONIC if they cost the same. */
 hsort_exchange cost_choose(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,

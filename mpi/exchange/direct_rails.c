@@ -15,18 +15,19 @@
  * together takes as many copies.
  *
  * Room. The keys of a node would fit its ranks' buffers evenly, but a rail may get more than its part: of uniform keys the
- * square root of a block, more or less, on every other rank. Both buffers are in use, one for what comes, then one for the
- * merged. So what is beyond a block waits in x->room, the workspace of the local sort. It is the tail of what the rank has
+ * square root of the capacity, more or less, on every other rank. Both buffers are in use, one for what comes, then one for the
+ * merged. So what is beyond the capacity waits in x->workspace, the workspace of the local sort. It is the tail of what the rank has
  * for its own node, which comes from nobody and needs no message cut in two:
  *
  *     keys     [ node 0 | own node  <over> | node 2 ]
  *                            |          \---------------> room    passed on last, when the merged keys have left
- *     spare    [ of node 0's | own node | of node 2's ]           a block at most
+ *     scratch    [ of node 0's | own node | of node 2's ]           the capacity at most
  *
  * Where that does not do on some rank, no rank goes this way (`crowded`): a node whose keys all lie on one rank would pass
  * through one rail. Not sent from the room: peers map what is sent, and the room may be freed while they do.
  *
  * Equal keys go to the ranks that (key, rank, position) says, as runs are merged in order of nodes and cut by counts. */
+#include "kernels/base/first_error.h"
 #include "mpi/exchange/direct_rails.h"
 #include <stdlib.h>
 
@@ -41,18 +42,12 @@ struct rails {
     int64_t *send_at; /* [nodes + 1] where the own keys for each node begin, packed or not */
     int64_t *come_at; /* [nodes + 1] where the keys along the rail from each node are put */
     int64_t
-        *passes; /* [2 * locals] keys to pass on to each neighbour: merged ones, and those beyond a block */
+        *passes; /* [2 * locals] keys to pass on to each neighbour: merged ones, and those beyond the capacity */
     int64_t *passed; /* [2 * locals] the same from each neighbour */
-    int64_t *run_at; /* [2 * locals + 1] where those are put */
-    int64_t over;    /* keys beyond a block */
+    int64_t *run_offset; /* [2 * locals + 1] where those are put */
+    int64_t over;    /* keys beyond the capacity */
     int step;
 };
-
-static void note(hsort_status *status, hsort_status happened)
-{
-    if (*status == HSORT_OK)
-        *status = happened;
-}
 
 static char *at(void *keys, const struct exchange *x, int64_t position)
 {
@@ -74,7 +69,7 @@ void rails_close(struct rails *rails)
     free(rails->come_at);
     free(rails->passes);
     free(rails->passed);
-    free(rails->run_at);
+    free(rails->run_offset);
     free(rails);
 }
 
@@ -103,10 +98,10 @@ static hsort_status allocate(int size, int locals, struct rails **rails)
         r->come_at = calloc(nodes + 1, sizeof *r->come_at);
         r->passes = calloc(ways, sizeof *r->passes);
         r->passed = calloc(ways, sizeof *r->passed);
-        r->run_at = calloc(ways + 1, sizeof *r->run_at);
+        r->run_offset = calloc(ways + 1, sizeof *r->run_offset);
     }
     if (r && r->rank_of && r->sends && r->comes && r->send_at && r->come_at && r->passes && r->passed &&
-        r->run_at)
+        r->run_offset)
         return HSORT_OK;
     return status_fail(HSORT_HOST_MEMORY, "no memory for the rails of %d ranks", size);
 }
@@ -140,7 +135,7 @@ hsort_status rails_open(struct comm *comm, struct rails **rails)
     hsort_status status = allocate(comm->size, (int)most, rails);
     leaders = calloc((size_t)comm->size, sizeof *leaders);
     if (!leaders)
-        note(&status, status_fail(HSORT_HOST_MEMORY, "no memory for the rails of %d ranks", comm->size));
+        keep_first_error(&status, status_fail(HSORT_HOST_MEMORY, "no memory for the rails of %d ranks", comm->size));
     status = comm_agree(comm, status);
     if (status == HSORT_OK)
         status = comm_leaders(comm, leaders);
@@ -162,8 +157,8 @@ hsort_status rails_open(struct comm *comm, struct rails **rails)
 
 /* ---- what takes which way ---------------------------------------------------------------------------------------- */
 
-/* Where keys along the rail are put, in order of nodes, less those beyond a block. */
-static void place_comers(struct rails *r, int64_t block)
+/* Where keys along the rail are put, in order of nodes, less those beyond the capacity. */
+static void place_comers(struct rails *r, int64_t capacity)
 {
     r->come_at[0] = 0;
     for (int node = 0; node < r->nodes; node++) {
@@ -172,7 +167,7 @@ static void place_comers(struct rails *r, int64_t block)
             r->come_at[node + 1] += r->comes[node * r->locals + local];
     }
     const int64_t own = r->come_at[r->node + 1] - r->come_at[r->node];
-    const int64_t beyond = r->come_at[r->nodes] > block ? r->come_at[r->nodes] - block : 0;
+    const int64_t beyond = r->come_at[r->nodes] > capacity ? r->come_at[r->nodes] - capacity : 0;
     r->over = beyond < own ? beyond : own;
     for (int node = r->node + 1; node <= r->nodes; node++)
         r->come_at[node] -= r->over;
@@ -194,50 +189,50 @@ static void count_passes(struct rails *r)
     }
 }
 
-hsort_status rails_plan(struct rails *r, const struct exchange *x, const int64_t *cut_at, int64_t *comes,
+hsort_status rails_plan(struct rails *r, const struct exchange *x, const int64_t *cut_offset, int64_t *comes,
                         bool *crowded)
 {
     hsort_status status = HSORT_OK;
     r->send_at[0] = 0;
     for (int entry = 0; entry < x->comm->size; entry++) {
         const int rank = r->rank_of[entry];
-        r->sends[entry] = cut_at[rank + 1] - cut_at[rank];
+        r->sends[entry] = cut_offset[rank + 1] - cut_offset[rank];
         r->comes[entry] = 0;
         if (entry % r->locals == 0)
             r->send_at[entry / r->locals + 1] = r->send_at[entry / r->locals];
         r->send_at[entry / r->locals + 1] += r->sends[entry];
     }
-    note(&status,
+    keep_first_error(&status,
          comm_check(MPI_Alltoall(r->sends, r->locals, MPI_INT64_T, r->comes, r->locals, MPI_INT64_T, r->rail),
                     "MPI_Alltoall", true));
-    place_comers(r, x->block);
+    place_comers(r, x->capacity);
     count_passes(r);
     for (int way = 0; way < 2 * r->locals; way++)
         r->passed[way] = 0;
-    note(&status,
+    keep_first_error(&status,
          comm_check(MPI_Alltoall(r->passes, 2, MPI_INT64_T, r->passed, 2, MPI_INT64_T, x->comm->node),
                     "MPI_Alltoall", true));
     for (int way = 0; way < 2 * r->locals; way++)
-        r->run_at[way + 1] = r->run_at[way] + r->passed[way];
-    *comes = r->run_at[2 * r->locals];
-    *crowded = r->come_at[r->nodes] > x->block || (size_t)r->over * (size_t)x->key_bytes > x->room_bytes;
+        r->run_offset[way + 1] = r->run_offset[way] + r->passed[way];
+    *comes = r->run_offset[2 * r->locals];
+    *crowded = r->come_at[r->nodes] > x->capacity || (size_t)r->over * (size_t)x->key_bytes > x->workspace_bytes;
     return status;
 }
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
-/* keys and spare change roles. */
+/* keys and scratch change roles. */
 static void turn(struct exchange *x)
 {
-    void *keys = x->spare;
-    x->spare = x->keys;
+    void *keys = x->scratch;
+    x->scratch = x->keys;
     x->keys = keys;
 }
 
 static hsort_status copy(const struct exchange *x, void *to, const void *from, int64_t count)
 {
     return count > 0
-               ? x->engine->ops->copy(x->engine, LANE_WORK, to, from, (size_t)count * (size_t)x->key_bytes)
+               ? x->engine->ops->copy(x->engine, STREAM_WORK, to, from, (size_t)count * (size_t)x->key_bytes)
                : HSORT_OK;
 }
 
@@ -248,7 +243,7 @@ static hsort_status swap(struct exchange *x, int to, const void *out, int64_t se
     if (sends == 0 && receives == 0)
         return HSORT_OK;
     x->rounds_moved++;
-    return x->transport->ops->swap(x->transport, to, sends > 0 ? out : NULL,
+    return x->transport->ops->sendrecv(x->transport, to, sends > 0 ? out : NULL,
                                    (size_t)sends * (size_t)x->key_bytes, from, receives > 0 ? in : NULL,
                                    (size_t)receives * (size_t)x->key_bytes, &x->moved_bytes);
 }
@@ -261,13 +256,13 @@ static void report(struct rails *r, const struct exchange *x)
 }
 
 /* Bring the keys for each node together. */
-static hsort_status pack(struct rails *r, struct exchange *x, const int64_t *cut_at)
+static hsort_status pack(struct rails *r, struct exchange *x, const int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
     int64_t packed = 0;
     for (int entry = 0; entry < x->comm->size; entry++) {
-        note(&status,
-             copy(x, at(x->spare, x, packed), at(x->keys, x, cut_at[r->rank_of[entry]]), r->sends[entry]));
+        keep_first_error(&status,
+             copy(x, at(x->scratch, x, packed), at(x->keys, x, cut_offset[r->rank_of[entry]]), r->sends[entry]));
         packed += r->sends[entry];
     }
     turn(x);
@@ -278,20 +273,20 @@ static hsort_status pack(struct rails *r, struct exchange *x, const int64_t *cut
 static hsort_status move_along_rail(struct rails *r, struct exchange *x)
 {
     const int64_t stays = r->come_at[r->node + 1] - r->come_at[r->node], own_at = r->send_at[r->node];
-    hsort_status status = copy(x, at(x->spare, x, r->come_at[r->node]), at(x->keys, x, own_at), stays);
-    note(&status, copy(x, x->room, at(x->keys, x, own_at + stays), r->over));
+    hsort_status status = copy(x, at(x->scratch, x, r->come_at[r->node]), at(x->keys, x, own_at), stays);
+    keep_first_error(&status, copy(x, x->workspace, at(x->keys, x, own_at + stays), r->over));
     for (int shift = 1; shift < r->nodes; shift++) {
         const int to = (r->node + shift) % r->nodes, from = (r->node - shift + r->nodes) % r->nodes;
-        note(&status, swap(x, r->rank_of[to * r->locals + r->local], at(x->keys, x, r->send_at[to]),
+        keep_first_error(&status, swap(x, r->rank_of[to * r->locals + r->local], at(x->keys, x, r->send_at[to]),
                            r->send_at[to + 1] - r->send_at[to], r->rank_of[from * r->locals + r->local],
-                           at(x->spare, x, r->come_at[from]), r->come_at[from + 1] - r->come_at[from]));
+                           at(x->scratch, x, r->come_at[from]), r->come_at[from + 1] - r->come_at[from]));
         report(r, x);
     }
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     return status;
 }
 
-/* Step 2, of merged keys (kind 0) or of those beyond a block (kind 1): x->keys holds them in order of neighbours.
+/* Step 2, of merged keys (kind 0) or of those beyond the capacity (kind 1): x->keys holds them in order of neighbours.
  *                                                                                                    Collective. */
 static hsort_status pass_on(struct rails *r, struct exchange *x, int kind)
 {
@@ -302,44 +297,44 @@ static hsort_status pass_on(struct rails *r, struct exchange *x, int kind)
         for (int local = 0; local < to; local++)
             begin += r->passes[2 * local + kind];
         const void *out = at(x->keys, x, begin);
-        void *in = at(x->spare, x, r->run_at[2 * from + kind]);
+        void *in = at(x->scratch, x, r->run_offset[2 * from + kind]);
         const int64_t sends = r->passes[2 * to + kind], receives = r->passed[2 * from + kind];
         const int first = r->node * r->locals;
-        note(&status, shift == 0 ? copy(x, in, out, sends)
+        keep_first_error(&status, shift == 0 ? copy(x, in, out, sends)
                                  : swap(x, r->rank_of[first + to], out, sends, r->rank_of[first + from], in,
                                         receives));
         if (kind == 0 && shift > 0)
             report(r, x);
     }
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     return status;
 }
 
-/* Merge `runs` runs in x->spare; the merged keys are then in x->keys. */
-static hsort_status merge(struct exchange *x, const int64_t *run_at, int runs)
+/* Merge `runs` runs in x->scratch; the merged keys are then in x->keys. */
+static hsort_status merge(struct exchange *x, const int64_t *run_offset, int runs)
 {
     const double start = MPI_Wtime();
-    void *merged = x->spare;
+    void *merged = x->scratch;
     hsort_status status =
-        x->engine->ops->merge_runs(x->engine, x->key_bytes, x->spare, run_at, runs, x->keys, &merged);
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
-    if (merged == x->spare)
+        x->engine->ops->merge_runs(x->engine, x->key_bytes, x->scratch, run_offset, runs, x->keys, &merged);
+    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
+    if (merged == x->scratch)
         turn(x);
     x->merge_seconds += MPI_Wtime() - start;
     return status;
 }
 
-hsort_status rails_move(struct rails *r, struct exchange *x, const int64_t *cut_at)
+hsort_status rails_move(struct rails *r, struct exchange *x, const int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
     r->step = 0;
     if (!r->in_order)
-        status = pack(r, x, cut_at);
-    note(&status, move_along_rail(r, x));
-    note(&status, merge(x, r->come_at, r->nodes));
-    note(&status, pass_on(r, x, 0));
-    note(&status, copy(x, x->keys, x->room, r->over));
-    note(&status, pass_on(r, x, 1));
-    note(&status, merge(x, r->run_at, 2 * r->locals));
+        status = pack(r, x, cut_offset);
+    keep_first_error(&status, move_along_rail(r, x));
+    keep_first_error(&status, merge(x, r->come_at, r->nodes));
+    keep_first_error(&status, pass_on(r, x, 0));
+    keep_first_error(&status, copy(x, x->keys, x->workspace, r->over));
+    keep_first_error(&status, pass_on(r, x, 1));
+    keep_first_error(&status, merge(x, r->run_offset, 2 * r->locals));
     return status;
 }

@@ -19,15 +19,15 @@ int rails_ranks_per_node(const struct rails *rails);
 int rails_steps(const struct rails *rails);
 
 /* Find how many keys take which way. Nothing moves.                                                 Collective.
- *   cut_at   [size + 1] of splitters_find()
+ *   cut_offset   [size + 1] of splitters_find()
  *   comes    [1] written: keys that this rank would end with
  *   crowded  [1] written: more keys would pass through this rank than it has room for; then no rank may move
  * Errors     this rank's own: it has kept to the schedule. */
-hsort_status rails_plan(struct rails *rails, const struct exchange *x, const int64_t *cut_at, int64_t *comes,
+hsort_status rails_plan(struct rails *rails, const struct exchange *x, const int64_t *cut_offset, int64_t *comes,
                         bool *crowded);
 
 /* Move the keys as planned, and merge them: x->keys then holds what has come, sorted.               Collective.
  * Errors     this rank's own: it has kept to the schedule. */
-hsort_status rails_move(struct rails *rails, struct exchange *x, const int64_t *cut_at);
+hsort_status rails_move(struct rails *rails, struct exchange *x, const int64_t *cut_offset);
 
 #endif

@@ -36,12 +36,12 @@ hsort_status partition_open(int size, struct engine *engine, struct partition **
 
 void partition_close(struct partition *partition, struct engine *engine); /* NULL is fine; not collective */
 
-/* Bytes of engine memory that exchange_partition() works in, for ranks of at most `block` keys; and how many keys have room in
+/* Bytes of engine memory that exchange_partition() works in, for ranks of at most `capacity` keys; and how many keys have room in
  * it, beside the engine's own workspace. Pure. */
-int64_t partition_room_keys(int64_t block);
-size_t partition_room(const struct engine *engine, int key_bytes, int64_t block);
+int64_t partition_memory_keys(int64_t capacity);
+size_t partition_memory(const struct engine *engine, int key_bytes, int64_t capacity);
 
-/* What an exchange works on. All pointers borrowed, but keys and spare change roles as it goes. */
+/* What an exchange works on. All pointers borrowed, but keys and scratch change roles as it goes. */
 struct exchange {
     struct comm *comm;
     struct engine *engine;
@@ -49,14 +49,14 @@ struct exchange {
     struct direct *direct;  /* of exchange_direct(); others need none */
     enum direct_form form;  /* of exchange_direct(); the same on every rank */
     struct partition *partition; /* of exchange_partition() */
-    void *partition_room;   /* [partition_room()] engine memory, aligned to 256 bytes */
+    void *partition_memory;   /* [partition_memory()] engine memory, aligned to 256 bytes */
     int key_bytes;
-    int64_t block;          /* keys that a rank has room for; the same everywhere; size * block >= all keys */
-    void *keys, *spare;     /* [block] each, engine memory; keys holds this rank's run */
-    void *room;             /* [room_bytes] engine memory to work in; may be none */
-    size_t room_bytes;
-    size_t piece_bytes;     /* of what is fetched at a time from a peer's memory, a multiple of 8; 0: as is best */
-    int64_t count;          /* keys in the run, 0 .. block */
+    int64_t capacity;          /* keys that a rank has room for; the same everywhere; size * capacity >= all keys */
+    void *keys, *scratch;     /* [capacity] each, engine memory; keys holds this rank's run */
+    void *workspace;             /* [workspace_bytes] engine memory to work in; may be none */
+    size_t workspace_bytes;
+    size_t chunk_bytes;     /* of what is fetched at a time from a peer's memory, a multiple of 8; 0: as is best */
+    int64_t count;          /* keys in the run, 0 .. capacity */
     int64_t moved_bytes;    /* sent to other ranks, added up */
     int rounds_moved;       /* rounds or shifts in which this rank sent or received any key */
     double merge_seconds;   /* of the time taken, what went into merging */
@@ -68,41 +68,41 @@ struct exchange {
 };
 
 /* Sort the ranks' runs into one order by compare-splits over the hypercube.                       Collective.
- * After    x->keys holds this rank's part: the first ranks hold `block` keys each, one the remainder, the rest none.
+ * After    x->keys holds this rank's part: the first ranks hold `capacity` keys each, one the remainder, the rest none.
  * Errors   this rank's own: it has kept to the schedule all the same; the caller agrees on it (comm_agree).
  * Source   Batcher 1968; Peters et al., section 3.3 (virtual padding, applied to ranks); mpi/README.md. */
 hsort_status exchange_bitonic(struct exchange *x);
 
 /* Sort the ranks' runs into one order, each key moving once, to the rank where it stays, or over rails once across the
  * network and once inside its node.                                                                Collective.
- *   x          keys [count] a sorted run of 0 .. block keys on each rank
- *   target_at  [size + 1] global position of each rank's first key afterwards; the last is the number of keys; any
- *              counts up to block; the same on every rank
- * After    x->keys holds this rank's part of target_at, sorted. A key that is on its rank already does not move:
- *          nothing does if the runs are in order as target_at cuts them.
+ *   x          keys [count] a sorted run of 0 .. capacity keys on each rank
+ *   target_offset  [size + 1] global position of each rank's first key afterwards; the last is the number of keys; any
+ *              counts up to capacity; the same on every rank
+ * After    x->keys holds this rank's part of target_offset, sorted. A key that is on its rank already does not move:
+ *          nothing does if the runs are in order as target_offset cuts them.
  * Order    by (key, rank, position): of equal keys those of lower ranks go to lower ranks, and lie first; over rails, where
  *          they lie on their rank is not said.
  * Errors   this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree). If any
  *          rank fails before keys move, none move, and x->keys holds keys in no order.
  * Source   Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
-hsort_status exchange_direct(struct exchange *x, const int64_t *target_at);
+hsort_status exchange_direct(struct exchange *x, const int64_t *target_offset);
 
 /* Sort keys that are in no order, over the ranks: each moves once, or, where values are few and repeat, none does, as they are
  * counted; where the keys suit either.                                                             Collective.
- *   x          every pair of ranks maps each other's memory. keys [block], spare [block], both overwritten; room is for a
- *              local sort of a block. All ranks have a partition and a partition_room
- *   bits       map and from are read: this rank's keys as they came; from may be x->keys, but does not overlap x->spare
- *   now_at     [size + 1] global position of each rank's first key as they came; no rank has more than block
- *   target_at  [size + 1] the same afterwards; likewise; both the same on every rank
+ *   x          every pair of ranks maps each other's memory. keys [capacity], scratch [capacity], both overwritten; room is for a
+ *              local sort of the capacity. All ranks have a partition and a partition_memory
+ *   bits       map and from are read: this rank's keys as they came; from may be x->keys, but does not overlap x->scratch
+ *   current_offset     [size + 1] global position of each rank's first key as they came; no rank has more than capacity
+ *   target_offset  [size + 1] the same afterwards; likewise; both the same on every rank
  *              x->host_out, if not NULL, gets the result too, while other keys are being sorted
- *   done       [1] the same on every rank. true: x->keys has this rank's part of target_at, sorted, as bits and not as codes.
+ *   done       [1] the same on every rank. true: x->keys has this rank's part of target_offset, sorted, as bits and not as codes.
  *              false: the keys do not suit it (many are equal, and values many; or all shards are sorted), or a rank has
- *              failed; x->keys is untouched, x->spare is not
+ *              failed; x->keys is untouched, x->scratch is not
  * Order      of bits that are equal none can be told.
  * Errors     this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree).
  * Source     Stehle, Jacobsen 2017, for the buckets; mpi/README.md. */
-hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
-                                const int64_t *target_at, bool *done);
+hsort_status exchange_partition(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
+                                const int64_t *target_offset, bool *done);
 
 /* Messages of probes that split_pair() sends where the cut may lie at `length` places. Pure. */
 int split_messages(int64_t length);
@@ -121,12 +121,12 @@ hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_
  * Order    equal keys stay where they are. */
 hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int64_t *incoming);
 
-/* Move keys so that rank r ends with those at the global positions want_at[r] .. want_at[r+1] - 1.   Collective.
- *   have_at, want_at  [size + 1] global position of each rank's first key before and after; the last is the number of
+/* Move keys so that rank r ends with those at the global positions want_offset[r] .. want_offset[r+1] - 1.   Collective.
+ *   have_offset, want_offset  [size + 1] global position of each rank's first key before and after; the last is the number of
  *                     keys; the same on every rank
- *   from  [have_at[rank+1] - have_at[rank]] engine or host memory
- *   to    [want_at[rank+1] - want_at[rank]] engine or host memory; no overlap
+ *   from  [have_offset[rank+1] - have_offset[rank]] engine or host memory
+ *   to    [want_offset[rank+1] - want_offset[rank]] engine or host memory; no overlap
  * Errors   this rank's own; the caller agrees on it. */
-hsort_status rebalance(struct exchange *x, const int64_t *have_at, const int64_t *want_at, const void *from, void *to);
+hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset, const void *from, void *to);
 
 #endif

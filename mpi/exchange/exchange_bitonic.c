@@ -1,30 +1,25 @@
 /* The distributed bitonic merge: in every round of the hypercube two partners compare-split, the lower rank keeping the
  * lower keys. Only keys that change sides move, and they move into the room of those that leave:
  *
- *     lower rank    [ stays 1 4 | leaves 6 9 ]              [ 1 4 | 2 3 ]   merge into spare:   1 2 3 4
+ *     lower rank    [ stays 1 4 | leaves 6 9 ]              [ 1 4 | 2 3 ]   merge into scratch:   1 2 3 4
  *                                    |            swap
- *     higher rank   [ leaves 2 3 | stays 5 7 ]   ------>    [ 6 9 | 5 7 ]   merge into spare:   5 6 7 9
+ *     higher rank   [ leaves 2 3 | stays 5 7 ]   ------>    [ 6 9 | 5 7 ]   merge into scratch:   5 6 7 9
  *
- * so a rank needs its run and one spare buffer of a block, and the two change roles. Ranks that read each other's memory
- * merge without the swap (merge_across()). Ranks may hold less than a block:
+ * so a rank needs its run and one scratch buffer of the capacity, and the two change roles. Ranks that read each other's memory
+ * merge without the swap (merge_across()). Ranks may hold less than the capacity:
  * the rest is thought to be +infinity, which the network moves to the last ranks without a byte being sent. */
+#include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/hypercube.h"
 
-static void note(hsort_status *status, hsort_status happened)
-{
-    if (*status == HSORT_OK)
-        *status = happened;
-}
-
-/* Merge two runs into the spare buffer, which becomes the keys. */
+/* Merge two runs into the scratch buffer, which becomes the keys. */
 static hsort_status merge_into_spare(struct exchange *x, const char *a, int64_t a_count, const char *b,
                                      int64_t b_count)
 {
-    hsort_status status = x->engine->ops->merge(x->engine, x->key_bytes, a, a_count, b, b_count, x->spare);
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
-    void *merged = x->spare;
-    x->spare = x->keys;
+    hsort_status status = x->engine->ops->merge(x->engine, x->key_bytes, a, a_count, b, b_count, x->scratch);
+    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
+    void *merged = x->scratch;
+    x->scratch = x->keys;
     x->keys = merged;
     return status;
 }
@@ -43,13 +38,13 @@ static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
 {
     const size_t width = (size_t)x->key_bytes;
     hsort_status status =
-        x->transport->ops->swap(x->transport, h->partner, h->place, (size_t)h->outgoing * width, h->partner,
+        x->transport->ops->sendrecv(x->transport, h->partner, h->place, (size_t)h->outgoing * width, h->partner,
                                 h->place, (size_t)h->incoming * width, &x->moved_bytes);
     const bool one_run_in_place = h->kept == 0 || (h->incoming == 0 && h->lower);
     if (one_run_in_place)
         return status;
     const double start = MPI_Wtime();
-    note(&status, h->lower ? merge_into_spare(x, h->stayed, h->kept, h->place, h->incoming)
+    keep_first_error(&status, h->lower ? merge_into_spare(x, h->stayed, h->kept, h->place, h->incoming)
                            : merge_into_spare(x, h->place, h->incoming, h->stayed, h->kept));
     x->merge_seconds += MPI_Wtime() - start;
     return status;
@@ -58,22 +53,22 @@ static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
 /* Where the partners map each other's memory there is no swap: each merges what it keeps with what it fetches from the other's
  * run, which nobody writes to meanwhile.
  *
- *     lower rank    keys [ 1 4 | 6 9 ]              spare [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
+ *     lower rank    keys [ 1 4 | 6 9 ]              scratch [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
  *                               \ /    fetched
- *     higher rank   keys [ 2 3 | 5 7 ]   by both     spare [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
+ *     higher rank   keys [ 2 3 | 5 7 ]   by both     scratch [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
  *
  * Link and merge overlap, so all of it counts as exchange. `theirs`: see transport_ops.expose(). */
 static hsort_status merge_across(struct exchange *x, const struct halves *h, const void *theirs)
 {
     hsort_status status = HSORT_OK;
     if (!(h->incoming == 0 && h->lower)) {
-        status = merge_from_peer(x, h->stayed, h->kept, theirs, h->incoming, x->spare);
-        void *merged = x->spare;
-        x->spare = x->keys;
+        status = merge_from_peer(x, h->stayed, h->kept, theirs, h->incoming, x->scratch);
+        void *merged = x->scratch;
+        x->scratch = x->keys;
         x->keys = merged;
     }
     x->moved_bytes += h->outgoing * x->key_bytes;
-    note(&status, x->transport->ops->conceal(x->transport, h->partner));
+    keep_first_error(&status, x->transport->ops->conceal(x->transport, h->partner));
     return status;
 }
 
@@ -94,9 +89,9 @@ static hsort_status compare_split(struct exchange *x, int partner)
     h.stayed = h.lower ? keys : keys + (size_t)h.outgoing * width;
     const void *theirs = NULL;
     if (x->transport->ops->expose)
-        note(&status,
+        keep_first_error(&status,
              x->transport->ops->expose(x->transport, partner, h.place, (size_t)h.outgoing * width, &theirs));
-    note(&status, theirs ? merge_across(x, &h, theirs) : swap_and_merge(x, &h));
+    keep_first_error(&status, theirs ? merge_across(x, &h, theirs) : swap_and_merge(x, &h));
     return status;
 }
 
@@ -107,7 +102,7 @@ hsort_status exchange_bitonic(struct exchange *x)
     for (int round = 0; round < rounds; round++) {
         int partner = hypercube_partner(x->comm->rank, x->comm->size, round);
         if (partner >= 0)
-            note(&status, compare_split(x, partner));
+            keep_first_error(&status, compare_split(x, partner));
         if (x->progress)
             x->progress(x->progress_user, round + 1, rounds);
     }

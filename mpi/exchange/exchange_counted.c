@@ -2,7 +2,7 @@
  * each other's counts, and each writes its part of the sorted keys anew: equal keys are the same bits, and nobody can tell one
  * from the other.
  *
- *              keys          counted           listed in x->spare     all lists added, in order      positions wanted
+ *              keys          counted           listed in x->scratch     all lists added, in order      positions wanted
  *     rank 0   7 3 7 3 3     7 (2)  3 (3)      read by rank 1         3 (4)  7 (4)  9 (2)            0 .. 4   3 3 3 3 7
  *     rank 1   9 7 3 9 7     9 (2)  7 (2)      read by rank 0         3 (4)  7 (4)  9 (2)            5 .. 9   7 7 7 9 9
  *                            3 (1)
@@ -10,8 +10,8 @@
  * Every rank adds up all lists by itself, rather than a part of each that would then have to be put together: that would be
  * one more round of messages, to save what is little beside one pass over the keys.
  *
- * It needs no memory of its own: the table takes all of x->partition_room, as nothing is partitioned, and the list lies in the
- * spare buffer. Up to the last agreement keys are only read. So wherever values turn out to be too many, of a rank or of all,
+ * It needs no memory of its own: the table takes all of x->partition_memory, as nothing is partitioned, and the list lies in the
+ * scratch buffer. Up to the last agreement keys are only read. So wherever values turn out to be too many, of a rank or of all,
  * the caller can still go another way. */
 #include "mpi/exchange/exchange_partition.h"
 
@@ -23,26 +23,26 @@ enum { TOLD_VALUES, TOLD_FAILED, TOLD };
 
 /* What a rank counts with. */
 struct tally {
-    int log;                   /* of the table of values; 0: there is no room for one */
-    void *room;                /* of the table */
+    int log;                   /* of the table of values; 0: there is no memory for one */
+    void *workspace;           /* of the table */
     struct engine_value *list; /* [most] for the peers to read */
     int64_t most;
 };
 
-/* As large a table as there is room for, as one value too many makes all of this in vain. */
+/* As large a table as the memory allows, as one value too many makes all of this in vain. */
 static struct tally make_tally(const struct exchange *x)
 {
     enum { ALIGNMENT = sizeof(struct engine_value) };
     const struct engine_ops *ops = x->engine->ops;
-    const size_t room = partition_room(x->engine, x->key_bytes, x->block);
-    // Once keys have been dealt out x->spare may be the caller's memory, which has the alignment of a key.
-    const size_t skipped = -(uintptr_t)x->spare % ALIGNMENT;
-    const int64_t left = x->block * x->key_bytes - (int64_t)skipped;
+    const size_t available = partition_memory(x->engine, x->key_bytes, x->capacity);
+    // Once keys have been dealt out x->scratch may be the caller's memory, which has the alignment of a key.
+    const size_t skipped = -(uintptr_t)x->scratch % ALIGNMENT;
+    const int64_t left = x->capacity * x->key_bytes - (int64_t)skipped;
     struct tally t = {.log = ops->values_room ? ENGINE_VALUES_LOG_MAX : 0,
-                      .room = x->partition_room,
-                      .list = (struct engine_value *)((char *)x->spare + skipped),
+                      .workspace = x->partition_memory,
+                      .list = (struct engine_value *)((char *)x->scratch + skipped),
                       .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
-    while (t.log >= ENGINE_VALUES_LOG_MIN && ops->values_room(x->engine, t.log) > room)
+    while (t.log >= ENGINE_VALUES_LOG_MIN && ops->values_room(x->engine, t.log) > available)
         t.log--;
     if (t.log < ENGINE_VALUES_LOG_MIN)
         t.log = 0;
@@ -64,7 +64,7 @@ static void sample_range(const struct exchange *x, uint64_t *low, uint64_t *high
 
 /* Count this rank's keys, and list their values if there is anybody to read that. *values: in the list; -1: there are too
  * many. */
-static hsort_status count_own(struct exchange *x, const struct engine_bits *bits, int64_t count,
+static hsort_status count_own(struct exchange *x, const struct raw_keys *bits, int64_t count,
                               const struct tally *t, int64_t *values)
 {
     const struct engine_ops *ops = x->engine->ops;
@@ -74,11 +74,11 @@ static hsort_status count_own(struct exchange *x, const struct engine_bits *bits
     if (t->log == 0)
         return HSORT_OK;
     sample_range(x, &low, &high);
-    TRY(ops->count_values(x->engine, x->key_bytes, bits, count, low, high, t->log, t->room, &fits));
+    TRY(ops->count_values(x->engine, x->key_bytes, bits, count, low, high, t->log, t->workspace, &fits));
     if (!fits)
         return HSORT_OK;
     if (x->comm->size > 1)
-        return ops->list_values(x->engine, t->log, t->room, t->list, t->most, values);
+        return ops->list_values(x->engine, t->log, t->workspace, t->list, t->most, values);
     *values = 0;
     return HSORT_OK;
 }
@@ -89,7 +89,7 @@ static bool tell_all(struct exchange *x, int64_t values, hsort_status *status)
 {
     int64_t *found = x->partition->found;
     const int64_t own[TOLD] = {[TOLD_VALUES] = values, [TOLD_FAILED] = *status != HSORT_OK};
-    note(status, comm_check(MPI_Allgather(own, TOLD, MPI_INT64_T, found, TOLD, MPI_INT64_T, x->comm->world),
+    keep_first_error(status, comm_check(MPI_Allgather(own, TOLD, MPI_INT64_T, found, TOLD, MPI_INT64_T, x->comm->world),
                             "MPI_Allgather", true));
     bool all = true;
     for (int r = 0; r < x->comm->size; r++)
@@ -103,7 +103,7 @@ static hsort_status show_list(struct exchange *x, const struct tally *t, hsort_s
     const int64_t bytes = x->partition->found[x->comm->rank * TOLD + TOLD_VALUES] * (int64_t)sizeof *t->list;
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank)
-            note(&status, partition_show(x, peer, t->list, bytes));
+            keep_first_error(&status, partition_show(x, peer, t->list, bytes));
     return partition_shown(x, status, all);
 }
 
@@ -115,7 +115,7 @@ static hsort_status add_lists(struct exchange *x, const struct tally *t)
         const int peer = (x->comm->rank + shift) % x->comm->size;
         const int64_t values = p->found[peer * TOLD + TOLD_VALUES];
         if (values > 0)
-            TRY(x->engine->ops->add_values(x->engine, t->log, t->room, p->shown[peer], values));
+            TRY(x->engine->ops->add_values(x->engine, t->log, t->workspace, p->shown[peer], values));
     }
     return HSORT_OK;
 }
@@ -127,11 +127,11 @@ static hsort_status join(struct exchange *x, const struct tally *t, bool *all)
     bool fits = false;
     int64_t each, any;
     hsort_status status = add_lists(x, t);
-    note(&status, partition_conceal(x)); // which waits for the reading
+    keep_first_error(&status, partition_conceal(x)); // which waits for the reading
     if (status == HSORT_OK)
-        status = x->engine->ops->order_values(x->engine, t->log, t->room, &fits);
+        status = x->engine->ops->order_values(x->engine, t->log, t->workspace, &fits);
     const hsort_status agreed = comm_range(x->comm, fits && status == HSORT_OK, &each, &any);
-    note(&status, agreed);
+    keep_first_error(&status, agreed);
     *all = agreed == HSORT_OK && each;
     return status;
 }
@@ -141,20 +141,20 @@ static hsort_status write_part(struct exchange *x, struct keymap map, const stru
                                int64_t until)
 {
     const struct engine_ops *ops = x->engine->ops;
-    const struct engine_bits bits = {.map = map, .decode = true};
+    const struct raw_keys bits = {.map = map, .decode = true};
     const int64_t most = x->host_out ? (until - from) / OUT_PIECES + 1 : until - from;
     hsort_status status = HSORT_OK;
     int number = 0;
     for (int64_t at = from; at < until && status == HSORT_OK; at += most) {
         const int64_t end = until - at > most ? at + most : until;
-        struct engine_mark *written = x->partition->sorted[number++ % SLOTS];
-        note(&status, ops->write_values(x->engine, x->key_bytes, &bits, t->log, t->room, at, end,
+        struct engine_event *written = x->partition->sorted[number++ % SLOTS];
+        keep_first_error(&status, ops->write_values(x->engine, x->key_bytes, &bits, t->log, t->workspace, at, end,
                                         (char *)x->keys + (at - from) * x->key_bytes));
-        note(&status, ops->mark_set(x->engine, written, LANE_WORK));
-        note(&status, partition_take_out(x, at - from, end - from, written));
+        keep_first_error(&status, ops->event_record(x->engine, written, STREAM_WORK));
+        keep_first_error(&status, partition_take_out(x, at - from, end - from, written));
     }
-    note(&status, ops->wait(x->engine, LANE_WORK));
-    note(&status, ops->wait(x->engine, LANE_OUT));
+    keep_first_error(&status, ops->stream_synchronize(x->engine, STREAM_WORK));
+    keep_first_error(&status, ops->stream_synchronize(x->engine, STREAM_OUT));
     return status;
 }
 
@@ -169,8 +169,8 @@ static int peers_met(const struct exchange *x)
     return met;
 }
 
-hsort_status exchange_counted(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
-                              const int64_t *target_at, hsort_status status, bool *done)
+hsort_status exchange_counted(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
+                              const int64_t *target_offset, hsort_status status, bool *done)
 {
     const struct tally t = make_tally(x);
     const int rank = x->comm->rank;
@@ -179,21 +179,21 @@ hsort_status exchange_counted(struct exchange *x, const struct engine_bits *bits
     bool all;
     *done = false;
     if (status == HSORT_OK)
-        status = count_own(x, bits, now_at[rank + 1] - now_at[rank], &t, &values);
+        status = count_own(x, bits, current_offset[rank + 1] - current_offset[rank], &t, &values);
     if (!tell_all(x, values, &status))
         return status;
     x->local_seconds += MPI_Wtime() - began;
     status = show_list(x, &t, status, &all);
     if (!all) {
-        note(&status, partition_conceal(x));
+        keep_first_error(&status, partition_conceal(x));
         return status;
     }
-    note(&status, join(x, &t, &all));
+    keep_first_error(&status, join(x, &t, &all));
     if (!all)
         return status;
-    note(&status, write_part(x, bits->map, &t, target_at[rank], target_at[rank + 1]));
+    keep_first_error(&status, write_part(x, bits->map, &t, target_offset[rank], target_offset[rank + 1]));
     x->rounds_moved += peers_met(x);
-    x->count = target_at[rank + 1] - target_at[rank];
+    x->count = target_offset[rank + 1] - target_offset[rank];
     if (x->progress)
         x->progress(x->progress_user, 1, 1);
     *done = true;

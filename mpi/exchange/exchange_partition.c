@@ -16,19 +16,19 @@
  *
  * On each rank, jobs of some regions; two slots for what is fetched:
  *
- *     LANE_IN      fetch 0 -> A    fetch 1 -> B    fetch 2 -> A ...        fetch 2 once job 0 is sorted
- *     LANE_WORK                    sort 0          sort 1                  own pieces from x->spare, the others from the slot
- *     LANE_OUT                                     job 0 to the host       if the caller wants it there
+ *     STREAM_IN      fetch 0 -> A    fetch 1 -> B    fetch 2 -> A ...        fetch 2 once job 0 is sorted
+ *     STREAM_WORK                    sort 0          sort 1                  own pieces from x->scratch, the others from the slot
+ *     STREAM_OUT                                     job 0 to the host       if the caller wants it there
  *
  * It is not for every input. Where values repeat so much that there can be no regions of about one size, they are counted
  * instead (exchange_counted.c). Where a region has more keys than a job takes, as values crowd, or all shards are in order,
- * nothing has been moved yet but into the spare buffer, and the caller goes another way. */
+ * nothing has been moved yet but into the scratch buffer, and the caller goes another way. */
 #include "mpi/exchange/exchange_partition.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    JOB_SHARE = 6,          // of a block, at most, is one job
+    JOB_SHARE = 6,          // of the capacity, at most, is one job
     JOB_KEYS_MIN = 1 << 17, // that a job may have at least
     FIRST_SHARE =
         4, // of the largest job, at most, is the first one, so that the kernels have something to do soon
@@ -51,8 +51,8 @@ void partition_close(struct partition *p, struct engine *engine)
     if (!p)
         return;
     for (int slot = 0; slot < SLOTS; slot++) {
-        engine->ops->mark_destroy(engine, p->fetched[slot]);
-        engine->ops->mark_destroy(engine, p->sorted[slot]);
+        engine->ops->event_destroy(engine, p->fetched[slot]);
+        engine->ops->event_destroy(engine, p->sorted[slot]);
     }
     free(p->sample);
     free(p->counts);
@@ -79,9 +79,9 @@ hsort_status partition_open(int size, struct engine *engine, struct partition **
     if (!p->sample || !p->counts || !p->offsets || !p->found || !p->piece_at || !p->shown)
         status = status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     for (int slot = 0; slot < SLOTS && status == HSORT_OK; slot++) {
-        status = engine->ops->mark_create(engine, &p->fetched[slot]);
+        status = engine->ops->event_create(engine, &p->fetched[slot]);
         if (status == HSORT_OK)
-            status = engine->ops->mark_create(engine, &p->sorted[slot]);
+            status = engine->ops->event_create(engine, &p->sorted[slot]);
     }
     if (status != HSORT_OK) {
         partition_close(p, engine);
@@ -93,19 +93,19 @@ hsort_status partition_open(int size, struct engine *engine, struct partition **
 /* ---- memory: workspace of the engine | scratch of a job | slots | a region across a border ---------------------------- */
 
 /* Keys of a job at most; that it fetches, as most ranks have some of it themselves; and of scratch for it. */
-static int64_t job_keys(int64_t block)
+static int64_t job_keys(int64_t capacity)
 {
-    return block / JOB_SHARE > JOB_KEYS_MIN ? block / JOB_SHARE : JOB_KEYS_MIN;
+    return capacity / JOB_SHARE > JOB_KEYS_MIN ? capacity / JOB_SHARE : JOB_KEYS_MIN;
 }
 
-static int64_t slot_keys(int64_t block)
+static int64_t slot_keys(int64_t capacity)
 {
-    return job_keys(block) / 4 * 3;
+    return job_keys(capacity) / 4 * 3;
 }
 
-static int64_t scratch_keys(int64_t block)
+static int64_t scratch_keys(int64_t capacity)
 {
-    return job_keys(block) / 4 * 7;
+    return job_keys(capacity) / 4 * 7;
 }
 
 static size_t work_bytes(const struct engine *engine, int key_bytes)
@@ -113,24 +113,24 @@ static size_t work_bytes(const struct engine *engine, int key_bytes)
     return (engine->ops->partition_workspace(engine, key_bytes) + 255) / 256 * 256;
 }
 
-int64_t partition_room_keys(int64_t block)
+int64_t partition_memory_keys(int64_t capacity)
 {
-    return scratch_keys(block) + SLOTS * slot_keys(block) + job_keys(block);
+    return scratch_keys(capacity) + SLOTS * slot_keys(capacity) + job_keys(capacity);
 }
 
-size_t partition_room(const struct engine *engine, int key_bytes, int64_t block)
+size_t partition_memory(const struct engine *engine, int key_bytes, int64_t capacity)
 {
-    return work_bytes(engine, key_bytes) + (size_t)partition_room_keys(block) * (size_t)key_bytes;
+    return work_bytes(engine, key_bytes) + (size_t)partition_memory_keys(capacity) * (size_t)key_bytes;
 }
 
 static char *scratch_of(const struct exchange *x)
 {
-    return (char *)x->partition_room + work_bytes(x->engine, x->key_bytes);
+    return (char *)x->partition_memory + work_bytes(x->engine, x->key_bytes);
 }
 
 static char *slot_of(const struct exchange *x, int slot)
 {
-    return scratch_of(x) + (scratch_keys(x->block) + slot * slot_keys(x->block)) * x->key_bytes;
+    return scratch_of(x) + (scratch_keys(x->capacity) + slot * slot_keys(x->capacity)) * x->key_bytes;
 }
 
 static char *border_of(const struct exchange *x)
@@ -162,57 +162,57 @@ static bool sample_descends(const struct exchange *x)
 }
 
 /* Take a sample of 2^log keys of all ranks, and let rank 0 make a map of it; the same verdict on every rank.  Collective. */
-static hsort_status try_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+static hsort_status try_map(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
                             int log, enum engine_map_verdict *verdict)
 {
     struct partition *p = x->partition;
     const int rank = x->comm->rank, size = x->comm->size;
-    const int64_t total = now_at[size];
+    const int64_t total = current_offset[size];
     for (int r = 0; r < size; r++) {
-        p->offsets[r] = (int)sample_from(now_at[r], total, log);
-        p->counts[r] = (int)sample_from(now_at[r + 1], total, log) - p->offsets[r];
+        p->offsets[r] = (int)sample_from(current_offset[r], total, log);
+        p->counts[r] = (int)sample_from(current_offset[r + 1], total, log) - p->offsets[r];
     }
     uint64_t *own = p->sample + p->offsets[rank];
     hsort_status status =
-        x->engine->ops->partition_sample(x->engine, x->key_bytes, bits, now_at[rank], total, log,
-                                         p->offsets[rank], p->counts[rank], x->partition_room, own);
-    note(&status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
+        x->engine->ops->partition_sample(x->engine, x->key_bytes, bits, current_offset[rank], total, log,
+                                         p->offsets[rank], p->counts[rank], x->partition_memory, own);
+    keep_first_error(&status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
                                          p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
                              "MPI_Gatherv", true));
     int word = ENGINE_MAP_REFUSED;
     if (rank == 0 && status == HSORT_OK) {
         enum engine_map_verdict found = ENGINE_MAP_REFUSED;
-        note(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
-                                                    x->partition_room, &p->map, &found));
+        keep_first_error(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
+                                                    x->partition_memory, &p->map, &found));
         const bool in_order = found == ENGINE_MAP_REPEATS && !sample_descends(x);
         word = status == HSORT_OK && !in_order ? (int)found : ENGINE_MAP_REFUSED;
     }
-    note(&status, comm_check(MPI_Bcast(&word, 1, MPI_INT, 0, x->comm->world), "MPI_Bcast", true));
+    keep_first_error(&status, comm_check(MPI_Bcast(&word, 1, MPI_INT, 0, x->comm->world), "MPI_Bcast", true));
     *verdict = (enum engine_map_verdict)word;
     return status;
 }
 
 /* Make a map, the same on every rank; of a large sample only if a small one does not do. The same verdict on every rank: MADE,
  * or why there is none.                                                                                   Collective. */
-static hsort_status make_map(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
+static hsort_status make_map(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
                              enum engine_map_verdict *verdict)
 {
     struct partition *p = x->partition;
     int log = SMALL_SAMPLE_LOG;
     memset(&p->map, 0, sizeof p->map);
-    while (now_at[x->comm->size] >> log == 0)
+    while (current_offset[x->comm->size] >> log == 0)
         log--;
-    hsort_status status = try_map(x, bits, now_at, log, verdict);
-    if (*verdict == ENGINE_MAP_WANTS_MORE && now_at[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
-        note(&status, try_map(x, bits, now_at, ENGINE_SAMPLE_LOG_MAX, verdict));
+    hsort_status status = try_map(x, bits, current_offset, log, verdict);
+    if (*verdict == ENGINE_MAP_WANTS_MORE && current_offset[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
+        keep_first_error(&status, try_map(x, bits, current_offset, ENGINE_SAMPLE_LOG_MAX, verdict));
     if (*verdict == ENGINE_MAP_MADE)
-        note(&status, comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
+        keep_first_error(&status, comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
                                  "MPI_Bcast", true));
     return status;
 }
 
 /* Count this rank's keys, and learn of all others'.                                                     Collective. */
-static hsort_status count_all(struct exchange *x, const struct engine_bits *bits, int64_t count,
+static hsort_status count_all(struct exchange *x, const struct raw_keys *bits, int64_t count,
                               hsort_status status)
 {
     struct partition *p = x->partition;
@@ -220,10 +220,10 @@ static hsort_status count_all(struct exchange *x, const struct engine_bits *bits
     bool ascends = false, descends = false;
     if (status == HSORT_OK)
         status = x->engine->ops->partition_count(x->engine, x->key_bytes, bits, count, &p->map,
-                                                 x->partition_room, own, &ascends, &descends);
+                                                 x->partition_memory, own, &ascends, &descends);
     own[FOUND_DESCENDS] = descends;
     own[FOUND_FAILED] = status != HSORT_OK;
-    note(&status,
+    keep_first_error(&status,
          comm_check(MPI_Allgather(own, FOUND, MPI_INT64_T, p->found, FOUND, MPI_INT64_T, x->comm->world),
                     "MPI_Allgather", true));
     return status;
@@ -251,9 +251,9 @@ static bool regions_suit(struct exchange *x)
             keys += p->found[(size_t)r * FOUND + (size_t)region];
         p->region_at[region + 1] = p->region_at[region] + keys;
         for (int r = 0; r < size; r++)
-            large = large || keys - p->found[(size_t)r * FOUND + (size_t)region] > slot_keys(x->block);
-        large = large || keys > job_keys(x->block) ||
-                x->engine->ops->region_scratch(x->engine, keys) > scratch_keys(x->block);
+            large = large || keys - p->found[(size_t)r * FOUND + (size_t)region] > slot_keys(x->capacity);
+        large = large || keys > job_keys(x->capacity) ||
+                x->engine->ops->region_scratch(x->engine, keys) > scratch_keys(x->capacity);
     }
     x->all_ascend = !descends && !failed;
     return descends && !failed && !large; // shards in order are sorted with no pass at all
@@ -263,19 +263,19 @@ static bool regions_suit(struct exchange *x)
 
 /* Keys of job `number` at most. To fetch a job takes not much less than to sort one as large; were each twice as large as the
  * one before, the kernels would wait for it. */
-static int64_t most_of_job(int64_t block, int number)
+static int64_t most_of_job(int64_t capacity, int number)
 {
-    int64_t most = job_keys(block) / FIRST_SHARE;
-    for (; number > 0 && most < job_keys(block); number--)
+    int64_t most = job_keys(capacity) / FIRST_SHARE;
+    for (; number > 0 && most < job_keys(capacity); number--)
         most += most / GROWTH_SHARE;
-    return most < job_keys(block) ? most : job_keys(block);
+    return most < job_keys(capacity) ? most : job_keys(capacity);
 }
 
 /* The next job from region `first` on, or one without keys at the end. wanted [2]: this rank's global positions. */
 static struct job next_job(const struct exchange *x, int first, int number, const int64_t *wanted)
 {
     const struct partition *p = x->partition;
-    const int64_t most = most_of_job(x->block, number);
+    const int64_t most = most_of_job(x->capacity, number);
     const int64_t *own_at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
     struct job job = {.first = first, .last = first - 1, .whole = true};
     int64_t fetched = 0;
@@ -290,8 +290,8 @@ static struct job next_job(const struct exchange *x, int first, int number, cons
         }
         const int64_t comes = end - begin - (own_at[region + 1] - own_at[region]);
         const bool fits = job.whole && whole && job.keys + end - begin <= most &&
-                          fetched + comes <= slot_keys(x->block) &&
-                          job.scratch + scratch <= scratch_keys(x->block) &&
+                          fetched + comes <= slot_keys(x->capacity) &&
+                          job.scratch + scratch <= scratch_keys(x->capacity) &&
                           (region - job.first + 1) * x->comm->size <= ENGINE_PIECES_MAX;
         if (job.keys > 0 && !fits)
             break;
@@ -316,10 +316,10 @@ static int fetch_job(struct exchange *x, const struct job *job, char *slot, hsor
         const int64_t *at = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
         const size_t bytes = (size_t)((at[job->last + 1] - at[job->first]) * width);
         const char *from = shift == 0
-                               ? (const char *)x->spare + at[job->first] * width
+                               ? (const char *)x->scratch + at[job->first] * width
                                : (const char *)p->shown[peer] + (at[job->first] - at[p->first]) * width;
         if (shift > 0 && bytes > 0)
-            note(status, x->engine->ops->copy(x->engine, LANE_IN, next, from, bytes));
+            keep_first_error(status, x->engine->ops->copy(x->engine, STREAM_IN, next, from, bytes));
         for (int i = 0; i < regions; i++)
             p->pieces[i * size + shift] = (struct engine_piece){
                 .keys = (shift == 0 ? from : next) + (at[job->first + i] - at[job->first]) * width,
@@ -332,25 +332,25 @@ static int fetch_job(struct exchange *x, const struct job *job, char *slot, hsor
 
 /* Sort what the kernels have left in no order: piece by piece, or, if that is too much or `all` says so, all of keys [count].
  * *too_much: it was; what was left elsewhere is then forgotten. The engine's scratch is not in use. */
-static hsort_status sort_rest(struct exchange *x, const struct engine_bits *bits, void *keys, int64_t count,
+static hsort_status sort_rest(struct exchange *x, const struct raw_keys *bits, void *keys, int64_t count,
                               bool all, bool *too_much)
 {
     const struct engine_ops *ops = x->engine->ops;
-    const struct engine_bits again = {.map = bits->map, .from = keys, .decode = true};
-    const int64_t scratch = scratch_keys(x->block);
+    const struct raw_keys again = {.map = bits->map, .from = keys, .decode = true};
+    const int64_t scratch = scratch_keys(x->capacity);
     void *sorted = keys;
     *too_much = false;
-    hsort_status status = ops->settle_regions(x->engine, x->key_bytes, bits, x->partition_room, scratch_of(x),
+    hsort_status status = ops->settle_regions(x->engine, x->key_bytes, bits, x->partition_memory, scratch_of(x),
                                               (size_t)(scratch * x->key_bytes), too_much);
     if (status == HSORT_OK && (all || *too_much))
-        status = ops->sort(x->engine, -1, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->spare,
-                           count <= scratch ? scratch : x->block, count, x->room, &again, &sorted);
-    note(&status, ops->wait(x->engine, LANE_WORK));
+        status = ops->sort(x->engine, -1, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->scratch,
+                           count <= scratch ? scratch : x->capacity, count, x->workspace, &again, &sorted);
+    keep_first_error(&status, ops->stream_synchronize(x->engine, STREAM_WORK));
     return status;
 }
 
 /* Queue one job. */
-static void queue_job(struct exchange *x, const struct job *job, int number, const struct engine_bits *bits,
+static void queue_job(struct exchange *x, const struct job *job, int number, const struct raw_keys *bits,
                       const int64_t *wanted, hsort_status *status)
 {
     struct partition *p = x->partition;
@@ -358,34 +358,34 @@ static void queue_job(struct exchange *x, const struct job *job, int number, con
     const int slot = number % SLOTS;
     const int64_t width = x->key_bytes, begin = p->region_at[job->first];
     if (number >= SLOTS)
-        note(status, engine->ops->lane_after(engine, LANE_IN, p->sorted[slot]));
+        keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_IN, p->sorted[slot]));
     const int pieces = fetch_job(x, job, slot_of(x, slot), status);
-    note(status, engine->ops->mark_set(engine, p->fetched[slot], LANE_IN));
-    note(status, engine->ops->lane_after(engine, LANE_WORK, p->fetched[slot]));
+    keep_first_error(status, engine->ops->event_record(engine, p->fetched[slot], STREAM_IN));
+    keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = job->whole ? (char *)x->keys + (begin - wanted[0]) * width : border_of(x);
-    note(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, bits,
-                                           x->partition_room, scratch_of(x), out));
+    keep_first_error(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, bits,
+                                           x->partition_memory, scratch_of(x), out));
     if (!job->whole || x->host_out) { // what is taken from it must be in order
         bool too_much;
-        note(status, sort_rest(x, bits, out, job->keys, false, &too_much));
+        keep_first_error(status, sort_rest(x, bits, out, job->keys, false, &too_much));
         p->others_left = p->others_left || (too_much && !x->host_out); // of the jobs before
     }
     if (!job->whole) {
         const int64_t from = begin > wanted[0] ? begin : wanted[0];
         const int64_t end = begin + job->keys < wanted[1] ? begin + job->keys : wanted[1];
-        note(status, engine->ops->copy(engine, LANE_WORK, (char *)x->keys + (from - wanted[0]) * width,
+        keep_first_error(status, engine->ops->copy(engine, STREAM_WORK, (char *)x->keys + (from - wanted[0]) * width,
                                        out + (from - begin) * width, (size_t)((end - from) * width)));
     }
-    note(status, engine->ops->mark_set(engine, p->sorted[slot], LANE_WORK));
+    keep_first_error(status, engine->ops->event_record(engine, p->sorted[slot], STREAM_WORK));
 }
 
-hsort_status partition_take_out(struct exchange *x, int64_t from, int64_t until, struct engine_mark *written)
+hsort_status partition_take_out(struct exchange *x, int64_t from, int64_t until, struct engine_event *written)
 {
     const int64_t at = from * x->key_bytes, bytes = (until - from) * x->key_bytes;
     if (!x->host_out)
         return HSORT_OK;
-    hsort_status status = x->engine->ops->lane_after(x->engine, LANE_OUT, written);
-    note(&status, x->engine->ops->copy(x->engine, LANE_OUT, (char *)x->host_out + at, (char *)x->keys + at,
+    hsort_status status = x->engine->ops->stream_wait_event(x->engine, STREAM_OUT, written);
+    keep_first_error(&status, x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at, (char *)x->keys + at,
                                        (size_t)bytes));
     return status;
 }
@@ -399,8 +399,8 @@ static hsort_status take_job_out(struct exchange *x, const struct job *job, int 
     return partition_take_out(x, begin - wanted[0], end - wanted[0], x->partition->sorted[number % SLOTS]);
 }
 
-/* Fetch and sort this rank's regions. The peers' spare buffers are exposed. */
-static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits, const int64_t *wanted)
+/* Fetch and sort this rank's regions. The peers' scratch buffers are exposed. */
+static hsort_status sort_jobs(struct exchange *x, const struct raw_keys *bits, const int64_t *wanted)
 {
     hsort_status status = HSORT_OK;
     int next = x->partition->first;
@@ -410,25 +410,25 @@ static hsort_status sort_jobs(struct exchange *x, const struct engine_bits *bits
         if (job.keys == 0)
             break;
         queue_job(x, &job, number, bits, wanted, &status);
-        note(&status, take_job_out(x, &job, number, wanted));
+        keep_first_error(&status, take_job_out(x, &job, number, wanted));
         next = job.last + 1;
     }
-    for (int lane = 0; lane < LANES; lane++)
-        note(&status, x->engine->ops->wait(x->engine, (enum engine_lane)lane));
+    for (int stream = 0; stream < ENGINE_STREAMS; stream++)
+        keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, (enum engine_stream)stream));
     return status;
 }
 
 /* ---- the exchange ------------------------------------------------------------------------------------------------------ */
 
 /* The regions [*first, *end) that `rank` wants keys of, by the global positions it is to hold. */
-static void regions_of(const struct partition *p, const int64_t *target_at, int rank, int *first, int *end)
+static void regions_of(const struct partition *p, const int64_t *target_offset, int rank, int *first, int *end)
 {
     *first = 0;
-    while (*first < ENGINE_REGIONS && p->region_at[*first + 1] <= target_at[rank])
+    while (*first < ENGINE_REGIONS && p->region_at[*first + 1] <= target_offset[rank])
         ++*first;
     *end = *first;
-    while (*end < ENGINE_REGIONS && target_at[rank] < target_at[rank + 1] &&
-           p->region_at[*end] < target_at[rank + 1])
+    while (*end < ENGINE_REGIONS && target_offset[rank] < target_offset[rank + 1] &&
+           p->region_at[*end] < target_offset[rank + 1])
         ++*end;
 }
 
@@ -446,7 +446,7 @@ hsort_status partition_shown(struct exchange *x, hsort_status status, bool *all)
     for (int peer = 0; peer < x->comm->size; peer++)
         each = each && (peer == x->comm->rank || x->partition->shown[peer]);
     const hsort_status agreed = comm_range(x->comm, each, &each, &any);
-    note(&status, agreed);
+    keep_first_error(&status, agreed);
     *all = agreed == HSORT_OK && each;
     x->moved_bytes += *all ? x->partition->shown_bytes : 0; // else nobody reads any of it
     x->partition->shown_bytes = 0;
@@ -458,13 +458,13 @@ hsort_status partition_conceal(struct exchange *x)
     hsort_status status = HSORT_OK;
     for (int peer = 0; peer < x->comm->size; peer++) {
         if (peer != x->comm->rank && x->partition->shown[peer])
-            note(&status, x->transport->ops->conceal(x->transport, peer));
+            keep_first_error(&status, x->transport->ops->conceal(x->transport, peer));
     }
     return status;
 }
 
-/* Show each peer its part of this rank's spare buffer. `status` and *all as for partition_shown().      Collective. */
-static hsort_status show_regions(struct exchange *x, const int64_t *target_at, hsort_status status, bool *all)
+/* Show each peer its part of this rank's scratch buffer. `status` and *all as for partition_shown().      Collective. */
+static hsort_status show_regions(struct exchange *x, const int64_t *target_offset, hsort_status status, bool *all)
 {
     struct partition *p = x->partition;
     const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1), width = x->key_bytes;
@@ -472,16 +472,16 @@ static hsort_status show_regions(struct exchange *x, const int64_t *target_at, h
         int first, end;
         if (peer == x->comm->rank)
             continue;
-        regions_of(p, target_at, peer, &first, &end);
-        note(&status,
-             partition_show(x, peer, (char *)x->spare + at[first] * width, (at[end] - at[first]) * width));
+        regions_of(p, target_offset, peer, &first, &end);
+        keep_first_error(&status,
+             partition_show(x, peer, (char *)x->scratch + at[first] * width, (at[end] - at[first]) * width));
     }
-    regions_of(p, target_at, x->comm->rank, &p->first, &p->end);
+    regions_of(p, target_offset, x->comm->rank, &p->first, &p->end);
     return partition_shown(x, status, all);
 }
 
 /* Ranks to which some of this rank's keys have gone, or from which some have come. */
-static int peers_met(const struct exchange *x, const int64_t *target_at)
+static int peers_met(const struct exchange *x, const int64_t *target_offset)
 {
     const struct partition *p = x->partition;
     const int64_t *own = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
@@ -489,49 +489,49 @@ static int peers_met(const struct exchange *x, const int64_t *target_at)
     for (int peer = 0; peer < x->comm->size; peer++) {
         const int64_t *theirs = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
         int first, end;
-        regions_of(p, target_at, peer, &first, &end);
+        regions_of(p, target_offset, peer, &first, &end);
         met += peer != x->comm->rank && (own[end] > own[first] || theirs[p->end] > theirs[p->first]);
     }
     return met;
 }
 
-hsort_status exchange_partition(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
-                                const int64_t *target_at, bool *done)
+hsort_status exchange_partition(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
+                                const int64_t *target_offset, bool *done)
 {
-    const struct engine_bits decoding = {.map = bits->map, .from = bits->from, .decode = true};
+    const struct raw_keys decoding = {.map = bits->map, .from = bits->from, .decode = true};
     const int rank = x->comm->rank;
-    const int64_t count = now_at[rank + 1] - now_at[rank];
-    const int64_t wanted[2] = {target_at[rank], target_at[rank + 1]};
+    const int64_t count = current_offset[rank + 1] - current_offset[rank];
+    const int64_t wanted[2] = {target_offset[rank], target_offset[rank + 1]};
     const double began = MPI_Wtime();
     enum engine_map_verdict verdict;
     bool all;
     *done = x->all_ascend = false;
-    const int64_t total = now_at[x->comm->size];
+    const int64_t total = current_offset[x->comm->size];
     if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
         return HSORT_OK;
-    hsort_status status = make_map(x, bits, now_at, &verdict);
+    hsort_status status = make_map(x, bits, current_offset, &verdict);
     x->local_seconds = MPI_Wtime() - began;
     if (verdict == ENGINE_MAP_REPEATS)
-        return exchange_counted(x, bits, now_at, target_at, status, done);
+        return exchange_counted(x, bits, current_offset, target_offset, status, done);
     if (verdict != ENGINE_MAP_MADE)
         return status;
     status = count_all(x, bits, count, status);
     if (!regions_suit(x))
         return status;
-    note(&status, x->engine->ops->partition(x->engine, x->key_bytes, bits, count, &x->partition->map,
-                                            x->partition_room, x->spare));
-    note(&status, x->engine->ops->wait(x->engine, LANE_WORK));
+    keep_first_error(&status, x->engine->ops->partition(x->engine, x->key_bytes, bits, count, &x->partition->map,
+                                            x->partition_memory, x->scratch));
+    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
-    status = show_regions(x, target_at, status, &all);
+    status = show_regions(x, target_offset, status, &all);
     if (all && status == HSORT_OK)
-        note(&status, sort_jobs(x, &decoding, wanted));
-    note(&status, partition_conceal(x));
+        keep_first_error(&status, sort_jobs(x, &decoding, wanted));
+    keep_first_error(&status, partition_conceal(x));
     if (!all)
         return status;
     bool too_much;
-    note(&status,
+    keep_first_error(&status,
          sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0], x->partition->others_left, &too_much));
-    x->rounds_moved += peers_met(x, target_at);
+    x->rounds_moved += peers_met(x, target_offset);
     x->count = wanted[1] - wanted[0];
     if (x->progress)
         x->progress(x->progress_user, 1, 1);

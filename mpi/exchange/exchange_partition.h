@@ -2,6 +2,7 @@
 #ifndef EXCHANGE_PARTITION_H
 #define EXCHANGE_PARTITION_H
 
+#include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 
 enum {
@@ -15,28 +16,22 @@ struct partition {
     uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes: this rank's part, on rank 0 all; in order of position */
     int *counts, *offsets; /* [size] of the sample, by rank */
     int64_t *found;        /* [size * FOUND] what the ranks tell of their keys */
-    int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's spare buffer a region begins */
-    const void **shown;    /* [size] what each peer shows this rank of its spare buffer, as it appears here */
+    int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's scratch buffer a region begins */
+    const void **shown;    /* [size] what each peer shows this rank of its scratch buffer, as it appears here */
     int64_t shown_bytes;   /* that this rank shows to others, until it is known whether all can */
     int first, end;        /* this rank's regions: [first, end) */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     bool others_left;                      /* some job has left more unsorted than could be settled */
     struct engine_map map;
     struct engine_piece pieces[ENGINE_PIECES_MAX];
-    struct engine_mark *fetched[SLOTS], *sorted[SLOTS];
+    struct engine_event *fetched[SLOTS], *sorted[SLOTS];
 };
 
-static inline void note(hsort_status *status, hsort_status happened)
-{
-    if (*status == HSORT_OK)
-        *status = happened;
-}
-
-/* Copy the keys [from, until) of this rank's part from x->keys to where the caller wants them on the host, once LANE_WORK has
+/* Copy the keys [from, until) of this rank's part from x->keys to where the caller wants them on the host, once STREAM_WORK has
  * come to `written`; nothing if it does not want them there. Not collective. */
-hsort_status partition_take_out(struct exchange *x, int64_t from, int64_t until, struct engine_mark *written);
+hsort_status partition_take_out(struct exchange *x, int64_t from, int64_t until, struct engine_event *written);
 
-/* Let `peer` read [bytes] of this rank's spare buffer: p->shown[peer] is what it shows in return, NULL if the pair cannot.
+/* Let `peer` read [bytes] of this rank's scratch buffer: p->shown[peer] is what it shows in return, NULL if the pair cannot.
  * Ranks go through their peers in ascending order, so that none waits for one that waits for it.
  *                                                                                       Collective over the pair. */
 hsort_status partition_show(struct exchange *x, int peer, const void *memory, int64_t bytes);
@@ -51,7 +46,7 @@ hsort_status partition_conceal(struct exchange *x);
 /* Sort keys of few values, by counting them: exchange_partition(), where values repeat too much for regions; the same
  * arguments. p->sample has been taken. `status` is this rank's so far, and comes back with what happens here.
  *                                                                                                     Collective. */
-hsort_status exchange_counted(struct exchange *x, const struct engine_bits *bits, const int64_t *now_at,
-                              const int64_t *target_at, hsort_status status, bool *done);
+hsort_status exchange_counted(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
+                              const int64_t *target_offset, hsort_status status, bool *done);
 
 #endif

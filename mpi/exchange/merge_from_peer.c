@@ -4,14 +4,15 @@
  *     theirs       2 3 | 8 9 | c d          pieces p, whose last keys are 3 9 d
  *     kept         1 | 4 5 | a b            not greater than 3, than 9; the last piece takes all that is left
  *
- *     LANE_IN      2 3 -> A     8 9 -> B             c d -> A               once A has been merged
- *     LANE_WORK                 1 with A -> 1 2 3    4 5 with B -> 4 5 8 9  a b with A -> a b c d
+ *     STREAM_IN      2 3 -> A     8 9 -> B             c d -> A               once A has been merged
+ *     STREAM_WORK                 1 with A -> 1 2 3    4 5 with B -> 4 5 8 9  a b with A -> a b c d
  *
  * So the link is never idle, and the merges hide behind it. Where kept keys must be cut is known before the first copy: the
  * last keys of all pieces are read in one go and looked up in one more. A merge that reads the partner's memory itself is
  * one pass without slots, but its searches wait for the link at every step: it reaches half of the link's rate, and is left
  * for where there is no room for slots. */
 #include <string.h>
+#include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 
 enum {
@@ -27,25 +28,19 @@ struct fetching {
     int64_t kept_count, their_count, piece_keys;
     int pieces;
     char *out;
-    struct engine_mark *fetched[SLOTS], *merged[SLOTS];
+    struct engine_event *fetched[SLOTS], *merged[SLOTS];
     int64_t kept_end[PIECES_MAX]; /* kept keys that are merged with the pieces up to this one */
     hsort_status status;
 };
 
-static void note(struct fetching *f, hsort_status status)
-{
-    if (f->status == HSORT_OK)
-        f->status = status;
-}
-
 /* Keys of a piece, a third of the room at most; 0 if there is too little room, or there would be too many pieces. */
 static int64_t keys_of_piece(const struct exchange *x, int64_t their_count)
 {
-    const size_t most = x->room_bytes / SLOTS;
-    size_t bytes = x->piece_bytes;
+    const size_t most = x->workspace_bytes / SLOTS;
+    size_t bytes = x->chunk_bytes;
     if (bytes == 0)
         bytes = most < PIECE_BYTES ? most : PIECE_BYTES;
-    if (bytes > most || (x->piece_bytes == 0 && bytes < PIECE_BYTES_MIN))
+    if (bytes > most || (x->chunk_bytes == 0 && bytes < PIECE_BYTES_MIN))
         return 0;
     const int64_t keys = (int64_t)(bytes / (size_t)x->key_bytes);
     return keys > 0 && their_count / keys < PIECES_MAX ? keys : 0;
@@ -62,8 +57,8 @@ static void cut_kept(struct fetching *f)
         last[piece] = (end < f->their_count ? end : f->their_count) - 1;
         f->kept_end[piece] = 0;
     }
-    note(f, ops->gather(f->x->engine, f->x->key_bytes, f->theirs, last, f->pieces, codes));
-    note(f, ops->search(f->x->engine, f->x->key_bytes, f->kept, f->kept_count, codes, f->pieces, less,
+    keep_first_error(&f->status, ops->gather(f->x->engine, f->x->key_bytes, f->theirs, last, f->pieces, codes));
+    keep_first_error(&f->status, ops->search(f->x->engine, f->x->key_bytes, f->kept, f->kept_count, codes, f->pieces, less,
                         f->kept_end));
     for (int piece = 1; piece < f->pieces; piece++) {
         if (f->kept_end[piece] < f->kept_end[piece - 1])
@@ -81,33 +76,33 @@ static void queue_piece(struct fetching *f, int piece)
     const int64_t width = f->x->key_bytes, first = piece * f->piece_keys;
     const int64_t rest = f->their_count - first, keys = rest < f->piece_keys ? rest : f->piece_keys;
     const int64_t kept_first = piece > 0 ? f->kept_end[piece - 1] : 0;
-    char *fetched = (char *)f->x->room + slot * f->piece_keys * width;
+    char *fetched = (char *)f->x->workspace + slot * f->piece_keys * width;
     if (piece >= SLOTS)
-        note(f, ops->lane_after(engine, LANE_IN, f->merged[slot]));
-    note(f, ops->copy(engine, LANE_IN, fetched, f->theirs + first * width, (size_t)(keys * width)));
-    note(f, ops->mark_set(engine, f->fetched[slot], LANE_IN));
-    note(f, ops->lane_after(engine, LANE_WORK, f->fetched[slot]));
-    note(f, ops->merge(engine, (int)width, f->kept + kept_first * width, f->kept_end[piece] - kept_first,
+        keep_first_error(&f->status, ops->stream_wait_event(engine, STREAM_IN, f->merged[slot]));
+    keep_first_error(&f->status, ops->copy(engine, STREAM_IN, fetched, f->theirs + first * width, (size_t)(keys * width)));
+    keep_first_error(&f->status, ops->event_record(engine, f->fetched[slot], STREAM_IN));
+    keep_first_error(&f->status, ops->stream_wait_event(engine, STREAM_WORK, f->fetched[slot]));
+    keep_first_error(&f->status, ops->merge(engine, (int)width, f->kept + kept_first * width, f->kept_end[piece] - kept_first,
                        fetched, keys, f->out + (kept_first + first) * width));
-    note(f, ops->mark_set(engine, f->merged[slot], LANE_WORK));
+    keep_first_error(&f->status, ops->event_record(engine, f->merged[slot], STREAM_WORK));
 }
 
 static void fetch_and_merge(struct fetching *f)
 {
     const struct engine_ops *ops = f->x->engine->ops;
     for (int slot = 0; slot < SLOTS; slot++) {
-        note(f, ops->mark_create(f->x->engine, &f->fetched[slot]));
-        note(f, ops->mark_create(f->x->engine, &f->merged[slot]));
+        keep_first_error(&f->status, ops->event_create(f->x->engine, &f->fetched[slot]));
+        keep_first_error(&f->status, ops->event_create(f->x->engine, &f->merged[slot]));
     }
     if (f->status == HSORT_OK)
         cut_kept(f);
     for (int piece = 0; piece < f->pieces && f->status == HSORT_OK; piece++)
         queue_piece(f, piece);
-    note(f, ops->wait(f->x->engine, LANE_IN));
-    note(f, ops->wait(f->x->engine, LANE_WORK));
+    keep_first_error(&f->status, ops->stream_synchronize(f->x->engine, STREAM_IN));
+    keep_first_error(&f->status, ops->stream_synchronize(f->x->engine, STREAM_WORK));
     for (int slot = 0; slot < SLOTS; slot++) {
-        ops->mark_destroy(f->x->engine, f->fetched[slot]);
-        ops->mark_destroy(f->x->engine, f->merged[slot]);
+        ops->event_destroy(f->x->engine, f->fetched[slot]);
+        ops->event_destroy(f->x->engine, f->merged[slot]);
     }
 }
 
@@ -122,8 +117,8 @@ hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_
                          .their_count = their_count,
                          .out = out};
     if (kept_count == 0 && their_count > 0) {
-        note(&f, ops->copy(x->engine, LANE_IN, out, theirs, (size_t)their_count * (size_t)x->key_bytes));
-        note(&f, ops->wait(x->engine, LANE_IN));
+        keep_first_error(&f.status, ops->copy(x->engine, STREAM_IN, out, theirs, (size_t)their_count * (size_t)x->key_bytes));
+        keep_first_error(&f.status, ops->stream_synchronize(x->engine, STREAM_IN));
         return f.status;
     }
     f.piece_keys = their_count > 0 ? keys_of_piece(x, their_count) : 0;
@@ -132,7 +127,7 @@ hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_
         fetch_and_merge(&f);
         return f.status;
     }
-    note(&f, ops->merge(x->engine, x->key_bytes, kept, kept_count, theirs, their_count, out));
-    note(&f, ops->wait(x->engine, LANE_WORK));
+    keep_first_error(&f.status, ops->merge(x->engine, x->key_bytes, kept, kept_count, theirs, their_count, out));
+    keep_first_error(&f.status, ops->stream_synchronize(x->engine, STREAM_WORK));
     return f.status;
 }

@@ -13,14 +13,14 @@ struct overlap {
 };
 
 /* The positions that rank `owner` has and rank `taker` wants. */
-static struct overlap overlap_of(const int64_t *have_at, int owner, const int64_t *want_at, int taker)
+static struct overlap overlap_of(const int64_t *have_offset, int owner, const int64_t *want_offset, int taker)
 {
-    int64_t begin = have_at[owner] > want_at[taker] ? have_at[owner] : want_at[taker];
-    int64_t end = have_at[owner + 1] < want_at[taker + 1] ? have_at[owner + 1] : want_at[taker + 1];
+    int64_t begin = have_offset[owner] > want_offset[taker] ? have_offset[owner] : want_offset[taker];
+    int64_t end = have_offset[owner + 1] < want_offset[taker + 1] ? have_offset[owner + 1] : want_offset[taker + 1];
     return (struct overlap){begin, end > begin ? end - begin : 0};
 }
 
-hsort_status rebalance(struct exchange *x, const int64_t *have_at, const int64_t *want_at, const void *from,
+hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset, const void *from,
                        void *to)
 {
     const int rank = x->comm->rank, size = x->comm->size;
@@ -28,25 +28,25 @@ hsort_status rebalance(struct exchange *x, const int64_t *have_at, const int64_t
     const char *source = from;
     char *target = to;
     hsort_status status = HSORT_OK;
-    struct overlap own = overlap_of(have_at, rank, want_at, rank);
+    struct overlap own = overlap_of(have_offset, rank, want_offset, rank);
     if (own.count > 0)
         status = x->engine->ops->copy(
-            x->engine, LANE_WORK, target + (size_t)(own.begin - want_at[rank]) * width,
-            source + (size_t)(own.begin - have_at[rank]) * width, (size_t)own.count * width);
+            x->engine, STREAM_WORK, target + (size_t)(own.begin - want_offset[rank]) * width,
+            source + (size_t)(own.begin - have_offset[rank]) * width, (size_t)own.count * width);
     for (int shift = 1; shift < size; shift++) {
         int to_rank = (rank + shift) % size, from_rank = (rank - shift + size) % size;
-        struct overlap send = overlap_of(have_at, rank, want_at, to_rank);
-        struct overlap receive = overlap_of(have_at, from_rank, want_at, rank);
+        struct overlap send = overlap_of(have_offset, rank, want_offset, to_rank);
+        struct overlap receive = overlap_of(have_offset, from_rank, want_offset, rank);
         if (send.count == 0 && receive.count == 0)
             continue;
-        const char *out = send.count > 0 ? source + (size_t)(send.begin - have_at[rank]) * width : NULL;
-        char *in = receive.count > 0 ? target + (size_t)(receive.begin - want_at[rank]) * width : NULL;
+        const char *out = send.count > 0 ? source + (size_t)(send.begin - have_offset[rank]) * width : NULL;
+        char *in = receive.count > 0 ? target + (size_t)(receive.begin - want_offset[rank]) * width : NULL;
         hsort_status moved =
-            x->transport->ops->swap(x->transport, to_rank, out, (size_t)send.count * width, from_rank, in,
+            x->transport->ops->sendrecv(x->transport, to_rank, out, (size_t)send.count * width, from_rank, in,
                                     (size_t)receive.count * width, &x->moved_bytes);
         if (status == HSORT_OK)
             status = moved;
     }
-    hsort_status waited = x->engine->ops->wait(x->engine, LANE_WORK);
+    hsort_status waited = x->engine->ops->stream_synchronize(x->engine, STREAM_WORK);
     return status != HSORT_OK ? status : waited;
 }

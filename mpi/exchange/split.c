@@ -2,11 +2,11 @@
  * load-balanced, optimal, stable, parallel merge"; the merge path of Odeh et al. 2012), with many probes per message.
  *
  * The lower rank holds run A, the higher run H. Together the lower rank is to keep the `low` smallest, where `low` is the
- * block or, if there are fewer, all keys. If it keeps the first c keys of A it takes the first low - c of H, so A[i] is
+ * capacity or, if there are fewer, all keys. If it keeps the first c keys of A it takes the first low - c of H, so A[i] is
  * compared with its mirror image H[low - 1 - i]: A[i] stays exactly if it is not greater. From i to i + 1 A rises and
  * the mirror falls, so all that stay come first, and c is how many they are.
  *
- *     block 4, low 4      A   1  4  6  9          i           0  1  2  3
+ *     capacity 4, low 4      A   1  4  6  9          i           0  1  2  3
  *                         H   2  3  5  7          A[i]        1  4  6  9
  *                                                 H[3 - i]    7  5  3  2
  *                                                 stays       y  y  n  n      c = 2: keep 1 4, take 2 3
@@ -110,7 +110,7 @@ hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int6
     hsort_status status = greet(x, partner, &own, &other);
     const struct greeting *a = lower ? &own : &other, *h = lower ? &other : &own;
     const int64_t both = a->count + h->count;
-    const int64_t low = both < x->block ? both : x->block;
+    const int64_t low = both < x->capacity ? both : x->capacity;
     struct interval cut = {low > h->count ? low - h->count : 0, a->count};
     if (cut.begin < cut.end && a->last <= h->first)
         cut.begin = cut.end; // in order: all of A stays

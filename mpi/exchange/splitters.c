@@ -23,11 +23,12 @@
  * rank.
  *
  * What a rank offers is chosen from where its own keys lie and needs no label: a probe is of use to the interval it
- * falls into. Message lengths follow from the number of ranks, the block and what all ranks have received, so a rank
+ * falls into. Message lengths follow from the number of ranks, the capacity and what all ranks have received, so a rank
  * that failed to read its keys still keeps to the schedule.
  *
  * Source   Siebert, Wolf, "Parallel sorting with minimal data", 2011 (exact splitting); Solomonik, Kale, "Highly
  *          scalable parallel sorting", 2010 (histogram sort: probes and counts for all splitters at once). */
+#include "kernels/base/first_error.h"
 #include "mpi/exchange/splitters.h"
 #include <stdlib.h>
 #include <string.h>
@@ -64,22 +65,16 @@ struct splitters {
     int64_t *equal, *equal_before;       /* [size] own keys equal to each splitter; those of lower ranks */
 };
 
-static void note(hsort_status *status, hsort_status happened)
-{
-    if (*status == HSORT_OK)
-        *status = happened;
-}
-
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
     return value < least ? least : value > most ? most : value;
 }
 
 /* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of probes. */
-static int offers_of(int size, int64_t block)
+static int offers_of(int size, int64_t capacity)
 {
     const int most = (int)clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
-    const int64_t few = block / KEYS_PER_OFFER > OFFERS_FEW ? block / KEYS_PER_OFFER : OFFERS_FEW;
+    const int64_t few = capacity / KEYS_PER_OFFER > OFFERS_FEW ? capacity / KEYS_PER_OFFER : OFFERS_FEW;
     return few < most ? (int)few : most;
 }
 
@@ -138,13 +133,13 @@ hsort_status splitters_open(int size, struct splitters **splitters)
 
 /* ---- intervals --------------------------------------------------------------------------------------------------- */
 
-static void start(struct splitters *s, const struct exchange *x, const int64_t *target_at)
+static void start(struct splitters *s, const struct exchange *x, const int64_t *target_offset)
 {
     const uint64_t greatest = x->key_bytes == 4 ? UINT32_MAX : UINT64_MAX;
-    const int64_t total = target_at[s->size];
+    const int64_t total = target_offset[s->size];
     s->open = 0;
     for (int rank = 1; rank < s->size; rank++) {
-        const int64_t position = target_at[rank];
+        const int64_t position = target_offset[rank];
         const bool inside = position > 0 && position < total;
         const int64_t edge =
             position > 0 ? x->count : 0; // of a border at either end all keys or none lie before
@@ -212,7 +207,7 @@ static hsort_status offer(struct splitters *s, const struct exchange *x, int rou
         status =
             x->engine->ops->gather(x->engine, x->key_bytes, x->keys, s->positions, offers, s->offers + 1);
     s->offers[0] = (uint64_t)offers;
-    note(&status, comm_check(MPI_Allgather(s->offers, 1 + offers_max, MPI_UINT64_T, s->gathered,
+    keep_first_error(&status, comm_check(MPI_Allgather(s->offers, 1 + offers_max, MPI_UINT64_T, s->gathered,
                                            1 + offers_max, MPI_UINT64_T, x->comm->world),
                              "MPI_Allgather", true));
     return status;
@@ -334,7 +329,7 @@ static hsort_status count_own(struct splitters *s, const struct exchange *x, int
     memset(s->own_not_greater, 0, (size_t)probes * sizeof *s->own_not_greater);
     for (int first = 0; first < probes && x->count > 0; first += ENGINE_SEARCH_MAX) {
         const int some = probes - first < ENGINE_SEARCH_MAX ? probes - first : ENGINE_SEARCH_MAX;
-        note(&status, x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
+        keep_first_error(&status, x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
                                              some, s->own_less + first, s->own_not_greater + first));
     }
     return status;
@@ -348,7 +343,7 @@ static hsort_status count(struct splitters *s, const struct exchange *x, int pro
         s->own_sums[2 * i] = s->own_less[i];
         s->own_sums[2 * i + 1] = s->own_not_greater[i];
     }
-    note(&status,
+    keep_first_error(&status,
          comm_check(MPI_Allreduce(s->own_sums, s->sums, 2 * probes, MPI_INT64_T, MPI_SUM, x->comm->world),
                     "MPI_Allreduce", true));
     return status;
@@ -400,7 +395,7 @@ static void narrow(struct splitters *s, struct splitter *here, int probes)
 /* ---- the cuts ---------------------------------------------------------------------------------------------------- */
 
 /* Of the keys equal to a splitter those of lower ranks go before it first.                            Collective. */
-static hsort_status deal_equal(struct splitters *s, const struct exchange *x, int64_t *cut_at)
+static hsort_status deal_equal(struct splitters *s, const struct exchange *x, int64_t *cut_offset)
 {
     for (int rank = 0; rank < s->size; rank++) {
         const struct splitter *here = &s->splitter[rank];
@@ -411,20 +406,20 @@ static hsort_status deal_equal(struct splitters *s, const struct exchange *x, in
                    "MPI_Exscan", true);
     if (x->comm->rank == 0) // MPI leaves it undefined there
         memset(s->equal_before, 0, (size_t)s->size * sizeof *s->equal_before);
-    cut_at[0] = 0;
+    cut_offset[0] = 0;
     for (int rank = 1; rank < s->size; rank++) {
         const struct splitter *here = &s->splitter[rank];
         const int64_t wanted = here->position - here->less - s->equal_before[rank];
         const int64_t cut = here->own_begin + clamp(wanted, 0, s->equal[rank]);
-        cut_at[rank] = clamp(cut, cut_at[rank - 1], x->count);
+        cut_offset[rank] = clamp(cut, cut_offset[rank - 1], x->count);
     }
-    cut_at[s->size] = x->count;
+    cut_offset[s->size] = x->count;
     return status;
 }
 
-int splitters_rounds(int size, int64_t total, int64_t block, int *probes)
+int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes)
 {
-    const int64_t offers = (int64_t)offers_of(size, block) * size;
+    const int64_t offers = (int64_t)offers_of(size, capacity) * size;
     const int64_t intervals = size > 1 ? size - 1 : 1;
     *probes = (int)(offers + intervals * (clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
     if (size == 1 || total == 0)
@@ -441,20 +436,20 @@ int splitters_rounds(int size, int64_t total, int64_t block, int *probes)
     return rounds;
 }
 
-hsort_status splitters_find(struct splitters *s, const struct exchange *x, const int64_t *target_at,
-                            int64_t *cut_at)
+hsort_status splitters_find(struct splitters *s, const struct exchange *x, const int64_t *target_offset,
+                            int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
-    const int offers_max = offers_of(s->size, x->block);
-    start(s, x, target_at);
+    const int offers_max = offers_of(s->size, x->capacity);
+    start(s, x, target_offset);
     for (int round = 0; s->open > 0 && round < ROUNDS_MAX; round++) {
-        note(&status, offer(s, x, round, offers_max));
+        keep_first_error(&status, offer(s, x, round, offers_max));
         const int probes = choose_probes(s, offers_max);
-        note(&status, count(s, x, probes));
+        keep_first_error(&status, count(s, x, probes));
         for (int rank = 1; rank < s->size; rank++)
             if (!s->splitter[rank].found)
                 narrow(s, &s->splitter[rank], probes);
     }
-    note(&status, deal_equal(s, x, cut_at));
+    keep_first_error(&status, deal_equal(s, x, cut_offset));
     return status;
 }

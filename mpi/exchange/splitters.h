@@ -14,17 +14,17 @@ void splitters_close(struct splitters *splitters); /* NULL is fine; not collecti
 
 /* Cut the ranks' runs at all of the given positions at once.                                        Collective.
  *   x          its keys [x->count] are a sorted run on each rank; nothing in it changes
- *   target_at  [size + 1] ascending from 0 to the number of keys on all ranks; the same on every rank
- *   cut_at     [size + 1] written: own keys cut_at[r] .. cut_at[r + 1] - 1 are among those at the global positions
- *              target_at[r] .. target_at[r + 1] - 1
+ *   target_offset  [size + 1] ascending from 0 to the number of keys on all ranks; the same on every rank
+ *   cut_offset     [size + 1] written: own keys cut_offset[r] .. cut_offset[r + 1] - 1 are among those at the global positions
+ *              target_offset[r] .. target_offset[r + 1] - 1
  * Order    keys are ordered by (key, rank, position on the rank), so that equal keys are cut exactly as well.
  * Errors   this rank's own: it has kept to the schedule. After a failure on any rank the cuts are some ascending
  *          numbers from 0 to x->count on every rank, and their sums need not be what was asked for. */
-hsort_status splitters_find(struct splitters *splitters, const struct exchange *x, const int64_t *target_at,
-                            int64_t *cut_at);
+hsort_status splitters_find(struct splitters *splitters, const struct exchange *x, const int64_t *target_offset,
+                            int64_t *cut_offset);
 
-/* Rounds that splitters_find() takes, about, for `total` uniform keys, `block` at most on a rank; *probes: of a round, at
+/* Rounds that splitters_find() takes, about, for `total` uniform keys, `capacity` at most on a rank; *probes: of a round, at
  * most. Pure; not collective. */
-int splitters_rounds(int size, int64_t total, int64_t block, int *probes);
+int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes);
 
 #endif

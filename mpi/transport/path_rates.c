@@ -11,6 +11,7 @@
  * Sort and merge are tried on the host engine only, whose speed differs tenfold between machines and shows on some ten
  * thousand keys. A GPU needs some 10^8 keys to reach its rate: memory and time that nobody has at the start; its defaults
  * stay, and are not critical: an exchange is chosen by links and latencies. */
+#include "kernels/base/first_error.h"
 #include "mpi/transport/path_rates.h"
 #include <float.h>
 #include <stdlib.h>
@@ -33,12 +34,6 @@ struct trial {
     int partner[COST_PLACES];  /* -1: none */
     double found[HSORT_RATES]; /* 0: not tried */
 };
-
-static void note(struct trial *t, hsort_status status)
-{
-    if (t->pair.status == HSORT_OK)
-        t->pair.status = status;
-}
 
 /* ---- before and after -------------------------------------------------------------------------------------------- */
 
@@ -128,10 +123,10 @@ static void time_step(struct trial *t)
     int64_t positions[2] = {0, KEYS - 1};
     uint64_t codes[2];
     double times[STEPS];
-    note(t, t->engine->ops->copy(t->engine, LANE_WORK, t->pair.send, t->keys, KEYS * sizeof *t->keys));
+    keep_first_error(&t->pair.status, t->engine->ops->copy(t->engine, STREAM_WORK, t->pair.send, t->keys, KEYS * sizeof *t->keys));
     for (int i = -1; i < STEPS; i++) {
         const double start = MPI_Wtime();
-        note(t, t->engine->ops->gather(t->engine, 8, t->pair.send, positions, 2, codes));
+        keep_first_error(&t->pair.status, t->engine->ops->gather(t->engine, 8, t->pair.send, positions, 2, codes));
         if (i >= 0)
             times[i] = MPI_Wtime() - start;
     }
@@ -144,24 +139,24 @@ static double time_sort(struct trial *t, int key_bytes, char *run)
     const struct engine_ops *ops = t->engine->ops;
     const size_t bytes = (size_t)KEYS * (size_t)key_bytes;
     void *sorted = run;
-    note(t, ops->copy(t->engine, LANE_WORK, run, t->keys, bytes));
-    note(t, ops->wait(t->engine, LANE_WORK));
+    keep_first_error(&t->pair.status, ops->copy(t->engine, STREAM_WORK, run, t->keys, bytes));
+    keep_first_error(&t->pair.status, ops->stream_synchronize(t->engine, STREAM_WORK));
     const double start = MPI_Wtime();
-    note(t,
+    keep_first_error(&t->pair.status,
          ops->sort(t->engine, -1, key_bytes, run, t->pair.receive, KEYS, KEYS, t->workspace, NULL, &sorted));
-    note(t, ops->wait(t->engine, LANE_WORK));
+    keep_first_error(&t->pair.status, ops->stream_synchronize(t->engine, STREAM_WORK));
     const double seconds = MPI_Wtime() - start;
     if (sorted != run)
-        note(t, ops->copy(t->engine, LANE_WORK, run, sorted, bytes));
+        keep_first_error(&t->pair.status, ops->copy(t->engine, STREAM_WORK, run, sorted, bytes));
     return seconds;
 }
 
 static double time_merge(struct trial *t, const char *a, const char *b)
 {
-    note(t, t->engine->ops->wait(t->engine, LANE_WORK));
+    keep_first_error(&t->pair.status, t->engine->ops->stream_synchronize(t->engine, STREAM_WORK));
     const double start = MPI_Wtime();
-    note(t, t->engine->ops->merge(t->engine, 8, a, KEYS, b, KEYS, t->pair.receive));
-    note(t, t->engine->ops->wait(t->engine, LANE_WORK));
+    keep_first_error(&t->pair.status, t->engine->ops->merge(t->engine, 8, a, KEYS, b, KEYS, t->pair.receive));
+    keep_first_error(&t->pair.status, t->engine->ops->stream_synchronize(t->engine, STREAM_WORK));
     return MPI_Wtime() - start;
 }
 

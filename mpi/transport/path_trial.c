@@ -1,4 +1,4 @@
-/* A pair of ranks swaps few bytes (latency), then more and more, through the transport's own swap(), so that what lanes, kernels
+/* A pair of ranks swaps few bytes (latency), then more and more, through the transport's own swap(), so that what streams, kernels
  * and offers add is in the time, as it is in a sort:
  *
  *     64 B   64 KiB   512 KiB   4 MiB   32 MiB         on to the next size only if the slower side says that it stays
@@ -6,17 +6,12 @@
  *
  * The two sides agree on it; other pairs do as they like. One size for all ranks was the other choice: then a single pair that
  * is staged would keep all others from showing what NVLink does. */
+#include "kernels/base/first_error.h"
 #include "mpi/transport/path_trial.h"
 #include <stdlib.h>
 
 enum { SMALL_BYTES = 64, FIRST_BYTES = 64 << 10, GROWTH = 8, REPEATS = 3, MESSAGES = 5, TAG = 5 };
 static const double PATIENCE = 5e-3; /* for one swap */
-
-static void note(struct path_trial *t, hsort_status status)
-{
-    if (t->status == HSORT_OK)
-        t->status = status;
-}
 
 static int compare_times(const void *a, const void *b)
 {
@@ -36,7 +31,7 @@ double path_try_message(struct path_trial *t, int partner)
     int64_t out = 0, in;
     for (int i = -1; i < MESSAGES; i++) {
         const double start = MPI_Wtime();
-        note(t, comm_check(MPI_Sendrecv(&out, 1, MPI_INT64_T, partner, TAG, &in, 1, MPI_INT64_T, partner, TAG,
+        keep_first_error(&t->status, comm_check(MPI_Sendrecv(&out, 1, MPI_INT64_T, partner, TAG, &in, 1, MPI_INT64_T, partner, TAG,
                                         t->comm->world, MPI_STATUS_IGNORE),
                            "MPI_Sendrecv", true));
         if (i >= 0) // the first one makes the connection
@@ -51,7 +46,7 @@ double path_try_swap(struct path_trial *t, int partner, size_t bytes, int repeat
     int64_t moved = 0;
     for (int i = 0; i < repeats; i++) {
         const double start = MPI_Wtime();
-        note(t, t->transport->ops->swap(t->transport, partner, t->send, bytes, partner, t->receive, bytes,
+        keep_first_error(&t->status, t->transport->ops->sendrecv(t->transport, partner, t->send, bytes, partner, t->receive, bytes,
                                         &moved));
         times[i] = MPI_Wtime() - start;
     }
@@ -61,7 +56,7 @@ double path_try_swap(struct path_trial *t, int partner, size_t bytes, int repeat
 double path_slower(struct path_trial *t, int partner, double own)
 {
     double theirs = own;
-    note(t, comm_check(MPI_Sendrecv(&own, 1, MPI_DOUBLE, partner, TAG, &theirs, 1, MPI_DOUBLE, partner, TAG,
+    keep_first_error(&t->status, comm_check(MPI_Sendrecv(&own, 1, MPI_DOUBLE, partner, TAG, &theirs, 1, MPI_DOUBLE, partner, TAG,
                                     t->comm->world, MPI_STATUS_IGNORE),
                        "MPI_Sendrecv", true));
     return theirs > own ? theirs : own;

@@ -29,8 +29,8 @@ struct transport_ops {
      *   place only after that one has left; both sides of the pair do it so. Otherwise the two regions do not overlap.
      * Collective over the pair(s). After a local failure the rank keeps to the schedule, moving whatever it has, and
      * returns the failure at the end: the peer is never left waiting. *moved_bytes grows by send_bytes, and so does
-     * `carried` of the transport that took them. */
-    hsort_status (*swap)(struct transport *transport, int to, const void *send, size_t send_bytes, int from,
+     * `traffic` of the transport that took them. */
+    hsort_status (*sendrecv)(struct transport *transport, int to, const void *send, size_t send_bytes, int from,
                          void *receive, size_t receive_bytes, int64_t *moved_bytes);
 
     void (*close)(struct transport *transport); /* not collective; after FORGET_ALL on all ranks and an agreement */
@@ -43,16 +43,16 @@ struct transport_ops {
     /* Let rank `peer` read `memory` [bytes], and get *peer_memory, where this rank's copies and kernels can read what the
      * peer offers; what is only there for 0 bytes may not be read. *peer_memory is NULL on both sides if either cannot;
      * then nothing is exposed. Nobody writes to exposed memory before conceal(). A rank may expose to several peers at a
-     * time. `bytes` count as carried, so expose what the peer needs and no more.
-     * Waits for LANE_WORK first. Collective over the pair; keeps to the schedule as swap() does. */
+     * time. `bytes` count as traffic, so expose what the peer needs and no more.
+     * Waits for STREAM_WORK first. Collective over the pair; keeps to the schedule as sendrecv() does. */
     hsort_status (*expose)(struct transport *transport, int peer, const void *memory, size_t bytes,
                            const void **peer_memory);
 
-    /* End what an expose() that gave a pointer began: returns when both sides' lanes have done all their reading.
+    /* End what an expose() that gave a pointer began: returns when both sides' streams have done all their reading.
      * Collective over the pair; keeps to the schedule. */
     hsort_status (*conceal)(struct transport *transport, int peer);
 
-    /* Unmap. Memory that swap() or expose() were given stays mapped on the peers, for the next time; before it is freed,
+    /* Unmap. Memory that sendrecv() or expose() were given stays mapped on the peers, for the next time; before it is freed,
      * every rank must have called forget(), and the ranks must have agreed on something after that:
      *
      *     rank 0   swap(keys)   forget()  --+--  agree   free(keys)         rank 1 may have mapped `keys` in the swap;
@@ -63,9 +63,9 @@ struct transport_ops {
     void (*forget)(struct transport *transport, enum transport_forget what);
 };
 
-/* What a transport took from this rank to others: bytes sent, and seconds in swap(), or from the first expose() to the last
+/* What a transport took from this rank to others: bytes sent, and seconds in sendrecv(), or from the first expose() to the last
  * conceal(). */
-struct carried {
+struct traffic {
     int64_t bytes;
     double seconds;
 };
@@ -73,25 +73,25 @@ struct carried {
 struct transport {
     const struct transport_ops *ops;
     struct transport *other; /* owned; serves what this one does not. NULL: it serves all */
-    struct carried carried;  /* by this one alone, since transport_clear() */
+    struct traffic traffic;  /* by this one alone, since transport_clear() */
 };
 
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
 
-/* Forget what was carried, here and by the others underneath. Not collective. */
+/* Forget what was traffic, here and by the others underneath. Not collective. */
 void transport_clear(struct transport *transport);
 
-/* carried [HSORT_TRANSPORTS] written: what has gone each way since then. Not collective. */
-void transport_carried(const struct transport *transport, struct carried *carried);
+/* traffic [HSORT_TRANSPORTS] written: what has gone each way since then. Not collective. */
+void transport_traffic(const struct transport *transport, struct traffic *traffic);
 
-enum { TRANSPORT_PIECE_DEFAULT = 4 << 20, TRANSPORT_PIECES_IN_FLIGHT = 4 };
+enum { TRANSPORT_CHUNK_DEFAULT = 4 << 20, TRANSPORT_CHUNKS_IN_FLIGHT = 4 };
 
-/* Open a transport. piece_bytes: of one message, a multiple of 8; 0 is the default, the same on all ranks.      Collective.
+/* Open a transport. chunk_bytes: of one message, a multiple of 8; 0 is the default, the same on all ranks.      Collective.
  * Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_MPI. comm and engine are borrowed until close(). */
-hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t piece_bytes,
+hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                    struct transport **transport);
-hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t piece_bytes,
+hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                 struct transport **transport);
 
 /* When a rank lets others map its memory, and maps theirs. */
@@ -104,14 +104,14 @@ enum transport_ipc_wish {
 /* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, and memory that cannot be
  * mapped. Which pairs map is tried, pair by pair.                                                  Collective.
  *   wish       of this rank
- *   piece_bytes  of a piece of a swap in place; 0 is the default of this transport
+ *   chunk_bytes  of a piece of a swap in place; 0 is the default of this transport
  *   other      borrowed, but owned by *transport as soon as there is one
  *   transport  [1] written: NULL on all ranks if no two of them map each other's memory, or after an error
  *   why        [why_bytes] then, why this rank maps no other, on one line; "" if it does
  * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a pair does not map
  *            is none. */
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
-                                size_t piece_bytes, struct transport *other, struct transport **transport, char *why,
+                                size_t chunk_bytes, struct transport *other, struct transport **transport, char *why,
                                 size_t why_bytes);
 
 /* Choose and open: STAGED and MPI as named, AUTO and IPC as hsort_transport says.                  Collective.
@@ -119,7 +119,7 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum t
  *                          the device's time is divided
  *   takes_device_pointers  [1] written: 1, 0, or -1 if it was not tried: host engine, or STAGED was asked for
  * Errors  same on every rank; *transport is NULL then. HSORT_ARGUMENT, HSORT_CUDA: IPC asked for, but no two ranks map. */
-hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted, size_t piece_bytes,
+hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted, size_t chunk_bytes,
                               bool shares_device, struct transport **transport, int *takes_device_pointers);
 
 #endif

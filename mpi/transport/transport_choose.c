@@ -38,9 +38,9 @@ static hsort_status try_message(struct comm *comm, struct engine *engine, int sh
     hsort_status status = HSORT_OK;
     for (int i = 0; i < bytes; i++)
         host[i] = (unsigned char)(i * 31 + comm->rank);
-    status = ops->copy(engine, LANE_WORK, device, host, (size_t)bytes);
+    status = ops->copy(engine, STREAM_WORK, device, host, (size_t)bytes);
     if (status == HSORT_OK)
-        status = ops->wait(engine, LANE_WORK);
+        status = ops->stream_synchronize(engine, STREAM_WORK);
     MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     int code = MPI_Irecv(device + LARGE_BYTES, bytes, MPI_BYTE, from, TAG, comm->world, &request[0]);
     if (code == MPI_SUCCESS)
@@ -49,9 +49,9 @@ static hsort_status try_message(struct comm *comm, struct engine *engine, int sh
         code = MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
     memset(host, 0, (size_t)bytes);
     if (status == HSORT_OK)
-        status = ops->copy(engine, LANE_WORK, host, device + LARGE_BYTES, (size_t)bytes);
+        status = ops->copy(engine, STREAM_WORK, host, device + LARGE_BYTES, (size_t)bytes);
     if (status == HSORT_OK)
-        status = ops->wait(engine, LANE_WORK);
+        status = ops->stream_synchronize(engine, STREAM_WORK);
     for (int i = 0; i < bytes; i++)
         *whole = *whole && host[i] == (unsigned char)(i * 31 + from);
     *whole = *whole && code == MPI_SUCCESS;
@@ -100,14 +100,14 @@ hsort_transport transport_path(const struct transport *transport, int peer)
 void transport_clear(struct transport *transport)
 {
     for (; transport; transport = transport->other)
-        transport->carried = (struct carried){0};
+        transport->traffic = (struct traffic){0};
 }
 
-void transport_carried(const struct transport *transport, struct carried *carried)
+void transport_traffic(const struct transport *transport, struct traffic *traffic)
 {
-    memset(carried, 0, HSORT_TRANSPORTS * sizeof *carried);
+    memset(traffic, 0, HSORT_TRANSPORTS * sizeof *traffic);
     for (; transport; transport = transport->other)
-        carried[transport->ops->kind] = transport->carried;
+        traffic[transport->ops->kind] = transport->traffic;
 }
 
 /* What AUTO does, as the environment wants it. */
@@ -122,13 +122,13 @@ static enum transport_ipc_wish wish_of_auto(bool shares_device)
 /* Put `ipc` on top of *transport where any two ranks map each other's memory, as the wish says; if they must and none do, that is
  * an error. Collective. */
 static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, enum transport_ipc_wish wish,
-                            size_t piece_bytes, struct transport **transport)
+                            size_t chunk_bytes, struct transport **transport)
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
     const bool able = engine->ops->peer_open != NULL;
     if (comm->size > 1 && able)
-        TRY(transport_open_ipc(comm, engine, wish, piece_bytes, *transport, &ipc, why, sizeof why));
+        TRY(transport_open_ipc(comm, engine, wish, chunk_bytes, *transport, &ipc, why, sizeof why));
     else if (!able)
         snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
     if (ipc)
@@ -140,7 +140,7 @@ static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must,
 }
 
 hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted,
-                              size_t piece_bytes, bool shares_device, struct transport **transport,
+                              size_t chunk_bytes, bool shares_device, struct transport **transport,
                               int *takes_device_pointers)
 {
     *transport = NULL;
@@ -154,12 +154,12 @@ hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_tr
                                          "set HYPERSORT_GPU_AWARE_MPI=1 if you know better"));
     const bool through_host = wanted == HSORT_TRANSPORT_STAGED || *takes_device_pointers == 0;
     hsort_status status =
-        comm_agree(comm, through_host ? transport_open_staged(comm, engine, piece_bytes, transport)
-                                      : transport_open_mpi(comm, engine, piece_bytes, transport));
+        comm_agree(comm, through_host ? transport_open_staged(comm, engine, chunk_bytes, transport)
+                                      : transport_open_mpi(comm, engine, chunk_bytes, transport));
     if (status == HSORT_OK && wanted == HSORT_TRANSPORT_AUTO)
-        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), piece_bytes, transport);
+        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), chunk_bytes, transport);
     if (status == HSORT_OK && wanted == HSORT_TRANSPORT_IPC)
-        status = add_ipc(comm, engine, true, IPC_ALWAYS, piece_bytes, transport);
+        status = add_ipc(comm, engine, true, IPC_ALWAYS, chunk_bytes, transport);
     if (status != HSORT_OK && *transport) {
         (*transport)->ops->close(*transport);
         *transport = NULL;

@@ -5,12 +5,13 @@
  *              offer: mine are at K+p      <----
  *              copies from mapped K+p                      "I have read them"  <--->  "I have read them"
  *
- * Fetching and not delivering: who fetches knows by its own lanes when the bytes are there, and needs no room to be offered.
+ * Fetching and not delivering: who fetches knows by its own streams when the bytes are there, and needs no room to be offered.
  *
  * Pairs that do not map each other, and memory that cannot be mapped (the caller's own may be of any kind), are served by
  * another transport. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
  *
  * A failed rank sends the same messages; who reads from it reads whatever lies there. */
+#include "kernels/base/first_error.h"
 #include "mpi/transport/transport.h"
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +43,9 @@ struct ipc {
     struct mapping *mappings;
     int exposed;          /* peers that have been exposed to, and not concealed from */
     double exposed_since; /* the first of them */
-    size_t piece_bytes;
-    char *slots;                                        /* [SLOTS * piece_bytes] for swaps in place */
-    struct engine_mark *fetched[SLOTS], *placed[SLOTS]; /* a slot has been filled, and emptied */
+    size_t chunk_bytes;
+    char *slots;                                        /* [SLOTS * chunk_bytes] for swaps in place */
+    struct engine_event *fetched[SLOTS], *placed[SLOTS]; /* a slot has been filled, and emptied */
 };
 
 enum offer_kind {
@@ -59,12 +60,6 @@ struct offer {
 };
 
 static const char nothing; /* where no bytes are */
-
-static void note(hsort_status *status, hsort_status happened)
-{
-    if (*status == HSORT_OK)
-        *status = happened;
-}
 
 /* ---- mappings --------------------------------------------------------------------------------------------- */
 
@@ -159,7 +154,7 @@ static hsort_status meet(struct ipc *ipc, int peer, const void *memory, size_t b
     hsort_status status = trade(ipc, peer, &own, &other, sizeof own);
     const char *opened = open_offer(ipc, peer, &other);
     int32_t can_read = opened != NULL, is_read = 0;
-    note(&status, trade(ipc, peer, &can_read, &is_read, sizeof can_read));
+    keep_first_error(&status, trade(ipc, peer, &can_read, &is_read, sizeof can_read));
     *theirs = is_read ? opened : NULL;
     return status;
 }
@@ -173,11 +168,11 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
     if (!ipc->maps[peer])
         return HSORT_OK;
     const double start = MPI_Wtime();
-    hsort_status status = ipc->engine->ops->wait(ipc->engine, LANE_WORK);
-    note(&status, meet(ipc, peer, memory, bytes, &theirs));
+    hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
+    keep_first_error(&status, meet(ipc, peer, memory, bytes, &theirs));
     *peer_memory = theirs;
     if (theirs) {
-        transport->carried.bytes += (int64_t)bytes;
+        transport->traffic.bytes += (int64_t)bytes;
         if (ipc->exposed++ == 0)
             ipc->exposed_since = start;
     }
@@ -188,11 +183,11 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
 {
     struct ipc *ipc = (struct ipc *)transport;
     hsort_status status = HSORT_OK;
-    for (enum engine_lane lane = 0; lane < LANES; lane++)
-        note(&status, ipc->engine->ops->wait(ipc->engine, lane));
-    note(&status, keep_step(ipc, peer));
+    for (enum engine_stream stream = 0; stream < ENGINE_STREAMS; stream++)
+        keep_first_error(&status, ipc->engine->ops->stream_synchronize(ipc->engine, stream));
+    keep_first_error(&status, keep_step(ipc, peer));
     if (--ipc->exposed == 0)
-        transport->carried.seconds += MPI_Wtime() - ipc->exposed_since;
+        transport->traffic.seconds += MPI_Wtime() - ipc->exposed_since;
     return status;
 }
 
@@ -201,7 +196,7 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
 /* Bytes go both ways through one region, so what comes waits in a slot until the peer has fetched what lies in its place.
  * A row is a turn of fetch_in_place(), all that it starts runs side by side:
  *
- *     turn   LANE_IN, over the link      LANE_OUT, here          then both sides have, and say so
+ *     turn   STREAM_IN, over the link      STREAM_OUT, here          then both sides have, and say so
  *      0     peer 0 -> A, peer 1 -> B                            fetched piece 0
  *      1     (peer 1 -> B) peer 2 -> A   A -> place 0            fetched piece 1
  *      2     (peer 2 -> A) peer 3 -> B   B -> place 1            fetched piece 2
@@ -219,24 +214,24 @@ struct in_place {
 
 static int64_t pieces_of(const struct ipc *ipc, size_t bytes)
 {
-    return (int64_t)(bytes / ipc->piece_bytes + (bytes % ipc->piece_bytes != 0));
+    return (int64_t)(bytes / ipc->chunk_bytes + (bytes % ipc->chunk_bytes != 0));
 }
 
-/* Copy piece `piece` of what comes in from `from` to `to` on a lane, and leave a mark behind it. */
-static void copy_piece(struct in_place *swap, enum engine_lane lane, int64_t piece, char *to,
-                       const char *from, struct engine_mark *mark)
+/* Copy piece `piece` of what comes in from `from` to `to` on a stream, and leave a mark behind it. */
+static void copy_piece(struct in_place *swap, enum engine_stream stream, int64_t piece, char *to,
+                       const char *from, struct engine_event *mark)
 {
     struct ipc *ipc = swap->ipc;
     const struct engine_ops *ops = ipc->engine->ops;
-    const size_t rest = swap->in_bytes - (size_t)piece * ipc->piece_bytes;
-    note(&swap->status,
-         ops->copy(ipc->engine, lane, to, from, rest < ipc->piece_bytes ? rest : ipc->piece_bytes));
-    note(&swap->status, ops->mark_set(ipc->engine, mark, lane));
+    const size_t rest = swap->in_bytes - (size_t)piece * ipc->chunk_bytes;
+    keep_first_error(&swap->status,
+         ops->copy(ipc->engine, stream, to, from, rest < ipc->chunk_bytes ? rest : ipc->chunk_bytes));
+    keep_first_error(&swap->status, ops->event_record(ipc->engine, mark, stream));
 }
 
 static char *slot_of(const struct ipc *ipc, int64_t piece)
 {
-    return ipc->slots + (size_t)(piece % SLOTS) * ipc->piece_bytes;
+    return ipc->slots + (size_t)(piece % SLOTS) * ipc->chunk_bytes;
 }
 
 static void begin_fetch(struct in_place *swap, int64_t piece)
@@ -245,8 +240,8 @@ static void begin_fetch(struct in_place *swap, int64_t piece)
     if (piece >= pieces_of(ipc, swap->in_bytes))
         return;
     if (piece >= SLOTS)
-        note(&swap->status, ipc->engine->ops->lane_after(ipc->engine, LANE_IN, ipc->placed[piece % SLOTS]));
-    copy_piece(swap, LANE_IN, piece, slot_of(ipc, piece), swap->theirs + (size_t)piece * ipc->piece_bytes,
+        keep_first_error(&swap->status, ipc->engine->ops->stream_wait_event(ipc->engine, STREAM_IN, ipc->placed[piece % SLOTS]));
+    copy_piece(swap, STREAM_IN, piece, slot_of(ipc, piece), swap->theirs + (size_t)piece * ipc->chunk_bytes,
                ipc->fetched[piece % SLOTS]);
 }
 
@@ -254,19 +249,19 @@ static void begin_place(struct in_place *swap, int64_t piece)
 {
     struct ipc *ipc = swap->ipc;
     if (piece < pieces_of(ipc, swap->in_bytes))
-        copy_piece(swap, LANE_OUT, piece, swap->place + (size_t)piece * ipc->piece_bytes, slot_of(ipc, piece),
+        copy_piece(swap, STREAM_OUT, piece, swap->place + (size_t)piece * ipc->chunk_bytes, slot_of(ipc, piece),
                    ipc->placed[piece % SLOTS]);
 }
 
-/* Not the whole lane, in which the next piece follows already. */
+/* Not the whole stream, in which the next piece follows already. */
 static void wait_fetched(struct in_place *swap, int64_t piece)
 {
     struct ipc *ipc = swap->ipc;
     hsort_status status = HSORT_OK;
     bool done = piece >= pieces_of(ipc, swap->in_bytes);
     while (!done && status == HSORT_OK)
-        status = ipc->engine->ops->mark_done(ipc->engine, ipc->fetched[piece % SLOTS], &done);
-    note(&swap->status, status);
+        status = ipc->engine->ops->event_done(ipc->engine, ipc->fetched[piece % SLOTS], &done);
+    keep_first_error(&swap->status, status);
 }
 
 static hsort_status fetch_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes,
@@ -281,12 +276,12 @@ static hsort_status fetch_in_place(struct ipc *ipc, int peer, char *place, size_
             begin_place(&swap, piece - 1);
         begin_fetch(&swap, piece + 1);
         wait_fetched(&swap, piece);
-        note(&swap.status, keep_step(ipc, peer));
+        keep_first_error(&swap.status, keep_step(ipc, peer));
     }
     if (turns > 0)
         begin_place(&swap, turns - 1);
-    note(&swap.status, ipc->engine->ops->wait(ipc->engine, LANE_IN));
-    note(&swap.status, ipc->engine->ops->wait(ipc->engine, LANE_OUT));
+    keep_first_error(&swap.status, ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_IN));
+    keep_first_error(&swap.status, ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_OUT));
     return swap.status;
 }
 
@@ -298,8 +293,8 @@ static hsort_status swap_in_place(struct ipc *ipc, int peer, char *place, size_t
     int64_t counted = 0;
     if (ipc->maps[peer])
         status = meet(ipc, peer, place, out_bytes, &theirs);
-    note(&status, theirs ? fetch_in_place(ipc, peer, place, out_bytes, theirs, in_bytes)
-                         : other->ops->swap(other, peer, place, out_bytes, peer, place, in_bytes, &counted));
+    keep_first_error(&status, theirs ? fetch_in_place(ipc, peer, place, out_bytes, theirs, in_bytes)
+                         : other->ops->sendrecv(other, peer, place, out_bytes, peer, place, in_bytes, &counted));
     return status;
 }
 
@@ -349,7 +344,7 @@ static hsort_status begin_offer(struct ipc *ipc, struct way *out, const void *se
     out->offer = make_offer(ipc, send, bytes);
     hsort_status status =
         begin_receive(ipc, out->peer, &out->read, sizeof out->read, TAG_ANSWER, &out->requests[ANSWERED]);
-    note(&status,
+    keep_first_error(&status,
          begin_send(ipc, out->peer, &out->offer, sizeof out->offer, TAG_OFFER, &out->requests[OFFERED]));
     return status;
 }
@@ -360,14 +355,14 @@ static hsort_status fetch(struct ipc *ipc, struct way *in, void *receive, size_t
     const struct engine_ops *ops = ipc->engine->ops;
     hsort_status status =
         begin_receive(ipc, in->peer, &in->offer, sizeof in->offer, TAG_OFFER, &in->requests[OFFERED]);
-    note(&status, comm_check(MPI_Wait(&in->requests[OFFERED], MPI_STATUS_IGNORE), "MPI_Wait", true));
+    keep_first_error(&status, comm_check(MPI_Wait(&in->requests[OFFERED], MPI_STATUS_IGNORE), "MPI_Wait", true));
     const char *theirs = open_offer(ipc, in->peer, &in->offer);
     if (theirs) {
-        note(&status, ops->copy(ipc->engine, LANE_IN, receive, theirs, bytes));
-        note(&status, ops->wait(ipc->engine, LANE_IN));
+        keep_first_error(&status, ops->copy(ipc->engine, STREAM_IN, receive, theirs, bytes));
+        keep_first_error(&status, ops->stream_synchronize(ipc->engine, STREAM_IN));
     }
     in->read = theirs != NULL; // also if the copy failed: the bytes would not come better by another way
-    note(&status, begin_send(ipc, in->peer, &in->read, sizeof in->read, TAG_ANSWER, &in->requests[ANSWERED]));
+    keep_first_error(&status, begin_send(ipc, in->peer, &in->read, sizeof in->read, TAG_ANSWER, &in->requests[ANSWERED]));
     return status;
 }
 
@@ -379,37 +374,37 @@ static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t
     hsort_status status = HSORT_OK;
     int64_t counted = 0;
     if (out.mapped)
-        note(&status, begin_offer(ipc, &out, send, send_bytes));
+        keep_first_error(&status, begin_offer(ipc, &out, send, send_bytes));
     if (in.mapped)
-        note(&status, fetch(ipc, &in, receive, receive_bytes));
+        keep_first_error(&status, fetch(ipc, &in, receive, receive_bytes));
     if (out.mapped)
-        note(&status,
+        keep_first_error(&status,
              comm_check(MPI_Waitall(MESSAGES, out.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
     if (in.mapped)
-        note(&status,
+        keep_first_error(&status,
              comm_check(MPI_Waitall(MESSAGES, in.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
     const size_t send_left = out.read ? 0 : send_bytes, receive_left = in.read ? 0 : receive_bytes;
     if (send_left > 0 || receive_left > 0)
-        note(&status, other->ops->swap(other, to, send, send_left, from, receive, receive_left, &counted));
+        keep_first_error(&status, other->ops->sendrecv(other, to, send, send_left, from, receive, receive_left, &counted));
     return status;
 }
 
-static hsort_status ipc_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+static hsort_status ipc_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ipc *ipc = (struct ipc *)transport;
-    struct carried *carried = &transport->carried;
-    const struct carried before = transport->other->carried;
+    struct traffic *traffic = &transport->traffic;
+    const struct traffic before = transport->other->traffic;
     const double start = MPI_Wtime();
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
-    hsort_status status = ipc->engine->ops->wait(ipc->engine, LANE_WORK);
-    note(&status, send == receive && to == from
+    hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
+    keep_first_error(&status, send == receive && to == from
                       ? swap_in_place(ipc, to, receive, send_bytes, receive_bytes)
                       : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
     *moved_bytes += (int64_t)send_bytes;
     // What the other transport has not booked came this way.
-    carried->bytes += (int64_t)send_bytes - (transport->other->carried.bytes - before.bytes);
-    carried->seconds += MPI_Wtime() - start - (transport->other->carried.seconds - before.seconds);
+    traffic->bytes += (int64_t)send_bytes - (transport->other->traffic.bytes - before.bytes);
+    traffic->seconds += MPI_Wtime() - start - (transport->other->traffic.seconds - before.seconds);
     return status;
 }
 
@@ -429,8 +424,8 @@ static void free_ipc(struct ipc *ipc)
     const struct engine_ops *ops = ipc->engine->ops;
     ipc_forget(&ipc->base, FORGET_ALL);
     for (int slot = 0; slot < SLOTS; slot++) {
-        ops->mark_destroy(ipc->engine, ipc->fetched[slot]);
-        ops->mark_destroy(ipc->engine, ipc->placed[slot]);
+        ops->event_destroy(ipc->engine, ipc->fetched[slot]);
+        ops->event_destroy(ipc->engine, ipc->placed[slot]);
     }
     ops->free(ipc->engine, ipc->slots);
     free(ipc->maps);
@@ -446,7 +441,7 @@ static void ipc_close(struct transport *transport)
 
 static const struct transport_ops ipc_ops = {
     .kind = HSORT_TRANSPORT_IPC,
-    .swap = ipc_swap,
+    .sendrecv = ipc_sendrecv,
     .close = ipc_close,
     .path = ipc_path,
     .expose = ipc_expose,
@@ -454,7 +449,7 @@ static const struct transport_ops ipc_ops = {
     .forget = ipc_forget,
 };
 
-static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t piece_bytes,
+static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                              struct transport *other, struct ipc **made)
 {
     struct ipc *ipc = calloc(1, sizeof *ipc);
@@ -466,7 +461,7 @@ static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t pi
     }
     *ipc =
         (struct ipc){.base = {.ops = &ipc_ops, .other = other}, .comm = comm, .engine = engine, .maps = maps};
-    ipc->piece_bytes = piece_bytes > 0 ? piece_bytes : PIECE_DEFAULT;
+    ipc->chunk_bytes = chunk_bytes > 0 ? chunk_bytes : PIECE_DEFAULT;
     *made = ipc;
     return HSORT_OK;
 }
@@ -475,10 +470,10 @@ static hsort_status make_slots(struct ipc *ipc)
 {
     struct engine *engine = ipc->engine;
     for (int slot = 0; slot < SLOTS; slot++) {
-        TRY(engine->ops->mark_create(engine, &ipc->fetched[slot]));
-        TRY(engine->ops->mark_create(engine, &ipc->placed[slot]));
+        TRY(engine->ops->event_create(engine, &ipc->fetched[slot]));
+        TRY(engine->ops->event_create(engine, &ipc->placed[slot]));
     }
-    return engine->ops->alloc(engine, SLOTS * ipc->piece_bytes, (void **)&ipc->slots);
+    return engine->ops->alloc(engine, SLOTS * ipc->chunk_bytes, (void **)&ipc->slots);
 }
 
 /* Give up pairs that the other transport serves better; *some: there is one left. Collective. */
@@ -495,18 +490,18 @@ static hsort_status keep_faster(struct ipc *ipc, enum transport_ipc_wish wish, b
 }
 
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
-                                size_t piece_bytes, struct transport *other, struct transport **transport,
+                                size_t chunk_bytes, struct transport *other, struct transport **transport,
                                 char *why, size_t why_bytes)
 {
     struct ipc *ipc = NULL;
     bool some = false;
     *transport = NULL;
     why[0] = '\0';
-    if (piece_bytes % 8 != 0 || piece_bytes > PIECE_MAX)
+    if (chunk_bytes % 8 != 0 || chunk_bytes > PIECE_MAX)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT,
                                             "a piece of %zu bytes: wanted a multiple of 8, at most %d",
-                                            piece_bytes, PIECE_MAX));
-    hsort_status status = comm_agree(comm, make_ipc(comm, engine, piece_bytes, other, &ipc));
+                                            chunk_bytes, PIECE_MAX));
+    hsort_status status = comm_agree(comm, make_ipc(comm, engine, chunk_bytes, other, &ipc));
     if (status == HSORT_OK)
         status = ipc_try_pairs(comm, engine, wish != IPC_NEVER, ipc->maps, &some, why, why_bytes);
     if (status == HSORT_OK && some)

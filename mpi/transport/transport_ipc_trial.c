@@ -48,8 +48,8 @@ static hsort_status make_pattern(struct trial *t)
     if (!t->invited || !t->reads || !t->is_read)
         return status_fail(HSORT_HOST_MEMORY, "no memory to try %zu ranks", ranks);
     TRY(t->engine->ops->alloc(t->engine, ENGINE_PEER_BYTES, (void **)&t->memory));
-    TRY(t->engine->ops->copy(t->engine, LANE_WORK, t->memory, words, sizeof words));
-    return t->engine->ops->wait(t->engine, LANE_WORK);
+    TRY(t->engine->ops->copy(t->engine, STREAM_WORK, t->memory, words, sizeof words));
+    return t->engine->ops->stream_synchronize(t->engine, STREAM_WORK);
 }
 
 /* The first cause stays. */
@@ -66,8 +66,8 @@ static hsort_status read_pattern(struct trial *t, int rank, const void *theirs)
     const int64_t last = WORDS - 1;
     uint64_t words[WORDS] = {0}, gathered = 0;
     int right = 0;
-    TRY(ops->copy(t->engine, LANE_IN, words, theirs, sizeof words));
-    TRY(ops->wait(t->engine, LANE_IN));
+    TRY(ops->copy(t->engine, STREAM_IN, words, theirs, sizeof words));
+    TRY(ops->stream_synchronize(t->engine, STREAM_IN));
     TRY(ops->gather(t->engine, sizeof gathered, theirs, &last, 1, &gathered));
     while (right < WORDS && words[right] == pattern(rank, right))
         right++;
@@ -87,7 +87,7 @@ static bool try_rank(struct trial *t, const struct invitation *invitation)
                                                          invitation->rank);
     if (status == HSORT_OK)
         status = read_pattern(t, invitation->rank, (char *)theirs + invitation->handle.offset);
-    (void)ops->wait(t->engine, LANE_IN); // after a failure too, nothing may be reading what is closed now
+    (void)ops->stream_synchronize(t->engine, STREAM_IN); // after a failure too, nothing may be reading what is closed now
     ops->peer_close(t->engine, theirs);
     if (status != HSORT_OK)
         explain(t, status_text());

@@ -5,12 +5,12 @@
 
 static const struct transport_ops mpi_ops = {
     .kind = HSORT_TRANSPORT_MPI,
-    .swap = transport_ring_swap,
+    .sendrecv = transport_ring_sendrecv,
     .close = transport_ring_close,
 };
 
-hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t piece_bytes,
+hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                 struct transport **transport)
 {
-    return transport_open_ring(comm, engine, piece_bytes, &mpi_ops, false, transport);
+    return transport_open_ring(comm, engine, chunk_bytes, &mpi_ops, false, transport);
 }

@@ -18,22 +18,23 @@
  *
  * Why polling and not MPI_Waitall: MPI makes progress only when called, and the copies of the engine are not known to
  * it, so one loop asks both. A rank that fails goes on with its pieces, whatever they hold, and reports at the end. */
+#include "kernels/base/first_error.h"
 #include "mpi/transport/transport_ring.h"
 #include "mpi/transport/shared_slots.h"
 #include <stdlib.h>
 
-enum { SLOTS = TRANSPORT_PIECES_IN_FLIGHT, TAG = 1, TAG_READ = 4, PIECE_MAX = 1 << 30 };
+enum { SLOTS = TRANSPORT_CHUNKS_IN_FLIGHT, TAG = 1, TAG_READ = 4, PIECE_MAX = 1 << 30 };
 
 struct ring {
     struct transport base;
     struct comm *comm;
     struct engine *engine;
-    size_t piece_bytes;
+    size_t chunk_bytes;
     bool through_host;
     struct shared_slots shared; /* when through_host */
-    char *out_slots;            /* [SLOTS * piece_bytes] when through_host: shared.own, if there is one */
-    char *in_slots;             /* [SLOTS * piece_bytes] */
-    struct engine_mark *out_mark[SLOTS], *in_mark[SLOTS];
+    char *out_slots;            /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
+    char *in_slots;             /* [SLOTS * chunk_bytes] */
+    struct engine_event *out_mark[SLOTS], *in_mark[SLOTS];
 };
 
 /* One row of pieces. The counters say how many pieces have completed each step, so first >= second >= third. */
@@ -55,41 +56,35 @@ struct swap {
     hsort_status status;
 };
 
-static void note(struct swap *swap, hsort_status status)
-{
-    if (swap->status == HSORT_OK)
-        swap->status = status;
-}
-
 static size_t piece_offset(const struct swap *swap, int64_t piece)
 {
-    return (size_t)piece * swap->ring->piece_bytes;
+    return (size_t)piece * swap->ring->chunk_bytes;
 }
 
 static size_t piece_size(const struct swap *swap, const struct row *row, int64_t piece)
 {
     size_t rest = row->bytes - piece_offset(swap, piece);
-    return rest < swap->ring->piece_bytes ? rest : swap->ring->piece_bytes;
+    return rest < swap->ring->chunk_bytes ? rest : swap->ring->chunk_bytes;
 }
 
 static char *slot_of(const struct swap *swap, char *slots, int64_t piece)
 {
-    return slots + (size_t)(piece % SLOTS) * swap->ring->piece_bytes;
+    return slots + (size_t)(piece % SLOTS) * swap->ring->chunk_bytes;
 }
 
-static void copy_begin(struct swap *swap, enum engine_lane lane, struct engine_mark *mark, void *to,
+static void copy_begin(struct swap *swap, enum engine_stream stream, struct engine_event *mark, void *to,
                        const void *from, size_t bytes)
 {
     struct engine *engine = swap->ring->engine;
-    note(swap, engine->ops->copy(engine, lane, to, from, bytes));
-    note(swap, engine->ops->mark_set(engine, mark, lane));
+    keep_first_error(&swap->status, engine->ops->copy(engine, stream, to, from, bytes));
+    keep_first_error(&swap->status, engine->ops->event_record(engine, mark, stream));
 }
 
-static bool copy_done(struct swap *swap, struct engine_mark *mark)
+static bool copy_done(struct swap *swap, struct engine_event *mark)
 {
     bool done = true;
-    hsort_status status = swap->ring->engine->ops->mark_done(swap->ring->engine, mark, &done);
-    note(swap, status);
+    hsort_status status = swap->ring->engine->ops->event_done(swap->ring->engine, mark, &done);
+    keep_first_error(&swap->status, status);
     return done || status != HSORT_OK;
 }
 
@@ -97,15 +92,15 @@ static bool copy_done(struct swap *swap, struct engine_mark *mark)
 static void notify(struct swap *swap, struct row *row, int64_t piece, int tag)
 {
     MPI_Request *notice = &row->notice[piece % SLOTS];
-    note(swap, comm_check(MPI_Wait(notice, MPI_STATUS_IGNORE), "MPI_Wait", false)); // of SLOTS pieces ago
-    note(swap, comm_check(MPI_Isend(NULL, 0, MPI_BYTE, row->peer, tag, swap->ring->comm->world, notice),
+    keep_first_error(&swap->status, comm_check(MPI_Wait(notice, MPI_STATUS_IGNORE), "MPI_Wait", false)); // of SLOTS pieces ago
+    keep_first_error(&swap->status, comm_check(MPI_Isend(NULL, 0, MPI_BYTE, row->peer, tag, swap->ring->comm->world, notice),
                           "MPI_Isend", true));
 }
 
 /* Wait for word of `piece` from the peer. */
 static void await_notice(struct swap *swap, struct row *row, int64_t piece, int tag)
 {
-    note(swap, comm_check(MPI_Irecv(NULL, 0, MPI_BYTE, row->peer, tag, swap->ring->comm->world,
+    keep_first_error(&swap->status, comm_check(MPI_Irecv(NULL, 0, MPI_BYTE, row->peer, tag, swap->ring->comm->world,
                                     &row->request[piece % SLOTS]),
                           "MPI_Irecv", true));
 }
@@ -114,7 +109,7 @@ static void await_notice(struct swap *swap, struct row *row, int64_t piece, int 
 static bool pass_oldest(struct swap *swap, struct row *row)
 {
     int flag = 1;
-    note(swap, comm_check(MPI_Test(&row->request[row->passed % SLOTS], &flag, MPI_STATUS_IGNORE), "MPI_Test",
+    keep_first_error(&swap->status, comm_check(MPI_Test(&row->request[row->passed % SLOTS], &flag, MPI_STATUS_IGNORE), "MPI_Test",
                           false));
     return flag != 0;
 }
@@ -130,7 +125,7 @@ static void post_out(struct swap *swap, int64_t piece)
     }
     char *from =
         ring->through_host ? slot_of(swap, ring->out_slots, piece) : out->memory + piece_offset(swap, piece);
-    note(swap, comm_check(MPI_Isend(from, (int)piece_size(swap, out, piece), MPI_BYTE, out->peer, TAG,
+    keep_first_error(&swap->status, comm_check(MPI_Isend(from, (int)piece_size(swap, out, piece), MPI_BYTE, out->peer, TAG,
                                     ring->comm->world, &out->request[piece % SLOTS]),
                           "MPI_Isend", true));
 }
@@ -142,7 +137,7 @@ static void advance_out(struct swap *swap)
     if (ring->through_host) {
         if (out->copied_begun < out->pieces && out->copied_begun - out->passed < SLOTS) {
             int64_t piece = out->copied_begun++;
-            copy_begin(swap, LANE_OUT, ring->out_mark[piece % SLOTS], slot_of(swap, ring->out_slots, piece),
+            copy_begin(swap, STREAM_OUT, ring->out_mark[piece % SLOTS], slot_of(swap, ring->out_slots, piece),
                        out->memory + piece_offset(swap, piece), piece_size(swap, out, piece));
         }
         if (out->copied < out->copied_begun && copy_done(swap, ring->out_mark[out->copied % SLOTS]))
@@ -173,7 +168,7 @@ static void post_in(struct swap *swap, int64_t piece, bool through_slot)
         return;
     }
     char *to = through_slot ? slot_of(swap, ring->in_slots, piece) : in->memory + piece_offset(swap, piece);
-    note(swap, comm_check(MPI_Irecv(to, (int)piece_size(swap, in, piece), MPI_BYTE, in->peer, TAG,
+    keep_first_error(&swap->status, comm_check(MPI_Irecv(to, (int)piece_size(swap, in, piece), MPI_BYTE, in->peer, TAG,
                                     ring->comm->world, &in->request[piece % SLOTS]),
                           "MPI_Irecv", true));
 }
@@ -193,7 +188,7 @@ static void advance_in(struct swap *swap)
     }
     if (in->copied_begun < in->passed && place_is_free(swap, in->copied_begun)) {
         int64_t piece = in->copied_begun++;
-        copy_begin(swap, LANE_IN, ring->in_mark[piece % SLOTS], in->memory + piece_offset(swap, piece),
+        copy_begin(swap, STREAM_IN, ring->in_mark[piece % SLOTS], in->memory + piece_offset(swap, piece),
                    slot_of(swap, in->shared ? in->shared : ring->in_slots, piece),
                    piece_size(swap, in, piece));
     }
@@ -207,7 +202,7 @@ static void advance_in(struct swap *swap)
 static struct row row_of(const struct ring *ring, int peer, const void *memory, size_t bytes)
 {
     struct row row = {.peer = peer, .memory = (char *)memory, .bytes = bytes};
-    row.pieces = (int64_t)((bytes + ring->piece_bytes - 1) / ring->piece_bytes);
+    row.pieces = (int64_t)((bytes + ring->chunk_bytes - 1) / ring->chunk_bytes);
     for (int i = 0; i < SLOTS; i++)
         row.request[i] = row.notice[i] = MPI_REQUEST_NULL;
     return row;
@@ -222,10 +217,10 @@ static char *shared_by(struct ring *ring, int peer, bool sends)
 
 static void end_notices(struct swap *swap, struct row *row)
 {
-    note(swap, comm_check(MPI_Waitall(SLOTS, row->notice, MPI_STATUSES_IGNORE), "MPI_Waitall", false));
+    keep_first_error(&swap->status, comm_check(MPI_Waitall(SLOTS, row->notice, MPI_STATUSES_IGNORE), "MPI_Waitall", false));
 }
 
-hsort_status transport_ring_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
                                  int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ring *ring = (struct ring *)transport;
@@ -240,17 +235,17 @@ hsort_status transport_ring_swap(struct transport *transport, int to, const void
     if (receive_bytes > 0)
         swap.in.shared = shared_by(ring, from, false);
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
-    note(&swap, ring->engine->ops->wait(ring->engine, LANE_WORK));
+    keep_first_error(&swap.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_WORK));
     while (swap.out.passed < swap.out.pieces || swap.in.copied < swap.in.pieces) {
         advance_out(&swap);
         advance_in(&swap);
     }
-    note(&swap, ring->engine->ops->wait(ring->engine, LANE_IN));
+    keep_first_error(&swap.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
     end_notices(&swap, &swap.out);
     end_notices(&swap, &swap.in);
     *moved_bytes += (int64_t)send_bytes;
-    transport->carried.bytes += (int64_t)send_bytes;
-    transport->carried.seconds += MPI_Wtime() - start;
+    transport->traffic.bytes += (int64_t)send_bytes;
+    transport->traffic.seconds += MPI_Wtime() - start;
     return swap.status;
 }
 
@@ -261,8 +256,8 @@ void transport_ring_close(struct transport *transport)
         return;
     const struct engine_ops *ops = ring->engine->ops;
     for (int i = 0; i < SLOTS; i++) {
-        ops->mark_destroy(ring->engine, ring->out_mark[i]);
-        ops->mark_destroy(ring->engine, ring->in_mark[i]);
+        ops->event_destroy(ring->engine, ring->out_mark[i]);
+        ops->event_destroy(ring->engine, ring->in_mark[i]);
     }
     if (ring->through_host) {
         if (!ring->shared.own)
@@ -278,10 +273,10 @@ void transport_ring_close(struct transport *transport)
 static hsort_status make_slots(struct ring *ring)
 {
     struct engine *engine = ring->engine;
-    const size_t bytes = SLOTS * ring->piece_bytes;
+    const size_t bytes = SLOTS * ring->chunk_bytes;
     for (int i = 0; i < SLOTS; i++) {
-        TRY(engine->ops->mark_create(engine, &ring->out_mark[i]));
-        TRY(engine->ops->mark_create(engine, &ring->in_mark[i]));
+        TRY(engine->ops->event_create(engine, &ring->out_mark[i]));
+        TRY(engine->ops->event_create(engine, &ring->in_mark[i]));
     }
     if (!ring->through_host)
         return engine->ops->alloc(engine, bytes, (void **)&ring->in_slots);
@@ -291,19 +286,19 @@ static hsort_status make_slots(struct ring *ring)
     return engine->ops->alloc_host(engine, bytes, (void **)&ring->in_slots);
 }
 
-hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t piece_bytes,
+hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                  const struct transport_ops *ops, bool through_host,
                                  struct transport **transport)
 {
     *transport = NULL;
-    if (piece_bytes == 0)
-        piece_bytes = TRANSPORT_PIECE_DEFAULT;
-    if (piece_bytes % 8 != 0 || piece_bytes > PIECE_MAX)
+    if (chunk_bytes == 0)
+        chunk_bytes = TRANSPORT_CHUNK_DEFAULT;
+    if (chunk_bytes % 8 != 0 || chunk_bytes > PIECE_MAX)
         return status_fail(HSORT_ARGUMENT, "a piece of %zu bytes: wanted a multiple of 8, at most %d",
-                           piece_bytes, PIECE_MAX);
+                           chunk_bytes, PIECE_MAX);
     struct shared_slots shared = {0};
     if (through_host) // collective, so before anything can fail on this rank alone
-        TRY(shared_slots_open(comm, engine, SLOTS * piece_bytes, &shared));
+        TRY(shared_slots_open(comm, engine, SLOTS * chunk_bytes, &shared));
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring) {
         shared_slots_close(&shared);
@@ -312,7 +307,7 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     ring->base.ops = ops;
     ring->comm = comm;
     ring->engine = engine;
-    ring->piece_bytes = piece_bytes;
+    ring->chunk_bytes = chunk_bytes;
     ring->through_host = through_host;
     ring->shared = shared;
     hsort_status status = make_slots(ring);

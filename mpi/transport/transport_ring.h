@@ -11,11 +11,11 @@
  *                 and only pieces that may not land yet wait in a ring of engine memory (mpi).
  * Collective if through_host, in any case called by all. Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY,
  * HSORT_DEVICE_MEMORY, HSORT_MPI. */
-hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t piece_bytes,
+hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                  const struct transport_ops *ops, bool through_host,
                                  struct transport **transport);
 
-hsort_status transport_ring_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
+hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
                                  int from, void *receive, size_t receive_bytes, int64_t *moved_bytes);
 
 void transport_ring_close(struct transport *transport);

@@ -4,12 +4,12 @@
 
 static const struct transport_ops staged_ops = {
     .kind = HSORT_TRANSPORT_STAGED,
-    .swap = transport_ring_swap,
+    .sendrecv = transport_ring_sendrecv,
     .close = transport_ring_close,
 };
 
-hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t piece_bytes,
+hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                    struct transport **transport)
 {
-    return transport_open_ring(comm, engine, piece_bytes, &staged_ops, true, transport);
+    return transport_open_ring(comm, engine, chunk_bytes, &staged_ops, true, transport);
 }

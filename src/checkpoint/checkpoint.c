@@ -163,7 +163,7 @@ static int find_run(const struct checkpoint *checkpoint, int64_t key)
     int low = 0, high = checkpoint->runs;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        if (checkpoint->run_at[middle] <= key)
+        if (checkpoint->run_offset[middle] <= key)
             low = middle;
         else
             high = middle;
@@ -177,16 +177,16 @@ static int find_run(const struct checkpoint *checkpoint, int64_t key)
 hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64_t count, void *keys)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(checkpoint->type);
-    const int64_t total = checkpoint->runs > 0 ? checkpoint->run_at[checkpoint->runs] : 0;
+    const int64_t total = checkpoint->runs > 0 ? checkpoint->run_offset[checkpoint->runs] : 0;
     TRY(file_range_check(checkpoint->directory, total, first, count));
     for (int64_t done = 0; done < count;) {
         char path[PATH_MAX];
         const int64_t key = first + done;
         const int r = find_run(checkpoint, key);
-        const int64_t left = checkpoint->run_at[r + 1] - key;
+        const int64_t left = checkpoint->run_offset[r + 1] - key;
         const int64_t piece = left < count - done ? left : count - done;
         TRY(open_run(checkpoint, r, path));
-        TRY(file_read_bytes(path, checkpoint->reading_fd, (key - checkpoint->run_at[r]) * key_bytes,
+        TRY(file_read_bytes(path, checkpoint->reading_fd, (key - checkpoint->run_offset[r]) * key_bytes,
                             (size_t)(piece * key_bytes), (char *)keys + done * key_bytes));
         done += piece;
     }
@@ -195,24 +195,24 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
 
 /* ---- Saving -------------------------------------------------------------------------------------------- */
 
-/* run_at of `next`, which the caller frees, from every rank's count.                                Collective. */
+/* run_offset of `next`, which the caller frees, from every rank's count.                                Collective. */
 static hsort_status count_runs(struct comm *comm, int64_t count, struct checkpoint *next)
 {
     next->runs = comm->size;
-    next->run_at = malloc(((size_t)comm->size + 1) * sizeof *next->run_at);
+    next->run_offset = malloc(((size_t)comm->size + 1) * sizeof *next->run_offset);
     hsort_status status = HSORT_OK;
-    if (!next->run_at)
+    if (!next->run_offset)
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for %d runs", next->directory, comm->size);
     status = comm_agree(comm, status);
     if (status != HSORT_OK)
         return status;
-    next->run_at[0] = 0;
-    status = comm_gather(comm, count, next->run_at + 1);
+    next->run_offset[0] = 0;
+    status = comm_gather(comm, count, next->run_offset + 1);
     for (int r = 0; status == HSORT_OK && r < comm->size; r++)
-        next->run_at[r + 1] += next->run_at[r];
-    if (status == HSORT_OK && next->run_at[comm->size] != next->keys)
+        next->run_offset[r + 1] += next->run_offset[r];
+    if (status == HSORT_OK && next->run_offset[comm->size] != next->keys)
         status = status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys are to be saved, of %" PRId64,
-                             next->directory, next->run_at[comm->size], next->keys);
+                             next->directory, next->run_offset[comm->size], next->keys);
     return comm_agree(comm, status);
 }
 
@@ -242,10 +242,10 @@ hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, e
     if (status == HSORT_OK)
         status = comm_agree(comm, comm->rank == 0 ? checkpoint_put_manifest(&next, &named) : HSORT_OK);
     if (status == HSORT_OK) {
-        free(checkpoint->run_at);
+        free(checkpoint->run_offset);
         *checkpoint = next;
     } else {
-        free(next.run_at);
+        free(next.run_offset);
     }
     // Where the new manifest has its name but perhaps not on disk, either one may be found after a crash.
     if (comm->rank == 0 && (status == HSORT_OK || !named))
@@ -357,7 +357,7 @@ void checkpoint_close(struct checkpoint *checkpoint)
     close_run(checkpoint);
     checkpoint_unlock(checkpoint);
     free(checkpoint->directory);
-    free(checkpoint->run_at);
+    free(checkpoint->run_offset);
     free(checkpoint->written);
     *checkpoint = (struct checkpoint){.lock = -1, .reading_fd = -1};
 }

@@ -54,7 +54,7 @@ struct checkpoint {
     enum checkpoint_stage stage;
     uint64_t fingerprint[2];          /* of all keys, at stages RUNS and SORTED */
     int runs;
-    int64_t *run_at;                  /* [runs + 1] where each run begins among all keys; owned */
+    int64_t *run_offset;                  /* [runs + 1] where each run begins among all keys; owned */
     int reading, reading_fd;          /* the run that was read last, still open; fd -1: none. Not all: they may be many */
     struct checkpoint_range *written; /* [ranges] in order, apart; owned */
     int ranges;

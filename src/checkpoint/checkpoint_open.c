@@ -166,7 +166,7 @@ static hsort_status check_runs(const char *manifest, const struct checkpoint *ch
     for (int r = 0; r < checkpoint->runs; r++) {
         char path[PATH_MAX];
         struct stat facts;
-        const int64_t bytes = (checkpoint->run_at[r + 1] - checkpoint->run_at[r]) * key_bytes;
+        const int64_t bytes = (checkpoint->run_offset[r + 1] - checkpoint->run_offset[r]) * key_bytes;
         if (bytes == 0)
             continue;
         if (stat(checkpoint_run_path(checkpoint, r, path), &facts) != 0)

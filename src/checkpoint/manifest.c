@@ -61,7 +61,7 @@ static void print_fields(FILE *file, const struct checkpoint *checkpoint)
         fprintf(file, "fingerprint %016" PRIx64 " %016" PRIx64 "\n", checkpoint->fingerprint[0],
                 checkpoint->fingerprint[1]);
     for (int r = 0; r < checkpoint->runs; r++)
-        fprintf(file, "run %" PRId64 "\n", checkpoint->run_at[r + 1] - checkpoint->run_at[r]);
+        fprintf(file, "run %" PRId64 "\n", checkpoint->run_offset[r + 1] - checkpoint->run_offset[r]);
     for (int r = 0; r < checkpoint->ranges; r++)
         fprintf(file, "written %" PRId64 " %" PRId64 "\n", checkpoint->written[r].first,
                 checkpoint->written[r].count);
@@ -220,12 +220,12 @@ static bool read_lists(struct reader *reader, struct checkpoint *checkpoint)
 {
     int64_t total = 0, count, behind = 0;
     const char *value;
-    checkpoint->run_at[0] = 0;
+    checkpoint->run_offset[0] = 0;
     while ((value = take_line(reader, "run"))) {
         if (!is_count(value, &count) || count > checkpoint->keys - total)
             return false;
         total += count;
-        checkpoint->run_at[++checkpoint->runs] = total;
+        checkpoint->run_offset[++checkpoint->runs] = total;
     }
     while ((value = take_line(reader, "written"))) {
         struct checkpoint_range range;
@@ -302,23 +302,23 @@ hsort_status manifest_parse(const char *path, const char *text, size_t bytes, st
         lines++;
     struct checkpoint *read = malloc(sizeof *read);
     char *copy = strdup(text);
-    int64_t *run_at = malloc(lines * sizeof *run_at);
+    int64_t *run_offset = malloc(lines * sizeof *run_offset);
     struct checkpoint_range *written = malloc(lines * sizeof *written);
 
     hsort_status status = HSORT_OK;
-    if (!read || !copy || !run_at || !written) {
+    if (!read || !copy || !run_offset || !written) {
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it", path);
     } else {
         *read = *checkpoint;
         read->runs = read->ranges = 0;
-        read->run_at = run_at;
+        read->run_offset = run_offset;
         read->written = written;
         status = read_lines(path, text, copy, read);
         if (status == HSORT_OK)
             *checkpoint = *read;
     }
     if (status != HSORT_OK) {
-        free(run_at);
+        free(run_offset);
         free(written);
     }
     free(copy);

@@ -38,7 +38,7 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
 /* Read a manifest. Not collective.
  *   path        for the text of an error
  *   text        [bytes] and a 0
- *   checkpoint  [1] what the manifest says is written to it: run_at and written are new, the temporary name is part of it;
+ *   checkpoint  [1] what the manifest says is written to it: run_offset and written are new, the temporary name is part of it;
  *               directory, lock and reading_fd stay. After an error nothing of it is changed.
  * Errors   HSORT_FORMAT: another version, or damaged; HSORT_HOST_MEMORY. */
 hsort_status manifest_parse(const char *path, const char *text, size_t bytes, struct checkpoint *checkpoint);

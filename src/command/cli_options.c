@@ -95,7 +95,7 @@ static const struct option_row rows[] = {
      "how bytes go between two ranks"},
     {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, NUMBER, "N", FIELD(sort.threads),
      "of each rank (0: the cores it is bound to)"},
-    {"piece", 0, SORT, SIZE, "SIZE", FIELD(sort.piece_bytes), "bytes of one message"},
+    {"piece", 0, SORT, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
     {"device-memory", 0, SORT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU"},
     {"bind", 0, SORT | PLAN | INFO, WORD, "auto|none", FIELD(sort.binding),

@@ -101,8 +101,8 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_open(json, NULL, '{');
     json_integer(json, "ranks", ranks);
     json_integer(json, "ranks_per_node", ranks_per_node);
-    json_integer(json, "keys_per_rank", plan->block);
-    json_real(json, "bytes_per_rank", plan->block_bytes);
+    json_integer(json, "keys_per_rank", plan->shard_capacity);
+    json_real(json, "bytes_per_rank", plan->shard_bytes);
     json_real(json, "engine_bytes_per_rank", plan->engine_bytes);
     json_real(json, "caller_bytes_per_rank", plan->caller_bytes);
     json_text(json, "exchange", report_exchange_name(plan->exchange));
@@ -180,10 +180,10 @@ static void print_exchange(const char *name, bool chosen, const hsort_plan_excha
 
 static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan)
 {
-    char block[16], engine[16], caller[16];
+    char capacity[16], engine[16], caller[16];
     printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s", ranks_per_node);
-    printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n", plan->block,
-           size_text(plan->block_bytes, block), size_text(plan->engine_bytes, engine),
+    printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n", plan->shard_capacity,
+           size_text(plan->shard_bytes, capacity), size_text(plan->engine_bytes, engine),
            size_text(plan->caller_bytes, caller));
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
     for (int phase = 0; phase < HSORT_PHASES; phase++)

@@ -15,7 +15,7 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     for (int64_t done = 0; done < count;) {
         int64_t piece = count - done < most ? count - done : most;
         const char *from = (const char *)keys + (size_t)done * width;
-        TRY(ops->copy(ctx->engine, LANE_WORK, ctx->buffer[0], from, (size_t)piece * width));
+        TRY(ops->copy(ctx->engine, STREAM_WORK, ctx->buffer[0], from, (size_t)piece * width));
         TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], piece));
         done += piece;
     }
@@ -39,7 +39,7 @@ static hsort_status check_arguments(hsort_type type, hsort_order order, const vo
 static hsort_status add_keys(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count,
                              void *stream)
 {
-    TRY(ctx->engine->ops->follow(ctx->engine, stream));
+    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, stream));
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PIECE_BYTES));
     return context_inspect(ctx, verifier, keys, count);
 }

@@ -102,7 +102,7 @@ static hsort_status check_options(const hsort_options *o)
 static hsort_status compare_options(struct comm *comm, const hsort_options *o)
 {
     const int64_t values[] = {o->engine,    o->local_rung,           o->exchange,
-                              o->transport, (int64_t)o->piece_bytes, (int64_t)o->device_memory_limit,
+                              o->transport, (int64_t)o->chunk_bytes, (int64_t)o->device_memory_limit,
                               o->binding};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof values / sizeof values[0] + HSORT_RATES; i++) {
@@ -152,11 +152,11 @@ static hsort_status check_rung(const hsort_context *ctx)
 static hsort_status make_tables(hsort_context *ctx)
 {
     const size_t entries = (size_t)ctx->comm.size + 1;
-    ctx->have_at = calloc(entries, sizeof *ctx->have_at);
-    ctx->want_at = calloc(entries, sizeof *ctx->want_at);
-    ctx->block_at = calloc(entries, sizeof *ctx->block_at);
+    ctx->have_offset = calloc(entries, sizeof *ctx->have_offset);
+    ctx->want_offset = calloc(entries, sizeof *ctx->want_offset);
+    ctx->even_offset = calloc(entries, sizeof *ctx->even_offset);
     ctx->ends = calloc(entries, 3 * sizeof *ctx->ends);
-    if (!ctx->have_at || !ctx->want_at || !ctx->block_at || !ctx->ends)
+    if (!ctx->have_offset || !ctx->want_offset || !ctx->even_offset || !ctx->ends)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
     ctx->exchange = ctx->options.exchange;
     ctx->network = calloc(1, sizeof *ctx->network);
@@ -219,7 +219,7 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_tables(ctx)));
-    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.piece_bytes,
+    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.chunk_bytes,
                          ctx->info.gpu_sharers > 1, &ctx->transport, &ctx->mpi_takes_device_pointers));
     TRY(make_partition(ctx));
     TRY(find_rates(ctx));
@@ -292,16 +292,16 @@ void hsort_destroy(hsort_context **ctx)
     }
     if (c->engine) {
         partition_close(c->partition, c->engine);
-        c->engine->ops->free(c->engine, c->partition_room);
+        c->engine->ops->free(c->engine, c->partition_memory);
         c->engine->ops->free(c->engine, c->buffer[0]);
         c->engine->ops->free(c->engine, c->buffer[1]);
         c->engine->ops->free(c->engine, c->workspace);
         c->engine->ops->close(c->engine);
     }
     hwloc_bitmap_free(c->placement.cpus);
-    free(c->have_at);
-    free(c->want_at);
-    free(c->block_at);
+    free(c->have_offset);
+    free(c->want_offset);
+    free(c->even_offset);
     free(c->ends);
     free(c->network);
     direct_close(c->direct);

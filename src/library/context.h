@@ -26,10 +26,10 @@ struct hsort_context {
     size_t buffer_bytes[2];
     void *workspace; /* [workspace_bytes] of the local sort */
     size_t workspace_bytes;
-    int64_t *have_at, *want_at, *block_at; /* [size + 1] each: see sort.c */
+    int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     struct direct *direct;                 /* of exchange_direct(); NULL if it is never used */
     struct partition *partition;           /* of exchange_partition(); NULL on all ranks if it cannot be used */
-    void *partition_room;                  /* [partition_bytes] */
+    void *partition_memory;                  /* [partition_bytes] */
     size_t partition_bytes;
     hsort_exchange exchange;               /* of the last sort */
     uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */

@@ -43,19 +43,19 @@ hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node,
     TRY(cost_network_count(ranks, ranks_per_node, &network));
     *plan = (hsort_plan_result){
         .struct_size = sizeof *plan,
-        .block = count / ranks + (count % ranks != 0),
+        .shard_capacity = count / ranks + (count % ranks != 0),
         .exchange = cost_choose(&network, rates, key_bytes, count),
         .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
         .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
-    plan->block_bytes = plan->caller_bytes = (double)plan->block * key_bytes;
+    plan->shard_bytes = plan->caller_bytes = (double)plan->shard_capacity * key_bytes;
     plan->can_partition = cost_can_partition(rates, ranks, ranks_per_node);
     if (plan->can_partition)
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
-    if (plan->can_partition && cost_wants_partition(ranks, plan->block_bytes))
+    if (plan->can_partition && cost_wants_partition(ranks, plan->shard_bytes))
         plan->exchange = HSORT_EXCHANGE_PARTITION;
     const double share = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_SHARE;
-    plan->engine_bytes = (2 + share) * plan->block_bytes;
+    plan->engine_bytes = (2 + share) * plan->shard_bytes;
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
-        plan->engine_bytes += (double)partition_room_keys(plan->block) * key_bytes;
+        plan->engine_bytes += (double)partition_memory_keys(plan->shard_capacity) * key_bytes;
     return HSORT_OK;
 }

@@ -1,28 +1,23 @@
 /* The sort as the list of its phases: see hsort_sort_to() at the end. src/README.md pictures it.
  *
- * Global positions count keys through the ranks in order. have_at[r] is the position of rank r's first key at present,
- * want_at[r] the one the caller asks for, block_at[r] the one with full blocks first. The network needs every rank to have
- * room for a block of ceil(N / P) keys:
+ * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first key at present,
+ * want_offset[r] the one the caller asks for, even_offset[r] the one with full blocks first. The network needs every rank to have
+ * room for ceil(N / P) keys:
  *
- *     at the door        6 0 1 4      N = 11, P = 4, block 3: rank 0 holds more than a block,
+ *     at the door        6 0 1 4      N = 11, P = 4, capacity 3: rank 0 holds more than the capacity,
  *     evened out         3 3 3 2      so the keys are dealt out anew, before any of them is sorted
  *     after the network  3 3 3 2      full blocks first, then the rest
  *     as asked for       6 0 1 4      the borders are shifted
  *
  * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. The exchange
- * `direct` needs the same room, but leaves any counts that fit a block: those asked for, if they do. If the sorted
+ * `direct` needs the same room, but leaves any counts that fit the capacity: those asked for, if they do. If the sorted
  * shards turn out to be in order across the ranks, the exchange is skipped. `partition` does both phases at once, if the
  * keys suit it. */
 #include <signal.h>
 #include <string.h>
+#include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 #include "src/library/sort_memory.h"
-
-static void note(struct sort *s, hsort_status status)
-{
-    if (s->status == HSORT_OK)
-        s->status = status;
-}
 
 static bool failed(const struct sort *s)
 {
@@ -32,7 +27,7 @@ static bool failed(const struct sort *s)
 /* Wait for the engine, and book the time since the last phase ended. */
 static void end_phase(struct sort *s, hsort_phase phase)
 {
-    note(s, s->ctx->engine->ops->wait(s->ctx->engine, LANE_WORK));
+    keep_first_error(&s->status, s->ctx->engine->ops->stream_synchronize(s->ctx->engine, STREAM_WORK));
     double now = MPI_Wtime();
     s->seconds[phase] += now - s->phase_began;
     s->phase_began = now;
@@ -105,7 +100,7 @@ static void choose_exchange(struct sort *s)
     const hsort_exchange wanted = ctx->options.exchange;
     // A rung that was asked for is what sorts, but for an exchange that was asked for, too.
     const bool pays = ctx->options.local_rung < 0 &&
-                      cost_wants_partition(ctx->comm.size, (double)s->block * s->map.key_bytes);
+                      cost_wants_partition(ctx->comm.size, (double)s->capacity * s->map.key_bytes);
     s->partitions = ctx->partition && (wanted == HSORT_EXCHANGE_PARTITION || pays);
     if (wanted == HSORT_EXCHANGE_AUTO)
         ctx->exchange = cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);
@@ -126,35 +121,35 @@ static hsort_status plan(struct sort *s)
     if (smallest != largest)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
     int64_t most_in, most_out;
-    TRY(positions(comm, s->in_count, ctx->have_at, &most_in));
-    TRY(positions(comm, s->out_count, ctx->want_at, &most_out));
-    s->total = ctx->have_at[comm->size];
-    if (ctx->want_at[comm->size] != s->total)
+    TRY(positions(comm, s->in_count, ctx->have_offset, &most_in));
+    TRY(positions(comm, s->out_count, ctx->want_offset, &most_out));
+    s->total = ctx->have_offset[comm->size];
+    if (ctx->want_offset[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
-                                            (long long)s->total, (long long)ctx->want_at[comm->size]));
+                                            (long long)s->total, (long long)ctx->want_offset[comm->size]));
     s->map = keymap_make(s->type, s->order);
-    s->block = s->total / comm->size + (s->total % comm->size != 0);
+    s->capacity = s->total / comm->size + (s->total % comm->size != 0);
     for (int rank = 0; rank <= comm->size; rank++) {
-        int64_t at = rank * s->block; // cannot overflow: count_max left room for a block more per rank
-        ctx->block_at[rank] = at < s->total ? at : s->total;
+        int64_t at = rank * s->capacity; // cannot overflow: count_max left room for one capacity more per rank
+        ctx->even_offset[rank] = at < s->total ? at : s->total;
     }
     choose_exchange(s);
     // Each key moves once only if it goes where the caller wants it, and that is where there is room for it.
-    const bool as_wanted = ctx->exchange == HSORT_EXCHANGE_DIRECT && most_out <= s->block;
-    s->target_at = as_wanted ? ctx->want_at : ctx->block_at;
-    s->now_at = ctx->have_at;
-    s->dealt_at = most_out <= s->block ? ctx->want_at : ctx->block_at;
-    s->even = most_in <= s->block;
+    const bool as_wanted = ctx->exchange == HSORT_EXCHANGE_DIRECT && most_out <= s->capacity;
+    s->target_offset = as_wanted ? ctx->want_offset : ctx->even_offset;
+    s->current_offset = ctx->have_offset;
+    s->scattered_offset = most_out <= s->capacity ? ctx->want_offset : ctx->even_offset;
+    s->even = most_in <= s->capacity;
     return HSORT_OK;
 }
 
 /* ---- the phases: each keeps to the schedule after a failure --------------------------------------------------- */
 
-/* x.spare holds the keys now. */
+/* x.scratch holds the keys now. */
 static void turn(struct sort *s)
 {
-    void *keys = s->x.spare;
-    s->x.spare = s->x.keys;
+    void *keys = s->x.scratch;
+    s->x.scratch = s->x.keys;
     s->x.keys = keys;
 }
 
@@ -162,20 +157,20 @@ static void turn(struct sort *s)
 static const void *load(struct sort *s)
 {
     struct engine *engine = s->ctx->engine;
-    note(s, engine->ops->follow(engine, s->stream));
+    keep_first_error(&s->status, engine->ops->stream_wait_caller(engine, s->stream));
     if (!s->even) {
-        // Into the spare buffer: x.keys may be the caller's memory that they come from.
-        note(s, engine->ops->wait(engine, LANE_WORK));
-        note(s, rebalance(&s->x, s->now_at, s->ctx->block_at, s->in, s->x.spare));
+        // Into the scratch buffer: x.keys may be the caller's memory that they come from.
+        keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
+        keep_first_error(&s->status, rebalance(&s->x, s->current_offset, s->ctx->even_offset, s->in, s->x.scratch));
         turn(s);
-        s->now_at = s->ctx->block_at;
-        s->x.count = s->now_at[s->ctx->comm.rank + 1] - s->now_at[s->ctx->comm.rank];
+        s->current_offset = s->ctx->even_offset;
+        s->x.count = s->current_offset[s->ctx->comm.rank + 1] - s->current_offset[s->ctx->comm.rank];
         end_phase(s, HSORT_PHASE_EXCHANGE);
         return s->x.keys;
     }
     if (s->in_space == SPACE_ENGINE || s->in_count == 0)
         return s->in;
-    note(s, engine->ops->copy(engine, LANE_WORK, s->x.keys, s->in,
+    keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in,
                               (size_t)s->in_count * (size_t)s->map.key_bytes));
     end_phase(s, HSORT_PHASE_H2D);
     report(s, "h2d");
@@ -189,8 +184,8 @@ static hsort_status came_sorted(struct sort *s, bool *sorted)
     struct verifier verifier;
     hsort_check_result found;
     verify_start(&verifier, s->type, s->order);
-    note(s, ctx->engine->ops->follow(ctx->engine, s->stream));
-    note(s, context_inspect(ctx, &verifier, s->in, s->in_count));
+    keep_first_error(&s->status, ctx->engine->ops->stream_wait_caller(ctx->engine, s->stream));
+    keep_first_error(&s->status, context_inspect(ctx, &verifier, s->in, s->in_count));
     TRY(comm_agree(&ctx->comm, s->status));
     TRY(verify_finish(&verifier, &ctx->comm, &found));
     *sorted = found.first_disorder < 0;
@@ -203,8 +198,8 @@ static hsort_status pass_sorted(struct sort *s, bool *done)
 {
     struct comm *comm = &s->ctx->comm;
     // Where in and out are one array, keys can stay in it but not shift.
-    const bool stuck = s->in == s->out && memcmp(s->now_at + comm->rank, s->ctx->want_at + comm->rank,
-                                                 2 * sizeof *s->now_at) != 0;
+    const bool stuck = s->in == s->out && memcmp(s->current_offset + comm->rank, s->ctx->want_offset + comm->rank,
+                                                 2 * sizeof *s->current_offset) != 0;
     int64_t none_stuck, some_stuck;
     TRY(comm_range(comm, stuck, &none_stuck, &some_stuck));
     if (some_stuck)
@@ -214,7 +209,7 @@ static hsort_status pass_sorted(struct sort *s, bool *done)
     if (!*done)
         return HSORT_OK;
     if (s->in != s->out)
-        note(s, rebalance(&s->x, s->now_at, s->ctx->want_at, s->in, s->out));
+        keep_first_error(&s->status, rebalance(&s->x, s->current_offset, s->ctx->want_offset, s->in, s->out));
     end_phase(s, HSORT_PHASE_EXCHANGE);
     return context_agree(s->ctx, s->status);
 }
@@ -226,11 +221,11 @@ static bool in_order(struct sort *s, const void *keys, struct keymap map)
     const int64_t last = s->x.count - 1;
     uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
     if (s->x.count > 0)
-        note(s,
+        keep_first_error(&s->status,
              ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, keys, (int64_t[]){0, last}, 2, own + 1));
     for (int i = 1; i < 3 && !map.identity; i++)
         own[i] = map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)own[i]) : keymap_encode64(map, own[i]);
-    note(s, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
+    keep_first_error(&s->status, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
                        "MPI_Allgather", false));
     uint64_t before = 0;
     for (int rank = 0; rank < ctx->comm.size; rank++) {
@@ -248,20 +243,20 @@ static bool in_order(struct sort *s, const void *keys, struct keymap map)
 static hsort_status partition_shards(struct sort *s, const void *loaded, bool *done)
 {
     hsort_context *ctx = s->ctx;
-    const struct engine_bits bits = {.map = s->map, .from = loaded};
-    const bool straight = s->out_space == SPACE_PINNED && s->dealt_at == ctx->want_at;
+    const struct raw_keys bits = {.map = s->map, .from = loaded};
+    const bool straight = s->out_space == SPACE_PINNED && s->scattered_offset == ctx->want_offset;
     *done = false;
     if (!s->partitions)
         return HSORT_OK;
     s->x.host_out = straight ? s->out : NULL;
-    note(s, exchange_partition(&s->x, &bits, s->now_at, s->dealt_at, done));
+    keep_first_error(&s->status, exchange_partition(&s->x, &bits, s->current_offset, s->scattered_offset, done));
     TRY(context_finish(ctx, s->status));
     end_phase(s, *done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
     if (*done) {
         s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.local_seconds;
         s->seconds[HSORT_PHASE_LOCAL_SORT] += s->x.local_seconds;
         ctx->exchange = HSORT_EXCHANGE_PARTITION;
-        s->now_at = s->dealt_at;
+        s->current_offset = s->scattered_offset;
         s->decoded = true;
         s->stored = s->x.host_out != NULL;
     } else if (s->x.all_ascend && in_order(s, loaded, s->map)) {
@@ -277,13 +272,13 @@ static void sort_shard(struct sort *s, const void *loaded)
     const struct engine_ops *ops = ctx->engine->ops;
     // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped anew each time.
     // Of one rank, the local sort is the last to touch the keys, and decodes them.
-    const struct engine_bits bits = {
+    const struct raw_keys bits = {
         .map = s->map, .from = loaded, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
     void *sorted = s->x.keys;
     if (!failed(s))
-        note(s, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.spare,
-                          s->scratch, s->x.count, ctx->workspace, &bits, &sorted));
-    if (sorted == s->x.spare)
+        keep_first_error(&s->status, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.scratch,
+                          s->scratch_keys, s->x.count, ctx->workspace, &bits, &sorted));
+    if (sorted == s->x.scratch)
         turn(s);
     end_phase(s, HSORT_PHASE_LOCAL_SORT);
     report(s, "local_sort");
@@ -297,7 +292,7 @@ static void leave_callers_memory(struct sort *s)
     struct engine *engine = s->ctx->engine;
     if (s->x.keys != s->out || !s->ctx->transport->ops->expose)
         return;
-    note(s, engine->ops->copy(engine, LANE_WORK, s->x.spare, s->x.keys,
+    keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys,
                               (size_t)s->x.count * (size_t)s->map.key_bytes));
     turn(s);
 }
@@ -308,7 +303,7 @@ static hsort_status ask_to_stop(struct sort *s)
 {
     const hsort_options *o = &s->ctx->options;
     if (!failed(s) && o->should_stop && o->should_stop(o->should_stop_user))
-        note(s, status_fail(HSORT_STOPPED, "asked to stop between local sort and exchange"));
+        keep_first_error(&s->status, status_fail(HSORT_STOPPED, "asked to stop between local sort and exchange"));
     const hsort_status status = context_finish(s->ctx, s->status);
     if (status == HSORT_STOPPED) { // the keys are well, and are still to be handed back: that may yet fail
         s->status = HSORT_OK;
@@ -321,9 +316,9 @@ static void exchange(struct sort *s)
 {
     if (!in_order(s, s->x.keys, (struct keymap){.identity = true})) {
         leave_callers_memory(s);
-        note(s, s->ctx->exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&s->x, s->target_at)
+        keep_first_error(&s->status, s->ctx->exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&s->x, s->target_offset)
                                                           : exchange_bitonic(&s->x));
-        s->now_at = s->target_at;
+        s->current_offset = s->target_offset;
     }
     end_phase(s, HSORT_PHASE_EXCHANGE);
     s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.merge_seconds;
@@ -336,22 +331,22 @@ static void store(struct sort *s)
     hsort_context *ctx = s->ctx;
     struct engine *engine = ctx->engine;
     const size_t bytes = (size_t)s->x.count * (size_t)s->map.key_bytes;
-    const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->now_at;
-    const bool as_wanted = memcmp(s->now_at, ctx->want_at, table_bytes) == 0;
+    const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->current_offset;
+    const bool as_wanted = memcmp(s->current_offset, ctx->want_offset, table_bytes) == 0;
     const bool straight = as_wanted && s->out_space == SPACE_ENGINE;
     struct keymap map = s->map;
     map.identity = map.identity || is_alone(s) || s->decoded;
-    note(s, engine->ops->decode(engine, map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
+    keep_first_error(&s->status, engine->ops->decode(engine, map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
     if (!as_wanted) {
         if (s->x.keys == s->out && bytes > 0) {
-            note(s, engine->ops->copy(engine, LANE_WORK, s->x.spare, s->x.keys, bytes));
+            keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys, bytes));
             turn(s);
         }
-        note(s, engine->ops->wait(engine, LANE_WORK));
-        note(s, rebalance(&s->x, s->now_at, ctx->want_at, s->x.keys, s->out));
+        keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
+        keep_first_error(&s->status, rebalance(&s->x, s->current_offset, ctx->want_offset, s->x.keys, s->out));
         end_phase(s, HSORT_PHASE_EXCHANGE);
     } else if (!straight && !s->stored && bytes > 0) {
-        note(s, engine->ops->copy(engine, LANE_WORK, s->out, s->x.keys, bytes));
+        keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->out, s->x.keys, bytes));
     }
     end_phase(s, HSORT_PHASE_D2H);
     report(s, "d2h");

@@ -11,20 +11,20 @@ static hsort_status size_for(const struct sort *s, int64_t scratch, struct sizes
 {
     hsort_context *ctx = s->ctx;
     sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
-    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->block,
+    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->capacity,
                                             scratch, &sizes->workspace);
 }
 
 /* Does the caller's output serve as the keys' buffer? */
 static bool lends(const struct sort *s)
 {
-    return s->out_space == SPACE_ENGINE && s->out_count >= s->block && s->out_count > 0;
+    return s->out_space == SPACE_ENGINE && s->out_count >= s->capacity && s->out_count > 0;
 }
 
 bool sort_outgrows(const struct sort *s)
 {
     const hsort_context *ctx = s->ctx;
-    const size_t bytes = (size_t)s->block * (size_t)s->map.key_bytes;
+    const size_t bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
     return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
            (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
 }
@@ -48,7 +48,7 @@ static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bo
 }
 
 /* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do with less. Take
- * as large a part of a block as there is memory for. Not none at all, though a network could do with that: keys that fill
+ * as large a part of the capacity as there is memory for. Not none at all, though a network could do with that: keys that fill
  * memory to the last hundredth are rather a count that is wrong. What earlier sorts left goes, and the keys' own buffer
  * comes first. */
 static hsort_status take_less(struct sort *s, struct sizes *sizes)
@@ -64,10 +64,10 @@ static hsort_status take_less(struct sort *s, struct sizes *sizes)
     // Not the last byte: allocations are rounded up, and the engine's own kernels want some memory too.
     const size_t most = free_bytes - free_bytes / 64;
     for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
-        const int64_t part = s->block / chunks + (s->block % chunks != 0);
+        const int64_t part = s->capacity / chunks + (s->capacity % chunks != 0);
         // A little more than a part: of a random run of two parts, one changes sides, more or less, and should fit.
-        s->scratch = chunks == 1 ? part : part + part / 64;
-        TRY(size_for(s, s->scratch, sizes));
+        s->scratch_keys = chunks == 1 ? part : part + part / 64;
+        TRY(size_for(s, s->scratch_keys, sizes));
         if (sizes->scratch + sizes->workspace <= most)
             return HSORT_OK;
     }
@@ -78,10 +78,10 @@ hsort_status sort_reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     const bool lent = lends(s);
-    struct sizes sizes = {.keys = lent ? 0 : (size_t)s->block * (size_t)s->map.key_bytes};
+    struct sizes sizes = {.keys = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
     bool room = true;
-    s->scratch = s->block;
-    TRY(size_for(s, s->scratch, &sizes));
+    s->scratch_keys = s->capacity;
+    TRY(size_for(s, s->scratch_keys, &sizes));
     if (ctx->comm.size == 1)
         TRY(has_room(s, &sizes, &room));
     if (!room)
@@ -95,12 +95,12 @@ hsort_status sort_reserve(struct sort *s)
                              .direct = ctx->direct,
                              .partition = ctx->partition,
                              .key_bytes = s->map.key_bytes,
-                             .block = s->block,
+                             .capacity = s->capacity,
                              .keys = lent ? s->out : ctx->buffer[1],
-                             .spare = ctx->buffer[0],
-                             .room = ctx->workspace, // the local sort is done with it by then
-                             .room_bytes = ctx->workspace_bytes,
-                             .piece_bytes = ctx->options.piece_bytes,
+                             .scratch = ctx->buffer[0],
+                             .workspace = ctx->workspace, // the local sort is done with it by then
+                             .workspace_bytes = ctx->workspace_bytes,
+                             .chunk_bytes = ctx->options.chunk_bytes,
                              .count = s->in_count};
     return HSORT_OK;
 }
@@ -108,19 +108,19 @@ hsort_status sort_reserve(struct sort *s)
 hsort_status sort_reserve_partition(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    s->partitions = s->partitions && s->scratch >= s->block; // not on a rank that is alone with little memory
+    s->partitions = s->partitions && s->scratch_keys >= s->capacity; // not on a rank that is alone with little memory
     if (!s->partitions)
         return HSORT_OK;
-    const size_t bytes = partition_room(ctx->engine, s->map.key_bytes, s->block);
+    const size_t bytes = partition_memory(ctx->engine, s->map.key_bytes, s->capacity);
     fault_pause(true); // a failure here is none of the sort's
-    const bool mine = context_reserve(ctx, &ctx->partition_room, &ctx->partition_bytes, bytes) == HSORT_OK;
+    const bool mine = context_reserve(ctx, &ctx->partition_memory, &ctx->partition_bytes, bytes) == HSORT_OK;
     fault_pause(false);
     int64_t all, some;
     TRY(comm_range(&ctx->comm, mine, &all, &some));
     if (!mine)
         status_clear(); // no error: there are other ways
     s->partitions = all;
-    s->x.partition_room = ctx->partition_room;
+    s->x.partition_memory = ctx->partition_memory;
     return HSORT_OK;
 }
 
@@ -133,6 +133,6 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
                                          &workspace_bytes));
     *bytes = 2 * (size_t)count * width + workspace_bytes +
-             (ctx->partition ? partition_room(ctx->engine, (int)width, count) : 0);
+             (ctx->partition ? partition_memory(ctx->engine, (int)width, count) : 0);
     return HSORT_OK;
 }

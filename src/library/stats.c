@@ -16,12 +16,12 @@ struct sums {
 /* This rank's part of hsort_stats.paths. */
 static void describe_paths(const hsort_context *ctx, struct largest *own, struct sums *mine)
 {
-    struct carried carried[HSORT_TRANSPORTS];
-    transport_carried(ctx->transport, carried);
+    struct traffic traffic[HSORT_TRANSPORTS];
+    transport_traffic(ctx->transport, traffic);
     for (int path = 0; path < HSORT_TRANSPORTS; path++) {
-        own->path_bytes[path] = (double)carried[path].bytes;
-        own->path_seconds[path] = carried[path].seconds;
-        mine->path_bytes[path] = carried[path].bytes;
+        own->path_bytes[path] = (double)traffic[path].bytes;
+        own->path_seconds[path] = traffic[path].seconds;
+        mine->path_bytes[path] = traffic[path].bytes;
     }
     for (int peer = ctx->comm.rank + 1; peer < ctx->comm.size; peer++) // each pair once
         mine->pairs[transport_path(ctx->transport, peer)]++;

@@ -6,7 +6,7 @@
  * run. */
 static int count_launches(struct bench *b, int rung)
 {
-    cudaStream_t stream = b->engine->lanes[LANE_WORK];
+    cudaStream_t stream = b->engine->streams[STREAM_WORK];
     struct rung_job job = b->job;
     cudaGraph_t graph;
     size_t count = 0;

@@ -188,8 +188,8 @@ static double wall_ms(struct bench *b, const struct contest *c, F run)
     double ms[CPU_REPEATS];
     for (int i = -1; i < CPU_REPEATS; i++) { // the first one warms up
         memcpy(c->keys, c->original, bytes);
-        MUST(b->ops->copy(&b->engine->base, LANE_WORK, b->job.keys, b->original, bytes));
-        MUST(b->ops->wait(&b->engine->base, LANE_WORK));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, b->job.keys, b->original, bytes));
+        MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
         const double began = bench_now();
         run();
         ms[std::max(i, 0)] = 1e3 * (bench_now() - began);
@@ -216,13 +216,13 @@ static void time_contest(struct bench *b, struct contest *c, int rung, double (&
     });
     ms[1] = wall_ms(b, c, [&] {
         MUST(ladder_sort(b->engine, rung, &job));
-        MUST(b->ops->wait(&b->engine->base, LANE_WORK));
+        MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     });
     ms[2] = wall_ms(b, c, [&] {
-        MUST(b->ops->copy(&b->engine->base, LANE_WORK, job.keys, c->keys, bytes));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, job.keys, c->keys, bytes));
         MUST(ladder_sort(b->engine, rung, &job));
-        MUST(b->ops->copy(&b->engine->base, LANE_WORK, c->keys, job.sorted_keys, bytes));
-        MUST(b->ops->wait(&b->engine->base, LANE_WORK));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, c->keys, job.sorted_keys, bytes));
+        MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     });
     if (!is_sorted_form(b->engine, b->type.key_bytes, job.sorted_keys, b->count, b->before) ||
         !std::is_sorted((uint32_t *)c->keys, (uint32_t *)c->keys + b->count) ||
@@ -257,8 +257,8 @@ static void contest_of_rung(struct bench *b, struct contest *c, int rung, const 
         }
         if (!bench_load(b, ladder_types[U32], counts[done], UNIFORM))
             break;
-        MUST(b->ops->copy(&b->engine->base, LANE_WORK, c->original, b->original, (size_t)b->count * 4));
-        MUST(b->ops->wait(&b->engine->base, LANE_WORK));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, c->original, b->original, (size_t)b->count * 4));
+        MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
         time_contest(b, c, rung, forms);
         for (int i = 0; i < 3; i++)
             bench_write(b, bench_rung_name(rung), variants[i], {forms[i], forms[i], forms[i]}, 0);
@@ -323,7 +323,7 @@ static void merge(struct bench *b)
                 continue;
             const size_t half_bytes = (size_t)b->count / 2 * b->type.key_bytes;
             fill_keys(b->engine, b->type.key_bytes, b->original, b->count / 2, SORTED, 1);
-            MUST(b->ops->copy(&b->engine->base, LANE_WORK, (char *)b->original + half_bytes, b->original,
+            MUST(b->ops->copy(&b->engine->base, STREAM_WORK, (char *)b->original + half_bytes, b->original,
                               half_bytes));
             b->before = look_at(b->engine, b->type.key_bytes, b->original, b->count);
             struct bench_subject subject = {"merge", "two halves", merge_halves, NULL, 0, RUNG_STABLE};

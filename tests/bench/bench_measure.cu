@@ -77,7 +77,7 @@ static __global__ void varying_bits_kernel(const K *keys, int64_t count, unsigne
 
 static int count_varying_digits(struct bench *b)
 {
-    cudaStream_t stream = b->engine->lanes[LANE_WORK];
+    cudaStream_t stream = b->engine->streams[STREAM_WORK];
     unsigned long long *varying, bits;
     int digits = 0;
     MUST(b->ops->alloc(&b->engine->base, sizeof bits, (void **)&varying));
@@ -87,8 +87,8 @@ static int count_varying_digits(struct bench *b)
     else
         varying_bits_kernel<<<1024, 256, 0, stream>>>((const uint64_t *)b->original, b->count, varying);
     MUST(cuda_check(cudaGetLastError(), "look for digits that vary"));
-    MUST(b->ops->copy(&b->engine->base, LANE_WORK, &bits, varying, sizeof bits));
-    MUST(b->ops->wait(&b->engine->base, LANE_WORK));
+    MUST(b->ops->copy(&b->engine->base, STREAM_WORK, &bits, varying, sizeof bits));
+    MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     b->ops->free(&b->engine->base, varying);
     for (; bits != 0; bits >>= 8)
         digits += (bits & 0xff) != 0;
@@ -186,19 +186,19 @@ static bool is_result_right(struct bench *b, const struct bench_subject *subject
 static hsort_status run_once(struct bench *b, const struct bench_subject *subject, struct rung_job *job,
                              double *ms)
 {
-    cudaStream_t stream = b->engine->lanes[LANE_WORK];
+    cudaStream_t stream = b->engine->streams[STREAM_WORK];
     float elapsed;
-    TRY(b->ops->copy(&b->engine->base, LANE_WORK, job->keys, b->original,
+    TRY(b->ops->copy(&b->engine->base, STREAM_WORK, job->keys, b->original,
                      (size_t)b->count * b->type.key_bytes));
     fill_values(b->engine, b->type.value_bytes, job->values, b->count);
     TRY_CUDA(cudaMemsetAsync(b->flush, 0, b->flush_bytes, stream));
-    TRY(b->ops->wait(&b->engine->base, LANE_WORK));
+    TRY(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
 
     TRY_CUDA(cudaEventRecord(b->start, stream));
     TRY(subject->sort(b->engine, subject->number, job));
     TRY_CUDA(cudaEventRecord(b->stop, stream));
 
-    TRY(b->ops->wait(&b->engine->base, LANE_WORK));
+    TRY(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     TRY_CUDA(cudaEventElapsedTime(&elapsed, b->start, b->stop));
     *ms = elapsed;
     return is_result_right(b, subject, job) ? HSORT_OK : status_fail(HSORT_INTERNAL, "the result is wrong");
@@ -312,10 +312,10 @@ static void measure_copy(struct bench *b, size_t memory)
     fill_keys(b->engine, 8, from, (int64_t)(bytes / 8), UNIFORM, 1);
     for (int i = -1; i < MOST_REPEATS; i++) { // the first one warms up
         float elapsed;
-        MUST(cuda_check(cudaEventRecord(b->start, b->engine->lanes[LANE_WORK]), "record"));
-        MUST(b->ops->copy(&b->engine->base, LANE_WORK, to, from, bytes));
-        MUST(cuda_check(cudaEventRecord(b->stop, b->engine->lanes[LANE_WORK]), "record"));
-        MUST(b->ops->wait(&b->engine->base, LANE_WORK));
+        MUST(cuda_check(cudaEventRecord(b->start, b->engine->streams[STREAM_WORK]), "record"));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, to, from, bytes));
+        MUST(cuda_check(cudaEventRecord(b->stop, b->engine->streams[STREAM_WORK]), "record"));
+        MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
         MUST(cuda_check(cudaEventElapsedTime(&elapsed, b->start, b->stop), "elapsed"));
         ms[i < 0 ? 0 : i] = elapsed;
     }

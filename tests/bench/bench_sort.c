@@ -168,11 +168,11 @@ static void load(struct bench *b)
         return;
     }
     const struct engine_ops *ops = b->engine->ops;
-    must(ops->copy(b->engine, LANE_WORK, b->in, here, bytes), status_text());
-    must(ops->wait(b->engine, LANE_WORK), status_text());
+    must(ops->copy(b->engine, STREAM_WORK, b->in, here, bytes), status_text());
+    must(ops->stream_synchronize(b->engine, STREAM_WORK), status_text());
     memset(here, 0xa5, bytes);
-    must(ops->copy(b->engine, LANE_WORK, b->out, here, bytes), status_text());
-    must(ops->wait(b->engine, LANE_WORK), status_text());
+    must(ops->copy(b->engine, STREAM_WORK, b->out, here, bytes), status_text());
+    must(ops->stream_synchronize(b->engine, STREAM_WORK), status_text());
     free(here);
 }
 
@@ -195,8 +195,8 @@ static double time_sort(struct bench *b)
 {
     const size_t bytes = (size_t)b->count * hsort_type_bytes(b->type);
     if (b->in_place) {
-        must(b->engine->ops->copy(b->engine, LANE_WORK, b->out, b->in, bytes), status_text());
-        must(b->engine->ops->wait(b->engine, LANE_WORK), status_text());
+        must(b->engine->ops->copy(b->engine, STREAM_WORK, b->out, b->in, bytes), status_text());
+        must(b->engine->ops->stream_synchronize(b->engine, STREAM_WORK), status_text());
     }
     MPI_Barrier(MPI_COMM_WORLD);
     double seconds = MPI_Wtime(), slowest;

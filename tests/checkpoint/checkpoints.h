@@ -99,7 +99,7 @@ static inline void check_names(const struct checkpoint *checkpoint, int foreign,
     int wanted = 2 + foreign;
     for (int r = 0; r < checkpoint->runs; r++) {
         struct stat facts;
-        const int64_t keys = checkpoint->run_at[r + 1] - checkpoint->run_at[r];
+        const int64_t keys = checkpoint->run_offset[r + 1] - checkpoint->run_offset[r];
         snprintf(path, sizeof path, "%s/run-%016" PRIx64 "-%d-%d.keys", checkpoint->directory, checkpoint->id,
                  checkpoint->generation, r);
         CHECK(keys == 0 || (stat(path, &facts) == 0 &&

@@ -20,7 +20,7 @@ static void put_checksum(char *text)
 
 static void release(struct checkpoint *checkpoint)
 {
-    free(checkpoint->run_at);
+    free(checkpoint->run_offset);
     free(checkpoint->written);
 }
 
@@ -45,11 +45,11 @@ static struct checkpoint make(void)
         made.generation = 1 + (int)(check_random(&seed) % 100);
         made.runs = 1 + (int)(check_random(&seed) % 20);
     }
-    made.run_at = calloc((size_t)made.runs + 1, sizeof *made.run_at);
+    made.run_offset = calloc((size_t)made.runs + 1, sizeof *made.run_offset);
     for (int r = 0; r < made.runs; r++)
-        made.run_at[r + 1] =
-            made.run_at[r] + (int64_t)(check_random(&seed) % 3 * (check_random(&seed) >> 16));
-    made.keys = made.runs > 0 ? made.run_at[made.runs] : (int64_t)(check_random(&seed) >> 10);
+        made.run_offset[r + 1] =
+            made.run_offset[r] + (int64_t)(check_random(&seed) % 3 * (check_random(&seed) >> 16));
+    made.keys = made.runs > 0 ? made.run_offset[made.runs] : (int64_t)(check_random(&seed) >> 10);
     made.written = calloc(20, sizeof *made.written);
     int64_t at = 0;
     for (int wanted = (int)(check_random(&seed) % 20); made.ranges < wanted && at < made.keys - 200;) {
@@ -86,7 +86,7 @@ static void test_round_trip(void)
               memcmp(read.fingerprint, made.fingerprint, sizeof made.fingerprint) == 0,
           "fingerprint");
     CHECK(read.runs == made.runs &&
-              memcmp(read.run_at, made.run_at, ((size_t)made.runs + 1) * sizeof *made.run_at) == 0,
+              memcmp(read.run_offset, made.run_offset, ((size_t)made.runs + 1) * sizeof *made.run_offset) == 0,
           "runs");
     CHECK(read.ranges == made.ranges &&
               memcmp(read.written, made.written, (size_t)made.ranges * sizeof *made.written) == 0,

@@ -49,8 +49,8 @@ static inline void *host_alloc(size_t bytes)
 
 static inline void copy_now(void *to, const void *from, size_t bytes)
 {
-    must(ops->copy(engine, LANE_WORK, to, from, bytes), "copy");
-    must(ops->wait(engine, LANE_WORK), "wait");
+    must(ops->copy(engine, STREAM_WORK, to, from, bytes), "copy");
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
 }
 
 /* All poison, but for `from` [bytes] unless it is NULL. `shift` bytes off the alignment of alloc(). */

@@ -449,11 +449,11 @@ static __global__ void draw_kernel(struct draw d, K *keys)
         keys[i] = (K)draw_key(&d, i);
 }
 
-/* Fill keys [count of the draw] on LANE_WORK. */
+/* Fill keys [count of the draw] on STREAM_WORK. */
 static inline void fill_draw(struct cuda_engine *engine, const struct draw *d, void *keys)
 {
     device_scope scope(engine);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     if (d->type.key_bytes == 4)
         draw_kernel<<<1024, 256, 0, stream>>>(*d, (uint32_t *)keys);
     else

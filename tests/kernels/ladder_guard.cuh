@@ -44,7 +44,7 @@ static inline struct guarded guarded_make(struct guarded_job *g, size_t element_
     made.elements = made.memory + made.front;
     device_scope scope(g->engine);
     if (!g->bare)
-        MUST(cuda_check(cudaMemsetAsync(made.memory, POISON, bytes, g->engine->lanes[LANE_WORK]), "poison"));
+        MUST(cuda_check(cudaMemsetAsync(made.memory, POISON, bytes, g->engine->streams[STREAM_WORK]), "poison"));
     return made;
 }
 
@@ -71,7 +71,7 @@ static inline void guarded_job_make(struct guarded_job *g, struct cuda_engine *e
     g->job.scratch_values = g->scratch_values.elements;
     g->job.workspace = g->workspace.elements;
     if (count > 0) {
-        MUST(engine->base.ops->copy(&engine->base, LANE_WORK, g->job.keys, original, g->keys.bytes));
+        MUST(engine->base.ops->copy(&engine->base, STREAM_WORK, g->job.keys, original, g->keys.bytes));
         fill_values(engine, type.value_bytes, g->job.values, count);
     }
 }
@@ -90,7 +90,7 @@ static inline void find_spoilt(struct guarded_job *g, const unsigned char *memor
 {
     const unsigned blocks = bytes > 65536 ? 1024 : 4;
     if (bytes > 0)
-        not_poison_kernel<<<blocks, 256, 0, g->engine->lanes[LANE_WORK]>>>(memory, bytes, found);
+        not_poison_kernel<<<blocks, 256, 0, g->engine->streams[STREAM_WORK]>>>(memory, bytes, found);
 }
 
 /* Free the buffers; how many bytes around them were overwritten, and, `with_scratch`, in scratch too. */
@@ -102,7 +102,7 @@ static inline unsigned long long guarded_job_free(struct guarded_job *g, bool wi
     if (!g->bare) {
         MUST(ops->alloc(&g->engine->base, sizeof *found, (void **)&found));
         device_scope scope(g->engine);
-        MUST(cuda_check(cudaMemsetAsync(found, 0, sizeof *found, g->engine->lanes[LANE_WORK]), "clear"));
+        MUST(cuda_check(cudaMemsetAsync(found, 0, sizeof *found, g->engine->streams[STREAM_WORK]), "clear"));
         for (int i = 0; i < 5; i++) {
             find_spoilt(g, all[i].memory, all[i].front, found);
             find_spoilt(g, all[i].memory + all[i].front + all[i].bytes, all[i].back, found);
@@ -110,8 +110,8 @@ static inline unsigned long long guarded_job_free(struct guarded_job *g, bool wi
                 find_spoilt(g, all[i].memory + all[i].front, all[i].bytes, found);
         }
         MUST(cuda_check(cudaGetLastError(), "look for poison"));
-        MUST(ops->copy(&g->engine->base, LANE_WORK, &spoilt, found, sizeof spoilt));
-        MUST(ops->wait(&g->engine->base, LANE_WORK));
+        MUST(ops->copy(&g->engine->base, STREAM_WORK, &spoilt, found, sizeof spoilt));
+        MUST(ops->stream_synchronize(&g->engine->base, STREAM_WORK));
         ops->free(&g->engine->base, found);
     }
     for (const struct guarded &buffer : all)
@@ -138,7 +138,7 @@ static inline unsigned long long count_different(struct cuda_engine *engine, int
     MUST(ops->alloc(&engine->base, sizeof *differ, (void **)&differ));
     {
         device_scope scope(engine);
-        cudaStream_t stream = engine->lanes[LANE_WORK];
+        cudaStream_t stream = engine->streams[STREAM_WORK];
         MUST(cuda_check(cudaMemsetAsync(differ, 0, sizeof *differ, stream), "clear"));
         if (element_bytes == 4)
             differ_kernel<<<1024, 256, 0, stream>>>((const uint32_t *)a, (const uint32_t *)b, count, differ);
@@ -146,8 +146,8 @@ static inline unsigned long long count_different(struct cuda_engine *engine, int
             differ_kernel<<<1024, 256, 0, stream>>>((const uint64_t *)a, (const uint64_t *)b, count, differ);
         MUST(cuda_check(cudaGetLastError(), "compare"));
     }
-    MUST(ops->copy(&engine->base, LANE_WORK, &result, differ, sizeof result));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->copy(&engine->base, STREAM_WORK, &result, differ, sizeof result));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     ops->free(&engine->base, differ);
     return result;
 }

@@ -155,12 +155,12 @@ static __global__ void fill_values_kernel(V *values, int64_t count)
         values[i] = make_value<V>(i);
 }
 
-/* Fill keys [count] on LANE_WORK. */
+/* Fill keys [count] on STREAM_WORK. */
 static inline void fill_keys(struct cuda_engine *engine, int key_bytes, void *keys, int64_t count, int input,
                              uint64_t seed)
 {
     device_scope scope(engine);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     if (key_bytes == 4)
         fill_kernel<<<1024, 256, 0, stream>>>((uint32_t *)keys, count, input, seed);
     else
@@ -168,11 +168,11 @@ static inline void fill_keys(struct cuda_engine *engine, int key_bytes, void *ke
     MUST(cuda_check(cudaGetLastError(), "fill"));
 }
 
-/* Give each of `count` keys a value that names its position, on LANE_WORK; value_bytes 0: nothing. */
+/* Give each of `count` keys a value that names its position, on STREAM_WORK; value_bytes 0: nothing. */
 static inline void fill_values(struct cuda_engine *engine, int value_bytes, void *values, int64_t count)
 {
     device_scope scope(engine);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     if (value_bytes == 4)
         fill_values_kernel<<<1024, 256, 0, stream>>>((uint32_t *)values, count);
     else if (value_bytes == 8)

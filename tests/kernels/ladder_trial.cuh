@@ -20,7 +20,7 @@ struct trial {
     bool has_bits, is_apart;   /* the rung is given bits; in a buffer of their own */
     hsort_type type;           /* of those */
     hsort_order order;
-    struct engine_bits bits;
+    struct raw_keys bits;
     void *from; /* [count] that buffer */
     struct engine_inspection before;
     struct guarded_job g;
@@ -69,7 +69,7 @@ static void report_hang(int)
 static void sort_and_wait(const struct trial *t, int rung, struct rung_job *job)
 {
     device_scope scope(engine);
-    if (ladder_sort(engine, rung, job) == HSORT_OK && ops->wait(&engine->base, LANE_WORK) == HSORT_OK)
+    if (ladder_sort(engine, rung, job) == HSORT_OK && ops->stream_synchronize(&engine->base, STREAM_WORK) == HSORT_OK)
         return;
     fprintf(stderr, "%s: %s reports: %s\n", describe(t), rung == t->rung ? "it" : "CUB", status_text());
     exit(1);
@@ -87,7 +87,7 @@ static void make_expected(struct trial *t)
     MUST(ops->alloc(&engine->base, bytes, &job.keys));
     MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
     MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
-    MUST(ops->copy(&engine->base, LANE_WORK, job.keys, t->original, bytes));
+    MUST(ops->copy(&engine->base, STREAM_WORK, job.keys, t->original, bytes));
     sort_and_wait(t, 0, &job);
     t->expected = job.sorted_keys;
 }
@@ -114,7 +114,7 @@ static void make_buffers(struct trial *t)
     g->job.values = g->values.elements;
     g->job.scratch_values = g->scratch_values.elements;
     g->job.workspace = g->workspace.elements;
-    MUST(ops->copy(&engine->base, LANE_WORK, g->job.keys, t->original, g->keys.bytes));
+    MUST(ops->copy(&engine->base, STREAM_WORK, g->job.keys, t->original, g->keys.bytes));
     fill_values(engine, type.value_bytes, g->job.values, t->draw.count);
 }
 
@@ -156,7 +156,7 @@ static void take_bits(struct trial *t)
         MUST(ops->encode(&engine->base, map, t->g.job.sorted_keys, t->g.job.sorted_keys, t->draw.count));
     if (t->from)
         MUST(ops->encode(&engine->base, map, t->from, t->from, t->draw.count));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
 }
 
 /* Make the input and sort it with CUB and with the rung. */

@@ -91,7 +91,7 @@ static inline unsigned long long wrong_pairs(struct cuda_engine *engine, int key
     MUST(ops->alloc(&engine->base, bytes, (void **)&memory));
     {
         device_scope scope(engine);
-        cudaStream_t stream = engine->lanes[LANE_WORK];
+        cudaStream_t stream = engine->streams[STREAM_WORK];
         MUST(cuda_check(cudaMemsetAsync(memory, 0, bytes, stream), "clear"));
         (key_bytes == 4 ? launch_pairs<uint32_t> : launch_pairs<uint64_t>)(stream, original, keys, values,
                                                                            value_bytes, count, order,
@@ -99,8 +99,8 @@ static inline unsigned long long wrong_pairs(struct cuda_engine *engine, int key
                                                                            (unsigned long long *)memory);
         MUST(cuda_check(cudaGetLastError(), "check pairs"));
     }
-    MUST(ops->copy(&engine->base, LANE_WORK, &wrong, memory, counter));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->copy(&engine->base, STREAM_WORK, &wrong, memory, counter));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     ops->free(&engine->base, memory);
     return wrong;
 }

@@ -96,8 +96,8 @@ static void check_one_draw(uint64_t seed)
 /* Copy bytes within or between engine and host memory. */
 static void copy_now(void *to, const void *from, size_t bytes)
 {
-    MUST(ops->copy(&engine->base, LANE_WORK, to, from, bytes));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->copy(&engine->base, STREAM_WORK, to, from, bytes));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
 }
 
 /* Exchange two elements of engine memory. */

@@ -90,25 +90,25 @@ static void test_space(void)
     ops->free(engine, memory);
 }
 
-/* ---- lanes ---- */
+/* ---- streams ---- */
 
 /* Wait for a mark by polling it, as the exchange does. */
-static void poll(struct engine_mark *mark)
+static void poll(struct engine_event *mark)
 {
     bool done = false;
     const time_t start = time(NULL);
     while (!done && time(NULL) < start + 20)
-        must(ops->mark_done(engine, mark, &done), "mark_done");
+        must(ops->event_done(engine, mark, &done), "event_done");
     CHECK(done, "a mark is not done after 20 seconds");
 }
 
-/* Bytes from the host to the engine, across it and back, each copy on its own lane behind the mark of the one
+/* Bytes from the host to the engine, across it and back, each copy on its own stream behind the mark of the one
  * before. */
 static void check_copy(size_t bytes, bool by_alloc_host, uint64_t *random)
 {
     char *keys = keys_new(UNIFORM, 8, (int64_t)(bytes / 8 + 1), random), *out, *memory;
     struct buffer first = buffer_new(NULL, bytes, bytes % 7), second = buffer_new(NULL, bytes, bytes % 5);
-    struct engine_mark *in_mark, *work_mark, *out_mark;
+    struct engine_event *in_mark, *work_mark, *out_mark;
     void *host = host_alloc(2 * bytes + 1), *pinned = NULL;
     if (by_alloc_host)
         must(ops->alloc_host(engine, 2 * bytes, &pinned), "alloc_host");
@@ -116,27 +116,27 @@ static void check_copy(size_t bytes, bool by_alloc_host, uint64_t *random)
     out = memory ? memory + bytes : NULL;
     if (bytes > 0)
         memcpy(memory, keys, bytes);
-    must(ops->mark_create(engine, &in_mark), "mark_create");
-    must(ops->mark_create(engine, &work_mark), "mark_create");
-    must(ops->mark_create(engine, &out_mark), "mark_create");
-    must(ops->copy(engine, LANE_IN, buffer_keys(&first), memory, bytes), "copy in");
-    must(ops->mark_set(engine, in_mark, LANE_IN), "mark_set");
-    must(ops->lane_after(engine, LANE_WORK, in_mark), "lane_after");
-    must(ops->copy(engine, LANE_WORK, buffer_keys(&second), buffer_keys(&first), bytes), "copy across");
-    must(ops->mark_set(engine, work_mark, LANE_WORK), "mark_set");
-    must(ops->lane_after(engine, LANE_OUT, work_mark), "lane_after");
-    must(ops->copy(engine, LANE_OUT, out, buffer_keys(&second), bytes), "copy out");
-    must(ops->mark_set(engine, out_mark, LANE_OUT), "mark_set");
+    must(ops->event_create(engine, &in_mark), "event_create");
+    must(ops->event_create(engine, &work_mark), "event_create");
+    must(ops->event_create(engine, &out_mark), "event_create");
+    must(ops->copy(engine, STREAM_IN, buffer_keys(&first), memory, bytes), "copy in");
+    must(ops->event_record(engine, in_mark, STREAM_IN), "event_record");
+    must(ops->stream_wait_event(engine, STREAM_WORK, in_mark), "stream_wait_event");
+    must(ops->copy(engine, STREAM_WORK, buffer_keys(&second), buffer_keys(&first), bytes), "copy across");
+    must(ops->event_record(engine, work_mark, STREAM_WORK), "event_record");
+    must(ops->stream_wait_event(engine, STREAM_OUT, work_mark), "stream_wait_event");
+    must(ops->copy(engine, STREAM_OUT, out, buffer_keys(&second), bytes), "copy out");
+    must(ops->event_record(engine, out_mark, STREAM_OUT), "event_record");
     poll(out_mark);
     CHECK(bytes == 0 || memcmp(out, keys, bytes) == 0, "%zu bytes come back changed", bytes);
     poll(in_mark);
-    for (int lane = 0; lane < LANES; lane++)
-        must(ops->wait(engine, (enum engine_lane)lane), "wait");
+    for (int stream = 0; stream < ENGINE_STREAMS; stream++)
+        must(ops->stream_synchronize(engine, (enum engine_stream)stream), "wait");
     buffer_result(&first, "copy in");
     buffer_result(&second, "copy across");
-    ops->mark_destroy(engine, in_mark);
-    ops->mark_destroy(engine, work_mark);
-    ops->mark_destroy(engine, out_mark);
+    ops->event_destroy(engine, in_mark);
+    ops->event_destroy(engine, work_mark);
+    ops->event_destroy(engine, out_mark);
     ops->free_host(engine, pinned);
     free(host);
     buffer_free(&first);
@@ -150,9 +150,9 @@ static void test_lanes(uint64_t random)
     for (int i = 0; i < (int)(sizeof sizes / sizeof sizes[0]); i++)
         for (int by_alloc_host = 0; by_alloc_host < 2; by_alloc_host++)
             check_copy(sizes[i], by_alloc_host, &random);
-    ops->mark_destroy(engine, NULL);
-    must(ops->follow(engine, NULL), "follow"); // the default stream
-    must(ops->wait(engine, LANE_WORK), "wait");
+    ops->event_destroy(engine, NULL);
+    must(ops->stream_wait_caller(engine, NULL), "follow"); // the default stream
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
 }
 
 /* ---- gather, encode, decode ---- */
@@ -397,7 +397,7 @@ static hsort_status call(int which, void *keys, void *other)
     case 7:
         return ops->swap(engine, 8, keys, other, FAULT_KEYS);
     default:
-        return ops->copy(engine, LANE_WORK, other, keys, FAULT_KEYS * 8);
+        return ops->copy(engine, STREAM_WORK, other, keys, FAULT_KEYS * 8);
     }
 }
 
@@ -417,7 +417,7 @@ static void test_faults(void)
         fault_set(FAULT_COPY, 0);
         status_clear();
         must(call(which, buffer_keys(&keys), buffer_keys(&other)), "a call after a fault");
-        must(ops->wait(engine, LANE_WORK), "wait");
+        must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
     }
     fault_set(FAULT_ALLOC, 1);
     check_refused(ops->alloc, refusal(), 4242);

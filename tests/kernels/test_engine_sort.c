@@ -132,7 +132,7 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
     struct buffer scratch = buffer_new(NULL, bytes, 2 * shift),
                   workspace = buffer_new(NULL, workspace_bytes, 0);
     struct buffer from = buffer_new(keys, bytes, 3 * shift);
-    const struct engine_bits bits = {map, buffer_keys(given.apart ? &from : &in), given.decode,
+    const struct raw_keys bits = {map, buffer_keys(given.apart ? &from : &in), given.decode,
                                      given.in_scratch};
     void *sorted = NULL;
     must(ops->sort(engine, -1, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
@@ -242,39 +242,39 @@ static void test_merge(uint64_t random)
 
 /* ---- merge of many runs ---- */
 
-/* run_at [k + 1] for about `count` keys: even runs, any, or nearly all empty. */
-static void draw_runs(int k, int64_t count, int64_t *run_at, uint64_t *random)
+/* run_offset [k + 1] for about `count` keys: even runs, any, or nearly all empty. */
+static void draw_runs(int k, int64_t count, int64_t *run_offset, uint64_t *random)
 {
     const int spread = (int)(check_random(random) % 3);
-    run_at[0] = 0;
+    run_offset[0] = 0;
     for (int i = 0; i < k; i++) {
         const uint64_t draw = check_random(random);
         const int64_t any = (int64_t)(check_random(random) % (uint64_t)(2 * count / k + 2));
         const int64_t length = spread == 0 ? count / k : spread == 1 || draw % 5 == 0 ? any : 0;
-        run_at[i + 1] = run_at[i] + length;
+        run_offset[i + 1] = run_offset[i] + length;
     }
 }
 
 static void check_merge_runs(int key_bytes, enum runs kind, int k, int64_t count, uint64_t *random)
 {
     char what[96];
-    int64_t run_at[MOST_RUNS + 1];
-    draw_runs(k, count, run_at, random);
-    count = run_at[k];
+    int64_t run_offset[MOST_RUNS + 1];
+    draw_runs(k, count, run_offset, random);
+    count = run_offset[k];
     snprintf(what, sizeof what, "%s, merge of u%d, %d runs of kind %d, %lld keys", ops->name, 8 * key_bytes,
              k, kind, (long long)count);
     const size_t bytes = (size_t)count * (size_t)key_bytes;
     char *expected = host_alloc(bytes + 1);
     int with_keys = 0;
     for (int i = 0; i < k; i++) {
-        fill_run(kind, key_bytes, i % 2, expected + run_at[i] * key_bytes, run_at[i + 1] - run_at[i], random);
-        with_keys += run_at[i + 1] > run_at[i];
+        fill_run(kind, key_bytes, i % 2, expected + run_offset[i] * key_bytes, run_offset[i + 1] - run_offset[i], random);
+        with_keys += run_offset[i + 1] > run_offset[i];
     }
     const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
     struct buffer runs = buffer_new(expected, bytes, shift), out = buffer_new(NULL, bytes, 3 * shift);
     void *merged = NULL;
     sort_on_host(key_bytes, expected, count);
-    must(ops->merge_runs(engine, key_bytes, buffer_keys(&runs), run_at, k, buffer_keys(&out), &merged), what);
+    must(ops->merge_runs(engine, key_bytes, buffer_keys(&runs), run_offset, k, buffer_keys(&out), &merged), what);
     const void *in_runs = buffer_result(&runs, what), *in_out = buffer_result(&out, what);
     CHECK(merged == buffer_keys(&runs) || (merged == buffer_keys(&out) && with_keys > 1),
           "%s: the result is in the wrong buffer", what);

@@ -36,11 +36,11 @@ static hsort_status merge_apart(struct engine *e, int key_bytes, const void *a, 
     return true_ops->merge(e, key_bytes, a, a_count, b, b_count, out);
 }
 
-static hsort_status copy_apart(struct engine *e, enum engine_lane lane, void *to, const void *from,
+static hsort_status copy_apart(struct engine *e, enum engine_stream stream, void *to, const void *from,
                                size_t bytes)
 {
     CHECK(apart(to, bytes, from, bytes), "a copy of %zu bytes overwrites what it reads", bytes);
-    return true_ops->copy(e, lane, to, from, bytes);
+    return true_ops->copy(e, stream, to, from, bytes);
 }
 
 static hsort_status swap_apart(struct engine *e, int key_bytes, void *a, void *b, int64_t count)

@@ -49,11 +49,11 @@ static void sort_on_host(int key_bytes, void *keys, int64_t count)
     MUST(host->ops->alloc(host, bytes, &here));
     MUST(host->ops->alloc(host, bytes, &scratch));
     MUST(host->ops->alloc(host, workspace_bytes, &workspace));
-    MUST(ops->copy(&engine->base, LANE_WORK, here, keys, bytes));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->copy(&engine->base, STREAM_WORK, here, keys, bytes));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     MUST(host->ops->sort(host, 7, key_bytes, here, scratch, count, count, workspace, NULL, &sorted));
-    MUST(ops->copy(&engine->base, LANE_WORK, keys, sorted, bytes));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->copy(&engine->base, STREAM_WORK, keys, sorted, bytes));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     host->ops->free(host, here);
     host->ops->free(host, scratch);
     host->ops->free(host, workspace);
@@ -77,8 +77,8 @@ static void sort_with_cub(int key_bytes, void *keys, int64_t count)
         MUST(ladder_sort(engine, 0, &job));
     }
     if (job.sorted_keys != keys)
-        MUST(ops->copy(&engine->base, LANE_WORK, keys, job.sorted_keys, bytes));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+        MUST(ops->copy(&engine->base, STREAM_WORK, keys, job.sorted_keys, bytes));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     ops->free(&engine->base, job.scratch_keys);
     ops->free(&engine->base, job.workspace);
 }
@@ -89,7 +89,7 @@ static void run_rung(const struct ladder_case *c, int rung, struct guarded_job *
     device_scope scope(engine);
     guarded_job_make(g, engine, small_sizes, rung, c->type, c->original, c->count);
     MUST(ladder_sort(engine, rung, &g->job));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     const struct rung_job *job = &g->job;
     CHECK((job->sorted_keys == job->keys && job->sorted_values == job->values) ||
               (job->sorted_keys == job->scratch_keys && job->sorted_values == job->scratch_values),
@@ -140,7 +140,7 @@ static void check_rungs(struct ladder_type type, int64_t count, int input, uint6
     MUST(ops->alloc(&engine->base, bytes, &c.expected));
     if (count > 0) {
         fill_keys(engine, type.key_bytes, c.original, count, input, seed);
-        MUST(ops->copy(&engine->base, LANE_WORK, c.expected, c.original, bytes));
+        MUST(ops->copy(&engine->base, STREAM_WORK, c.expected, c.original, bytes));
         (small_sizes ? sort_on_host : sort_with_cub)(type.key_bytes, c.expected, count);
     }
     for (int rung : ladder_rungs) {

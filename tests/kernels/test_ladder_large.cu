@@ -75,7 +75,7 @@ static void check_fuller_than_half(int64_t count, uint64_t seed)
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
     MUST(ops->sort(&engine->base, -1, 8, keys, scratch, scratch_count, count, workspace, NULL, &sorted));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     clock_gettime(CLOCK_MONOTONIC, &end);
     CHECK(sorted == keys && is_sorted_form(engine, 8, sorted, count, before),
           "%lld keys of 8 bytes with scratch for %lld, seed %llu: not sorted", (long long)count,

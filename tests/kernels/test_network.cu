@@ -109,7 +109,7 @@ static unsigned long long sort_sequences(int rung, bool with_values, struct sequ
                                          const struct rung_job *buffers, unsigned long long *wrong_on_device)
 {
     const unsigned blocks = (unsigned)divide_up(s.count, 256);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     K *keys = (K *)buffers->keys;
     V *values = with_values ? (V *)buffers->values : NULL;
     unsigned long long wrong;
@@ -127,8 +127,8 @@ static unsigned long long sort_sequences(int rung, bool with_values, struct sequ
     }
     check_sequences_kernel<<<blocks, 256, 0, stream>>>(keys, values, s, wrong_on_device);
     MUST(cuda_check(cudaGetLastError(), "check"));
-    MUST(ops->copy(&engine->base, LANE_WORK, &wrong, wrong_on_device, sizeof wrong));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->copy(&engine->base, STREAM_WORK, &wrong, wrong_on_device, sizeof wrong));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     return wrong;
 }
 

@@ -76,7 +76,7 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
     int first = 0;
     memset(codes, POISON, (size_t)sample * sizeof *codes);
     for (int r = 0; r < trial->ranks; r++) {
-        const struct engine_bits bits = {.map = map, .from = keys_of(&ranks[r])};
+        const struct raw_keys bits = {.map = map, .from = keys_of(&ranks[r])};
         int until = first;
         while (until < sample &&
                position_of(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
@@ -129,7 +129,7 @@ static void find_steps(const struct trial *trial, int key_bytes, const char *key
 }
 
 /* Returns whether keys are left unsorted. There is little scratch: the engine may say that it is too little. */
-static bool settle(const struct trial *trial, const struct engine_bits *bits, void *workspace)
+static bool settle(const struct trial *trial, const struct raw_keys *bits, void *workspace)
 {
     bool unsorted = true;
     struct buffer scratch = buffer_new(NULL, SETTLE_BYTES, 0);
@@ -144,7 +144,7 @@ static bool settle(const struct trial *trial, const struct engine_bits *bits, vo
 static void partition_shard(const struct trial *trial, struct keymap map, const char *keys,
                             const struct engine_map *regions, struct rank *rank)
 {
-    const struct engine_bits bits = {.map = map, .from = keys_of(rank)};
+    const struct raw_keys bits = {.map = map, .from = keys_of(rank)};
     bool ascends, descends, true_ascends, true_descends;
     memset(rank->counts, POISON, sizeof rank->counts);
     must(ops->partition_count(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
@@ -265,7 +265,7 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
                      const struct rank *ranks, const int64_t *starts, const struct buffer *out,
                      uint64_t *random)
 {
-    const struct engine_bits bits = {.map = map, .decode = trial->decode};
+    const struct raw_keys bits = {.map = map, .decode = trial->decode};
     int chunk_at[ENGINE_REGIONS + 1];
     int64_t most = 0, needs[ENGINE_REGIONS];
     uint64_t order[ENGINE_REGIONS];
@@ -296,7 +296,7 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
     buffer_free(&scratch);
 }
 
-static bool any_left(const struct trial *trial, const struct engine_bits *bits, const struct rank *ranks)
+static bool any_left(const struct trial *trial, const struct raw_keys *bits, const struct rank *ranks)
 {
     bool left = false;
     for (int r = 0; r < trial->ranks; r++)
@@ -350,7 +350,7 @@ static void sort_by_map(const struct trial *trial, struct keymap map, const char
     struct buffer out = buffer_new(NULL, (size_t)(trial->count * map.key_bytes),
                                    (size_t)map.key_bytes * (check_random(random) % 16));
     sort_all(trial, map, regions, ranks, starts, &out, random);
-    const struct engine_bits sorted_bits = {.map = map, .decode = trial->decode};
+    const struct raw_keys sorted_bits = {.map = map, .decode = trial->decode};
     const bool left = any_left(trial, &sorted_bits, ranks);
     seen.left += left;
     check_partition(trial, map, keys, ranks); // the pieces are still what they were
@@ -453,7 +453,7 @@ static void test_far_samples(uint64_t random)
                                               turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
         char *keys = keys_new(UNIFORM, key_bytes, count, &random);
         struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
-        const struct engine_bits bits = {.map = map, .from = buffer_keys(&from)};
+        const struct raw_keys bits = {.map = map, .from = buffer_keys(&from)};
         uint64_t code = 0;
         must(ops->partition_sample(engine, key_bytes, &bits, before, total, log, first, 1,
                                    buffer_keys(&workspaces[key_bytes == 8][0]), &code),
@@ -473,7 +473,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     static struct engine_map regions;
     static int64_t counts[ENGINE_REGIONS];
     static uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN];
-    const struct engine_bits bits = {keymap_make(HSORT_U64, HSORT_ASCENDING), buffer_keys(keys), false,
+    const struct raw_keys bits = {keymap_make(HSORT_U64, HSORT_ASCENDING), buffer_keys(keys), false,
                                      false};
     const int64_t count = (int64_t)(keys->bytes / 8);
     const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
@@ -513,7 +513,7 @@ static void test_faults(uint64_t random)
         status_clear();
         must(call(which, &from, &to, workspace), "a call after a fault");
     }
-    must(ops->wait(engine, LANE_WORK), "wait");
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
     buffer_free(&from);
     buffer_free(&to);
     free(keys);

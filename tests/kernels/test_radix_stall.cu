@@ -24,9 +24,9 @@ static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
     MUST(ops->alloc(&engine->base, bytes, &job.keys));
     MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
     MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
-    MUST(ops->copy(&engine->base, LANE_WORK, job.keys, original, bytes));
+    MUST(ops->copy(&engine->base, STREAM_WORK, job.keys, original, bytes));
     MUST(ladder_sort(engine, 0, &job));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     ops->free(&engine->base, job.workspace);
     ops->free(&engine->base, job.sorted_keys == job.keys ? job.scratch_keys : job.keys);
     return job.sorted_keys;
@@ -42,7 +42,7 @@ static void check_stalled(struct ladder_type type, int64_t count, int input, uin
     void *const expected = sort_with_cub(type.key_bytes, original, count);
     guarded_job_make(&g, engine, false, 7, type, original, count);
     MUST(stalled_onesweep(engine, &g.job));
-    MUST(ops->wait(&engine->base, LANE_WORK));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
     unsigned long long wrong = count_different(engine, type.key_bytes, g.job.sorted_keys, expected, count);
     if (type.value_bytes > 0)
         wrong += wrong_pairs(engine, type.key_bytes, type.value_bytes, original, g.job.sorted_keys,

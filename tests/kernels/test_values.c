@@ -81,7 +81,7 @@ static void draw_hint(const struct trial *trial, struct keymap map, const struct
 static bool count_rank(const struct trial *trial, struct keymap map, const struct rank *ranks, int r)
 {
     const struct rank *rank = &ranks[r], *other = &ranks[(r + 1) % trial->ranks];
-    const struct engine_bits bits = {.map = map, .from = rank->count > 0 ? buffer_keys(&rank->from) : NULL},
+    const struct raw_keys bits = {.map = map, .from = rank->count > 0 ? buffer_keys(&rank->from) : NULL},
                              others = {.map = map, .from = buffer_keys(&other->from)};
     void *room = buffer_keys(&rank->room);
     uint64_t low, high;
@@ -192,7 +192,7 @@ static char *sort_trial(const struct trial *trial, struct keymap map, const char
 static void write_all(const struct trial *trial, struct keymap map, const char *keys,
                       const struct rank *ranks, uint64_t *random)
 {
-    const struct engine_bits bits = {.map = map, .decode = trial->decode};
+    const struct raw_keys bits = {.map = map, .decode = trial->decode};
     const size_t bytes = (size_t)((trial->count + PIECES_MAX * GAP_KEYS) * map.key_bytes);
     char *sorted = sort_trial(trial, map, keys), *expected = host_alloc(bytes);
     int64_t piece_at[PIECES_MAX + 1], gaps = 0;
@@ -344,7 +344,7 @@ static uint64_t far_code(int64_t position)
 }
 
 /* Write some keys from `from` on. */
-static void check_far(const struct engine_bits *bits, const struct buffer *room, int64_t from)
+static void check_far(const struct raw_keys *bits, const struct buffer *room, int64_t from)
 {
     uint64_t expected[FAR_KEYS];
     struct buffer out = buffer_new(NULL, sizeof expected, 0);
@@ -362,7 +362,7 @@ static void check_far(const struct engine_bits *bits, const struct buffer *room,
 /* Positions beyond 2^32. */
 static void test_far_positions(uint64_t random)
 {
-    const struct engine_bits bits = {.map = keymap_make(HSORT_I64, HSORT_DESCENDING), .decode = true};
+    const struct raw_keys bits = {.map = keymap_make(HSORT_I64, HSORT_DESCENDING), .decode = true};
     struct engine_value values[FAR_VALUES];
     for (int i = 0; i < FAR_VALUES; i++)
         values[i] = far_values[i * 3 % FAR_VALUES]; // in no order
@@ -393,7 +393,7 @@ static void test_far_positions(uint64_t random)
 static hsort_status call(int which, const struct buffer *keys, const struct buffer *room,
                          const struct buffer *list)
 {
-    const struct engine_bits bits = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING),
+    const struct raw_keys bits = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING),
                                      .from = buffer_keys(keys)};
     const int64_t count = (int64_t)(keys->bytes / 8),
                   most = (int64_t)(list->bytes / sizeof(struct engine_value));
@@ -433,7 +433,7 @@ static void test_faults(uint64_t random)
         status_clear();
         must(call(which, &from, &room, &list), "a call after a fault");
     }
-    must(ops->wait(engine, LANE_WORK), "wait");
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
     buffer_free(&from);
     buffer_free(&room);
     buffer_free(&list);

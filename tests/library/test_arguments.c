@@ -298,8 +298,8 @@ static hsort_options host_options(void)
     X(o->transport = (hsort_transport)-1) \
     X(o->binding = (hsort_binding)99)     \
     X(o->threads = -1)                    \
-    X(o->piece_bytes = 12)                \
-    X(o->piece_bytes = (size_t)2 << 30)
+    X(o->chunk_bytes = 12)                \
+    X(o->chunk_bytes = (size_t)2 << 30)
 
 /* Make misuse `which`; NULL when there are no more, else its text. */
 static const char *misuse_option(int which, hsort_options *o)

@@ -99,8 +99,8 @@ static void test_two_ranks(void)
     hsort_plan_result plan = {.struct_size = sizeof plan};
     hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
-    CHECK(plan.block == 1000 && same(plan.block_bytes, 8000) && same(plan.caller_bytes, 8000), "block %lld",
-          (long long)plan.block);
+    CHECK(plan.shard_capacity == 1000 && same(plan.shard_bytes, 8000) && same(plan.caller_bytes, 8000), "capacity %lld",
+          (long long)plan.shard_capacity);
     CHECK(plan.engine_bytes >= 16000 && plan.engine_bytes < 18000, "%g bytes", plan.engine_bytes);
     const hsort_plan_exchange *b = &plan.bitonic, *d = &plan.direct;
     CHECK(same(b->seconds[HSORT_PHASE_H2D], 2) && same(b->seconds[HSORT_PHASE_D2H], 2), "copies");
@@ -195,8 +195,8 @@ static double total_of(const hsort_rates *rates, int ranks, int64_t keys, hsort_
               cost->moved_bytes >= cost->moved_bytes_largest - NEARLY * cost->moved_bytes &&
               cost->messages_all >= cost->messages,
           "%d ranks, %lld keys", ranks, (long long)keys);
-    CHECK(plan.block >= 0 && (double)plan.block * ranks >= (double)keys * (1 - NEARLY), "a block of %lld",
-          (long long)plan.block);
+    CHECK(plan.shard_capacity >= 0 && (double)plan.shard_capacity * ranks >= (double)keys * (1 - NEARLY), "the capacity of %lld",
+          (long long)plan.shard_capacity);
     return cost->total_seconds;
 }
 
@@ -348,67 +348,67 @@ static double most_of(double value)
     return most;
 }
 
-static void check_near(const char *what, hsort_exchange exchange, int64_t block, double planned, double real,
+static void check_near(const char *what, hsort_exchange exchange, int64_t capacity, double planned, double real,
                        double tolerance)
 {
     CHECK(fabs(planned - real) <= tolerance * real, "%d ranks, %lld keys, exchange %d: %s %g, planned %g",
-          comm.size, (long long)block, exchange, what, real, planned);
+          comm.size, (long long)capacity, exchange, what, real, planned);
 }
 
-static void run_exchange(hsort_exchange exchange, int64_t block, uint64_t seed, struct transport *transport,
+static void run_exchange(hsort_exchange exchange, int64_t capacity, uint64_t seed, struct transport *transport,
                          struct direct *direct)
 {
     struct cost_network network;
     hsort_rates rates;
-    int64_t *target_at = calloc((size_t)comm.size + 1, sizeof *target_at);
-    uint64_t *keys = malloc((size_t)block * 8), *spare = malloc((size_t)block * 8);
-    if (!target_at || !keys || !spare)
+    int64_t *target_offset = calloc((size_t)comm.size + 1, sizeof *target_offset);
+    uint64_t *keys = malloc((size_t)capacity * 8), *scratch = malloc((size_t)capacity * 8);
+    if (!target_offset || !keys || !scratch)
         MPI_Abort(MPI_COMM_WORLD, 1);
     seed += (uint64_t)comm.rank << 32;
-    for (int64_t i = 0; i < block; i++)
+    for (int64_t i = 0; i < capacity; i++)
         keys[i] = check_random(&seed);
-    qsort(keys, (size_t)block, sizeof *keys, compare_keys);
+    qsort(keys, (size_t)capacity, sizeof *keys, compare_keys);
     for (int rank = 0; rank <= comm.size; rank++)
-        target_at[rank] = rank * block;
+        target_offset[rank] = rank * capacity;
     struct exchange x = {.comm = &comm,
                          .engine = engine,
                          .transport = transport,
                          .direct = direct,
                          .key_bytes = 8,
-                         .block = block,
+                         .capacity = capacity,
                          .keys = keys,
-                         .spare = spare,
-                         .count = block};
+                         .scratch = scratch,
+                         .count = capacity};
     short_messages = transfers = searches = 0;
     const hsort_status status =
-        exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&x, target_at) : exchange_bitonic(&x);
+        exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&x, target_offset) : exchange_bitonic(&x);
     CHECK(status == HSORT_OK, "%s", status_text());
     hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO);
     CHECK(cost_network_count(comm.size, comm.size, &network) == HSORT_OK, "%s", status_text());
-    const hsort_plan_exchange cost = cost_exchange(&network, &rates, 8, block * comm.size, exchange);
+    const hsort_plan_exchange cost = cost_exchange(&network, &rates, 8, capacity * comm.size, exchange);
     const double moved = (double)x.moved_bytes;
-    check_near("bytes", exchange, block, cost.moved_bytes, sum_of(moved), 0.03);
-    check_near("bytes of one", exchange, block, cost.moved_bytes_largest, most_of(moved), 0.05);
+    check_near("bytes", exchange, capacity, cost.moved_bytes, sum_of(moved), 0.03);
+    check_near("bytes of one", exchange, capacity, cost.moved_bytes_largest, most_of(moved), 0.05);
     if (exchange == HSORT_EXCHANGE_BITONIC) {
         const double messages = (double)(short_messages + transfers);
         // Runs that only touch at their ends are probed all the same: a model of even keys does not see that.
-        check_near("messages", exchange, block, cost.messages_all, sum_of(messages),
+        check_near("messages", exchange, capacity, cost.messages_all, sum_of(messages),
                    comm.size == 2 ? 0 : 0.3);
-        check_near("messages of one", exchange, block, cost.messages, most_of(messages),
+        check_near("messages of one", exchange, capacity, cost.messages, most_of(messages),
                    comm.size == 2 ? 0 : 0.3);
     } else {
         int probes, depth = 0;
-        const int rounds = splitters_rounds(comm.size, block * comm.size, block, &probes);
+        const int rounds = splitters_rounds(comm.size, capacity * comm.size, capacity, &probes);
         while (1 << depth < comm.size)
             depth++;
         CHECK(abs(rounds - (int)searches) <= 1, "%d ranks, %lld keys: %d rounds, planned %d", comm.size,
-              (long long)block, (int)searches, rounds);
+              (long long)capacity, (int)searches, rounds);
         CHECK(same(cost.messages, (2 * rounds + 3) * depth + (double)transfers), "%g messages, %d transfers",
               cost.messages, (int)transfers);
     }
     free(x.keys);
-    free(x.spare);
-    free(target_at);
+    free(x.scratch);
+    free(target_offset);
 }
 
 static void test_exchanges(uint64_t seed)
@@ -421,16 +421,16 @@ static void test_exchanges(uint64_t seed)
     struct transport_ops counted = *transport->ops;
     struct engine_ops counting = *engine->ops;
     const struct engine_ops *engine_ops = engine->ops;
-    real_swap = counted.swap;
+    real_swap = counted.sendrecv;
     real_search = counting.search;
-    counted.swap = counted_swap;
+    counted.sendrecv = counted_swap;
     counting.search = counted_search;
     const struct transport_ops *ops = transport->ops;
     transport->ops = &counted;
     engine->ops = &counting;
-    for (int64_t block = 20000; block <= 500000; block *= 5)
+    for (int64_t capacity = 20000; capacity <= 500000; capacity *= 5)
         for (hsort_exchange e = HSORT_EXCHANGE_BITONIC; e <= HSORT_EXCHANGE_DIRECT; e++)
-            run_exchange(e, block, seed + (uint64_t)block, transport, direct);
+            run_exchange(e, capacity, seed + (uint64_t)capacity, transport, direct);
     transport->ops = ops;
     engine->ops = engine_ops;
     ops->close(transport);

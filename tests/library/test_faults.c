@@ -70,7 +70,7 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
     options.transport = transport;
     options.exchange = exchange;
     options.threads = 1;
-    options.piece_bytes =
+    options.chunk_bytes =
         exchange == HSORT_EXCHANGE_PARTITION ? 64 * PARTITION_SCALE : 64; // a swap takes several pieces
     return hsort_create(MPI_COMM_WORLD, &options, ctx);
 }

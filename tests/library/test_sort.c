@@ -404,7 +404,7 @@ static bool open_setting(hsort_engine engine, hsort_transport transport, hsort_e
     options.engine = engine;
     options.transport = transport;
     options.exchange = exchange;
-    options.piece_bytes = piece;
+    options.chunk_bytes = piece;
     options.threads = threads;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "%s: %s", name, hsort_last_error(NULL));

@@ -169,7 +169,7 @@ static hsort_context *create(hsort_exchange exchange, hsort_transport transport,
     options.threads = 1;
     options.exchange = exchange;
     options.transport = transport;
-    options.piece_bytes = 256;
+    options.chunk_bytes = 256;
     options.should_stop = answer;
     options.should_stop_user = mine;
     CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
@@ -206,10 +206,10 @@ static void draw_shape(struct shape *shape)
         shape->out[rank] = shape->in_place || kind < 2 ? shape->in[rank] : last ? left : draw((int)left + 1);
         left -= shape->out[rank];
     }
-    const int64_t block = shape->total / comm.size + (shape->total % comm.size != 0);
+    const int64_t capacity = shape->total / comm.size + (shape->total % comm.size != 0);
     shape->even = true;
     for (int rank = 0; rank < comm.size; rank++)
-        shape->even &= shape->in[rank] == shape->out[rank] && shape->in[rank] <= block;
+        shape->even &= shape->in[rank] == shape->out[rank] && shape->in[rank] <= capacity;
 }
 
 /* All ranks' keys, on every rank; the caller frees them. */

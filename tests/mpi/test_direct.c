@@ -87,12 +87,12 @@ static void make_keys(int skew, int key_bytes, const int64_t *counts, uint64_t s
 /* ---- what must come of it ---------------------------------------------------------------------------------------- */
 
 /* By rails: keys that pass through each rank, and those of them that were its own; both [size]. */
-static void count_through(const struct place *p, const int64_t *target_at, int64_t *through, int64_t *own)
+static void count_through(const struct place *p, const int64_t *target_offset, int64_t *through, int64_t *own)
 {
     for (int r = 0; r < comm.size; r++)
         through[r] = own[r] = 0;
     for (int to = 0; to < comm.size; to++)
-        for (int64_t i = target_at[to]; i < target_at[to + 1]; i++)
+        for (int64_t i = target_offset[to]; i < target_offset[to + 1]; i++)
             for (int r = 0; r < comm.size; r++)
                 if (p->node_of[r] == p->node_of[to] && p->local_of[r] == p->local_of[all_keys[i].rank]) {
                     through[r]++;
@@ -101,19 +101,19 @@ static void count_through(const struct place *p, const int64_t *target_at, int64
 }
 
 /* Do the keys go over rails? */
-static bool by_rails(const struct place *p, const struct exchange *x, const int64_t *target_at)
+static bool by_rails(const struct place *p, const struct exchange *x, const int64_t *target_offset)
 {
     int64_t through[MOST_RANKS], own[MOST_RANKS];
     if (p->nodes == 0 || x->form == DIRECT_STRAIGHT ||
         (x->form == DIRECT_CHEAPER && cost_direct_form(p->prices, comm.size, p->locals, x->key_bytes,
-                                                       target_at[comm.size]) != DIRECT_RAILS))
+                                                       target_offset[comm.size]) != DIRECT_RAILS))
         return false;
-    count_through(p, target_at, through, own);
+    count_through(p, target_offset, through, own);
     bool needs_room = false;
     for (int r = 0; r < comm.size; r++) {
-        const int64_t over = through[r] - x->block;
+        const int64_t over = through[r] - x->capacity;
         needs_room |= over > 0;
-        if (over > own[r] || (over > 0 && (size_t)(over * x->key_bytes) > x->room_bytes)) {
+        if (over > own[r] || (over > 0 && (size_t)(over * x->key_bytes) > x->workspace_bytes)) {
             rails_crowded++;
             return false;
         }
@@ -124,12 +124,12 @@ static bool by_rails(const struct place *p, const struct exchange *x, const int6
 }
 
 /* Keys that this rank must send. */
-static int64_t count_sent(const struct place *p, bool rails, const int64_t *target_at)
+static int64_t count_sent(const struct place *p, bool rails, const int64_t *target_offset)
 {
     const int me = comm.rank;
     int64_t sent = 0;
     for (int to = 0; to < comm.size; to++)
-        for (int64_t i = target_at[to]; i < target_at[to + 1]; i++) {
+        for (int64_t i = target_offset[to]; i < target_offset[to + 1]; i++) {
             const int from = all_keys[i].rank;
             const bool here = p->node_of[to] == p->node_of[me],
                        same_node = p->node_of[from] == p->node_of[to];
@@ -144,10 +144,10 @@ static int64_t count_sent(const struct place *p, bool rails, const int64_t *targ
 
 /* What must lie on this rank, and what must have left it. */
 static void check_result(const struct exchange *x, const struct place *p, bool rails,
-                         const int64_t *target_at)
+                         const int64_t *target_offset)
 {
-    const int64_t begin = target_at[comm.rank], end = target_at[comm.rank + 1];
-    const int64_t sent = count_sent(p, rails, target_at);
+    const int64_t begin = target_offset[comm.rank], end = target_offset[comm.rank + 1];
+    const int64_t sent = count_sent(p, rails, target_offset);
     int64_t wrong = 0;
     CHECK(x->count == end - begin, "%s: %lld keys instead of %lld", case_text, (long long)x->count,
           (long long)(end - begin));
@@ -161,7 +161,7 @@ static void check_result(const struct exchange *x, const struct place *p, bool r
           comm.rank, (long long)x->moved_bytes, (long long)sent);
 }
 
-/* A block between canaries, and whether those are unharmed. */
+/* A capacity between canaries, and whether those are unharmed. */
 static unsigned char *guarded(size_t bytes)
 {
     unsigned char *memory = malloc(bytes + 2 * GUARD);
@@ -187,20 +187,20 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
     const int64_t total = (int64_t)(check_random(&random) % (number % 16 ? 50 : MOST_KEYS));
     enum layout layouts[2] = {(enum layout)(check_random(&random) % LAYOUTS),
                               (enum layout)(check_random(&random) % LAYOUTS)};
-    int64_t counts[2][MOST_RANKS], target_at[MOST_RANKS + 1] = {0}, block = 0;
+    int64_t counts[2][MOST_RANKS], target_offset[MOST_RANKS + 1] = {0}, capacity = 0;
     if (check_random(&random) % 2) // as in a sort; others leave room that a sort has not
         layouts[0] = layouts[1] = LAYOUT_BALANCED;
     for (int i = 0; i < 2; i++) {
         layout_counts(layouts[i], total, comm.size, random + (uint64_t)i, counts[i]);
         for (int r = 0; r < comm.size; r++)
-            block = counts[i][r] > block ? counts[i][r] : block;
+            capacity = counts[i][r] > capacity ? counts[i][r] : capacity;
     }
     for (int r = 0; r < comm.size; r++)
-        target_at[r + 1] = target_at[r] + counts[1][r];
+        target_offset[r + 1] = target_offset[r] + counts[1][r];
     snprintf(case_text, sizeof case_text, "case %d: %lld keys of %d bytes, skew %d, layouts %d and %d",
              number, (long long)total, key_bytes, skew, layouts[0], layouts[1]);
 
-    const size_t bytes = (size_t)block * (size_t)key_bytes;
+    const size_t bytes = (size_t)capacity * (size_t)key_bytes;
     const size_t rooms[] = {0, 3 * (size_t)key_bytes, bytes, bytes};
     struct place *place = &places[check_random(&random) % (uint64_t)places_made];
     unsigned char *buffers[2] = {guarded(bytes), guarded(bytes)};
@@ -210,30 +210,30 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
                          .direct = place->direct,
                          .form = (enum direct_form)(check_random(&random) % 3),
                          .key_bytes = key_bytes,
-                         .block = block,
+                         .capacity = capacity,
                          .keys = buffers[0],
-                         .spare = buffers[1],
-                         .room_bytes = rooms[check_random(&random) % 4],
+                         .scratch = buffers[1],
+                         .workspace_bytes = rooms[check_random(&random) % 4],
                          .count = counts[0][comm.rank],
                          .progress = count_step};
     const size_t at = strlen(case_text);
     snprintf(case_text + at, sizeof case_text - at, ", place %d, form %d, room of %zu", (int)(place - places),
-             x.form, x.room_bytes);
-    unsigned char *room = guarded(x.room_bytes);
-    x.room = room;
+             x.form, x.workspace_bytes);
+    unsigned char *room = guarded(x.workspace_bytes);
+    x.workspace = room;
     make_keys(skew, key_bytes, counts[0], random, buffers[0]);
-    const bool rails = by_rails(place, &x, target_at);
+    const bool rails = by_rails(place, &x, target_offset);
     steps_seen = 0;
     steps_wanted = rails ? place->nodes + place->locals - 2 : comm.size - 1;
     status_clear();
-    CHECK(exchange_direct(&x, target_at) == HSORT_OK, "%s: %s", case_text, status_text());
-    CHECK((x.keys == buffers[0] && x.spare == buffers[1]) || (x.keys == buffers[1] && x.spare == buffers[0]),
+    CHECK(exchange_direct(&x, target_offset) == HSORT_OK, "%s: %s", case_text, status_text());
+    CHECK((x.keys == buffers[0] && x.scratch == buffers[1]) || (x.keys == buffers[1] && x.scratch == buffers[0]),
           "%s: the buffers are not the same two", case_text);
     CHECK((steps_seen == 0 && !rails) || steps_seen == steps_wanted, "%s: %d steps", case_text, steps_seen);
-    check_result(&x, place, rails, target_at);
+    check_result(&x, place, rails, target_offset);
     drop_guarded(buffers[0], bytes);
     drop_guarded(buffers[1], bytes);
-    drop_guarded(room, x.room_bytes);
+    drop_guarded(room, x.workspace_bytes);
 }
 
 #ifdef HSORT_FAULTS
@@ -245,10 +245,10 @@ static bool run_failing(struct place *place, enum fault_site site, int failing, 
                         struct transport *transport, int *moved, bool *rails)
 {
     enum { COUNT = 50 };
-    int64_t counts[MOST_RANKS], target_at[MOST_RANKS + 1], moved_bytes;
+    int64_t counts[MOST_RANKS], target_offset[MOST_RANKS + 1], moved_bytes;
     for (int r = 0; r <= comm.size; r++) {
         counts[r % comm.size] = COUNT;
-        target_at[r] = r * COUNT;
+        target_offset[r] = r * COUNT;
     }
     snprintf(case_text, sizeof case_text, "place %d: passage %d of site %d on rank %d fails",
              (int)(place - places), nth, site, failing);
@@ -260,17 +260,17 @@ static bool run_failing(struct place *place, enum fault_site site, int failing, 
                          .direct = place->direct,
                          .form = DIRECT_RAILS,
                          .key_bytes = 8,
-                         .block = COUNT,
+                         .capacity = COUNT,
                          .keys = buffers[0],
-                         .spare = buffers[1],
-                         .room = buffers[2],
-                         .room_bytes = bytes,
+                         .scratch = buffers[1],
+                         .workspace = buffers[2],
+                         .workspace_bytes = bytes,
                          .count = COUNT};
     make_keys(0, 8, counts, seed, buffers[0]);
-    *rails = by_rails(place, &x, target_at);
+    *rails = by_rails(place, &x, target_offset);
     status_clear();
     fault_set(site, comm.rank == failing ? nth : 0);
-    const hsort_status status = exchange_direct(&x, target_at);
+    const hsort_status status = exchange_direct(&x, target_offset);
     int reached = comm.rank == failing && !fault_untouched(site, nth);
     MPI_Bcast(&reached, 1, MPI_INT, failing, MPI_COMM_WORLD);
     CHECK((status != HSORT_OK) == (reached && comm.rank == failing), "%s: rank %d: status %d", case_text,
@@ -279,7 +279,7 @@ static bool run_failing(struct place *place, enum fault_site site, int failing, 
     comm_sum(&comm, x.moved_bytes, &moved_bytes);
     *moved += reached && moved_bytes > 0;
     if (!reached)
-        check_result(&x, place, *rails, target_at);
+        check_result(&x, place, *rails, target_offset);
     for (int i = 0; i < 3; i++)
         drop_guarded(buffers[i], bytes);
     return reached;

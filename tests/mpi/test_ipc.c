@@ -132,7 +132,7 @@ static void check_mappings(void)
         const int before = shared_opened;
         for (int turn = 0; turn < 3; turn++) {
             CHECK(read_peer(peer, turn, 5, 5, 0, &status) && status == HSORT_OK, "turn %d", turn);
-            ok(transport->ops->swap(transport, peer, callers, KEYS * sizeof *into, peer, into,
+            ok(transport->ops->sendrecv(transport, peer, callers, KEYS * sizeof *into, peer, into,
                                     KEYS * sizeof *into, &moved),
                "swap");
             CHECK(into[KEYS - 1] == key_of(peer, 5, KEYS - 1), "a swap of the caller's memory");
@@ -167,7 +167,7 @@ static void check_open_fails(void)
         for (int i = 0; i < KEYS; i++)
             sent[i] = key_of(peer, in_place, i);
         shared_open_fails = comm.rank == 0;
-        ok(transport->ops->swap(transport, peer, memory, sizeof into, peer, in_place ? memory : into,
+        ok(transport->ops->sendrecv(transport, peer, memory, sizeof into, peer, in_place ? memory : into,
                                 sizeof into, &moved),
            "swap");
         CHECK(memcmp(in_place ? memory : into, sent, sizeof sent) == 0, "what arrived, in place %d",
@@ -254,12 +254,12 @@ enum {
 static const struct engine_ops *fast;
 
 /* Reading a peer's memory takes long; few bytes do not. */
-static hsort_status slow_copy(struct engine *on, enum engine_lane lane, void *to, const void *from,
+static hsort_status slow_copy(struct engine *on, enum engine_stream stream, void *to, const void *from,
                               size_t bytes)
 {
-    if (lane == LANE_IN && bytes >= LARGE)
+    if (stream == STREAM_IN && bytes >= LARGE)
         usleep(COPY_US);
-    return fast->copy(on, lane, to, from, bytes);
+    return fast->copy(on, stream, to, from, bytes);
 }
 
 static struct transport *under;
@@ -276,7 +276,7 @@ static hsort_status slow_swap(struct transport *slow, int to, const void *send, 
     (void)slow;
     if (send_bytes >= LARGE && is_slower(comm.rank, to))
         usleep(SWAP_US);
-    return under->ops->swap(under, to, send, send_bytes, from, receive, receive_bytes, moved_bytes);
+    return under->ops->sendrecv(under, to, send, send_bytes, from, receive, receive_bytes, moved_bytes);
 }
 
 static void slow_close(struct transport *slow)
@@ -290,7 +290,7 @@ static void slow_close(struct transport *slow)
 static void check_comparison(int insists)
 {
     const struct transport_ops slow_ops = {
-        .kind = HSORT_TRANSPORT_MPI, .swap = slow_swap, .close = slow_close};
+        .kind = HSORT_TRANSPORT_MPI, .sendrecv = slow_swap, .close = slow_close};
     struct transport slow = {.ops = &slow_ops}, *ipc = NULL;
     char why[256];
     bool some = false;

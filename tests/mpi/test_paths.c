@@ -1,5 +1,5 @@
 /* What is said of the paths between ranks: who meets whom to try them, that what is reached is what a path of known speed gives,
- * that each transport counts what it carried, and that a rank that fails keeps nobody waiting. */
+ * that each transport counts what it traffic, and that a rank that fails keeps nobody waiting. */
 #include <unistd.h>
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
@@ -94,7 +94,7 @@ static void check_mirrored(const hsort_reach *reach)
 
 static void test_reach(void)
 {
-    const struct transport_ops ops = {.kind = HSORT_TRANSPORT_STAGED, .swap = slow_swap};
+    const struct transport_ops ops = {.kind = HSORT_TRANSPORT_STAGED, .sendrecv = slow_swap};
     struct transport slow = {.ops = &ops};
     hsort_reach reach[MOST_RANKS];
     CHECK(path_table_measure(&comm, engine, &slow, reach) == HSORT_OK, "%s", comm.error);
@@ -197,7 +197,7 @@ static void test_faults(void)
 }
 #endif
 
-/* ---- what was carried ------------------------------------------------------------------------------------------------- */
+/* ---- what was traffic ------------------------------------------------------------------------------------------------- */
 
 enum { ROOM = 5000 };
 
@@ -217,7 +217,7 @@ static size_t bytes_of(uint64_t seed, int from, int to, int turn)
  * time. `expected` counts by who maps whom. */
 static void test_carried(uint64_t seed)
 {
-    struct carried carried[HSORT_TRANSPORTS];
+    struct traffic traffic[HSORT_TRANSPORTS];
     int64_t expected[HSORT_TRANSPORTS] = {0}, moved = 0, sent = 0;
     struct transport *transport = NULL;
     char *memory[2];
@@ -240,7 +240,7 @@ static void test_carried(uint64_t seed)
             hsort_status status = HSORT_OK;
             if (turn < 2)
                 status =
-                    transport->ops->swap(transport, peer, memory[0], out, peer, memory[turn], in, &moved);
+                    transport->ops->sendrecv(transport, peer, memory[0], out, peer, memory[turn], in, &moved);
             else if (transport->ops->expose(transport, peer, memory[0], out, &theirs) == HSORT_OK && theirs)
                 status = transport->ops->conceal(transport, peer);
             CHECK(status == HSORT_OK, "turn %d with %d: %s", turn, peer, status_text());
@@ -251,21 +251,21 @@ static void test_carried(uint64_t seed)
     }
     const int next = (comm.rank + 1) % comm.size, before = (comm.rank - 1 + comm.size) % comm.size;
     const size_t out = bytes_of(seed, comm.rank, next, 9), in = bytes_of(seed, before, comm.rank, 9);
-    CHECK(transport->ops->swap(transport, next, memory[0], out, before, memory[1], in, &moved) == HSORT_OK,
+    CHECK(transport->ops->sendrecv(transport, next, memory[0], out, before, memory[1], in, &moved) == HSORT_OK,
           "ring: %s", status_text());
     expected[some_may(comm.rank, next) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI] += (int64_t)out;
     CHECK(moved == sent + (int64_t)out, "%lld bytes moved, not %lld", (long long)moved, (long long)sent);
-    transport_carried(transport, carried);
+    transport_traffic(transport, traffic);
     for (int kind = 0; kind < HSORT_TRANSPORTS; kind++) {
-        CHECK(carried[kind].bytes == expected[kind], "transport %d: %lld bytes, not %lld", kind,
-              (long long)carried[kind].bytes, (long long)expected[kind]);
-        CHECK(carried[kind].seconds >= 0 && (carried[kind].seconds > 0 || expected[kind] == 0),
-              "transport %d: %g s", kind, carried[kind].seconds);
+        CHECK(traffic[kind].bytes == expected[kind], "transport %d: %lld bytes, not %lld", kind,
+              (long long)traffic[kind].bytes, (long long)expected[kind]);
+        CHECK(traffic[kind].seconds >= 0 && (traffic[kind].seconds > 0 || expected[kind] == 0),
+              "transport %d: %g s", kind, traffic[kind].seconds);
     }
     transport_clear(transport);
-    transport_carried(transport, carried);
+    transport_traffic(transport, traffic);
     for (int kind = 0; kind < HSORT_TRANSPORTS; kind++)
-        CHECK(carried[kind].bytes == 0 && carried[kind].seconds == 0, "transport %d was not cleared", kind);
+        CHECK(traffic[kind].bytes == 0 && traffic[kind].seconds == 0, "transport %d was not cleared", kind);
     transport->ops->forget(transport, FORGET_ALL);
     MPI_Barrier(MPI_COMM_WORLD);
     transport->ops->close(transport);

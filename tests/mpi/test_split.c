@@ -54,12 +54,12 @@ struct cut {
     int64_t lower_keeps, lower_gets; /* the higher rank keeps and gets what is left */
 };
 
-static void check_cut(const struct run *lower, const struct run *higher, int64_t block, int key_bytes,
+static void check_cut(const struct run *lower, const struct run *higher, int64_t capacity, int key_bytes,
                       struct cut right)
 {
     const bool is_lower = comm.rank == 0;
     const struct run *own = is_lower ? lower : higher;
-    struct exchange x = {.comm = &comm, .engine = &engine, .key_bytes = key_bytes, .block = block};
+    struct exchange x = {.comm = &comm, .engine = &engine, .key_bytes = key_bytes, .capacity = capacity};
     x.keys = (void *)own;
     x.count = own->count;
     int64_t kept = -1, incoming = -1;
@@ -69,18 +69,18 @@ static void check_cut(const struct run *lower, const struct run *higher, int64_t
     const int64_t gets = is_lower ? right.lower_gets : lower->count - right.lower_keeps;
     CHECK(status == HSORT_OK, "%s", status_text());
     CHECK(kept == keeps && incoming == gets,
-          "rank %d, runs of %lld and %lld, block %lld: keeps %lld and gets %lld instead of %lld and %lld",
-          comm.rank, (long long)lower->count, (long long)higher->count, (long long)block, (long long)kept,
+          "rank %d, runs of %lld and %lld, capacity %lld: keeps %lld and gets %lld instead of %lld and %lld",
+          comm.rank, (long long)lower->count, (long long)higher->count, (long long)capacity, (long long)kept,
           (long long)incoming, (long long)keeps, (long long)gets);
     CHECK(x.count == own->count && x.keys == (const void *)own && x.moved_bytes == 0, "the run was touched");
 }
 
 /* ---- Small runs, merged key by key ------------------------------------------------------------------- */
 
-static struct cut merged_cut(const struct run *lower, const struct run *higher, int64_t block)
+static struct cut merged_cut(const struct run *lower, const struct run *higher, int64_t capacity)
 {
     struct cut cut = {0, 0};
-    while (cut.lower_keeps + cut.lower_gets < block) {
+    while (cut.lower_keeps + cut.lower_gets < capacity) {
         const bool from_lower =
             cut.lower_keeps < lower->count &&
             (cut.lower_gets == higher->count || lower->keys[cut.lower_keeps] <= higher->keys[cut.lower_gets]);
@@ -127,11 +127,11 @@ static void test_merged(uint64_t random)
         fill_run(&higher, high_count, swapped ? 0 : apart, different, &random);
         const int64_t larger = low_count > high_count ? low_count : high_count;
         const uint64_t kind = check_random(&random) % 3; // short shards: of one rank, of both, or any
-        const int64_t block = kind == 0   ? larger
+        const int64_t capacity = kind == 0   ? larger
                               : kind == 1 ? larger + 1 + (int64_t)(check_random(&random) % 3)
                                           : larger + (int64_t)(check_random(&random) % (uint64_t)(most + 1));
         const bool narrow = apart + different <= UINT32_MAX && check_random(&random) % 2;
-        check_cut(&lower, &higher, block, narrow ? 4 : 8, merged_cut(&lower, &higher, block));
+        check_cut(&lower, &higher, capacity, narrow ? 4 : 8, merged_cut(&lower, &higher, capacity));
     }
 }
 
@@ -168,10 +168,10 @@ static int64_t count_below(const struct run *run, uint64_t value, bool or_equal)
     return below < run->count ? below : run->count;
 }
 
-static struct cut counted_cut(const struct run *lower, const struct run *higher, int64_t block)
+static struct cut counted_cut(const struct run *lower, const struct run *higher, int64_t capacity)
 {
     const int64_t both = lower->count + higher->count;
-    const int64_t low = both < block ? both : block;
+    const int64_t low = both < capacity ? both : capacity;
     if (low == 0)
         return (struct cut){0, 0};
     // The value of the last key that the lower rank ends with: the smallest that `low` keys do not exceed.
@@ -221,8 +221,8 @@ static void test_counted(uint64_t random)
     for (int pair = 0; pair < VIRTUAL_PAIRS; pair++) {
         const struct run lower = virtual_run(&random), higher = virtual_run(&random);
         const int64_t larger = lower.count > higher.count ? lower.count : higher.count;
-        const int64_t block = larger + (int64_t)(check_random(&random) % 3 * (uint64_t)(larger / 5));
-        check_cut(&lower, &higher, block, 8, counted_cut(&lower, &higher, block));
+        const int64_t capacity = larger + (int64_t)(check_random(&random) % 3 * (uint64_t)(larger / 5));
+        check_cut(&lower, &higher, capacity, 8, counted_cut(&lower, &higher, capacity));
     }
 }
 
@@ -234,7 +234,7 @@ static void test_failure(void)
     const struct run run = {.count = INT64_C(1) << 40, .width = 1, .start = (uint64_t)comm.rank, .step = 2};
     for (int failing = 0; failing < 2; failing++)
         for (int nth = 1, reached = 1; reached; nth++) {
-            struct exchange x = {.comm = &comm, .engine = &engine, .key_bytes = 8, .block = run.count};
+            struct exchange x = {.comm = &comm, .engine = &engine, .key_bytes = 8, .capacity = run.count};
             x.keys = (void *)&run;
             x.count = run.count;
             int64_t kept = 0, incoming = 0;

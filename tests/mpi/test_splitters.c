@@ -99,22 +99,22 @@ static struct engine engine = {&look_only};
 /* ---- Cuts, and whether they are right --------------------------------------------------------------------------- */
 
 /* Find the cuts of the runs. Returns the greatest number of rounds of any rank. */
-static int find(const int64_t *target_at, int key_bytes, hsort_status *status, int64_t *cut_at)
+static int find(const int64_t *target_offset, int key_bytes, hsort_status *status, int64_t *cut_offset)
 {
     struct run *own = &runs[comm.rank];
     struct exchange x = {
         .comm = &comm, .engine = &engine, .key_bytes = key_bytes, .keys = own, .count = own->count};
     for (int r = 0; r < comm.size; r++)
-        x.block = runs[r].count > x.block ? runs[r].count : x.block;
+        x.capacity = runs[r].count > x.capacity ? runs[r].count : x.capacity;
     status_clear();
     searches = 0;
-    memset(cut_at, 0xee, ((size_t)comm.size + 1) * sizeof *cut_at);
-    *status = splitters_find(splitters, &x, target_at, cut_at);
+    memset(cut_offset, 0xee, ((size_t)comm.size + 1) * sizeof *cut_offset);
+    *status = splitters_find(splitters, &x, target_offset, cut_offset);
     CHECK(x.count == own->count && x.keys == own, "%s: the run was touched", case_text);
-    CHECK(cut_at[0] == 0 && cut_at[comm.size] == own->count, "%s: cuts from %lld to %lld", case_text,
-          (long long)cut_at[0], (long long)cut_at[comm.size]);
+    CHECK(cut_offset[0] == 0 && cut_offset[comm.size] == own->count, "%s: cuts from %lld to %lld", case_text,
+          (long long)cut_offset[0], (long long)cut_offset[comm.size]);
     for (int r = 0; r < comm.size; r++)
-        CHECK(cut_at[r] <= cut_at[r + 1], "%s: cuts do not ascend", case_text);
+        CHECK(cut_offset[r] <= cut_offset[r + 1], "%s: cuts do not ascend", case_text);
     int rounds;
     MPI_Allreduce(&searches, &rounds, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     return rounds;
@@ -123,28 +123,28 @@ static int find(const int64_t *target_at, int key_bytes, hsort_status *status, i
 /* Where the oracle cuts this rank's run for a border at `position`. */
 typedef int64_t oracle(int64_t position);
 
-static void check_cuts(const int64_t *target_at, int key_bytes, int rounds_max, oracle *right)
+static void check_cuts(const int64_t *target_offset, int key_bytes, int rounds_max, oracle *right)
 {
     hsort_status status;
-    int64_t cut_at[MOST_RANKS + 1];
-    const int rounds = find(target_at, key_bytes, &status, cut_at);
+    int64_t cut_offset[MOST_RANKS + 1];
+    const int rounds = find(target_offset, key_bytes, &status, cut_offset);
     CHECK(status == HSORT_OK, "%s: %s", case_text, status_text());
     CHECK(rounds <= rounds_max, "%s: %d rounds, expected %d", case_text, rounds, rounds_max);
     for (int r = 1; r < comm.size; r++) {
-        const int64_t cut = right(target_at[r]);
-        CHECK(cut_at[r] == cut,
+        const int64_t cut = right(target_offset[r]);
+        CHECK(cut_offset[r] == cut,
               "%s: rank %d cuts at %lld for the border before rank %d, at position %lld; right is %lld",
-              case_text, comm.rank, (long long)cut_at[r], r, (long long)target_at[r], (long long)cut);
+              case_text, comm.rank, (long long)cut_offset[r], r, (long long)target_offset[r], (long long)cut);
     }
 }
 
-static void targets(enum layout layout, int64_t total, uint64_t seed, int64_t *target_at)
+static void targets(enum layout layout, int64_t total, uint64_t seed, int64_t *target_offset)
 {
     int64_t counts[MOST_RANKS];
     layout_counts(layout, total, comm.size, seed, counts);
-    target_at[0] = 0;
+    target_offset[0] = 0;
     for (int r = 0; r < comm.size; r++)
-        target_at[r + 1] = target_at[r] + counts[r];
+        target_offset[r + 1] = target_offset[r] + counts[r];
 }
 
 /* ---- Small runs, sorted together -------------------------------------------------------------------------------- */
@@ -244,12 +244,12 @@ static void test_small(uint64_t seed)
                           out_layout = (enum layout)(check_random(&random) % LAYOUTS);
         const int64_t total = (int64_t)(check_random(&random) % (draw % 8 ? 60 : MOST_KEYS));
         const int key_bytes = draw & 64 ? 4 : 8;
-        int64_t target_at[MOST_RANKS + 1];
+        int64_t target_offset[MOST_RANKS + 1];
         snprintf(case_text, sizeof case_text, "case %d: %lld keys of skew %d, layouts %d and %d, %d bytes", i,
                  (long long)total, skew, layout, out_layout, key_bytes);
         make_small(skew, layout, total, key_bytes == 4 ? UINT32_MAX : UINT64_MAX, random);
-        targets(out_layout, total, random + 1, target_at);
-        check_cuts(target_at, key_bytes, 5, counted_by_sorting);
+        targets(out_layout, total, random + 1, target_offset);
+        check_cuts(target_offset, key_bytes, 5, counted_by_sorting);
     }
 }
 
@@ -310,25 +310,25 @@ static int64_t make_virtual(uint64_t random)
 
 static void test_virtual(uint64_t seed)
 {
-    int64_t target_at[MOST_RANKS + 1];
+    int64_t target_offset[MOST_RANKS + 1];
     for (int i = 0; i < VIRTUAL_CASES; i++) {
         const uint64_t random = seed + (uint64_t)i * 1000003;
         snprintf(case_text, sizeof case_text, "virtual case %d", i);
-        targets((enum layout)(i % LAYOUTS), make_virtual(random), random, target_at);
-        check_cuts(target_at, 8, 12, counted_by_codes);
+        targets((enum layout)(i % LAYOUTS), make_virtual(random), random, target_offset);
+        check_cuts(target_offset, 8, 12, counted_by_codes);
     }
     // Alike on all ranks and 2^31 keys each: the first round leaves 2^31 / 2^12 or so, each further one a thousandth.
     snprintf(case_text, sizeof case_text, "interleaved runs");
     for (int r = 0; r < comm.size; r++)
         runs[r] = (struct run){.count = INT64_C(1) << 31, .width = 1, .start = (uint64_t)r, .step = 1000};
-    targets(LAYOUT_BALANCED, (int64_t)comm.size << 31, seed, target_at);
-    check_cuts(target_at, 8, 5, counted_by_codes);
+    targets(LAYOUT_BALANCED, (int64_t)comm.size << 31, seed, target_offset);
+    check_cuts(target_offset, 8, 5, counted_by_codes);
     // So many that offers alone would take a round more: the codes of evenly spread keys are estimated.
     snprintf(case_text, sizeof case_text, "long interleaved runs");
     for (int r = 0; r < comm.size; r++)
         runs[r] = (struct run){.count = INT64_C(1) << 45, .width = 1, .start = (uint64_t)r, .step = 1000};
-    targets(LAYOUT_BALANCED, (int64_t)comm.size << 45, seed, target_at);
-    check_cuts(target_at, 8, comm.size <= 3 ? 4 : 5, counted_by_codes);
+    targets(LAYOUT_BALANCED, (int64_t)comm.size << 45, seed, target_offset);
+    check_cuts(target_offset, 8, comm.size <= 3 ? 4 : 5, counted_by_codes);
 }
 
 /* ---- Failure ---------------------------------------------------------------------------------------------------- */
@@ -336,14 +336,14 @@ static void test_virtual(uint64_t seed)
 /* The first, second, ... call to the engine on one rank fails, until none is left to fail. */
 static void test_failure(uint64_t seed)
 {
-    int64_t target_at[MOST_RANKS + 1], cut_at[MOST_RANKS + 1];
-    targets(LAYOUT_RANDOM, make_virtual(seed), seed, target_at);
+    int64_t target_offset[MOST_RANKS + 1], cut_offset[MOST_RANKS + 1];
+    targets(LAYOUT_RANDOM, make_virtual(seed), seed, target_offset);
     for (int failing = 0; failing < comm.size; failing++)
         for (int nth = 1, reached = 1; reached; nth++) {
             hsort_status status;
             snprintf(case_text, sizeof case_text, "call %d fails on rank %d", nth, failing);
             calls_before_failure = comm.rank == failing ? nth : 0;
-            find(target_at, 8, &status, cut_at);
+            find(target_offset, 8, &status, cut_offset);
             reached = comm.rank == failing && calls_before_failure == 0;
             calls_before_failure = 0;
             MPI_Bcast(&reached, 1, MPI_INT, failing, MPI_COMM_WORLD);
@@ -356,7 +356,7 @@ static void test_failure(uint64_t seed)
  * after no more rounds than bits. */
 static void test_nonsense(uint64_t seed)
 {
-    int64_t target_at[MOST_RANKS + 1], cut_at[MOST_RANKS + 1];
+    int64_t target_offset[MOST_RANKS + 1], cut_offset[MOST_RANKS + 1];
     for (int i = 0; i < NONSENSE_CASES; i++) {
         uint64_t random = seed + (uint64_t)i;
         const int64_t total = (int64_t)(check_random(&random) % MOST_KEYS);
@@ -367,8 +367,8 @@ static void test_nonsense(uint64_t seed)
             small_keys[at] = check_random(&random);
         nonsense = i % 3 ? seed + (uint64_t)(comm.size * i + comm.rank) : 0;
         // Borders that are no positions of these keys either.
-        targets(LAYOUT_RANDOM, i % 2 ? total : 3 * total + 5, random, target_at);
-        const int rounds = find(target_at, 8, &status, cut_at);
+        targets(LAYOUT_RANDOM, i % 2 ? total : 3 * total + 5, random, target_offset);
+        const int rounds = find(target_offset, 8, &status, cut_offset);
         CHECK(status == HSORT_OK && rounds <= 65, "%s: status %d after %d rounds", case_text, status, rounds);
     }
     nonsense = 0;

@@ -65,9 +65,9 @@ static void fill_message(unsigned char *bytes, size_t count, int rank, int numbe
 
 static void copy_bytes(void *to, const void *from, size_t bytes)
 {
-    hsort_status status = engine->ops->copy(engine, LANE_WORK, to, from, bytes);
+    hsort_status status = engine->ops->copy(engine, STREAM_WORK, to, from, bytes);
     if (status == HSORT_OK)
-        status = engine->ops->wait(engine, LANE_WORK);
+        status = engine->ops->stream_synchronize(engine, STREAM_WORK);
     CHECK(status == HSORT_OK, "copy: %s", status_text());
 }
 
@@ -111,7 +111,7 @@ static hsort_status swap(struct transport *transport, const struct plan *plan)
     char *receive = plan->in_place ? send : (char *)receive_buffer.memory + at;
     int64_t moved = 1000;
     status_clear();
-    const hsort_status status = transport->ops->swap(transport, plan->to, send, plan->send_bytes, plan->from,
+    const hsort_status status = transport->ops->sendrecv(transport, plan->to, send, plan->send_bytes, plan->from,
                                                      receive, plan->receive_bytes, &moved);
     CHECK(moved == 1000 + (int64_t)plan->send_bytes, "%lld bytes counted, %zu sent", (long long)moved - 1000,
           plan->send_bytes);
@@ -177,7 +177,7 @@ static void check_sizes(struct transport *transport, size_t piece)
 /* The sizes that keys really have: the default piece, and messages of a few of them. */
 static void check_default_piece(struct transport *transport)
 {
-    const size_t sizes[3] = {8, TRANSPORT_PIECE_DEFAULT + 8, 3 * (size_t)TRANSPORT_PIECE_DEFAULT - 4};
+    const size_t sizes[3] = {8, TRANSPORT_CHUNK_DEFAULT + 8, 3 * (size_t)TRANSPORT_CHUNK_DEFAULT - 4};
     for (int i = 0; i < 3; i++)
         check_pairs(transport, sizes[i], sizes[2 - i], i == 1, i);
     check_ring(transport, sizes, 3, 1);
@@ -273,34 +273,34 @@ static void test_transport(open_fn open, hsort_transport kind)
 }
 
 /* staged, where some ranks share no slots; and where none does. */
-static hsort_status open_some_share(struct comm *ranks, struct engine *on, size_t piece_bytes,
+static hsort_status open_some_share(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                                     struct transport **transport)
 {
     setenv("HYPERSORT_SHM", ranks->rank % 3 == 1 ? "0" : "1", 1);
-    const hsort_status status = transport_open_staged(ranks, on, piece_bytes, transport);
+    const hsort_status status = transport_open_staged(ranks, on, chunk_bytes, transport);
     unsetenv("HYPERSORT_SHM");
     return status;
 }
 
-static hsort_status open_none_shares(struct comm *ranks, struct engine *on, size_t piece_bytes,
+static hsort_status open_none_shares(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                                      struct transport **transport)
 {
     setenv("HYPERSORT_SHM", "0", 1);
-    const hsort_status status = transport_open_staged(ranks, on, piece_bytes, transport);
+    const hsort_status status = transport_open_staged(ranks, on, chunk_bytes, transport);
     unsetenv("HYPERSORT_SHM");
     return status;
 }
 
 /* ipc on top of staged; *transport is NULL, and said so, if no two ranks map each other's memory. */
-static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t piece_bytes,
+static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                              struct transport **transport)
 {
     struct transport *staged;
     char why[256];
     *transport = NULL;
-    TRY(comm_agree(ranks, transport_open_staged(ranks, on, piece_bytes, &staged)));
+    TRY(comm_agree(ranks, transport_open_staged(ranks, on, chunk_bytes, &staged)));
     const hsort_status status =
-        transport_open_ipc(ranks, on, IPC_ALWAYS, piece_bytes, staged, transport, why, sizeof why);
+        transport_open_ipc(ranks, on, IPC_ALWAYS, chunk_bytes, staged, transport, why, sizeof why);
     if (!*transport)
         staged->ops->close(staged);
     if (status == HSORT_OK && !*transport && ranks->rank == 0)

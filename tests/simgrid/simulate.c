@@ -112,7 +112,7 @@ static hsort_context *open_context(const struct run *run)
     // As few pieces as an int allows: a message more per pair and round is minutes more for a thousand ranks.
     const int64_t shard = run->real * KEY_BYTES,
                   piece = LARGEST_PIECE / modelled.scale / KEY_BYTES * KEY_BYTES;
-    options.piece_bytes = (size_t)(piece < KEY_BYTES ? KEY_BYTES : piece < shard ? piece : shard);
+    options.chunk_bytes = (size_t)(piece < KEY_BYTES ? KEY_BYTES : piece < shard ? piece : shard);
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "hsort_create: %s", hsort_last_error(NULL));
     return ctx;

@@ -1,10 +1,10 @@
 /* A host engine that takes as long as a GPU would: it does the real work on the few real keys, and lets the time pass that
  * an H200 takes for as many keys as they stand for.
  *
- *     sort       keys / sort_keys_per_s                          lanes: work is done, and its time is over, in the call.
- *     merge      keys / merge_keys_per_s                         Copies on LANE_IN and LANE_OUT take none: they run beside
+ *     sort       keys / sort_keys_per_s                          streams: work is done, and its time is over, in the call.
+ *     merge      keys / merge_keys_per_s                         Copies on STREAM_IN and STREAM_OUT take none: they run beside
  *     runs       the same for each pass over up to 16 runs       messages, which are far slower.
- *     copy       2 * bytes / copy_bytes_per_s, on LANE_WORK
+ *     copy       2 * bytes / copy_bytes_per_s, on STREAM_WORK
  *     each call  call_s more; gather and search, which touch few keys, only that
  *
  * Memory is not touched before it is used, as the host engine does: a thousand ranks share one machine's.
@@ -47,7 +47,7 @@ static hsort_status untouched_alloc(struct engine *engine, size_t bytes, void **
 
 static hsort_status timed_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
                                int64_t scratch_count, int64_t count, void *workspace,
-                               const struct engine_bits *bits, void **sorted)
+                               const struct raw_keys *bits, void **sorted)
 {
     spend(passes((double)count, modelled.sort_keys_per_s));
     return host->sort(engine, rung, key_bytes, keys, scratch, scratch_count, count, workspace, bits, sorted);
@@ -70,23 +70,23 @@ static hsort_status timed_merge(struct engine *engine, int key_bytes, const void
     return host->merge(engine, key_bytes, a, a_count, b, b_count, out);
 }
 
-static hsort_status timed_merge_runs(struct engine *engine, int key_bytes, void *runs, const int64_t *run_at,
+static hsort_status timed_merge_runs(struct engine *engine, int key_bytes, void *runs, const int64_t *run_offset,
                                      int k, void *out, void **merged)
 {
     int held = 0;
     for (int run = 0; run < k; run++)
-        held += run_at[run + 1] > run_at[run];
+        held += run_offset[run + 1] > run_offset[run];
     for (; held > 1; held = (held + RUNS_IN_PASS - 1) / RUNS_IN_PASS)
-        spend(passes((double)run_at[k], modelled.merge_keys_per_s));
-    return host->merge_runs(engine, key_bytes, runs, run_at, k, out, merged);
+        spend(passes((double)run_offset[k], modelled.merge_keys_per_s));
+    return host->merge_runs(engine, key_bytes, runs, run_offset, k, out, merged);
 }
 
-static hsort_status timed_copy(struct engine *engine, enum engine_lane lane, void *to, const void *from,
+static hsort_status timed_copy(struct engine *engine, enum engine_stream stream, void *to, const void *from,
                                size_t bytes)
 {
-    if (lane == LANE_WORK)
+    if (stream == STREAM_WORK)
         spend(passes(2 * (double)bytes, modelled.copy_bytes_per_s));
-    return host->copy(engine, lane, to, from, bytes);
+    return host->copy(engine, stream, to, from, bytes);
 }
 
 static hsort_status timed_decode(struct engine *engine, struct keymap map, void *to, const void *from,

@@ -215,7 +215,7 @@ static void exchange_keys(struct exchanged ends, size_t key_bytes)
     memcpy(ends.last, key, key_bytes);
 }
 
-static hsort_status partition_keys(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status partition_keys(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                    int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     exchanged_count = 0;
@@ -223,7 +223,7 @@ static hsort_status partition_keys(struct engine *engine, int key_bytes, const s
 }
 
 static hsort_status sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                 const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                                 const struct engine_piece *pieces, int count, const struct raw_keys *bits,
                                  void *workspace, void *scratch, void *out)
 {
     TRY(host_ops->sort_regions(engine, key_bytes, map, pieces, count, bits, workspace, scratch, out));
@@ -244,7 +244,7 @@ static hsort_status sort_regions(struct engine *engine, int key_bytes, const str
     return HSORT_OK;
 }
 
-static hsort_status settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
     TRY(host_ops->settle_regions(engine, key_bytes, bits, workspace, scratch, scratch_bytes, unsorted));
@@ -262,14 +262,14 @@ static size_t values_room(const struct engine *engine, int log)
     return log <= shared_values_log ? host_ops->values_room(engine, log) : SIZE_MAX;
 }
 
-static hsort_status count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                  int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits)
 {
     shared_counts++;
     return host_ops->count_values(engine, key_bytes, bits, count, low, high, log, room, fits);
 }
 
-static hsort_status write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                  int log, void *room, int64_t from, int64_t until, void *out)
 {
     shared_writes++;

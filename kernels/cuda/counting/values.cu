@@ -63,14 +63,14 @@ static struct value_table table_of(void *room, int log)
     return table;
 }
 
-/* Fetch what the header says, but for its chunks, once all before it in LANE_WORK is done. */
+/* Fetch what the header says, but for its chunks, once all before it in STREAM_WORK is done. */
 static hsort_status fetch_header(struct cuda_engine *engine, void *room, struct value_header *header)
 {
     static_assert(sizeof *header <= sizeof engine->result->codes, "room for it in pinned memory");
     constexpr size_t bytes = offsetof(struct value_header, chunks);
     TRY_CUDA(
-        cudaMemcpyAsync(engine->result->codes, room, bytes, cudaMemcpyDefault, engine->lanes[LANE_WORK]));
-    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+        cudaMemcpyAsync(engine->result->codes, room, bytes, cudaMemcpyDefault, engine->streams[STREAM_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     memcpy(header, engine->result->codes, bytes);
     return HSORT_OK;
 }
@@ -90,7 +90,7 @@ static void lay_window(uint64_t low, uint64_t high, int log, struct value_table 
 
 static hsort_status empty_table(struct cuda_engine *engine, const struct value_table &table, int log)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     struct value_header *header = (struct value_header *)engine->result->codes; // pinned
     TRY_CUDA(cudaStreamSynchronize(stream));                                    // nothing reads it any more
     memset(header, 0, sizeof *header);
@@ -105,7 +105,7 @@ static hsort_status empty_table(struct cuda_engine *engine, const struct value_t
 }
 
 template <bool WINDOW, typename K>
-static hsort_status queue_count(struct cuda_engine *engine, const struct engine_bits *bits, int64_t count,
+static hsort_status queue_count(struct cuda_engine *engine, const struct raw_keys *bits, int64_t count,
                                 const struct value_table &table)
 {
     const int64_t turns = divide_up(count * sizeof(K), sizeof(uint4) * VALUES_THREADS);
@@ -116,12 +116,12 @@ static hsort_status queue_count(struct cuda_engine *engine, const struct engine_
                                   front_bytes<K>(front_log)));
     count_values_kernel<WINDOW>
         <<<(unsigned)min(turns, (int64_t)engine->multiprocessors), VALUES_THREADS, front_bytes<K>(front_log),
-           engine->lanes[LANE_WORK]>>>(coding_of(bits), (const K *)bits->from, count, table, front_log);
+           engine->streams[STREAM_WORK]>>>(coding_of(bits), (const K *)bits->from, count, table, front_log);
     TRY_LAUNCH("the count of values");
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct engine_bits *bits,
+extern "C" hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
                                           int64_t count, uint64_t low, uint64_t high, int log, void *room,
                                           bool *fits)
 {
@@ -150,7 +150,7 @@ extern "C" hsort_status cuda_count_values(struct engine *base, int key_bytes, co
 static hsort_status make_list(struct cuda_engine *engine, const struct value_table &table, int log,
                               const struct value_list &list, struct value_header *header)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     TRY_CUDA(cudaMemsetAsync(&table.header->listed, 0, sizeof table.header->listed, stream));
     list_values_kernel<<<(1u << log) / PASS_THREADS, PASS_THREADS, 0, stream>>>(table, list);
     TRY_LAUNCH("the list of values");
@@ -181,7 +181,7 @@ extern "C" hsort_status cuda_add_values(struct engine *base, int log, void *room
     if (values == 0)
         return HSORT_OK;
     add_values_kernel<<<(unsigned)divide_up(values, PASS_THREADS), PASS_THREADS, 0,
-                        engine->lanes[LANE_WORK]>>>(list, values, table_of(room, log));
+                        engine->streams[STREAM_WORK]>>>(list, values, table_of(room, log));
     TRY_LAUNCH("the sum of values");
     return HSORT_OK;
 }
@@ -192,7 +192,7 @@ extern "C" hsort_status cuda_order_values(struct engine *base, int log, void *ro
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     struct value_table table = table_of(room, log);
     struct value_header header;
     *fits = false;
@@ -215,12 +215,12 @@ extern "C" hsort_status cuda_order_values(struct engine *base, int log, void *ro
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct engine_bits *bits,
+extern "C" hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
                                           int log, void *room, int64_t from, int64_t until, void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const struct value_table table = table_of(room, log);
     const struct coding coding = {bits->map, false, !bits->map.identity && bits->decode};
     const unsigned blocks =

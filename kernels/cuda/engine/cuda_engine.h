@@ -48,7 +48,7 @@ struct cuda_engine {
     int block_bytes; /* of shared memory, at most, for a block */
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */
-    cudaStream_t lanes[LANES];
+    cudaStream_t streams[ENGINE_STREAMS];
     cudaEvent_t followed;                 /* the caller's stream, when follow() was last called */
     struct cuda_result *result;           /* [1] pinned */
     struct engine_inspection *inspection; /* [1] device memory */
@@ -117,7 +117,7 @@ extern "C" {
 #endif
 
 /* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked,
- * counts > 0, device current. All on LANE_WORK. */
+ * counts > 0, device current. All on STREAM_WORK. */
 hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
                          int64_t count);
 hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
@@ -128,7 +128,7 @@ hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const v
                           struct engine_inspection *found);
 hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                         const void *b, int64_t b_count, void *out);
-hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs, const int64_t *run_at,
+hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs, const int64_t *run_offset,
                              int k, void *out, void **merged);
 hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys, int64_t count,
                          const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
@@ -141,32 +141,32 @@ hsort_status peer_export(struct engine *engine, const void *memory, struct engin
 hsort_status peer_open(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
 void peer_close(struct engine *engine, void *memory);
 size_t cuda_partition_workspace(const struct engine *engine, int key_bytes);
-hsort_status cuda_partition_sample(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+hsort_status cuda_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                               int64_t before, int64_t total, int log, int64_t first, int sample,
                               void *workspace, uint64_t *codes);
 hsort_status cuda_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                            int64_t total, void *workspace, struct engine_map *map,
                                 enum engine_map_verdict *verdict);
-hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                              int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                              bool *ascends, bool *descends);
-hsort_status cuda_partition(struct engine *engine, int key_bytes, const struct engine_bits *bits, int64_t count,
+hsort_status cuda_partition(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
                        const struct engine_map *map, void *workspace, void *to);
 int64_t cuda_region_scratch(const struct engine *engine, int64_t count);
 hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                          const struct engine_piece *pieces, int count, const struct engine_bits *bits,
+                          const struct engine_piece *pieces, int count, const struct raw_keys *bits,
                           void *workspace, void *scratch, void *out);
-hsort_status cuda_settle_regions(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+hsort_status cuda_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                  void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 size_t cuda_values_room(const struct engine *engine, int log);
-hsort_status cuda_count_values(struct engine *engine, int key_bytes, const struct engine_bits *bits,
+hsort_status cuda_count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits);
 hsort_status cuda_list_values(struct engine *engine, int log, void *room, struct engine_value *list,
                               int64_t most, int64_t *values);
 hsort_status cuda_add_values(struct engine *engine, int log, void *room, const struct engine_value *list,
                              int64_t values);
 hsort_status cuda_order_values(struct engine *engine, int log, void *room, bool *fits);
-hsort_status cuda_write_values(struct engine *engine, int key_bytes, const struct engine_bits *bits, int log,
+hsort_status cuda_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
                                void *room, int64_t from, int64_t until, void *out);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* The CUDA engine: one device behind the table of functions of engine.h.
  *
- *   lanes     three streams that do not wait for the default stream, nor it for them: what must come after
- *             the caller's own work says so by follow()
+ *   streams     three streams that do not wait for the default stream, nor it for them: what must come after
+ *             the caller's own work says so by stream_wait_caller()
  *   memory    plain cudaMalloc, so that IPC handles exist for it; counted, so that ranks can share a device
  *   results   a page of pinned memory that kernels write to directly: a probe is one launch and one wait
  *
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct engine_mark {
+struct engine_event {
     cudaEvent_t event;
 };
 
@@ -158,7 +158,7 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
     return HSORT_OK;
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------------------- */
 
 static enum cudaMemoryType memory_type(const void *memory)
 {
@@ -169,35 +169,35 @@ static enum cudaMemoryType memory_type(const void *memory)
     return cudaMemoryTypeHost; // the plain copy below then says what is wrong
 }
 
-static hsort_status engine_copy(struct engine *base, enum engine_lane lane, void *to, const void *from,
+static hsort_status engine_copy(struct engine *base, enum engine_stream stream, void *to, const void *from,
                                 size_t bytes)
 {
     struct cuda_engine *engine = cuda(base);
-    cudaStream_t stream = engine->lanes[lane];
+    cudaStream_t queue = engine->streams[stream];
     device_scope scope(engine);
     if (fault_hit(FAULT_COPY))
         return status_fail(HSORT_CUDA, "copy of %zu bytes: fault switched on", bytes);
     if (bytes >= PAGEABLE_BYTES_MIN) {
         const enum cudaMemoryType to_type = memory_type(to), from_type = memory_type(from);
         if (to_type == cudaMemoryTypeDevice && from_type == cudaMemoryTypeUnregistered)
-            return cuda_check(pageable_to_device(&engine->pageable, to, from, bytes, stream),
+            return cuda_check(pageable_to_device(&engine->pageable, to, from, bytes, queue),
                               "copy to the device");
         if (to_type == cudaMemoryTypeUnregistered && from_type == cudaMemoryTypeDevice)
-            return cuda_check(pageable_to_host(&engine->pageable, to, from, bytes, stream),
+            return cuda_check(pageable_to_host(&engine->pageable, to, from, bytes, queue),
                               "copy to the host");
     }
     if (bytes > 0)
-        TRY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+        TRY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue));
     return HSORT_OK;
 }
 
-static hsort_status engine_mark_create(struct engine *base, struct engine_mark **mark)
+static hsort_status engine_mark_create(struct engine *base, struct engine_event **mark)
 {
     device_scope scope(cuda(base));
     cudaEvent_t event;
     *mark = NULL;
     TRY_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    *mark = new (std::nothrow) engine_mark;
+    *mark = new (std::nothrow) engine_event;
     if (*mark == NULL) {
         cudaEventDestroy(event);
         return status_fail(HSORT_HOST_MEMORY, "no host memory for a mark");
@@ -206,7 +206,7 @@ static hsort_status engine_mark_create(struct engine *base, struct engine_mark *
     return HSORT_OK;
 }
 
-static void engine_mark_destroy(struct engine *base, struct engine_mark *mark)
+static void engine_mark_destroy(struct engine *base, struct engine_event *mark)
 {
     device_scope scope(cuda(base));
     if (mark == NULL)
@@ -216,14 +216,14 @@ static void engine_mark_destroy(struct engine *base, struct engine_mark *mark)
     delete mark;
 }
 
-static hsort_status engine_mark_set(struct engine *base, struct engine_mark *mark, enum engine_lane lane)
+static hsort_status engine_mark_set(struct engine *base, struct engine_event *mark, enum engine_stream stream)
 {
     device_scope scope(cuda(base));
-    TRY_CUDA(cudaEventRecord(mark->event, cuda(base)->lanes[lane]));
+    TRY_CUDA(cudaEventRecord(mark->event, cuda(base)->streams[stream]));
     return HSORT_OK;
 }
 
-static hsort_status engine_mark_done(struct engine *base, struct engine_mark *mark, bool *done)
+static hsort_status engine_mark_done(struct engine *base, struct engine_event *mark, bool *done)
 {
     device_scope scope(cuda(base));
     const cudaError_t state = cudaEventQuery(mark->event);
@@ -235,28 +235,28 @@ static hsort_status engine_mark_done(struct engine *base, struct engine_mark *ma
     return cuda_check(state, "work before a mark");
 }
 
-static hsort_status engine_lane_after(struct engine *base, enum engine_lane lane, struct engine_mark *mark)
+static hsort_status engine_lane_after(struct engine *base, enum engine_stream stream, struct engine_event *mark)
 {
     device_scope scope(cuda(base));
-    TRY_CUDA(cudaStreamWaitEvent(cuda(base)->lanes[lane], mark->event, 0));
+    TRY_CUDA(cudaStreamWaitEvent(cuda(base)->streams[stream], mark->event, 0));
     return HSORT_OK;
 }
 
-static hsort_status engine_follow(struct engine *base, void *stream)
+static hsort_status engine_stream_wait_caller(struct engine *base, void *stream)
 {
     struct cuda_engine *engine = cuda(base);
     device_scope scope(engine);
     TRY_CUDA(cudaEventRecord(engine->followed, (cudaStream_t)stream));
-    TRY_CUDA(cudaStreamWaitEvent(engine->lanes[LANE_WORK], engine->followed, 0));
+    TRY_CUDA(cudaStreamWaitEvent(engine->streams[STREAM_WORK], engine->followed, 0));
     return HSORT_OK;
 }
 
-static hsort_status engine_wait(struct engine *base, enum engine_lane lane)
+static hsort_status engine_stream_synchronize(struct engine *base, enum engine_stream stream)
 {
-    static const char *const work[LANES] = {"kernels of LANE_WORK", "copies of LANE_OUT",
-                                            "copies of LANE_IN"};
+    static const char *const work[ENGINE_STREAMS] = {"kernels of STREAM_WORK", "copies of STREAM_OUT",
+                                            "copies of STREAM_IN"};
     device_scope scope(cuda(base));
-    return cuda_check(cudaStreamSynchronize(cuda(base)->lanes[lane]), work[lane]);
+    return cuda_check(cudaStreamSynchronize(cuda(base)->streams[stream]), work[stream]);
 }
 
 /* ---- work on keys -------------------------------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
                                 int64_t scratch_count, int64_t count, void *workspace,
-                                const struct engine_bits *bits, void **sorted)
+                                const struct raw_keys *bits, void **sorted)
 {
     device_scope scope(cuda(base));
     struct sort_plan plan;
@@ -355,13 +355,13 @@ static hsort_status engine_merge(struct engine *base, int key_bytes, const void 
     return a_count + b_count > 0 ? keys_merge(cuda(base), key_bytes, a, a_count, b, b_count, out) : HSORT_OK;
 }
 
-static hsort_status engine_merge_runs(struct engine *base, int key_bytes, void *runs, const int64_t *run_at,
+static hsort_status engine_merge_runs(struct engine *base, int key_bytes, void *runs, const int64_t *run_offset,
                                       int k, void *out, void **merged)
 {
     device_scope scope(cuda(base));
     *merged = runs;
     TRY(kernel_fault("merge of runs"));
-    return keys_merge_runs(cuda(base), key_bytes, runs, run_at, k, out, merged);
+    return keys_merge_runs(cuda(base), key_bytes, runs, run_offset, k, out, merged);
 }
 
 static hsort_status engine_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
@@ -442,8 +442,8 @@ static hsort_status start_device(struct cuda_engine *engine)
         cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
     TRY_CUDA(cudaDeviceGetAttribute(&engine->block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                     engine->device));
-    for (int lane = 0; lane < LANES; lane++)
-        TRY_CUDA(cudaStreamCreateWithFlags(&engine->lanes[lane], cudaStreamNonBlocking));
+    for (int stream = 0; stream < ENGINE_STREAMS; stream++)
+        TRY_CUDA(cudaStreamCreateWithFlags(&engine->streams[stream], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));
     TRY_CUDA(cudaMalloc((void **)&engine->inspection, sizeof *engine->inspection));
     if (cudaHostAlloc((void **)&engine->result, sizeof *engine->result, cudaHostAllocDefault) !=
@@ -453,14 +453,14 @@ static hsort_status start_device(struct cuda_engine *engine)
     }
     memset(engine->result, 0, sizeof *engine->result);
 
-    alive_kernel<<<1, 1, 0, engine->lanes[LANE_WORK]>>>(&engine->result->alive);
+    alive_kernel<<<1, 1, 0, engine->streams[STREAM_WORK]>>>(&engine->result->alive);
     const cudaError_t launched = cudaGetLastError();
     if (launched == cudaErrorNoKernelImageForDevice || launched == cudaErrorUnsupportedPtxVersion)
         return status_fail(HSORT_NO_DEVICE,
                            "GPU %d cannot run this build's code (see CMAKE_CUDA_ARCHITECTURES): %s",
                            engine->device, cudaGetErrorString(launched));
     TRY(cuda_check(launched, "launch of the first kernel"));
-    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     if (engine->result->alive != 1)
         return status_fail(HSORT_CUDA, "GPU %d ran a kernel without effect", engine->device);
     return HSORT_OK;
@@ -498,9 +498,9 @@ static void engine_close(struct engine *base)
     struct cuda_engine *engine = cuda(base);
     {
         device_scope scope(engine);
-        for (int lane = 0; lane < LANES; lane++) {
-            if (engine->lanes[lane])
-                cudaStreamDestroy(engine->lanes[lane]);
+        for (int stream = 0; stream < ENGINE_STREAMS; stream++) {
+            if (engine->streams[stream])
+                cudaStreamDestroy(engine->streams[stream]);
         }
         if (engine->followed)
             cudaEventDestroy(engine->followed);
@@ -530,15 +530,15 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
         peer_export,
         peer_open,
         peer_close,
-        // lanes
+        // streams
         engine_copy,
         engine_mark_create,
         engine_mark_destroy,
         engine_mark_set,
         engine_mark_done,
         engine_lane_after,
-        engine_follow,
-        engine_wait,
+        engine_stream_wait_caller,
+        engine_stream_synchronize,
         // work on keys
         engine_encode,
         engine_decode,

@@ -31,7 +31,7 @@ template <typename K>
 static hsort_status find_cut(struct cuda_engine *engine, const K *a, int64_t a_count, const K *b,
                              int64_t b_count, int64_t outputs)
 {
-    cut_kernel<<<1, CUT_THREADS, 0, engine->lanes[LANE_WORK]>>>(a, a_count, b, b_count, outputs,
+    cut_kernel<<<1, CUT_THREADS, 0, engine->streams[STREAM_WORK]>>>(a, a_count, b, b_count, outputs,
                                                                 &engine->result->cut);
     TRY_LAUNCH("cut");
     return HSORT_OK;
@@ -44,7 +44,7 @@ extern "C" hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, cons
         TRY(find_cut(engine, (const uint32_t *)a, a_count, (const uint32_t *)b, b_count, outputs));
     else
         TRY(find_cut(engine, (const uint64_t *)a, a_count, (const uint64_t *)b, b_count, outputs));
-    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     *from_a = engine->result->cut;
     return HSORT_OK;
 }
@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(PASS_THREADS)
 
 extern "C" hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(count, SWAP_TILE);
     if (key_bytes == 4)
         swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((uint32_t *)a, (uint32_t *)b, count);

@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(PASS_THREADS)
 static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool encoding, void *to,
                              const void *from, int64_t count)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(count, PASS_TILE);
     if (map.identity && to == from)
         return HSORT_OK;
@@ -76,23 +76,23 @@ static __device__ struct partial warp_join(struct partial p)
         p.sum[0] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[0], distance);
         p.sum[1] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[1], distance);
     }
-    return p; // of the whole warp in lane 0
+    return p; // of the whole warp in stream 0
 }
 
 /* Add the block's part to *found: one atomic per block and field, in device memory. */
 static __device__ void block_add(struct partial p, struct engine_inspection *found)
 {
     __shared__ struct partial warps[PASS_THREADS / WARP];
-    const int lane = threadIdx.x % WARP;
+    const int stream = threadIdx.x % WARP;
     p = warp_join(p);
-    if (lane == 0)
+    if (stream == 0)
         warps[threadIdx.x / WARP] = p;
     __syncthreads();
     if (threadIdx.x >= WARP)
         return;
-    p = lane < PASS_THREADS / WARP ? warps[lane] : partial{INT64_MAX, {0, 0}};
+    p = stream < PASS_THREADS / WARP ? warps[stream] : partial{INT64_MAX, {0, 0}};
     p = warp_join(p);
-    if (lane == 0) {
+    if (stream == 0) {
         atomicMin((long long *)&found->first_descent, (long long)p.descent);
         atomicAdd((unsigned long long *)&found->fingerprint[0], (unsigned long long)p.sum[0]);
         atomicAdd((unsigned long long *)&found->fingerprint[1], (unsigned long long)p.sum[1]);
@@ -141,7 +141,7 @@ template <typename K>
 static hsort_status launch_inspect(struct cuda_engine *engine, struct keymap map, const K *keys,
                                    int64_t count)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t blocks =
         min(divide_up(count, PASS_TILE), (int64_t)engine->multiprocessors * INSPECT_BLOCKS);
     start_inspection_kernel<<<1, 1, 0, stream>>>(map, keys, count, engine->inspection);
@@ -156,8 +156,8 @@ extern "C" hsort_status keys_inspect(struct cuda_engine *engine, struct keymap m
     TRY(map.key_bytes == 4 ? launch_inspect(engine, map, (const uint32_t *)keys, count)
                            : launch_inspect(engine, map, (const uint64_t *)keys, count));
     TRY_CUDA(cudaMemcpyAsync(&engine->result->inspection, engine->inspection, sizeof *found,
-                             cudaMemcpyDefault, engine->lanes[LANE_WORK]));
-    TRY_CUDA(cudaStreamSynchronize(engine->lanes[LANE_WORK]));
+                             cudaMemcpyDefault, engine->streams[STREAM_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     *found = engine->result->inspection;
     return HSORT_OK;
 }
@@ -177,7 +177,7 @@ static __global__ void gather_kernel(const K *keys, int count, struct cuda_resul
 extern "C" hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
                                     const int64_t *positions, int count, uint64_t *codes)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     memcpy(engine->result->positions, positions, (size_t)count * sizeof *positions);
     if (key_bytes == 4)
         gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const uint32_t *)keys, count, engine->result);

@@ -87,7 +87,7 @@ cudaError_t pageable_to_host(struct pageable *pageable, void *to, const void *fr
 {
     cudaError_t error = open_slots(pageable);
     const size_t pieces = (bytes + PAGEABLE_SLOT_BYTES - 1) / PAGEABLE_SLOT_BYTES;
-    // Slots may still be on their way to the device from an earlier copy, on another lane.
+    // Slots may still be on their way to the device from an earlier copy, on another stream.
     for (int slot = 0; slot < PAGEABLE_SLOTS && error == cudaSuccess; slot++)
         error = cudaEventSynchronize(pageable->copied[slot]);
     for (size_t piece = 0; piece < pieces && piece < PAGEABLE_SLOTS && error == cudaSuccess; piece++)

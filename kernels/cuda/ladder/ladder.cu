@@ -23,7 +23,7 @@ extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, c
 
 extern "C" hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job)
 {
-    const struct engine_bits *bits = job->bits;
+    const struct raw_keys *bits = job->bits;
     return bits && job->count > 0 ? keys_encode(engine, bits->map, job->keys, bits->from, job->count)
                                   : HSORT_OK;
 }

@@ -30,7 +30,7 @@ struct rung_job {
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
     void *values, *scratch_values;     /* [count] the same; NULL without values */
-    const struct engine_bits *bits;    /* NULL: keys are codes. Keys alone may be others */
+    const struct raw_keys *bits;    /* NULL: keys are codes. Keys alone may be others */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
     void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result */
 };
@@ -96,7 +96,7 @@ extern "C" {
  *
  *   rung_N_NAME_workspace()  bytes of workspace for job's sizes and count (its pointers are not looked at);
  *                            may be 0
- *   rung_N_NAME()            sort the job on LANE_WORK; returns when the work is queued */
+ *   rung_N_NAME()            sort the job on STREAM_WORK; returns when the work is queued */
 #define X(number, name, ...)                                                                                \
     hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct rung_job *job, \
                                                     size_t *bytes);                                         \

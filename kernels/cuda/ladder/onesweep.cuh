@@ -481,7 +481,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
         move_values(pass.from_values + tile * TILE, valid, ranks, bins, goals, (V *)shared, pass.to_values);
 }
 
-/* Queue a pass on LANE_WORK. */
+/* Queue a pass on STREAM_WORK. */
 template <typename K, typename V, typename D>
 static hsort_status onesweep_pass(struct cuda_engine *engine, const struct pass<K, V, D> &pass)
 {
@@ -489,7 +489,7 @@ static hsort_status onesweep_pass(struct cuda_engine *engine, const struct pass<
     const unsigned tiles = (unsigned)onesweep_tiles<K, V>(pass.count);
     TRY_CUDA(cudaFuncSetAttribute(onesweep_kernel<K, V, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)bytes));
-    onesweep_kernel<<<tiles, ONESWEEP_THREADS, bytes, engine->lanes[LANE_WORK]>>>(pass);
+    onesweep_kernel<<<tiles, ONESWEEP_THREADS, bytes, engine->streams[STREAM_WORK]>>>(pass);
     TRY_LAUNCH("a onesweep pass");
     return HSORT_OK;
 }

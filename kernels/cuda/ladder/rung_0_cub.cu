@@ -23,7 +23,7 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job, 
 {
     cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
     TRY_CUDA(cub::DeviceRadixSort::SortKeys(workspace, *workspace_bytes, keys, job->count, 0,
-                                            (int)sizeof(K) * 8, engine->lanes[LANE_WORK]));
+                                            (int)sizeof(K) * 8, engine->streams[STREAM_WORK]));
     job->sorted_keys = keys.Current();
     return HSORT_OK;
 }
@@ -35,7 +35,7 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job,
     cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
     cub::DoubleBuffer<V> values((V *)job->values, (V *)job->scratch_values);
     TRY_CUDA(cub::DeviceRadixSort::SortPairs(workspace, *workspace_bytes, keys, values, job->count, 0,
-                                             (int)sizeof(K) * 8, engine->lanes[LANE_WORK]));
+                                             (int)sizeof(K) * 8, engine->streams[STREAM_WORK]));
     job->sorted_keys = keys.Current();
     job->sorted_values = values.Current();
     return HSORT_OK;
@@ -110,7 +110,7 @@ static hsort_status merge_sort(struct cuda_engine *engine, struct rung_job *job,
                                size_t *workspace_bytes)
 {
     TRY_CUDA(cub::DeviceMergeSort::SortKeys(workspace, *workspace_bytes, (K *)job->keys, job->count,
-                                            cuda::std::less<K>(), engine->lanes[LANE_WORK]));
+                                            cuda::std::less<K>(), engine->streams[STREAM_WORK]));
     job->sorted_keys = job->keys;
     return HSORT_OK;
 }

@@ -60,7 +60,7 @@ extern "C" hsort_status rung_1_step(struct cuda_engine *engine, const struct run
     const int64_t comparators = count_comparators(job->count, log_stride);
     const unsigned blocks = (unsigned)divide_up(comparators, BITONIC_GLOBAL_THREADS);
     return with_columns(job, [&](auto data) {
-        step_kernel<<<blocks, BITONIC_GLOBAL_THREADS, 0, engine->lanes[LANE_WORK]>>>(data, comparators,
+        step_kernel<<<blocks, BITONIC_GLOBAL_THREADS, 0, engine->streams[STREAM_WORK]>>>(data, comparators,
                                                                                      log_stride, mirrored);
         TRY_LAUNCH("rung 1, a step of the bitonic network");
         return HSORT_OK;

@@ -79,7 +79,7 @@ static hsort_status sort_bitonic_shared(struct cuda_engine *engine, const struct
     constexpr int LOG_TILE = log_tile_size<K, V>();
     const int phases = count_phases(job->count);
     const unsigned tiles = (unsigned)divide_up(job->count, 1 << LOG_TILE);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
 
     tile_kernel<THREADS, K, V><<<tiles, THREADS, 0, stream>>>(data, job->count, 1, LOG_TILE);
     for (int phase = LOG_TILE + 1; phase <= phases; phase++) {

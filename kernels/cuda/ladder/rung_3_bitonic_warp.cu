@@ -259,7 +259,7 @@ static hsort_status launch_tiles(struct cuda_engine *engine, void (*kernel)(colu
     using S = shape<K, V>;
     const unsigned tiles = (unsigned)divide_up(count, INT64_C(1) << S::LOG_TILE);
     TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::SHARED_BYTES));
-    kernel<<<tiles, S::THREADS, S::SHARED_BYTES, engine->lanes[LANE_WORK]>>>(data, count);
+    kernel<<<tiles, S::THREADS, S::SHARED_BYTES, engine->streams[STREAM_WORK]>>>(data, count);
     TRY_LAUNCH("rung 3, tiles");
     return HSORT_OK;
 }
@@ -380,7 +380,7 @@ static hsort_status sort_rows(struct cuda_engine *engine, void (*kernel)(K *, in
                               int64_t rows, int repeats)
 {
     const unsigned blocks = (unsigned)divide_up(rows * WARP, BITONIC_ROWS_THREADS);
-    kernel<<<blocks, BITONIC_ROWS_THREADS, 0, engine->lanes[LANE_WORK]>>>(keys, rows, repeats);
+    kernel<<<blocks, BITONIC_ROWS_THREADS, 0, engine->streams[STREAM_WORK]>>>(keys, rows, repeats);
     TRY_LAUNCH("rung 3, rows");
     return HSORT_OK;
 }

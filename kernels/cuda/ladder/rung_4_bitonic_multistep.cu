@@ -99,7 +99,7 @@ static hsort_status launch_pass(struct cuda_engine *engine, columns<K, V> data, 
     const unsigned blocks = (unsigned)divide_up(groups, BITONIC_MULTISTEP_THREADS);
     const auto kernel =
         mirrored ? multistep_kernel<DEGREE, true, K, V> : multistep_kernel<DEGREE, false, K, V>;
-    kernel<<<blocks, BITONIC_MULTISTEP_THREADS, 0, engine->lanes[LANE_WORK]>>>(data, count, groups, log_low);
+    kernel<<<blocks, BITONIC_MULTISTEP_THREADS, 0, engine->streams[STREAM_WORK]>>>(data, count, groups, log_low);
     TRY_LAUNCH("rung 4, a pass");
     return HSORT_OK;
 }

@@ -363,7 +363,7 @@ static hsort_status sort_packed(struct cuda_engine *engine, columns<K, V> data, 
                                   (int)tile_bytes()));
 
     const unsigned threads = 1u << (shape.tile_bits - shape.register_bits);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     while (packed_plan(shape, max(phases, shape.register_bits), &next, &pass)) {
         const unsigned tiles = (unsigned)count_tiles(&pass, count);
         pass_kernel<P><<<tiles, threads, tile_bytes(), stream>>>(data, count, 1, pass);

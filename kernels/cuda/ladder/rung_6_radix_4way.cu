@@ -256,7 +256,7 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename K, typename V, int THREADS>
 static hsort_status sort_4way(struct cuda_engine *engine, struct rung_job *job)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(job->count, THREADS);
     K *const keys = (K *)job->keys, *const scratch = (K *)job->scratch_keys;
     V *const values = (V *)job->values, *const scratch_values = (V *)job->scratch_values;

@@ -128,7 +128,7 @@ template <typename K>
 static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
                                  struct tables *tables)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t blocks =
         min(divide_up(count, HISTOGRAM_TILE), (int64_t)engine->multiprocessors * ONESWEEP_HISTOGRAM_BLOCKS);
     memset(engine->result->digit_varies, -1, sizeof engine->result->digit_varies);

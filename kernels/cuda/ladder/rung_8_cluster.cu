@@ -418,7 +418,7 @@ static hsort_status launch_cluster(struct cuda_engine *engine, const struct sour
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = dim3(LEAF_THREADS);
     config.dynamicSmemBytes = bytes;
-    config.stream = engine->lanes[LANE_WORK];
+    config.stream = engine->streams[STREAM_WORK];
     config.attrs = &cluster;
     config.numAttrs = 1;
     volatile int32_t *verdict = &engine->result->verdict;
@@ -452,7 +452,7 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct rung_job 
         TRY((launch_cluster<K, LEAF_KEYS>(engine, source_of<K>(job), keys, count, blocks, leaves, done)));
     if (!*done)
         return HSORT_OK;
-    TRY(wait_for_word(engine->lanes[LANE_WORK], verdict, CLUSTER_UNKNOWN));
+    TRY(wait_for_word(engine->streams[STREAM_WORK], verdict, CLUSTER_UNKNOWN));
     *done = *verdict == CLUSTER_SPLIT;
     return HSORT_OK;
 }

@@ -188,7 +188,7 @@ static hsort_status queue_fuller_leaves(struct cuda_engine *engine, const struct
     TRY_CUDA(cudaFuncSetAttribute(fuller_leaves_kernel<S, KNOWN, K, V>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     fuller_leaves_kernel<S, KNOWN>
-        <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+        <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(
             coding, from, to, above, plan);
     TRY_LAUNCH("rung 8, the fuller leaves");
     return HSORT_OK;
@@ -204,11 +204,11 @@ static hsort_status queue_leaves(struct cuda_engine *engine, const struct coding
     TRY_CUDA(cudaFuncSetAttribute(leaves_kernel<S, KNOWN, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   bytes));
     leaves_kernel<S, KNOWN>
-        <<<1u << answer.bits, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
+        <<<1u << answer.bits, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(coding, from, to, plan);
     TRY_LAUNCH("rung 8, the leaves");
     if (answer.has_giants && (from.keys != to.keys || coding.decodes)) {
         const dim3 blocks((unsigned)engine->multiprocessors * 2, MSD_GIANTS_AT_ONCE);
-        giants_kernel<<<blocks, MSD_GIANT_THREADS, 0, engine->lanes[LANE_WORK]>>>(coding, from, to, plan);
+        giants_kernel<<<blocks, MSD_GIANT_THREADS, 0, engine->streams[STREAM_WORK]>>>(coding, from, to, plan);
         TRY_LAUNCH("rung 8, the giants");
     }
     TRY((queue_fuller_leaves<wide_leaf<V>, KNOWN>(engine, coding, from, to, S::CAPACITY, answer, plan)));
@@ -230,7 +230,7 @@ static hsort_status launch_leaf(struct cuda_engine *engine, columns<K, V> data, 
     constexpr int bytes = leaf_bytes<S, K, V>();
     const struct source<K> source = source_of<K>(job);
     TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    leaf_kernel<S><<<1, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+    leaf_kernel<S><<<1, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(
         source.coding, columns<K, V>{(K *)source.keys, data.values}, data, (int)job->count);
     TRY_LAUNCH("rung 8, a leaf");
     return HSORT_OK;
@@ -264,7 +264,7 @@ static hsort_status queue_passes(struct cuda_engine *engine, const struct source
 {
     constexpr int TILE = MSD_PASS_THREADS * KEYS;
     const int bytes = pass_bytes<K, KEYS>() + (with_cells ? CELL_BYTES : 0);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
     const unsigned tiles = (unsigned)divide_up(job->count, TILE);
     TRY_CUDA(cudaFuncSetAttribute(deal_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
@@ -280,7 +280,7 @@ static hsort_status queue_passes(struct cuda_engine *engine, const struct source
 template <typename K, int KEYS>
 static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     struct plan *plan = (struct plan *)job->workspace;
     K *keys = (K *)job->keys, *goal = goal_of<K>(job);
     const struct source<K> source = source_of<K>(job);
@@ -369,7 +369,7 @@ template <typename K, typename V, map_kind KIND>
 static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job,
                                 const struct msd_answer &answer, struct plan *plan)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const columns<K, V> data = columns_of<K, V>(job);
     const columns<K, V> scratch = {(K *)job->scratch_keys, (V *)job->scratch_values};
     pass<K, V, bucket_digit<K, KIND>> pass = {};

@@ -40,7 +40,7 @@ extern "C" hsort_status keys_search(struct cuda_engine *engine, int key_bytes, c
                                     int64_t count, const uint64_t *probes, int probe_count, int64_t *less,
                                     int64_t *not_greater)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(probe_count, SEARCH_THREADS);
     memcpy(engine->result->probes, probes, (size_t)probe_count * sizeof *probes);
     if (key_bytes == 4)
@@ -60,13 +60,13 @@ extern "C" hsort_status keys_search(struct cuda_engine *engine, int key_bytes, c
 
 /* The runs that came, seen as runs of `stride` of them each, of which `ways` at a time become one. */
 struct runs_view {
-    const int64_t *run_at; /* [k + 1] */
+    const int64_t *run_offset; /* [k + 1] */
     int64_t k, stride, ways;
 
     int64_t begin(int64_t run) const
     {
         const int64_t first = run * stride;
-        return run_at[first < k ? first : k];
+        return run_offset[first < k ? first : k];
     }
     int64_t count(int64_t run) const
     {
@@ -117,7 +117,7 @@ static hsort_status merge_groups(struct cuda_engine *engine, int key_bytes, cons
                            to));
         else if (group.k == 1)
             TRY_CUDA(cudaMemcpyAsync(to, group.run[0], (size_t)group.count[0] * key_bytes, cudaMemcpyDefault,
-                                     engine->lanes[LANE_WORK]));
+                                     engine->streams[STREAM_WORK]));
     }
     return HSORT_OK;
 }
@@ -133,10 +133,10 @@ static hsort_status merge_groups(struct cuda_engine *engine, int key_bytes, cons
  * Many runs of keys alone could be sorted anew by a rung instead, whose passes do not grow with k; that wants
  * workspace, which a merge is not given. */
 extern "C" hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs,
-                                        const int64_t *run_at, int k, void *out, void **merged)
+                                        const int64_t *run_offset, int k, void *out, void **merged)
 {
     const int64_t ways = keys_merge_many_fits(engine, key_bytes) ? MERGE_RUNS_MAX : 2;
-    struct runs_view view = {run_at, k, 1, ways};
+    struct runs_view view = {run_offset, k, 1, ways};
     *merged = runs;
     for (; view.stride < k; view.stride *= ways) {
         if (!any_group(view))

@@ -54,7 +54,7 @@ static __device__ K stored_key(const struct coding &coding, K code)
 
 static const struct coding codes_only = {};
 
-static struct coding coding_of(const struct engine_bits *bits)
+static struct coding coding_of(const struct raw_keys *bits)
 {
     return {bits->map, !bits->map.identity, !bits->map.identity && bits->decode};
 }
@@ -68,7 +68,7 @@ struct source {
 
 template <typename K>
 static struct source<K> source_of(const struct rung_job *job) {
-    const struct engine_bits *bits = job->bits;
+    const struct raw_keys *bits = job->bits;
     if (!bits)
         return {(const K *)job->keys, codes_only};
     return {(const K *)bits->from, coding_of(bits)};

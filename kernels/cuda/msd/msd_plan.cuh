@@ -260,7 +260,7 @@ template <typename K>
 static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &coding, const K *keys,
                                int64_t count, struct leaf_room room, int tile, struct plan *plan)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const int log_seen = log_sample(count), seen = 1 << log_seen;
     struct window_wish wish = {};
     wish.most_bits = LOG_BUCKETS;
@@ -303,7 +303,7 @@ static hsort_status queue_plan(struct cuda_engine *engine, const struct coding &
 static hsort_status wait_for_answer(struct cuda_engine *engine, struct msd_answer *answer)
 {
     const volatile int32_t *word = &engine->result->verdict;
-    TRY(wait_for_word(engine->lanes[LANE_WORK], word, MSD_UNKNOWN));
+    TRY(wait_for_word(engine->streams[STREAM_WORK], word, MSD_UNKNOWN));
     const uint32_t found = (uint32_t)*word;
     answer->verdict = (enum msd_verdict)(found & 7);
     answer->kind = (enum map_kind)(found >> 3 & 3);

@@ -49,7 +49,7 @@ static hsort_status leave_sorted(struct cuda_engine *engine, const struct source
         return ladder_encode(engine, job);
     if (source.keys != job->keys)
         TRY_CUDA(cudaMemcpyAsync(job->keys, source.keys, (size_t)job->count * sizeof(K), cudaMemcpyDefault,
-                                 engine->lanes[LANE_WORK]));
+                                 engine->streams[STREAM_WORK]));
     return HSORT_OK;
 }
 

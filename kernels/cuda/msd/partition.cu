@@ -21,14 +21,14 @@ static int most_of_leaf(const struct cuda_engine *engine)
 /* ---- the sample and the map ---------------------------------------------------------------------------- */
 
 extern "C" hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
-                                              const struct engine_bits *bits, int64_t before, int64_t total,
+                                              const struct raw_keys *bits, int64_t before, int64_t total,
                                               int log, int64_t first, int sample, void *workspace,
                                               uint64_t *codes)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(sample, SAMPLE_THREADS);
     uint64_t *taken = (uint64_t *)work->codes;
     TRY(kernel_fault("sample"));
@@ -50,7 +50,7 @@ extern "C" hsort_status cuda_partition_sample(struct engine *base, int key_bytes
 template <typename K>
 static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total, struct partition_work *work)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const int seen = 1 << log;
     K *keys = (K *)work->cursors; // not in use yet
     static_assert(sizeof(K) << ENGINE_SAMPLE_LOG_MAX <= sizeof(((struct partition_work *)0)->cursors),
@@ -90,7 +90,7 @@ extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, c
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     *verdict = ENGINE_MAP_REFUSED;
     TRY(kernel_fault("map of regions"));
     if (engine->block_bytes < MSD_ROOMY_BYTES)
@@ -117,27 +117,27 @@ extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, c
 /* ---- the count and the partition ----------------------------------------------------------------------- */
 
 template <typename K>
-static hsort_status queue_count(struct cuda_engine *engine, const struct engine_bits *bits, int64_t count,
+static hsort_status queue_count(struct cuda_engine *engine, const struct raw_keys *bits, int64_t count,
                                 struct partition_work *work)
 {
     const int64_t vectors =
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
     const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);
-    count_regions_kernel<<<blocks, MSD_COUNT_THREADS, CELL_BYTES, engine->lanes[LANE_WORK]>>>(
+    count_regions_kernel<<<blocks, MSD_COUNT_THREADS, CELL_BYTES, engine->streams[STREAM_WORK]>>>(
         coding_of(bits), (const K *)bits->from, count, work);
     TRY_LAUNCH("the count of regions");
     return HSORT_OK;
 }
 
 extern "C" hsort_status cuda_partition_count(struct engine *base, int key_bytes,
-                                             const struct engine_bits *bits, int64_t count,
+                                             const struct raw_keys *bits, int64_t count,
                                              const struct engine_map *map, void *workspace, int64_t *counts,
                                              bool *ascends, bool *descends)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     int64_t *found = engine->result->less, *flags = engine->result->not_greater;
     static_assert((int)ENGINE_SEARCH_MAX >= (int)ENGINE_REGIONS, "room for the counts");
     memset(counts, 0, ENGINE_REGIONS * sizeof *counts);
@@ -172,7 +172,7 @@ static int pass_memory(const struct engine_map *map)
 }
 
 template <typename K, int KEYS>
-static hsort_status queue_partition(struct cuda_engine *engine, const struct engine_bits *bits, int64_t count,
+static hsort_status queue_partition(struct cuda_engine *engine, const struct raw_keys *bits, int64_t count,
                                     const struct engine_map *map, struct partition_work *work, void *to)
 {
     const int bytes = pass_memory<K, KEYS>(map);
@@ -180,12 +180,12 @@ static hsort_status queue_partition(struct cuda_engine *engine, const struct eng
         cudaFuncSetAttribute(partition_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     partition_kernel<K, KEYS>
         <<<(unsigned)divide_up(count, MSD_PASS_THREADS * KEYS), MSD_PASS_THREADS, bytes,
-           engine->lanes[LANE_WORK]>>>(coding_of(bits), (const K *)bits->from, (K *)to, count, work);
+           engine->streams[STREAM_WORK]>>>(coding_of(bits), (const K *)bits->from, (K *)to, count, work);
     TRY_LAUNCH("a partition");
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_partition(struct engine *base, int key_bytes, const struct engine_bits *bits,
+extern "C" hsort_status cuda_partition(struct engine *base, int key_bytes, const struct raw_keys *bits,
                                        int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -238,7 +238,7 @@ template <typename K, int KEYS>
 static hsort_status queue_deal(struct cuda_engine *engine, const struct part_tables &tables,
                                const struct engine_map *map, struct partition_work *work, K *scratch)
 {
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     const int bytes = pass_memory<K, KEYS>(map), slots = tables.slots.count;
     TRY_CUDA(cudaFuncSetAttribute(deal_pieces_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   bytes));
@@ -267,7 +267,7 @@ static hsort_status queue_fuller(struct cuda_engine *engine, const struct coding
     TRY_CUDA(cudaFuncSetAttribute(part_fuller_kernel<S, KNOWN, K>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     part_fuller_kernel<S, KNOWN>
-        <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->lanes[LANE_WORK]>>>(
+        <<<(unsigned)engine->multiprocessors * S::BLOCKS, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(
             coding, scratch, out, (uint32_t)above, work);
     TRY_LAUNCH("the fuller leaves of regions");
     return HSORT_OK;
@@ -281,7 +281,7 @@ static hsort_status queue_leaves_of(struct cuda_engine *engine, const struct cod
     typedef wide_leaf<no_value> wide;
     constexpr int bytes = leaf_bytes<S, K, no_value>();
     const dim3 giants((unsigned)engine->multiprocessors * 2, MSD_GIANTS_AT_ONCE);
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     TRY_CUDA(cudaFuncSetAttribute(part_leaves_kernel<S, KNOWN, K>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     part_leaves_kernel<S, KNOWN><<<(unsigned)slots << log_buckets, S::THREADS, bytes, stream>>>(
@@ -297,7 +297,7 @@ static hsort_status queue_leaves_of(struct cuda_engine *engine, const struct cod
 template <typename K, int KEYS>
 static hsort_status
 queue_regions(struct cuda_engine *engine, const struct engine_map *map, const struct engine_piece *pieces,
-              int count, const struct engine_bits *bits, struct partition_work *work, K *scratch, K *out)
+              int count, const struct raw_keys *bits, struct partition_work *work, K *scratch, K *out)
 {
     const int log_buckets = ((const struct window *)map)->bits[1];
     const struct coding last = {bits->map, false, !bits->map.identity && bits->decode};
@@ -314,7 +314,7 @@ queue_regions(struct cuda_engine *engine, const struct engine_map *map, const st
 
 extern "C" hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
                                           const struct engine_piece *pieces, int count,
-                                          const struct engine_bits *bits, void *workspace, void *scratch,
+                                          const struct raw_keys *bits, void *workspace, void *scratch,
                                           void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -329,10 +329,10 @@ extern "C" hsort_status cuda_sort_regions(struct engine *base, int key_bytes, co
 }
 
 /* Sort one bucket that was left. *fits: there was room for that. */
-static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const struct engine_bits *bits,
+static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const struct raw_keys *bits,
                               const struct part_left *left, char *scratch, size_t scratch_bytes, bool *fits)
 {
-    const struct engine_bits again = {bits->map, left->keys, true, false};
+    const struct raw_keys again = {bits->map, left->keys, true, false};
     const size_t key_space = divide_up((int64_t)left->count * key_bytes, 256) * 256;
     const int rung = tuning_rung(key_bytes, (int64_t)left->count);
     size_t workspace_bytes;
@@ -350,18 +350,18 @@ static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const s
     TRY(ladder_sort(engine, rung, &job));
     if (job.sorted_keys != job.keys)
         TRY_CUDA(cudaMemcpyAsync(job.keys, job.sorted_keys, (size_t)job.count * key_bytes, cudaMemcpyDefault,
-                                 engine->lanes[LANE_WORK]));
+                                 engine->streams[STREAM_WORK]));
     return HSORT_OK;
 }
 
 extern "C" hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
-                                            const struct engine_bits *bits, void *workspace, void *scratch,
+                                            const struct raw_keys *bits, void *workspace, void *scratch,
                                             size_t scratch_bytes, bool *unsorted)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
-    cudaStream_t stream = engine->lanes[LANE_WORK];
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     struct part_left left[PART_LEFT];
     uint32_t *word = (uint32_t *)&engine->result->cut;
     *unsorted = true;

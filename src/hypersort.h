@@ -38,6 +38,46 @@ extern "C" {
 #define HSORT_VERSION_MINOR 1
 #define HSORT_VERSION_PATCH 0
 
+/* What the cost of a sort is counted from. X(name, short name, unit)
+ *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank
+ *   MERGE             a merge on one rank: bytes read plus bytes written
+ *   HOST_COPY         between host memory of the caller and the engine's, each way; 0: the engine works on host memory
+ *   STEP              from asking the engine for something small to its answer
+ *   MESSAGE           a message of a few bytes between two ranks of a node
+ *   LINK_LATENCY      of a transfer of keys between two ranks of a node, beside its bytes
+ *   LINK              bytes that a rank sends to another of its node while it receives as many
+ *   NETWORK_LATENCY   of a message or a transfer between two nodes
+ *   NETWORK           as LINK, between two nodes, all ranks of both at once */
+#define HSORT_RATE_LIST(X)                                                                                    \
+    X(HSORT_RATE_SORT_4, "sort_4", "keys/s")                                                                  \
+    X(HSORT_RATE_SORT_8, "sort_8", "keys/s")                                                                  \
+    X(HSORT_RATE_MERGE, "merge", "bytes/s")                                                                   \
+    X(HSORT_RATE_HOST_COPY, "host_copy", "bytes/s")                                                           \
+    X(HSORT_RATE_STEP, "step", "s")                                                                           \
+    X(HSORT_RATE_MESSAGE, "message", "s")                                                                     \
+    X(HSORT_RATE_LINK_LATENCY, "link_latency", "s")                                                           \
+    X(HSORT_RATE_LINK, "link", "bytes/s")                                                                     \
+    X(HSORT_RATE_NETWORK_LATENCY, "network_latency", "s")                                                     \
+    X(HSORT_RATE_NETWORK, "network", "bytes/s")
+
+typedef enum hsort_rate {
+#define X(name, short_name, unit) name,
+    HSORT_RATE_LIST(X)
+#undef X
+    HSORT_RATES
+} hsort_rate;
+
+/* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: by the caller, who sets it so. */
+typedef enum hsort_rate_source { HSORT_RATE_DEFAULT, HSORT_RATE_GIVEN } hsort_rate_source;
+
+typedef struct hsort_rates {
+    size_t struct_size;
+    hsort_engine engine;     /* that the rates are of; never AUTO */
+    hsort_transport link;    /* between ranks of a node; never AUTO. IPC: a merge of two runs reads over the link */
+    double value[HSORT_RATES];
+    hsort_rate_source source[HSORT_RATES];
+} hsort_rates;
+
 /* What one exchange is expected to cost, for uniform keys spread evenly. Bytes are doubles: they may pass 63 bits. */
 typedef struct hsort_plan_exchange {
     double messages;               /* of one rank, at most: short ones, and transfers of keys, whatever their size */
@@ -80,7 +120,7 @@ HSORT_API hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, 
                                         hsort_transport link);
 
 /* What sorting `count` keys in place over `ranks` ranks would take. Sorts nothing and asks no GPU.        Not collective.
- *   rates           [1] every rate greater than 0, HOST_COPY 0 or greater; from hsort_rates_init() or hsort_rates_in_use()
+ *   rates           [1] every rate greater than 0, HOST_COPY 0 or greater; from hsort_rates_init()
  *   ranks           1 .. 2^30, filling one node after the other
  *   ranks_per_node  at least 1
  *   count           keys on all ranks, 0 .. 2^62, uniform random, in host memory, spread evenly
@@ -114,8 +154,6 @@ typedef struct hsort_options {
     size_t device_memory_limit;       /* bytes a rank may take on its GPU; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
     void *progress_user;              /* handed to progress; owned by the caller */
-    double rates[HSORT_RATES];        /* for the choice of AUTO: 0: measured at creation, or a default; if none of MERGE, STEP,
-                                         MESSAGE, LINK.. and NETWORK.. is 0, nothing is measured */
     hsort_should_stop_fn should_stop; /* or NULL; see hsort_sort_to() */
     void *should_stop_user;           /* handed to should_stop; owned by the caller */
 } hsort_options;
@@ -126,8 +164,7 @@ typedef struct hsort_options {
  * Errors   HSORT_ARGUMENT if struct_size is unknown. */
 HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_size);
 
-/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks; with exchange or transport AUTO and
- * 2 ranks or more, measure how fast they are, for some tens of milliseconds at most.            Collective.
+/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks.            Collective.
  *   comm     an intracommunicator; duplicated, the caller keeps it
  *   options  [1] copied, or NULL for the defaults
  *   ctx      [1] written; NULL after an error; the caller destroys it
@@ -248,10 +285,6 @@ HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 /* The exchange of the last sort, whether or not any key had to move, or, before the first one, the option.
  * Not collective, same on every rank. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
-
-/* The rates that AUTO chooses by: measured, given, or defaults; the same on every rank.         Not collective.
- *   rates  [1] struct_size set by the caller; the rest written. Errors   HSORT_ARGUMENT. */
-HSORT_API hsort_status hsort_rates_in_use(const hsort_context *ctx, hsort_rates *rates);
 
 /* The path between this rank and `peer`, never AUTO; the same seen from `peer`. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);

@@ -27,7 +27,7 @@ void fault_set(enum fault_site site, int nth)
 
 bool fault_hit(enum fault_site site)
 {
-    if (site != FAULT_RATES && atomic_load(&is_paused))
+    if (atomic_load(&is_paused))
         return false;
     // Disarmed sites stay at 0: decrementing them would arm them again after 2^32 passages.
     if (atomic_load(&passages_left[site]) <= 0)

@@ -24,7 +24,6 @@
     X(FAULT_MPI, "mpi")       /* a message of the exchange is reported as failed */                           \
     X(FAULT_KERNEL, "kernel") /* a kernel, or the host form of it, fails */                                   \
     X(FAULT_COPY, "copy")     /* a copy to, from or inside the engine's memory fails */                       \
-    X(FAULT_RATES, "rates")   /* nothing can be measured when a context is made */                            \
     X(FAULT_KILL, "kill")     /* the process is killed outright between local sort and exchange */           \
     X(FAULT_HOLD_READ, "holdread")     /* the command waits before a piece is read: see stop_hold() */        \
     X(FAULT_HOLD_SORT, "holdsort")     /* ... between local sort and exchange */                              \
@@ -52,7 +51,7 @@ void fault_set(enum fault_site site, int nth);
 /* Count a passage; true where it is the one that must fail. Not collective; any thread. */
 bool fault_hit(enum fault_site site);
 
-/* While paused no site but FAULT_RATES counts passages: a failure there would go unnoticed, which is no proof. Not
+/* While paused no site counts passages: a failure there would go unnoticed, which is no proof. Not
  * collective; for all threads. */
 void fault_pause(bool paused);
 #else

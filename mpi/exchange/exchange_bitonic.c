@@ -1,26 +1,28 @@
 /* The distributed bitonic merge: in every round of the hypercube two partners compare-split, the lower rank keeping the
- * lower keys. Only keys that change sides move, and they move into the room of those that leave:
+ * lower keys. Only keys that change sides move, and they take the place of those that leave:
  *
  *     lower rank    [ stays 1 4 | leaves 6 9 ]              [ 1 4 | 2 3 ]   merge into scratch:   1 2 3 4
- *                                    |            swap
+ *                                    |          sendrecv
  *     higher rank   [ leaves 2 3 | stays 5 7 ]   ------>    [ 6 9 | 5 7 ]   merge into scratch:   5 6 7 9
  *
- * so a rank needs its run and one scratch buffer of the capacity, and the two change roles. Ranks that read each other's memory
- * merge without the swap (merge_across()). Ranks may hold less than the capacity:
- * the rest is thought to be +infinity, which the network moves to the last ranks without a byte being sent. */
+ * so a rank needs its run and one scratch buffer, and the two change roles. Ranks that read each other's memory merge without the
+ * sendrecv (merge_across()). A rank may hold fewer keys than its capacity: the rest counts as +infinity, which the network moves to
+ * the last ranks without sending a byte.
+ *
+ * Source: Batcher 1968; Peters, Schulz-Hildebrandt, Luttenberger, section 3.3 (virtual padding, applied to ranks); mpi/README.md. */
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/hypercube.h"
+#include "mpi/exchange/merge_from_peer.h"
+#include "mpi/exchange/split.h"
 
 /* Merge two runs into the scratch buffer, which becomes the keys. */
-static hsort_status merge_into_spare(struct exchange *x, const char *a, int64_t a_count, const char *b,
+static hsort_status merge_into_scratch(struct exchange *x, const char *a, int64_t a_count, const char *b,
                                      int64_t b_count)
 {
     hsort_status status = x->engine->ops->merge(x->engine, x->key_bytes, a, a_count, b, b_count, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
-    void *merged = x->scratch;
-    x->scratch = x->keys;
-    x->keys = merged;
+    exchange_swap_buffers(x);
     return status;
 }
 
@@ -34,7 +36,7 @@ struct halves {
 };
 
 /* Let the keys change places with the partner's, then merge. */
-static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
+static hsort_status sendrecv_and_merge(struct exchange *x, const struct halves *h)
 {
     const size_t width = (size_t)x->key_bytes;
     hsort_status status =
@@ -44,13 +46,13 @@ static hsort_status swap_and_merge(struct exchange *x, const struct halves *h)
     if (one_run_in_place)
         return status;
     const double start = MPI_Wtime();
-    keep_first_error(&status, h->lower ? merge_into_spare(x, h->stayed, h->kept, h->place, h->incoming)
-                           : merge_into_spare(x, h->place, h->incoming, h->stayed, h->kept));
+    keep_first_error(&status, h->lower ? merge_into_scratch(x, h->stayed, h->kept, h->place, h->incoming)
+                           : merge_into_scratch(x, h->place, h->incoming, h->stayed, h->kept));
     x->merge_seconds += MPI_Wtime() - start;
     return status;
 }
 
-/* Where the partners map each other's memory there is no swap: each merges what it keeps with what it fetches from the other's
+/* Where the partners map each other's memory there is no sendrecv: each merges what it keeps with what it fetches from the other's
  * run, which nobody writes to meanwhile.
  *
  *     lower rank    keys [ 1 4 | 6 9 ]              scratch [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
@@ -63,9 +65,7 @@ static hsort_status merge_across(struct exchange *x, const struct halves *h, con
     hsort_status status = HSORT_OK;
     if (!(h->incoming == 0 && h->lower)) {
         status = merge_from_peer(x, h->stayed, h->kept, theirs, h->incoming, x->scratch);
-        void *merged = x->scratch;
-        x->scratch = x->keys;
-        x->keys = merged;
+        exchange_swap_buffers(x);
     }
     x->moved_bytes += h->outgoing * x->key_bytes;
     keep_first_error(&status, x->transport->ops->conceal(x->transport, h->partner));
@@ -91,11 +91,18 @@ static hsort_status compare_split(struct exchange *x, int partner)
     if (x->transport->ops->expose)
         keep_first_error(&status,
              x->transport->ops->expose(x->transport, partner, h.place, (size_t)h.outgoing * width, &theirs));
-    keep_first_error(&status, theirs ? merge_across(x, &h, theirs) : swap_and_merge(x, &h));
+    keep_first_error(&status, theirs ? merge_across(x, &h, theirs) : sendrecv_and_merge(x, &h));
     return status;
 }
 
-hsort_status exchange_bitonic(struct exchange *x)
+/* Two ranks send each other half of their keys in one round. */
+static bool bitonic_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
+{
+    (void)engine, (void)size, (void)keys, (void)key_bytes;
+    return true;
+}
+
+static hsort_status run_bitonic(struct exchange *x, bool *done)
 {
     const int rounds = hypercube_rounds(x->comm->size);
     hsort_status status = HSORT_OK;
@@ -106,5 +113,11 @@ hsort_status exchange_bitonic(struct exchange *x)
         if (x->progress)
             x->progress(x->progress_user, round + 1, rounds);
     }
+    *done = true;
     return status;
 }
+
+const struct exchange_ops exchange_bitonic = {.kind = HSORT_EXCHANGE_BITONIC,
+                                              .input = EXCHANGE_TAKES_SORTED,
+                                              .pays = bitonic_pays,
+                                              .run = run_bitonic};

@@ -10,7 +10,7 @@
  * Every rank adds up all lists by itself, rather than a part of each that would then have to be put together: that would be
  * one more round of messages, to save what is little beside one pass over the keys.
  *
- * It needs no memory of its own: the table takes all of x->partition_memory, as nothing is partitioned, and the list lies in the
+ * It needs no memory of its own: the table takes all of x->memory, as nothing is partitioned, and the list lies in the
  * scratch buffer. Up to the last agreement keys are only read. So wherever values turn out to be too many, of a rank or of all,
  * the caller can still go another way. */
 #include "mpi/exchange/exchange_partition.h"
@@ -18,28 +18,28 @@
 /* That a rank's part goes to the host in: what is written first need not wait for the rest. */
 enum { OUT_PIECES = 8 };
 
-/* What a rank tells of itself, of p->found. */
-enum { TOLD_VALUES, TOLD_FAILED, TOLD };
+/* What ranks gather of each other, in p->found. */
+enum { GATHERED_VALUES, GATHERED_FAILED, GATHERED };
 
-/* What a rank counts with. */
-struct tally {
+/* The table of values that a rank counts in. */
+struct value_table {
     int log;                   /* of the table of values; 0: there is no memory for one */
     void *workspace;           /* of the table */
     struct engine_value *list; /* [most] for the peers to read */
     int64_t most;
 };
 
-/* As large a table as the memory allows, as one value too many makes all of this in vain. */
-static struct tally make_tally(const struct exchange *x)
+/* As large a table as the memory allows, as one value too many means that counting has failed. */
+static struct value_table plan_value_table(const struct exchange *x)
 {
     enum { ALIGNMENT = sizeof(struct engine_value) };
     const struct engine_ops *ops = x->engine->ops;
-    const size_t available = partition_memory(x->engine, x->key_bytes, x->capacity);
-    // Once keys have been dealt out x->scratch may be the caller's memory, which has the alignment of a key.
+    const size_t available = exchange_partition.memory_bytes(x->engine, x->key_bytes, x->capacity);
+    // Once keys have been spread anew x->scratch may be the caller's memory, which has the alignment of a key.
     const size_t skipped = -(uintptr_t)x->scratch % ALIGNMENT;
     const int64_t left = x->capacity * x->key_bytes - (int64_t)skipped;
-    struct tally t = {.log = ops->values_room ? ENGINE_VALUES_LOG_MAX : 0,
-                      .workspace = x->partition_memory,
+    struct value_table t = {.log = ops->values_room ? ENGINE_VALUES_LOG_MAX : 0,
+                      .workspace = x->memory,
                       .list = (struct engine_value *)((char *)x->scratch + skipped),
                       .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
     while (t.log >= ENGINE_VALUES_LOG_MIN && ops->values_room(x->engine, t.log) > available)
@@ -52,7 +52,7 @@ static struct tally make_tally(const struct exchange *x)
 /* Between which codes this rank's keys lie, as its part of the sample has it. */
 static void sample_range(const struct exchange *x, uint64_t *low, uint64_t *high)
 {
-    const struct partition *p = x->partition;
+    const struct partition_tables *p = x->tables;
     const int rank = x->comm->rank;
     const uint64_t *own = p->sample + p->offsets[rank];
     *low = *high = p->counts[rank] > 0 ? own[0] : 0;
@@ -64,8 +64,7 @@ static void sample_range(const struct exchange *x, uint64_t *low, uint64_t *high
 
 /* Count this rank's keys, and list their values if there is anybody to read that. *values: in the list; -1: there are too
  * many. */
-static hsort_status count_own(struct exchange *x, const struct raw_keys *bits, int64_t count,
-                              const struct tally *t, int64_t *values)
+static hsort_status count_own(struct exchange *x, int64_t count, const struct value_table *t, int64_t *values)
 {
     const struct engine_ops *ops = x->engine->ops;
     uint64_t low, high;
@@ -74,7 +73,7 @@ static hsort_status count_own(struct exchange *x, const struct raw_keys *bits, i
     if (t->log == 0)
         return HSORT_OK;
     sample_range(x, &low, &high);
-    TRY(ops->count_values(x->engine, x->key_bytes, bits, count, low, high, t->log, t->workspace, &fits));
+    TRY(ops->count_values(x->engine, x->key_bytes, x->raw, count, low, high, t->log, t->workspace, &fits));
     if (!fits)
         return HSORT_OK;
     if (x->comm->size > 1)
@@ -85,44 +84,44 @@ static hsort_status count_own(struct exchange *x, const struct raw_keys *bits, i
 
 /* Tell all ranks how many values this one has listed, and whether it has failed. True if all have listed theirs: the same
  * answer on every rank.                                                                                 Collective. */
-static bool tell_all(struct exchange *x, int64_t values, hsort_status *status)
+static bool gather_list_sizes(struct exchange *x, int64_t values, hsort_status *status)
 {
-    int64_t *found = x->partition->found;
-    const int64_t own[TOLD] = {[TOLD_VALUES] = values, [TOLD_FAILED] = *status != HSORT_OK};
-    keep_first_error(status, comm_check(MPI_Allgather(own, TOLD, MPI_INT64_T, found, TOLD, MPI_INT64_T, x->comm->world),
+    int64_t *found = partition_of(x)->found;
+    const int64_t own[GATHERED] = {[GATHERED_VALUES] = values, [GATHERED_FAILED] = *status != HSORT_OK};
+    keep_first_error(status, comm_check(MPI_Allgather(own, GATHERED, MPI_INT64_T, found, GATHERED, MPI_INT64_T, x->comm->world),
                             "MPI_Allgather", true));
     bool all = true;
     for (int r = 0; r < x->comm->size; r++)
-        all = all && found[r * TOLD + TOLD_VALUES] >= 0 && !found[r * TOLD + TOLD_FAILED];
+        all = all && found[r * GATHERED + GATHERED_VALUES] >= 0 && !found[r * GATHERED + GATHERED_FAILED];
     return all;
 }
 
-/* Show the whole list to every peer. `status` and *all as for partition_shown().                        Collective. */
-static hsort_status show_list(struct exchange *x, const struct tally *t, hsort_status status, bool *all)
+/* Expose the whole list to every peer. `status` and *all as for partition_all_exposed().                        Collective. */
+static hsort_status expose_list(struct exchange *x, const struct value_table *t, hsort_status status, bool *all)
 {
-    const int64_t bytes = x->partition->found[x->comm->rank * TOLD + TOLD_VALUES] * (int64_t)sizeof *t->list;
+    const int64_t bytes = partition_of(x)->found[x->comm->rank * GATHERED + GATHERED_VALUES] * (int64_t)sizeof *t->list;
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank)
-            keep_first_error(&status, partition_show(x, peer, t->list, bytes));
-    return partition_shown(x, status, all);
+            keep_first_error(&status, partition_expose(x, peer, t->list, bytes));
+    return partition_all_exposed(x, status, all);
 }
 
 /* Add the peers' lists to the table. Each rank begins with another peer, or all would read the same list at first. */
-static hsort_status add_lists(struct exchange *x, const struct tally *t)
+static hsort_status add_lists(struct exchange *x, const struct value_table *t)
 {
-    const struct partition *p = x->partition;
-    for (int shift = 1; shift < x->comm->size; shift++) {
-        const int peer = (x->comm->rank + shift) % x->comm->size;
-        const int64_t values = p->found[peer * TOLD + TOLD_VALUES];
+    const struct partition_tables *p = x->tables;
+    for (int step = 1; step < x->comm->size; step++) {
+        const int peer = (x->comm->rank + step) % x->comm->size;
+        const int64_t values = p->found[peer * GATHERED + GATHERED_VALUES];
         if (values > 0)
-            TRY(x->engine->ops->add_values(x->engine, t->log, t->workspace, p->shown[peer], values));
+            TRY(x->engine->ops->add_values(x->engine, t->log, t->workspace, p->peer_scratch[peer], values));
     }
     return HSORT_OK;
 }
 
 /* Make one table of all ranks' keys, on each. *all: it has them all, on every rank, and none has failed; the same on every
  * rank. The lists are exposed, and no longer needed afterwards.                                         Collective. */
-static hsort_status join(struct exchange *x, const struct tally *t, bool *all)
+static hsort_status merge_tables(struct exchange *x, const struct value_table *t, bool *all)
 {
     bool fits = false;
     int64_t each, any;
@@ -137,21 +136,21 @@ static hsort_status join(struct exchange *x, const struct tally *t, bool *all)
 }
 
 /* Write this rank's part, the positions [from, until) of all keys, and take it to the host if it is wanted there. */
-static hsort_status write_part(struct exchange *x, struct keymap map, const struct tally *t, int64_t from,
+static hsort_status write_part(struct exchange *x, struct keymap map, const struct value_table *t, int64_t from,
                                int64_t until)
 {
     const struct engine_ops *ops = x->engine->ops;
-    const struct raw_keys bits = {.map = map, .decode = true};
+    const struct raw_keys raw = {.map = map, .decode = true};
     const int64_t most = x->host_out ? (until - from) / OUT_PIECES + 1 : until - from;
     hsort_status status = HSORT_OK;
     int number = 0;
     for (int64_t at = from; at < until && status == HSORT_OK; at += most) {
         const int64_t end = until - at > most ? at + most : until;
-        struct engine_event *written = x->partition->sorted[number++ % SLOTS];
-        keep_first_error(&status, ops->write_values(x->engine, x->key_bytes, &bits, t->log, t->workspace, at, end,
+        struct engine_event *written = partition_of(x)->sorted[number++ % SLOTS];
+        keep_first_error(&status, ops->write_values(x->engine, x->key_bytes, &raw, t->log, t->workspace, at, end,
                                         (char *)x->keys + (at - from) * x->key_bytes));
         keep_first_error(&status, ops->event_record(x->engine, written, STREAM_WORK));
-        keep_first_error(&status, partition_take_out(x, at - from, end - from, written));
+        keep_first_error(&status, partition_copy_out(x, at - from, end - from, written));
     }
     keep_first_error(&status, ops->stream_synchronize(x->engine, STREAM_WORK));
     keep_first_error(&status, ops->stream_synchronize(x->engine, STREAM_OUT));
@@ -159,41 +158,40 @@ static hsort_status write_part(struct exchange *x, struct keymap map, const stru
 }
 
 /* Ranks that have read this one's list, or whose list this one has read. */
-static int peers_met(const struct exchange *x)
+static int list_partners(const struct exchange *x)
 {
-    const int64_t *found = x->partition->found;
-    const bool listed = found[x->comm->rank * TOLD + TOLD_VALUES] > 0;
-    int met = 0;
+    const int64_t *found = partition_of(x)->found;
+    const bool listed = found[x->comm->rank * GATHERED + GATHERED_VALUES] > 0;
+    int partners = 0;
     for (int peer = 0; peer < x->comm->size; peer++)
-        met += peer != x->comm->rank && (listed || found[peer * TOLD + TOLD_VALUES] > 0);
-    return met;
+        partners += peer != x->comm->rank && (listed || found[peer * GATHERED + GATHERED_VALUES] > 0);
+    return partners;
 }
 
-hsort_status exchange_counted(struct exchange *x, const struct raw_keys *bits, const int64_t *current_offset,
-                              const int64_t *target_offset, hsort_status status, bool *done)
+hsort_status exchange_counted(struct exchange *x, hsort_status status, bool *done)
 {
-    const struct tally t = make_tally(x);
+    const struct value_table t = plan_value_table(x);
     const int rank = x->comm->rank;
     const double began = MPI_Wtime();
     int64_t values = -1;
     bool all;
     *done = false;
     if (status == HSORT_OK)
-        status = count_own(x, bits, current_offset[rank + 1] - current_offset[rank], &t, &values);
-    if (!tell_all(x, values, &status))
+        status = count_own(x, x->current_offset[rank + 1] - x->current_offset[rank], &t, &values);
+    if (!gather_list_sizes(x, values, &status))
         return status;
     x->local_seconds += MPI_Wtime() - began;
-    status = show_list(x, &t, status, &all);
+    status = expose_list(x, &t, status, &all);
     if (!all) {
         keep_first_error(&status, partition_conceal(x));
         return status;
     }
-    keep_first_error(&status, join(x, &t, &all));
+    keep_first_error(&status, merge_tables(x, &t, &all));
     if (!all)
         return status;
-    keep_first_error(&status, write_part(x, bits->map, &t, target_offset[rank], target_offset[rank + 1]));
-    x->rounds_moved += peers_met(x);
-    x->count = target_offset[rank + 1] - target_offset[rank];
+    keep_first_error(&status, write_part(x, x->raw->map, &t, x->target_offset[rank], x->target_offset[rank + 1]));
+    x->rounds_moved += list_partners(x);
+    x->count = x->target_offset[rank + 1] - x->target_offset[rank];
     if (x->progress)
         x->progress(x->progress_user, 1, 1);
     *done = true;

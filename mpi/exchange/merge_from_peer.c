@@ -13,7 +13,7 @@
  * for where there is no room for slots. */
 #include <string.h>
 #include "kernels/base/first_error.h"
-#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/merge_from_peer.h"
 
 enum {
     SLOTS = 3,

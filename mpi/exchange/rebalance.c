@@ -1,12 +1,13 @@
-/* Shift the borders between ranks without changing the global order: every rank's part before and after is an interval of
+/* Shift the boundaries between ranks without changing the global order: every rank's part before and after is an interval of
  * global positions, and it sends each other rank the overlap of its old interval with that rank's new one.
  *
  *     have   | rank 0: 0 1 2 3 4 5 | rank 1: 6 | rank 2: 7 8 |          want 3 each
  *     want   | 0 1 2 | 3 4 5 | 6 7 8 |          rank 0 -> 1: 3 4 5      rank 1 -> 2: 6      the rest stays on its rank
  *
- * Pairs meet in P - 1 shifts (rank r sends to r + s while it receives from r - s), so every rank is in one swap at a
+ * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so every rank is in one sendrecv at a
  * time. Most overlaps are empty, and then nothing is sent, not even a message. */
-#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/rebalance.h"
+#include "kernels/base/first_error.h"
 
 struct overlap {
     int64_t begin, count;
@@ -33,20 +34,18 @@ hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int
         status = x->engine->ops->copy(
             x->engine, STREAM_WORK, target + (size_t)(own.begin - want_offset[rank]) * width,
             source + (size_t)(own.begin - have_offset[rank]) * width, (size_t)own.count * width);
-    for (int shift = 1; shift < size; shift++) {
-        int to_rank = (rank + shift) % size, from_rank = (rank - shift + size) % size;
+    for (int step = 1; step < size; step++) {
+        int to_rank = (rank + step) % size, from_rank = (rank - step + size) % size;
         struct overlap send = overlap_of(have_offset, rank, want_offset, to_rank);
         struct overlap receive = overlap_of(have_offset, from_rank, want_offset, rank);
         if (send.count == 0 && receive.count == 0)
             continue;
         const char *out = send.count > 0 ? source + (size_t)(send.begin - have_offset[rank]) * width : NULL;
         char *in = receive.count > 0 ? target + (size_t)(receive.begin - want_offset[rank]) * width : NULL;
-        hsort_status moved =
-            x->transport->ops->sendrecv(x->transport, to_rank, out, (size_t)send.count * width, from_rank, in,
-                                    (size_t)receive.count * width, &x->moved_bytes);
-        if (status == HSORT_OK)
-            status = moved;
+        keep_first_error(&status, x->transport->ops->sendrecv(x->transport, to_rank, out, (size_t)send.count * width,
+                                                              from_rank, in, (size_t)receive.count * width,
+                                                              &x->moved_bytes));
     }
-    hsort_status waited = x->engine->ops->stream_synchronize(x->engine, STREAM_WORK);
-    return status != HSORT_OK ? status : waited;
+    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
+    return status;
 }

@@ -16,7 +16,7 @@
  * would take one round trip per bit. The number of rounds follows from the lengths alone, so that a rank that failed to
  * read its keys still meets its partner. Nothing is gained by swapping equal keys: "not greater" leaves them. */
 #include <stdbool.h>
-#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/split.h"
 
 enum { PROBES = 255, TAG = 3 };
 

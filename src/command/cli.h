@@ -58,6 +58,7 @@ struct cli_options {
     int ranks[CLI_RANKS_MAX]; /* plan: how many to plan for */
     int ranks_count;
     int nodes, ranks_per_node; /* 0: not given */
+    double rates[HSORT_RATES]; /* plan: 0: not given */
 };
 
 /* Keys of one read, write or check go by in pieces of this size. */

@@ -1,8 +1,7 @@
 /* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Of the file only the header is
- * read, and nothing is sorted. The rates are measured where two ranks or more run this, else they are defaults. */
+ * read, and nothing is sorted. Rates that are not given are defaults. */
 #include "src/command/cli.h"
 #include "src/command/json.h"
-#include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 enum { RANKS_PER_NODE = 8 }; /* unless told otherwise */
 
 static const char *const engine_names[] = {"auto", "host", "cuda"};
-static const char *const source_names[] = {"default", "measured", "given"};
+static const char *const source_names[] = {"default", "given"};
 
 static const struct {
     const char *name, *unit;
@@ -30,33 +29,18 @@ static const char *const phase_names[HSORT_PHASES] = {
 
 /* ---- rates ----------------------------------------------------------------------------------------------------- */
 
-/* As a sort would find them. Collective. */
-static hsort_status measure(struct comm *comm, const hsort_options *options, hsort_rates *rates)
+static hsort_status take_rates(const struct cli_options *options, hsort_rates *rates)
 {
-    hsort_context *ctx;
-    hsort_status status = hsort_create(comm->world, options, &ctx);
-    if (status != HSORT_OK)
-        return report_fail(comm, status, "%s", hsort_last_error(NULL));
-    *rates = (hsort_rates){.struct_size = sizeof *rates};
-    status = comm_agree(comm, hsort_rates_in_use(ctx, rates));
-    if (!launch_lost(comm, status))
-        hsort_destroy(&ctx);
-    return status;
-}
-
-static hsort_status find_rates(struct comm *comm, const struct cli_options *options, hsort_rates *rates)
-{
-    hsort_options sort = options->sort;
-    sort.rates[HSORT_RATE_SORT_8] = sort.rates[HSORT_RATE_SORT_4]; // --sort-gkeys is of the file's type
-    if (comm->size > 1)
-        return measure(comm, &sort, rates);
-    hsort_status status = hsort_rates_init(rates, sizeof *rates, sort.engine, sort.transport);
-    for (int i = 0; i < HSORT_RATES; i++)
-        if (sort.rates[i] > 0) {
-            rates->value[i] = sort.rates[i];
+    TRY(hsort_rates_init(rates, sizeof *rates, options->sort.engine, options->sort.transport));
+    for (int i = 0; i < HSORT_RATES; i++) {
+        // --sort-gkeys is of the file's type.
+        const double given = options->rates[i == HSORT_RATE_SORT_8 ? HSORT_RATE_SORT_4 : i];
+        if (given > 0) {
+            rates->value[i] = given;
             rates->source[i] = HSORT_RATE_GIVEN;
         }
-    return comm_agree(comm, status);
+    }
+    return HSORT_OK;
 }
 
 static int ranks_per_node_of(const struct cli_options *options, int ranks)
@@ -146,17 +130,10 @@ static const char *size_text(double bytes, char *text)
     return text;
 }
 
-static void print_rates(const hsort_rates *rates, int here)
+static void print_rates(const hsort_rates *rates)
 {
-    bool measured = false;
-    for (int i = 0; i < HSORT_RATES; i++)
-        measured |= rates->source[i] == HSORT_RATE_MEASURED;
-    printf("rates        of the engine %s, %s between ranks of a node", engine_names[rates->engine],
+    printf("rates        of the engine %s, %s between ranks of a node\n", engine_names[rates->engine],
            report_transport_name(rates->link));
-    if (measured)
-        printf("; measured by %d ranks here\n", here);
-    else
-        printf("; not measured: %s\n", here > 1 ? "given, or nothing could be" : "that takes two ranks here");
     for (int i = 0; i < HSORT_RATES; i++) {
         const bool is_time = rate_names[i].unit[0] == 's';
         printf("  %-16s %9.4g %s%-7s  %s\n", rate_names[i].name, rates->value[i] * (is_time ? 1e6 : 1e-9),
@@ -196,12 +173,12 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
 }
 
 static void print_text(const struct cli_options *options, const struct file_in *file,
-                       const hsort_rates *rates, const hsort_plan_result *plans, int here)
+                       const hsort_rates *rates, const hsort_plan_result *plans)
 {
     char size[16];
     printf("input        %s: %" PRId64 " %s keys, %s\n", file->path, file->count, hsort_type_name(file->type),
            progress_size(file->count * (int64_t)hsort_type_bytes(file->type), size));
-    print_rates(rates, here);
+    print_rates(rates);
     for (int i = 0; i < options->ranks_count; i++)
         print_plan(options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i]);
     printf(
@@ -211,30 +188,28 @@ static void print_text(const struct cli_options *options, const struct file_in *
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 /* Rank 0's part. */
-static hsort_status print(const struct cli_options *options, const struct file_in *file,
-                          const hsort_rates *rates, int here)
+static hsort_status print_plans(const struct cli_options *options, const struct file_in *file)
 {
+    hsort_rates rates;
     hsort_plan_result plans[CLI_RANKS_MAX];
+    TRY(take_rates(options, &rates));
     for (int i = 0; i < options->ranks_count; i++) {
         plans[i].struct_size = sizeof plans[i];
-        TRY(hsort_plan(rates, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), file->type,
+        TRY(hsort_plan(&rates, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), file->type,
                        file->count, &plans[i]));
     }
     if (options->json)
-        print_json(options, file, rates, plans);
+        print_json(options, file, &rates, plans);
     else
-        print_text(options, file, rates, plans, here);
+        print_text(options, file, &rates, plans);
     return report_flush();
 }
 
 hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
-    hsort_rates rates;
     TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL, &file));
-    hsort_status status = find_rates(comm, options, &rates);
-    if (status == HSORT_OK)
-        status = comm_agree(comm, comm->rank == 0 ? print(options, &file, &rates, comm->size) : HSORT_OK);
+    const hsort_status status = comm_agree(comm, comm->rank == 0 ? print_plans(options, &file) : HSORT_OK);
     file_close(&file);
     return status;
 }

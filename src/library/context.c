@@ -1,7 +1,5 @@
 #include "src/library/context.h"
 #include "mpi/exchange/exchange.h"
-#include "mpi/transport/path_rates.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,9 +90,6 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->threads < 0)
         return status_fail(HSORT_ARGUMENT, "options: %d threads", o->threads);
-    for (int i = 0; i < HSORT_RATES; i++)
-        if (!isfinite(o->rates[i]) || o->rates[i] < 0)
-            return status_fail(HSORT_ARGUMENT, "options: rate %d is %g", i, o->rates[i]);
     return HSORT_OK;
 }
 
@@ -105,13 +100,9 @@ static hsort_status compare_options(struct comm *comm, const hsort_options *o)
                               o->transport, (int64_t)o->chunk_bytes, (int64_t)o->device_memory_limit,
                               o->binding};
     hsort_status status = HSORT_OK;
-    for (size_t i = 0; i < sizeof values / sizeof values[0] + HSORT_RATES; i++) {
-        int64_t value, smallest, largest;
-        if (i < HSORT_RATES)
-            memcpy(&value, &o->rates[i], sizeof value);
-        else
-            value = values[i - HSORT_RATES];
-        TRY(comm_range(comm, value, &smallest, &largest));
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        int64_t smallest, largest;
+        TRY(comm_range(comm, values[i], &smallest, &largest));
         if (smallest != largest)
             status = status_fail(HSORT_ARGUMENT, "options differ between ranks");
     }
@@ -159,52 +150,39 @@ static hsort_status make_tables(hsort_context *ctx)
     if (!ctx->have_offset || !ctx->want_offset || !ctx->even_offset || !ctx->ends)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
     ctx->exchange = ctx->options.exchange;
-    ctx->network = calloc(1, sizeof *ctx->network);
-    if (!ctx->network)
-        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", ctx->comm.size);
-    return ctx->exchange == HSORT_EXCHANGE_BITONIC ? HSORT_OK : direct_open(ctx->comm.size, &ctx->direct);
+    return HSORT_OK;
 }
 
-/* The tables of exchange_partition(), if it is wanted and every rank maps every other's memory. One rank alone may have use for
- * them too.                                                                                              Collective. */
-static hsort_status make_partition(hsort_context *ctx)
+/* May a sort of this context come to take it? */
+static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *ops)
 {
     const hsort_exchange wanted = ctx->options.exchange;
-    const bool saves =
-        ctx->comm.size > 1 || hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA; // an exchange, or passes
-    bool able = (wanted == HSORT_EXCHANGE_PARTITION || (wanted == HSORT_EXCHANGE_AUTO && saves)) &&
-                ctx->engine->ops->partition && ctx->comm.size <= PARTITION_RANKS_MAX;
-    for (int peer = 0; peer < ctx->comm.size && able; peer++)
-        able = peer == ctx->comm.rank || transport_path(ctx->transport, peer) == HSORT_TRANSPORT_IPC;
-    int64_t all, some;
-    TRY(comm_range(&ctx->comm, able, &all, &some));
-    return all ? comm_agree(&ctx->comm, partition_open(ctx->comm.size, ctx->engine, &ctx->partition))
-               : HSORT_OK;
+    const int64_t most_keys = INT64_MAX / 16;
+    if (ops->kind == wanted)
+        return true;
+    // Where keys cannot be partitioned, an exchange of sorted shards stands in.
+    const bool is_open = wanted == HSORT_EXCHANGE_AUTO ||
+                         (wanted == HSORT_EXCHANGE_PARTITION && ops->input == EXCHANGE_TAKES_SORTED);
+    return is_open && ops->pays(hsort_engine_in_use(ctx), ctx->comm.size, most_keys, 8);
 }
 
-/* The rates that the caller gave, and those that are left to be measured.                          Collective. */
-static hsort_status find_rates(hsort_context *ctx)
+/* Find the exchanges that can run between these ranks, and make their tables.                         Collective. */
+static hsort_status open_exchanges(hsort_context *ctx)
 {
-    struct hsort_rates *rates = &ctx->rates;
-    int64_t fewest, ranks_per_node;
-    TRY(comm_range(&ctx->comm, ctx->comm.node_size, &fewest, &ranks_per_node));
-    cost_defaults(rates, hsort_engine_in_use(ctx), ctx->transport->ops->kind);
-    bool all_given = true;
-    for (int i = 0; i < HSORT_RATES; i++) {
-        if (ctx->options.rates[i] > 0) {
-            rates->value[i] = ctx->options.rates[i];
-            rates->source[i] = HSORT_RATE_GIVEN;
-        }
-        // What no choice depends on need not be known.
-        all_given &= ctx->options.rates[i] > 0 || i == HSORT_RATE_SORT_4 || i == HSORT_RATE_SORT_8 ||
-                     i == HSORT_RATE_HOST_COPY;
+    for (int i = 0; i < EXCHANGES; i++) {
+        const struct exchange_ops *ops = exchange_table[i];
+        int64_t all = true, some;
+        if (!is_candidate(ctx, ops)) // the same on every rank
+            continue;
+        if (ops->can)
+            TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine, ctx->transport), &all, &some));
+        if (!all)
+            continue;
+        if (ops->open)
+            TRY(comm_agree(&ctx->comm, ops->open(ctx->comm.size, ctx->engine, &ctx->exchange_tables[ops->kind])));
+        ctx->usable_exchanges |= 1u << ops->kind;
     }
-    if (ctx->options.exchange != HSORT_EXCHANGE_AUTO)
-        return HSORT_OK; // nothing is to be chosen
-    TRY(comm_agree(&ctx->comm, cost_network_count(ctx->comm.size, (int)ranks_per_node, ctx->network)));
-    if (all_given || ctx->comm.size == 1)
-        return HSORT_OK;
-    return rates_measure(&ctx->comm, ctx->engine, ctx->transport, rates);
+    return HSORT_OK;
 }
 
 /* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
@@ -221,9 +199,7 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, make_tables(ctx)));
     TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.chunk_bytes,
                          ctx->info.gpu_sharers > 1, &ctx->transport, &ctx->mpi_takes_device_pointers));
-    TRY(make_partition(ctx));
-    TRY(find_rates(ctx));
-    return ctx->direct ? direct_find_nodes(ctx->direct, comm, &ctx->rates) : HSORT_OK;
+    return open_exchanges(ctx);
 }
 
 /* What would make MPI_Comm_dup() call the error handler of a communicator that is not ours, which aborts by default. */
@@ -291,8 +267,10 @@ void hsort_destroy(hsort_context **ctx)
         c->transport->ops->close(c->transport);
     }
     if (c->engine) {
-        partition_close(c->partition, c->engine);
-        c->engine->ops->free(c->engine, c->partition_memory);
+        for (int i = 0; i < EXCHANGES; i++)
+            if (exchange_table[i]->close)
+                exchange_table[i]->close(c->exchange_tables[exchange_table[i]->kind], c->engine);
+        c->engine->ops->free(c->engine, c->exchange_memory);
         c->engine->ops->free(c->engine, c->buffer[0]);
         c->engine->ops->free(c->engine, c->buffer[1]);
         c->engine->ops->free(c->engine, c->workspace);
@@ -303,8 +281,6 @@ void hsort_destroy(hsort_context **ctx)
     free(c->want_offset);
     free(c->even_offset);
     free(c->ends);
-    free(c->network);
-    direct_close(c->direct);
     comm_close(&c->comm);
     free(c);
     *ctx = NULL;
@@ -357,14 +333,6 @@ hsort_engine hsort_engine_in_use(const hsort_context *ctx)
 hsort_exchange hsort_exchange_in_use(const hsort_context *ctx)
 {
     return ctx->exchange;
-}
-
-hsort_status hsort_rates_in_use(const hsort_context *ctx, hsort_rates *rates)
-{
-    if (!ctx || !rates || rates->struct_size != sizeof *rates)
-        return HSORT_ARGUMENT;
-    *rates = ctx->rates;
-    return HSORT_OK;
 }
 
 hsort_transport hsort_path(const hsort_context *ctx, int peer)

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include "mpi/comm/comm.h"
-#include "mpi/exchange/cost.h"
 #include "kernels/engine.h"
 #include "hypersort.h"
 #include "mpi/comm/placement.h"
@@ -19,18 +18,16 @@ struct hsort_context {
     struct engine *engine;
     struct transport *transport;
     int mpi_takes_device_pointers;
-    struct hsort_rates rates;     /* the same on every rank */
-    struct cost_network *network; /* owned; filled where the exchange is AUTO */
 
     void *buffer[2]; /* [buffer_bytes] each, engine memory; grown when a sort needs more */
     size_t buffer_bytes[2];
     void *workspace; /* [workspace_bytes] of the local sort */
     size_t workspace_bytes;
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
-    struct direct *direct;                 /* of exchange_direct(); NULL if it is never used */
-    struct partition *partition;           /* of exchange_partition(); NULL on all ranks if it cannot be used */
-    void *partition_memory;                  /* [partition_bytes] */
-    size_t partition_bytes;
+    unsigned usable_exchanges;             /* bit 1 << kind of those that may be taken; the same on every rank */
+    void *exchange_tables[HSORT_EXCHANGE_PARTITION + 1]; /* of exchange_ops.open() */
+    void *exchange_memory;                 /* [exchange_bytes] of exchange_ops.memory_bytes() */
+    size_t exchange_bytes;
     hsort_exchange exchange;               /* of the last sort */
     uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
 

@@ -1,11 +1,12 @@
-/* What a sort would cost, for callers: the model of mpi/exchange/cost.h behind checked arguments. Needs no context. */
-#include "mpi/exchange/cost.h"
-#include "mpi/exchange/exchange.h"
+/* What a sort would cost, for callers: the model of cost.h behind checked arguments. Needs no context. */
 #include <math.h>
 #include <string.h>
+#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/exchange_partition.h"
+#include "src/library/cost.h"
 
-static const double WORKSPACE_SHARE =
-    1.0 / 28; /* of the keys, that the local sort takes on a GPU: a table per tile */
+/* Of the keys, that the local sort takes on a GPU: a table per tile. */
+static const double WORKSPACE_FRACTION = 1.0 / 28;
 enum { RANKS_MAX = 1 << 30 };
 
 hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
@@ -31,6 +32,26 @@ static bool are_usable(const hsort_rates *rates)
     return true;
 }
 
+/* Can shards be partitioned, as far as engine, ranks and links say? */
+static bool can_partition(const hsort_rates *rates, int ranks, int ranks_per_node)
+{
+    return rates->engine == HSORT_ENGINE_CUDA && ranks <= PARTITION_RANKS_MAX &&
+           (ranks == 1 || (ranks <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
+}
+
+/* The exchange that AUTO takes. */
+static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const hsort_plan_result *plan, int key_bytes)
+{
+    const unsigned usable = 1u << HSORT_EXCHANGE_BITONIC | 1u << HSORT_EXCHANGE_DIRECT |
+                            (plan->can_partition ? 1u << HSORT_EXCHANGE_PARTITION : 0);
+    const struct exchange_ops *ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_RAW, usable, rates->engine, ranks,
+                                                     plan->shard_capacity, key_bytes);
+    if (!ops)
+        ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_SORTED, usable, rates->engine, ranks,
+                              plan->shard_capacity, key_bytes);
+    return ops->kind;
+}
+
 hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,
                         int64_t count, hsort_plan_result *plan)
 {
@@ -44,17 +65,15 @@ hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node,
     *plan = (hsort_plan_result){
         .struct_size = sizeof *plan,
         .shard_capacity = count / ranks + (count % ranks != 0),
-        .exchange = cost_choose(&network, rates, key_bytes, count),
         .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
         .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
     plan->shard_bytes = plan->caller_bytes = (double)plan->shard_capacity * key_bytes;
-    plan->can_partition = cost_can_partition(rates, ranks, ranks_per_node);
+    plan->can_partition = can_partition(rates, ranks, ranks_per_node);
     if (plan->can_partition)
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
-    if (plan->can_partition && cost_wants_partition(ranks, plan->shard_bytes))
-        plan->exchange = HSORT_EXCHANGE_PARTITION;
-    const double share = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_SHARE;
-    plan->engine_bytes = (2 + share) * plan->shard_bytes;
+    plan->exchange = auto_exchange(rates, ranks, plan, key_bytes);
+    const double fraction = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_FRACTION;
+    plan->engine_bytes = (2 + fraction) * plan->shard_bytes;
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
         plan->engine_bytes += (double)partition_memory_keys(plan->shard_capacity) * key_bytes;
     return HSORT_OK;

@@ -1,28 +1,25 @@
-/* The sort as the list of its phases: see hsort_sort_to() at the end. src/README.md pictures it.
+/* The sort as the list of its phases: run_phases(), near the end. src/README.md pictures it.
  *
- * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first key at present,
- * want_offset[r] the one the caller asks for, even_offset[r] the one with full blocks first. The network needs every rank to have
- * room for ceil(N / P) keys:
+ * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first key as it comes,
+ * want_offset[r] the one the caller asks for, even_offset[r] the one with full shards first. Every rank has room for a capacity
+ * of ceil(N / P) keys:
  *
- *     at the door        6 0 1 4      N = 11, P = 4, capacity 3: rank 0 holds more than the capacity,
- *     evened out         3 3 3 2      so the keys are dealt out anew, before any of them is sorted
- *     after the network  3 3 3 2      full blocks first, then the rest
- *     as asked for       6 0 1 4      the borders are shifted
+ *     keys as they come    6 0 1 4      N = 11, P = 4, capacity 3: rank 0 brings more than the capacity,
+ *     evened out           3 3 3 2      so the keys are spread anew, before any of them is sorted
+ *     after the network    3 3 3 2      full shards first, then the rest
+ *     as asked for         6 0 1 4      the boundaries shift
  *
- * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. The exchange
- * `direct` needs the same room, but leaves any counts that fit the capacity: those asked for, if they do. If the sorted
- * shards turn out to be in order across the ranks, the exchange is skipped. `partition` does both phases at once, if the
- * keys suit it. */
+ * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. `direct` and `partition`
+ * leave any counts that fit the capacity: those asked for, if they do. If the sorted shards turn out to be in order across the
+ * ranks, the exchange is skipped.
+ *
+ * One rule for failures: a phase that fails on this rank notes it in s->status and keeps to the schedule; where ranks agree next,
+ * all of them leave with the same status. */
 #include <signal.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
-#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/rebalance.h"
 #include "src/library/sort_memory.h"
-
-static bool failed(const struct sort *s)
-{
-    return s->status != HSORT_OK;
-}
 
 /* Wait for the engine, and book the time since the last phase ended. */
 static void end_phase(struct sort *s, hsort_phase phase)
@@ -38,7 +35,12 @@ static bool is_alone(const struct sort *s)
     return s->ctx->comm.size == 1;
 }
 
-static void report(const struct sort *s, const char *phase)
+static size_t shard_bytes(const struct sort *s)
+{
+    return (size_t)s->x.count * (size_t)s->map.key_bytes;
+}
+
+static void report_phase(const struct sort *s, const char *phase)
 {
     const hsort_options *o = &s->ctx->options;
     if (o->progress && s->ctx->comm.rank == 0)
@@ -80,7 +82,7 @@ static hsort_status check_arguments(struct sort *s)
 }
 
 /* Fill at [size + 1] with the position of each rank's first key; *largest: the greatest count.      Collective. */
-static hsort_status positions(struct comm *comm, int64_t count, int64_t *at, int64_t *largest)
+static hsort_status gather_offsets(struct comm *comm, int64_t count, int64_t *at, int64_t *largest)
 {
     TRY(comm_gather(comm, count, at + 1));
     at[0] = 0;
@@ -93,25 +95,24 @@ static hsort_status positions(struct comm *comm, int64_t count, int64_t *at, int
     return HSORT_OK;
 }
 
-/* The exchange for these keys, and whether another one is tried first. The same on every rank. */
-static void choose_exchange(struct sort *s)
+/* The exchanges for these keys. The same on every rank. */
+static void choose_exchanges(struct sort *s)
 {
-    hsort_context *ctx = s->ctx;
-    const hsort_exchange wanted = ctx->options.exchange;
-    // A rung that was asked for is what sorts, but for an exchange that was asked for, too.
-    const bool pays = ctx->options.local_rung < 0 &&
-                      cost_wants_partition(ctx->comm.size, (double)s->capacity * s->map.key_bytes);
-    s->partitions = ctx->partition && (wanted == HSORT_EXCHANGE_PARTITION || pays);
-    if (wanted == HSORT_EXCHANGE_AUTO)
-        ctx->exchange = cost_choose(ctx->network, &ctx->rates, s->map.key_bytes, s->total);
-    else if (wanted == HSORT_EXCHANGE_PARTITION) // of the two others, the one with fewer bytes to move
-        ctx->exchange = ctx->comm.size > 2 ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC;
-    else
-        ctx->exchange = wanted;
+    const hsort_context *ctx = s->ctx;
+    const hsort_options *o = &ctx->options;
+    const hsort_engine engine = hsort_engine_in_use(ctx);
+    const int size = ctx->comm.size, key_bytes = s->map.key_bytes;
+    s->sorted_exchange =
+        exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine, size, s->capacity, key_bytes);
+    // A rung that was asked for is what sorts, unless an exchange was asked for, too.
+    if (o->local_rung < 0 || o->exchange != HSORT_EXCHANGE_AUTO)
+        s->raw_exchange =
+            exchange_choose(o->exchange, EXCHANGE_TAKES_RAW, ctx->usable_exchanges, engine, size, s->capacity, key_bytes);
+    s->ctx->exchange = s->sorted_exchange->kind;
 }
 
 /* Agree on what is to be done.                                                                      Collective. */
-static hsort_status plan(struct sort *s)
+static hsort_status agree_on_plan(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     struct comm *comm = &ctx->comm;
@@ -121,8 +122,8 @@ static hsort_status plan(struct sort *s)
     if (smallest != largest)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
     int64_t most_in, most_out;
-    TRY(positions(comm, s->in_count, ctx->have_offset, &most_in));
-    TRY(positions(comm, s->out_count, ctx->want_offset, &most_out));
+    TRY(gather_offsets(comm, s->in_count, ctx->have_offset, &most_in));
+    TRY(gather_offsets(comm, s->out_count, ctx->want_offset, &most_out));
     s->total = ctx->have_offset[comm->size];
     if (ctx->want_offset[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
@@ -133,49 +134,27 @@ static hsort_status plan(struct sort *s)
         int64_t at = rank * s->capacity; // cannot overflow: count_max left room for one capacity more per rank
         ctx->even_offset[rank] = at < s->total ? at : s->total;
     }
-    choose_exchange(s);
-    // Each key moves once only if it goes where the caller wants it, and that is where there is room for it.
-    const bool as_wanted = ctx->exchange == HSORT_EXCHANGE_DIRECT && most_out <= s->capacity;
-    s->target_offset = as_wanted ? ctx->want_offset : ctx->even_offset;
-    s->current_offset = ctx->have_offset;
-    s->scattered_offset = most_out <= s->capacity ? ctx->want_offset : ctx->even_offset;
-    s->even = most_in <= s->capacity;
+    s->fits = most_in <= s->capacity;
+    s->any_target_fits = most_out <= s->capacity;
+    choose_exchanges(s);
     return HSORT_OK;
 }
 
-/* ---- the phases: each keeps to the schedule after a failure --------------------------------------------------- */
-
-/* x.scratch holds the keys now. */
-static void turn(struct sort *s)
+/* Have the memory that all this takes.                                                              Collective. */
+static hsort_status reserve_memory(struct sort *s)
 {
-    void *keys = s->x.scratch;
-    s->x.scratch = s->x.keys;
-    s->x.keys = keys;
+    hsort_context *ctx = s->ctx;
+    TRY(context_unmap(ctx, sort_outgrows(s)));
+    TRY(context_agree(ctx, sort_reserve(s)));
+    TRY(sort_reserve_exchange(s));
+    s->x.current_offset = ctx->have_offset;
+    s->x.progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL;
+    s->x.progress_user = ctx;
+    s->phase_began = MPI_Wtime();
+    return HSORT_OK;
 }
 
-/* Bring the keys into engine memory, as the caller's bits, where encode() will find them. */
-static const void *load(struct sort *s)
-{
-    struct engine *engine = s->ctx->engine;
-    keep_first_error(&s->status, engine->ops->stream_wait_caller(engine, s->stream));
-    if (!s->even) {
-        // Into the scratch buffer: x.keys may be the caller's memory that they come from.
-        keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
-        keep_first_error(&s->status, rebalance(&s->x, s->current_offset, s->ctx->even_offset, s->in, s->x.scratch));
-        turn(s);
-        s->current_offset = s->ctx->even_offset;
-        s->x.count = s->current_offset[s->ctx->comm.rank + 1] - s->current_offset[s->ctx->comm.rank];
-        end_phase(s, HSORT_PHASE_EXCHANGE);
-        return s->x.keys;
-    }
-    if (s->in_space == SPACE_ENGINE || s->in_count == 0)
-        return s->in;
-    keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in,
-                              (size_t)s->in_count * (size_t)s->map.key_bytes));
-    end_phase(s, HSORT_PHASE_H2D);
-    report(s, "h2d");
-    return s->x.keys;
-}
+/* ---- the phases ----------------------------------------------------------------------------------------------- */
 
 /* Are the keys in order as they came? The same answer on every rank.                                Collective. */
 static hsort_status came_sorted(struct sort *s, bool *sorted)
@@ -192,41 +171,73 @@ static hsort_status came_sorted(struct sort *s, bool *sorted)
     return HSORT_OK;
 }
 
-/* Uneven shards that are in order need no dealing out: only the borders shift, if the caller wants other counts.
- * *done: out holds the result. Collective. */
-static hsort_status pass_sorted(struct sort *s, bool *done)
+/* Shards that do not fit, but are in order, need not be spread anew: only the boundaries shift, if the caller wants other counts.
+ *                                                                                                    Collective. */
+static hsort_status pass_sorted(struct sort *s)
 {
     struct comm *comm = &s->ctx->comm;
+    const int64_t *have = s->ctx->have_offset + comm->rank, *want = s->ctx->want_offset + comm->rank;
+    if (s->fits)
+        return HSORT_OK;
     // Where in and out are one array, keys can stay in it but not shift.
-    const bool stuck = s->in == s->out && memcmp(s->current_offset + comm->rank, s->ctx->want_offset + comm->rank,
-                                                 2 * sizeof *s->current_offset) != 0;
+    const bool stuck = s->in == s->out && (have[0] != want[0] || have[1] != want[1]);
     int64_t none_stuck, some_stuck;
+    bool sorted;
     TRY(comm_range(comm, stuck, &none_stuck, &some_stuck));
     if (some_stuck)
         return HSORT_OK;
-    TRY(came_sorted(s, done));
+    TRY(came_sorted(s, &sorted));
     end_phase(s, HSORT_PHASE_LOCAL_SORT);
-    if (!*done)
+    if (!sorted)
         return HSORT_OK;
     if (s->in != s->out)
-        keep_first_error(&s->status, rebalance(&s->x, s->current_offset, s->ctx->want_offset, s->in, s->out));
+        keep_first_error(&s->status, rebalance(&s->x, s->ctx->have_offset, s->ctx->want_offset, s->in, s->out));
+    s->form = FORM_DELIVERED;
     end_phase(s, HSORT_PHASE_EXCHANGE);
-    return context_agree(s->ctx, s->status);
+    return HSORT_OK;
 }
 
-/* Are the sorted shards, codes by `map`, one order already? The same answer on every rank.         Collective. */
-static bool in_order(struct sort *s, const void *keys, struct keymap map)
+/* Bring the keys into engine memory, no rank with more than the capacity. */
+static hsort_status load_keys(struct sort *s)
+{
+    struct engine *engine = s->ctx->engine;
+    const int rank = s->ctx->comm.rank;
+    if (s->form != FORM_RAW)
+        return HSORT_OK;
+    keep_first_error(&s->status, engine->ops->stream_wait_caller(engine, s->stream));
+    if (!s->fits) {
+        // Into the scratch buffer: x.keys may be the caller's memory that they come from.
+        keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
+        keep_first_error(&s->status, rebalance(&s->x, s->x.current_offset, s->ctx->even_offset, s->in, s->x.scratch));
+        exchange_swap_buffers(&s->x);
+        s->held = s->x.keys;
+        s->x.current_offset = s->ctx->even_offset;
+        s->x.count = s->x.current_offset[rank + 1] - s->x.current_offset[rank];
+        end_phase(s, HSORT_PHASE_EXCHANGE);
+    } else if (s->in_space != SPACE_ENGINE && s->in_count > 0) {
+        keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in, shard_bytes(s)));
+        s->held = s->x.keys;
+        end_phase(s, HSORT_PHASE_H2D);
+        report_phase(s, "h2d");
+    }
+    return HSORT_OK;
+}
+
+/* Are the shards, each in order, one order already? The same answer on every rank.                  Collective. */
+static bool in_order(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
+    const struct keymap map = s->map;
     const int64_t last = s->x.count - 1;
     uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
     if (s->x.count > 0)
-        keep_first_error(&s->status,
-             ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, keys, (int64_t[]){0, last}, 2, own + 1));
-    for (int i = 1; i < 3 && !map.identity; i++)
+        keep_first_error(&s->status, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->held, (int64_t[]){0, last}, 2,
+                                                              own + 1));
+    for (int i = 1; i < 3 && s->form == FORM_RAW; i++)
         own[i] = map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)own[i]) : keymap_encode64(map, own[i]);
-    keep_first_error(&s->status, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
-                       "MPI_Allgather", false));
+    keep_first_error(&s->status,
+                     comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
+                                "MPI_Allgather", false));
     uint64_t before = 0;
     for (int rank = 0; rank < ctx->comm.size; rank++) {
         const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
@@ -239,51 +250,89 @@ static bool in_order(struct sort *s, const void *keys, struct keymap map)
     return true;
 }
 
-/* Try to sort all shards at once. *done: nothing but store() is left to do.                          Collective. */
-static hsort_status partition_shards(struct sort *s, const void *loaded, bool *done)
+/* Let one of the exchanges move the keys; *done as of exchange_ops.run().                            Collective. */
+static hsort_status run_exchange(struct sort *s, const struct exchange_ops *ops, bool *done)
 {
     hsort_context *ctx = s->ctx;
-    const struct raw_keys bits = {.map = s->map, .from = loaded};
-    const bool straight = s->out_space == SPACE_PINNED && s->scattered_offset == ctx->want_offset;
-    *done = false;
-    if (!s->partitions)
-        return HSORT_OK;
-    s->x.host_out = straight ? s->out : NULL;
-    keep_first_error(&s->status, exchange_partition(&s->x, &bits, s->current_offset, s->scattered_offset, done));
-    TRY(context_finish(ctx, s->status));
-    end_phase(s, *done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
+    s->x.tables = ctx->exchange_tables[ops->kind];
+    s->x.target_offset = ops->takes_any_target && s->any_target_fits ? ctx->want_offset : ctx->even_offset;
+    const hsort_status status = ops->run(&s->x, done);
     if (*done) {
+        ctx->exchange = ops->kind;
+        s->x.current_offset = s->x.target_offset;
+        s->held = s->x.keys;
+    }
+    return status;
+}
+
+/* Try to sort all shards as they came. If that does not do, but they have turned out to be in order, that is the result.
+ *                                                                                                    Collective. */
+static hsort_status exchange_raw(struct sort *s)
+{
+    const struct raw_keys raw = {.map = s->map, .from = s->held};
+    const bool to_host = s->out_space == SPACE_PINNED && s->any_target_fits;
+    bool done = false;
+    if (s->form != FORM_RAW || !s->raw_exchange)
+        return HSORT_OK;
+    s->x.raw = &raw;
+    s->x.host_out = to_host ? s->out : NULL;
+    keep_first_error(&s->status, run_exchange(s, s->raw_exchange, &done));
+    s->x.raw = NULL;
+    TRY(context_agree(s->ctx, s->status));
+    end_phase(s, done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
+    if (done) {
         s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.local_seconds;
         s->seconds[HSORT_PHASE_LOCAL_SORT] += s->x.local_seconds;
-        ctx->exchange = HSORT_EXCHANGE_PARTITION;
-        s->current_offset = s->scattered_offset;
-        s->decoded = true;
-        s->stored = s->x.host_out != NULL;
-    } else if (s->x.all_ascend && in_order(s, loaded, s->map)) {
-        s->x.keys = (void *)loaded; // which store() does not write to
-        *done = s->decoded = true;
+        s->form = to_host ? FORM_DELIVERED : FORM_RESULT;
+    } else if (s->x.all_ascend && in_order(s)) {
+        s->form = FORM_RESULT;
     }
     return HSORT_OK;
 }
 
-static void sort_shard(struct sort *s, const void *loaded)
+/* The agreement after the local sort, and the safe point: is this sort to end here? Then the keys are well, and are still to be
+ * handed back, which may yet fail.                                                                  Collective. */
+static hsort_status stop_or_go_on(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    const struct engine_ops *ops = ctx->engine->ops;
+    const hsort_options *o = &ctx->options;
+    if (s->status == HSORT_OK && o->should_stop && o->should_stop(o->should_stop_user))
+        s->status = status_fail(HSORT_STOPPED, "asked to stop between local sort and exchange");
+    const hsort_status status = context_agree(ctx, s->status);
+    if (status != HSORT_STOPPED)
+        return status;
+    context_fail(ctx, status);
+    ctx->comm.error[0] = '\0';
+    s->stopped = true;
+    s->status = HSORT_OK;
+    status_clear();
+    return HSORT_OK;
+}
+
+/* Sort each shard by itself.                                                                       Collective. */
+static hsort_status sort_shards(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
     // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped anew each time.
     // Of one rank, the local sort is the last to touch the keys, and decodes them.
-    const struct raw_keys bits = {
-        .map = s->map, .from = loaded, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
+    const struct raw_keys raw = {
+        .map = s->map, .from = s->held, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
     void *sorted = s->x.keys;
-    if (!failed(s))
-        keep_first_error(&s->status, ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys, s->x.scratch,
-                          s->scratch_keys, s->x.count, ctx->workspace, &bits, &sorted));
+    if (s->form != FORM_RAW)
+        return HSORT_OK;
+    if (s->status == HSORT_OK)
+        keep_first_error(&s->status, ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys,
+                                                            s->x.scratch, s->scratch_keys, s->x.count, ctx->workspace, &raw,
+                                                            &sorted));
     if (sorted == s->x.scratch)
-        turn(s);
+        exchange_swap_buffers(&s->x);
+    s->held = s->x.keys;
+    s->form = raw.decode ? FORM_RESULT : FORM_CODES;
     end_phase(s, HSORT_PHASE_LOCAL_SORT);
-    report(s, "local_sort");
+    report_phase(s, "local_sort");
     if (fault_hit(FAULT_KILL))
         raise(SIGKILL);
+    return stop_or_go_on(s);
 }
 
 /* Have the keys in the context's own memory, as above, if the local sort has not left them there. */
@@ -292,77 +341,82 @@ static void leave_callers_memory(struct sort *s)
     struct engine *engine = s->ctx->engine;
     if (s->x.keys != s->out || !s->ctx->transport->ops->expose)
         return;
-    keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys,
-                              (size_t)s->x.count * (size_t)s->map.key_bytes));
-    turn(s);
+    keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys, shard_bytes(s)));
+    exchange_swap_buffers(&s->x);
 }
 
-/* The agreement after the local sort, and the safe point: is this sort to end here? HSORT_STOPPED if any rank says so and
- * none has failed. Collective. */
-static hsort_status ask_to_stop(struct sort *s)
+/* Bring the sorted shards into one order.                                                            Collective. */
+static hsort_status exchange_sorted(struct sort *s)
 {
-    const hsort_options *o = &s->ctx->options;
-    if (!failed(s) && o->should_stop && o->should_stop(o->should_stop_user))
-        keep_first_error(&s->status, status_fail(HSORT_STOPPED, "asked to stop between local sort and exchange"));
-    const hsort_status status = context_finish(s->ctx, s->status);
-    if (status == HSORT_STOPPED) { // the keys are well, and are still to be handed back: that may yet fail
-        s->status = HSORT_OK;
-        status_clear();
-    }
-    return status;
-}
-
-static void exchange(struct sort *s)
-{
-    if (!in_order(s, s->x.keys, (struct keymap){.identity = true})) {
+    bool done;
+    if (s->form != FORM_CODES || s->stopped)
+        return HSORT_OK;
+    if (!in_order(s)) {
         leave_callers_memory(s);
-        keep_first_error(&s->status, s->ctx->exchange == HSORT_EXCHANGE_DIRECT ? exchange_direct(&s->x, s->target_offset)
-                                                          : exchange_bitonic(&s->x));
-        s->current_offset = s->target_offset;
+        keep_first_error(&s->status, run_exchange(s, s->sorted_exchange, &done));
     }
     end_phase(s, HSORT_PHASE_EXCHANGE);
     s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.merge_seconds;
     s->seconds[HSORT_PHASE_MERGE] += s->x.merge_seconds;
+    return HSORT_OK;
 }
 
-/* Give the caller its counts of its keys. */
-static void store(struct sort *s)
+/* Give the caller its counts of its keys.                                                            Collective. */
+static hsort_status store_keys(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     struct engine *engine = ctx->engine;
-    const size_t bytes = (size_t)s->x.count * (size_t)s->map.key_bytes;
-    const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->current_offset;
-    const bool as_wanted = memcmp(s->current_offset, ctx->want_offset, table_bytes) == 0;
-    const bool straight = as_wanted && s->out_space == SPACE_ENGINE;
-    struct keymap map = s->map;
-    map.identity = map.identity || is_alone(s) || s->decoded;
-    keep_first_error(&s->status, engine->ops->decode(engine, map, straight ? s->out : s->x.keys, s->x.keys, s->x.count));
-    if (!as_wanted) {
-        if (s->x.keys == s->out && bytes > 0) {
-            keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys, bytes));
-            turn(s);
+    const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->x.current_offset;
+    const bool as_wanted = memcmp(s->x.current_offset, ctx->want_offset, table_bytes) == 0;
+    const bool to_engine = as_wanted && s->out_space == SPACE_ENGINE;
+    if (s->form == FORM_CODES || (s->form == FORM_RESULT && to_engine)) {
+        struct keymap map = s->map;
+        map.identity = map.identity || s->form == FORM_RESULT;
+        void *to = to_engine ? s->out : s->x.keys;
+        keep_first_error(&s->status, engine->ops->decode(engine, map, to, s->held, s->x.count));
+        s->held = to;
+    }
+    if (s->form != FORM_DELIVERED && !as_wanted) {
+        if (s->held == s->out && s->x.count > 0) {
+            keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->held, shard_bytes(s)));
+            s->held = s->x.scratch;
         }
         keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
-        keep_first_error(&s->status, rebalance(&s->x, s->current_offset, ctx->want_offset, s->x.keys, s->out));
+        keep_first_error(&s->status, rebalance(&s->x, s->x.current_offset, ctx->want_offset, s->held, s->out));
         end_phase(s, HSORT_PHASE_EXCHANGE);
-    } else if (!straight && !s->stored && bytes > 0) {
-        keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->out, s->x.keys, bytes));
+    } else if (s->form != FORM_DELIVERED && !to_engine && s->x.count > 0) {
+        keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->out, s->held, shard_bytes(s)));
     }
+    s->form = FORM_DELIVERED;
     end_phase(s, HSORT_PHASE_D2H);
-    report(s, "d2h");
+    report_phase(s, "d2h");
+    return context_agree(ctx, s->status);
 }
 
-/* The end of a sort that went well on every rank.                                                    Collective. */
-static hsort_status finish(const struct sort *s)
+/* Keep the statistics of a sort that went well on every rank.                                        Collective. */
+static hsort_status keep_stats(const struct sort *s)
 {
     const struct hsort_stats own = {.keys = s->total,
                                     .moved_bytes = s->x.moved_bytes,
                                     .rounds = s->x.rounds_moved,
                                     .total_seconds = MPI_Wtime() - s->entered};
-    return context_finish(s->ctx, stats_keep(s->ctx, &own, s->seconds));
+    return s->stopped ? HSORT_OK : context_agree(s->ctx, stats_keep(s->ctx, &own, s->seconds));
 }
 
-/* ---- the doors ------------------------------------------------------------------------------------------------ */
+static hsort_status run_phases(struct sort *s)
+{
+    TRY(agree_on_plan(s));
+    TRY(reserve_memory(s));
+    TRY(pass_sorted(s));
+    TRY(load_keys(s));
+    TRY(exchange_raw(s));
+    TRY(sort_shards(s));
+    TRY(exchange_sorted(s));
+    TRY(store_keys(s));
+    return keep_stats(s);
+}
+
+/* ---- entry points --------------------------------------------------------------------------------------------- */
 
 hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                            int64_t count, void *out, int64_t out_count, void *stream)
@@ -377,41 +431,14 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
                      .in_count = count,
                      .out = out,
                      .out_count = out_count,
-                     .stream = stream};
+                     .stream = stream,
+                     .held = in};
     s.entered = s.phase_began = MPI_Wtime();
     transport_clear(ctx->transport);
-    hsort_status status = plan(&s);
-    if (status != HSORT_OK || (status = context_unmap(ctx, sort_outgrows(&s))) != HSORT_OK)
+    const hsort_status status = run_phases(&s);
+    if (status != HSORT_OK)
         return context_fail(ctx, status);
-    if ((status = context_finish(ctx, sort_reserve(&s))) != HSORT_OK)
-        return status;
-    if ((status = sort_reserve_partition(&s)) != HSORT_OK)
-        return context_fail(ctx, status);
-    s.x.progress = ctx->options.progress && ctx->comm.rank == 0 ? report_round : NULL;
-    s.x.progress_user = ctx;
-    s.phase_began = MPI_Wtime();
-
-    bool done = false, stopped = false;
-    if (!s.even && (status = pass_sorted(&s, &done)) != HSORT_OK)
-        return context_fail(ctx, status);
-    if (done)
-        return finish(&s);
-    const void *loaded = load(&s);
-    if ((status = partition_shards(&s, loaded, &done)) != HSORT_OK)
-        return status;
-    if (!done) {
-        sort_shard(&s, loaded);
-        status = ask_to_stop(&s);
-        stopped = status == HSORT_STOPPED;
-        if (status != HSORT_OK && !stopped)
-            return status;
-        if (!stopped)
-            exchange(&s);
-    }
-    store(&s);
-    if ((status = context_finish(ctx, s.status)) != HSORT_OK)
-        return status;
-    return stopped ? HSORT_STOPPED : finish(&s); // ctx->error still says who asked
+    return s.stopped ? HSORT_STOPPED : HSORT_OK; // ctx->error still says who asked
 }
 
 hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,

@@ -2,12 +2,12 @@
 #include "src/library/sort_memory.h"
 
 /* Bytes of engine memory for the three things that a sort keeps in its context. */
-struct sizes {
+struct sort_sizes {
     size_t keys, scratch, workspace;
 };
 
 /* The sizes with room for `scratch` keys in the second buffer. */
-static hsort_status size_for(const struct sort *s, int64_t scratch, struct sizes *sizes)
+static hsort_status size_for(const struct sort *s, int64_t scratch, struct sort_sizes *sizes)
 {
     hsort_context *ctx = s->ctx;
     sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
@@ -34,7 +34,7 @@ static size_t growth(size_t have, size_t want)
     return want > have ? want - have : 0;
 }
 
-static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bool *room)
+static hsort_status has_memory(const struct sort *s, const struct sort_sizes *sizes, bool *enough)
 {
     hsort_context *ctx = s->ctx;
     size_t free_bytes = 0;
@@ -43,7 +43,7 @@ static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bo
                          growth(ctx->workspace_bytes, sizes->workspace);
     if (grows > 0) // the system is not asked before each of many small sorts
         TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *room = grows <= free_bytes;
+    *enough = grows <= free_bytes;
     return HSORT_OK;
 }
 
@@ -51,7 +51,7 @@ static hsort_status has_room(const struct sort *s, const struct sizes *sizes, bo
  * as large a part of the capacity as there is memory for. Not none at all, though a network could do with that: keys that fill
  * memory to the last hundredth are rather a count that is wrong. What earlier sorts left goes, and the keys' own buffer
  * comes first. */
-static hsort_status take_less(struct sort *s, struct sizes *sizes)
+static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
 {
     hsort_context *ctx = s->ctx;
     size_t free_bytes;
@@ -78,13 +78,13 @@ hsort_status sort_reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     const bool lent = lends(s);
-    struct sizes sizes = {.keys = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
-    bool room = true;
+    struct sort_sizes sizes = {.keys = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
+    bool enough = true;
     s->scratch_keys = s->capacity;
     TRY(size_for(s, s->scratch_keys, &sizes));
     if (ctx->comm.size == 1)
-        TRY(has_room(s, &sizes, &room));
-    if (!room)
+        TRY(has_memory(s, &sizes, &enough));
+    if (!enough)
         TRY(take_less(s, &sizes));
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
@@ -92,8 +92,6 @@ hsort_status sort_reserve(struct sort *s)
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
                              .transport = ctx->transport,
-                             .direct = ctx->direct,
-                             .partition = ctx->partition,
                              .key_bytes = s->map.key_bytes,
                              .capacity = s->capacity,
                              .keys = lent ? s->out : ctx->buffer[1],
@@ -105,22 +103,24 @@ hsort_status sort_reserve(struct sort *s)
     return HSORT_OK;
 }
 
-hsort_status sort_reserve_partition(struct sort *s)
+hsort_status sort_reserve_exchange(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    s->partitions = s->partitions && s->scratch_keys >= s->capacity; // not on a rank that is alone with little memory
-    if (!s->partitions)
+    if (s->scratch_keys < s->capacity) // a rank that is alone, with little memory
+        s->raw_exchange = NULL;
+    if (!s->raw_exchange)
         return HSORT_OK;
-    const size_t bytes = partition_memory(ctx->engine, s->map.key_bytes, s->capacity);
+    const size_t bytes = s->raw_exchange->memory_bytes(ctx->engine, s->map.key_bytes, s->capacity);
     fault_pause(true); // a failure here is none of the sort's
-    const bool mine = context_reserve(ctx, &ctx->partition_memory, &ctx->partition_bytes, bytes) == HSORT_OK;
+    const bool mine = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
     fault_pause(false);
     int64_t all, some;
     TRY(comm_range(&ctx->comm, mine, &all, &some));
     if (!mine)
         status_clear(); // no error: there are other ways
-    s->partitions = all;
-    s->x.partition_memory = ctx->partition_memory;
+    if (!all)
+        s->raw_exchange = NULL;
+    s->x.memory = ctx->exchange_memory;
     return HSORT_OK;
 }
 
@@ -132,7 +132,11 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     size_t workspace_bytes;
     TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
                                          &workspace_bytes));
-    *bytes = 2 * (size_t)count * width + workspace_bytes +
-             (ctx->partition ? partition_memory(ctx->engine, (int)width, count) : 0);
+    *bytes = 2 * (size_t)count * width + workspace_bytes;
+    for (int i = 0; i < EXCHANGES; i++) {
+        const struct exchange_ops *ops = exchange_table[i];
+        if (ctx->usable_exchanges >> ops->kind & 1 && ops->memory_bytes)
+            *bytes += ops->memory_bytes(ctx->engine, (int)width, count);
+    }
     return HSORT_OK;
 }

@@ -2,10 +2,17 @@
 #ifndef SORT_MEMORY_H
 #define SORT_MEMORY_H
 
-#include "src/library/context.h"
 #include "mpi/exchange/exchange.h"
+#include "src/library/context.h"
 
-/* One sort under way: sort.c has the words. */
+/* What this rank's keys are at present. Each phase of a sort takes some form and leaves another. */
+enum key_form {
+    FORM_RAW,      /* the caller's bits, as they came */
+    FORM_CODES,    /* codes (keytype.h), one sorted run */
+    FORM_RESULT,   /* the caller's bits, in the order of the result */
+    FORM_DELIVERED /* so, and where the caller wants them */
+};
+
 struct sort {
     hsort_context *ctx;
     hsort_type type;
@@ -17,20 +24,20 @@ struct sort {
     void *stream;
     enum engine_space in_space, out_space;
     int64_t total, capacity;
-    const int64_t *current_offset;    /* [size + 1] where each rank's first key is at present */
-    const int64_t *target_offset; /* [size + 1] where the exchange leaves it */
-    bool even;                /* no rank holds more than the capacity at the door */
-    bool partitions;          /* exchange_partition() is to be tried; the same on every rank */
-    const int64_t *scattered_offset;  /* [size + 1] where that leaves each rank's first key */
-    bool decoded;             /* x.keys holds bits again, not codes */
-    bool stored;              /* out has its keys already */
-    int64_t scratch_keys;          /* keys that x.scratch has room for: the capacity, or less on a rank that is alone */
-    struct exchange x;        /* x.keys is always where this rank's keys are */
-    hsort_status status;      /* the first failure on this rank */
+    bool fits;            /* no rank brings more than the capacity */
+    bool any_target_fits; /* nor asks for more */
+    const struct exchange_ops *raw_exchange;    /* that is tried before the local sort; NULL: none */
+    const struct exchange_ops *sorted_exchange; /* that runs behind it */
+
+    enum key_form form;
+    const void *held;     /* where the keys lie: the caller's input, or x.keys */
+    struct exchange x;    /* x.current_offset: their global positions */
+    int64_t scratch_keys; /* that x.scratch has room for: the capacity, or less on a rank that is alone */
+    bool stopped;         /* at the safe point */
+    hsort_status status;  /* the first failure on this rank since ranks last agreed */
     double entered, phase_began;
     double seconds[HSORT_PHASES];
 };
-
 
 /* Does a buffer make way for a larger one? Other ranks may have it mapped. Not collective. */
 bool sort_outgrows(const struct sort *s);
@@ -39,7 +46,7 @@ bool sort_outgrows(const struct sort *s);
  * serves as the first if it is large enough. Fills s->x and s->scratch_keys. Not collective. */
 hsort_status sort_reserve(struct sort *s);
 
-/* Memory for exchange_partition(), beside that of any sort: if not every rank has it, none tries.      Collective. */
-hsort_status sort_reserve_partition(struct sort *s);
+/* Memory for s->raw_exchange, beside that of any sort; if not every rank has it, none tries it.          Collective. */
+hsort_status sort_reserve_exchange(struct sort *s);
 
 #endif

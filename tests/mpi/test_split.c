@@ -5,7 +5,7 @@
  *   huge runs    no run exists: an engine that can do nothing but gather() computes each key from its position, so that
  *                runs of 2^31+1 and 2^40 keys can be cut. The answer follows from counting keys below a value, which
  *                such a run can do by arithmetic, so nothing of the method under test is in it. */
-#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/split.h"
 #include "tests/support/ranks.h"
 
 enum { SMALL = 40, LARGE = 5000, PAIRS = 4000, VIRTUAL_PAIRS = 1000 };

@@ -1,24 +1,22 @@
 /* The model of cost.h: a phase is steps + messages * latency + bytes / rate, of the busiest rank.
  *
- *     bitonic   each round waits for its slowest pair: a greeting, probes where the runs overlap, the keys that change
+ *     bitonic   each round waits for its slowest pair: a handshake, probes where the runs overlap, the keys that change
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
- *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, then the cheaper of two forms:
- *       straight  P - 1 transfers of 1 / P of a shard each, a merge of P runs
- *       rails     N nodes of R ranks: N - 1 transfers of 1 / N over the network, a merge of N runs, R - 1 transfers of 1 / R
- *                 inside the node, a merge of R runs
+ *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of a shard each,
+ *               a merge of P runs
+ *     partition a part of a local sort, then the rest of it or the link, whichever is slower; short messages to each peer
  *
  * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts: KEYS keys on
  * each rank that stand for evenly spread ones, the same for every sort over P ranks.
  *
  *     3 ranks, 6 keys each        0-1      1-2      0-1
  *     shares that a rank sends    1/2      2/3      1/3       moved: 2 * (1/2 + 2/3 + 1/3) / 3 = 1.0 per key
- *
- * No function of libm: two machines may round it differently, and then choose differently. */
-#include "mpi/exchange/cost.h"
+ * */
+#include "src/library/cost.h"
 #include <stdlib.h>
 #include <string.h>
-#include "mpi/exchange/exchange.h"
 #include "mpi/exchange/hypercube.h"
+#include "mpi/exchange/split.h"
 #include "mpi/exchange/splitters.h"
 
 enum {
@@ -34,10 +32,6 @@ enum {
 };
 /* Of a sort: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
-
-/* Of the capacity: below, the steps of a partition take longer than what it saves. A rank that is alone saves no exchange; but from
- * here on the local sort's own regions get larger than its kernels like. */
-static const double PARTITION_BYTES_MIN = 384 << 20, ALONE_BYTES_MIN = 2147483649.0;
 
 static int depth_of(int64_t count)
 {
@@ -73,7 +67,7 @@ static int compare_split(int32_t *low, int32_t *high)
     return moved;
 }
 
-static void book(struct cost_network *n, struct cost_round *round, int rank, int partner, int moved,
+static void add_pair(struct cost_network *n, struct cost_round *round, int rank, int partner, int moved,
                  int64_t *sent)
 {
     const enum cost_place place = place_of(n, rank, partner);
@@ -83,7 +77,7 @@ static void book(struct cost_network *n, struct cost_round *round, int rank, int
         round->share[place] = share;
     round->pairs[place]++;
     round->overlapping[place] += overlap;
-    round->meeting += 2;
+    round->paired += 2;
     round->searching += 2 * overlap;
     round->sending += 2 * (moved > 0);
     round->moved += 2.0 * moved / KEYS;
@@ -95,16 +89,16 @@ static void book(struct cost_network *n, struct cost_round *round, int rank, int
 static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
 {
     // Key i of each rank lies in the i-th of KEYS slices of all codes; which rank has the least one there changes with i.
-    const int turn = n->size - n->size * 3 / 8;
+    const int stride = n->size - n->size * 3 / 8;
     for (int rank = 0; rank < n->size; rank++)
         for (int i = 0; i < KEYS; i++)
-            keys[rank * KEYS + i] = i * n->size + (int)((rank + (int64_t)i * turn) % n->size);
+            keys[rank * KEYS + i] = i * n->size + (int)((rank + (int64_t)i * stride) % n->size);
     for (int i = 0; i < n->rounds; i++) {
         struct cost_round *round = &n->round[i];
         for (int rank = 0; rank < n->size; rank++) {
             const int partner = hypercube_partner(rank, n->size, i);
             if (partner > rank)
-                book(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS), sent);
+                add_pair(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS), sent);
         }
         for (enum cost_place place = COST_NEAR; place < COST_PLACES; place++)
             round->probing[place] = round->overlapping[place] > round->pairs[place] / FEW;
@@ -121,12 +115,12 @@ static void take_formula(struct cost_network *n)
     for (int merge = 1; round < n->rounds; merge++)
         for (int step = 0; step < merge; step++, round++) {
             struct cost_round *r = &n->round[round];
-            const int64_t reach = INT64_C(1) << (step == 0 ? merge : merge - step); // ranks in a group
+            const int64_t span = INT64_C(1) << (step == 0 ? merge : merge - step); // ranks in a group
             const bool last = step == merge - 1;
-            const enum cost_place place = reach <= n->ranks_per_node ? COST_NEAR : COST_FAR;
+            const enum cost_place place = span <= n->ranks_per_node ? COST_NEAR : COST_FAR;
             r->share[place] = last ? 0.5f : 1;
             r->probing[place] = last;
-            r->meeting = n->size;
+            r->paired = n->size;
             r->searching = last ? n->size : 0;
             r->sending = last ? n->size : n->size / 2;
             r->moved = 0.5 * n->size;
@@ -159,7 +153,7 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 
 /* ---- what a sort is made of -------------------------------------------------------------------------------------- */
 
-struct sizes {
+struct shard_size {
     int key_bytes;
     int64_t total, capacity;
     double shard_bytes;
@@ -199,7 +193,7 @@ static double collective_seconds(const struct cost_network *n, const hsort_rates
 /* ---- bitonic ----------------------------------------------------------------------------------------------------- */
 
 /* Pairs at one place in one round. */
-static void add_pairs(const hsort_rates *rates, const struct sizes *s, const struct cost_round *round,
+static void add_pairs(const hsort_rates *rates, const struct shard_size *s, const struct cost_round *round,
                       enum cost_place place, double *exchange, double *merge)
 {
     const double share = round->share[place], probes = split_messages(s->capacity) * round->probing[place];
@@ -218,7 +212,7 @@ static void add_pairs(const hsort_rates *rates, const struct sizes *s, const str
     }
 }
 
-static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                         struct hsort_plan_exchange *cost)
 {
     const int probes = split_messages(s->capacity);
@@ -231,10 +225,10 @@ static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, 
         const bool far = exchange[COST_FAR] + merge[COST_FAR] > exchange[COST_NEAR] + merge[COST_NEAR];
         cost->seconds[HSORT_PHASE_EXCHANGE] += exchange[far ? COST_FAR : COST_NEAR];
         cost->seconds[HSORT_PHASE_MERGE] += merge[far ? COST_FAR : COST_NEAR];
-        cost->messages += round->meeting > 0 ? 1.0 : 0.0;
+        cost->messages += round->paired > 0 ? 1.0 : 0.0;
         cost->messages += round->searching > 0 ? probes : 0.0;
         cost->messages += round->sending > 0 ? 1.0 : 0.0;
-        cost->messages_all += round->meeting + (double)round->searching * probes + round->sending;
+        cost->messages_all += round->paired + (double)round->searching * probes + round->sending;
         cost->moved_bytes += round->moved * s->shard_bytes;
     }
     cost->moved_bytes_largest = n->largest * s->shard_bytes;
@@ -251,7 +245,7 @@ static int passes_of(int64_t runs)
     return passes;
 }
 
-static void add_splitters(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+static void add_splitters(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                           struct hsort_plan_exchange *cost)
 {
     int probes;
@@ -265,91 +259,41 @@ static void add_splitters(const struct cost_network *n, const hsort_rates *rates
     cost->messages += (double)collectives * depth_of(n->size);
 }
 
-/* A shard dealt out to `parts` ranks at one place, of which this rank is one or not, in `transfers` transfers. */
-static void add_transfers(const hsort_rates *rates, const struct sizes *s, enum cost_place place,
-                          double transfers, double parts, struct hsort_plan_exchange *cost)
+/* A shard goes to all ranks in equal parts, of which one stays. */
+static void add_transfers(const hsort_rates *rates, const struct shard_size *s, enum cost_place place, int ranks,
+                          struct hsort_plan_exchange *cost)
 {
     // Of few keys some ranks have none for some others.
-    const double keys = (double)s->capacity / parts, sent = keys < 1 ? transfers * keys : transfers;
-    const double bytes = transfers * s->shard_bytes / parts;
+    const double keys = (double)s->capacity / ranks, sent = keys < 1 ? (ranks - 1) * keys : ranks - 1;
+    const double bytes = (ranks - 1) * s->shard_bytes / ranks;
     if (sent > 0)
         cost->seconds[HSORT_PHASE_EXCHANGE] += sent * transfer_seconds(rates, place, bytes / sent);
     cost->messages += sent;
-    cost->moved_bytes_largest += bytes;
+    cost->moved_bytes_largest = bytes;
 }
 
 /* What stays is copied, and what has come is merged. */
-static void add_merge(const hsort_rates *rates, const struct sizes *s, int64_t runs, double stays,
-                      struct hsort_plan_exchange *cost)
+static void add_merge(const hsort_rates *rates, const struct shard_size *s, int ranks, struct hsort_plan_exchange *cost)
 {
-    cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, stays * s->shard_bytes);
-    cost->seconds[HSORT_PHASE_MERGE] += passes_of(runs) * merge_seconds(rates, s->shard_bytes);
+    cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, s->shard_bytes / ranks);
+    cost->seconds[HSORT_PHASE_MERGE] += passes_of(ranks) * merge_seconds(rates, s->shard_bytes);
 }
 
-/* In every shift some ranks have a partner on another node, if there is one, and hold up the others. */
-static struct hsort_plan_exchange straight(const struct cost_network *n, const hsort_rates *rates,
-                                           const struct sizes *s)
-{
-    struct hsort_plan_exchange cost = {.messages = 0};
-    add_transfers(rates, s, n->size > n->ranks_per_node ? COST_FAR : COST_NEAR, n->size - 1, n->size, &cost);
-    add_merge(rates, s, n->size, 1.0 / n->size, &cost);
-    return cost;
-}
-
-static struct hsort_plan_exchange rails(const struct cost_network *n, const hsort_rates *rates,
-                                        const struct sizes *s)
-{
-    struct hsort_plan_exchange cost = {.messages = 0};
-    const int nodes = n->size / n->ranks_per_node;
-    add_transfers(rates, s, COST_FAR, nodes - 1, nodes, &cost);
-    add_merge(rates, s, nodes, 1.0 / nodes, &cost);
-    add_transfers(rates, s, COST_NEAR, n->ranks_per_node - 1, n->ranks_per_node, &cost);
-    add_merge(rates, s, n->ranks_per_node, 1.0 / n->ranks_per_node, &cost);
-    return cost;
-}
-
-static bool has_rails(const struct cost_network *n)
-{
-    return n->ranks_per_node > 1 && n->size > n->ranks_per_node && n->size % n->ranks_per_node == 0;
-}
-
-static double phases(const struct hsort_plan_exchange *cost)
-{
-    return cost->seconds[HSORT_PHASE_EXCHANGE] + cost->seconds[HSORT_PHASE_MERGE];
-}
-
-/* STRAIGHT if they cost the same. */
-static enum direct_form choose_form(const struct cost_network *n, const hsort_rates *rates,
-                                    const struct sizes *s, struct hsort_plan_exchange *cost)
-{
-    *cost = straight(n, rates, s);
-    if (!has_rails(n))
-        return DIRECT_STRAIGHT;
-    const struct hsort_plan_exchange other = rails(n, rates, s);
-    if (phases(&other) >= phases(cost))
-        return DIRECT_STRAIGHT;
-    *cost = other;
-    return DIRECT_RAILS;
-}
-
-static void add_direct(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+/* In every step some ranks have a partner on another node, if there is one, and hold up the others. */
+static void add_direct(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                        struct hsort_plan_exchange *cost)
 {
-    struct hsort_plan_exchange moving;
-    choose_form(n, rates, s, &moving);
     add_splitters(n, rates, s, cost);
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
-        cost->seconds[phase] += moving.seconds[phase];
-    cost->messages += moving.messages;
-    cost->messages_all += cost->messages * n->size;
-    cost->moved_bytes_largest = moving.moved_bytes_largest;
-    cost->moved_bytes += cost->moved_bytes_largest * n->size;
+    add_transfers(rates, s, n->size > n->ranks_per_node ? COST_FAR : COST_NEAR, n->size, cost);
+    add_merge(rates, s, n->size, cost);
+    cost->messages_all = cost->messages * n->size;
+    cost->moved_bytes = cost->moved_bytes_largest * n->size;
 }
 
 /* ---- partition --------------------------------------------------------------------------------------------------- */
 
 /* What a local sort would do is done, part of it before keys move, and the rest while the link is busy. */
-static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct sizes *s,
+static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                           struct hsort_plan_exchange *cost)
 {
     const int others = n->size - 1;
@@ -366,40 +310,20 @@ static void add_partition(const struct cost_network *n, const hsort_rates *rates
     cost->moved_bytes = moved * n->size;
 }
 
-bool cost_can_partition(const struct hsort_rates *rates, int size, int ranks_per_node)
-{
-    return rates->engine == HSORT_ENGINE_CUDA && size <= PARTITION_RANKS_MAX &&
-           (size == 1 || (size <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
-}
-
-bool cost_wants_partition(int size, double shard_bytes)
-{
-    return shard_bytes >= (size == 1 ? ALONE_BYTES_MIN : PARTITION_BYTES_MIN);
-}
-
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static struct sizes sizes_of(int size, int key_bytes, int64_t total)
+static struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
 {
-    struct sizes s = {.key_bytes = key_bytes, .total = total};
+    struct shard_size s = {.key_bytes = key_bytes, .total = total};
     s.capacity = total / size + (total % size != 0);
     s.shard_bytes = (double)s.capacity * key_bytes;
     return s;
 }
 
-enum direct_form cost_direct_form(const struct hsort_rates *rates, int size, int ranks_per_node,
-                                  int key_bytes, int64_t total)
-{
-    const struct cost_network network = {.size = size, .ranks_per_node = ranks_per_node};
-    const struct sizes s = sizes_of(size, key_bytes, total);
-    struct hsort_plan_exchange cost;
-    return choose_form(&network, rates, &s, &cost);
-}
-
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange)
 {
-    const struct sizes s = sizes_of(network->size, key_bytes, total);
+    const struct shard_size s = shard_size_of(network->size, key_bytes, total);
     struct hsort_plan_exchange cost = {.messages = 0};
     const double sort = rate(rates, key_bytes == 4 ? HSORT_RATE_SORT_4 : HSORT_RATE_SORT_8);
     const double copy = rate(rates, HSORT_RATE_HOST_COPY);
@@ -419,16 +343,6 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         cost.total_seconds += cost.seconds[phase];
     return cost;
-}
-
-hsort_exchange cost_choose(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
-                           int64_t total)
-{
-    const struct hsort_plan_exchange direct =
-        cost_exchange(network, rates, key_bytes, total, HSORT_EXCHANGE_DIRECT);
-    const struct hsort_plan_exchange bitonic =
-        cost_exchange(network, rates, key_bytes, total, HSORT_EXCHANGE_BITONIC);
-    return direct.total_seconds < bitonic.total_seconds ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC;
 }
 
 /* ---- rates ------------------------------------------------------------------------------------------------------- */

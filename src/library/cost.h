@@ -1,6 +1,5 @@
-/* What a sort costs, before it is done: seconds per phase, messages and bytes of either exchange, for any number of ranks
- * and keys, from a table of rates (hsort_rates: measured at start-up, given, or defaults). Pure functions without MPI; the
- * same answer on every rank that is given the same numbers, which is how ranks choose an exchange without a word.
+/* The model behind hsort_plan(): seconds per phase, messages and bytes of each exchange, for any number of ranks and keys, from a
+ * table of rates (hsort_rates: given, or defaults). Pure functions without MPI. No sort asks it for anything.
  *
  * Keys are taken to be uniform random and spread evenly, ranks to fill one node after the other. mpi/README.md derives it. */
 #ifndef COST_H
@@ -8,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "mpi/exchange/exchange.h"
 #include "hypersort.h"
 #include "kernels/base/status.h"
 
@@ -22,7 +20,7 @@ struct cost_round {
     float share[COST_PLACES]; /* the most that a rank sends to a partner there; -1: no rank has one there */
     int pairs[COST_PLACES], overlapping[COST_PLACES]; /* there, counted; those whose runs overlap */
     bool probing[COST_PLACES];       /* not few of them overlap: the cut is probed for, and they merge */
-    int meeting, searching, sending; /* ranks that have a partner; that probe with it; that send it keys */
+    int paired, searching, sending; /* ranks that have a partner; that probe with it; that send it keys */
     double moved;                    /* shards sent, all ranks */
 };
 
@@ -44,19 +42,7 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange);
 
-/* Can shards be sorted by partition, as far as ranks and links say; and would AUTO want it for blocks of so many bytes? */
-bool cost_can_partition(const struct hsort_rates *rates, int size, int ranks_per_node);
-bool cost_wants_partition(int size, double shard_bytes);
-
-/* The exchange that AUTO stands for where it is not PARTITION: the one that costs less, BITONIC if they cost the same. */
-hsort_exchange cost_choose(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
-                           int64_t total);
-
-/* The form of exchange_direct() that costs less over `size` ranks, where each node has ranks_per_node of them. */
-enum direct_form cost_direct_form(const struct hsort_rates *rates, int size, int ranks_per_node,
-                                  int key_bytes, int64_t total);
-
-/* The rates of a machine that was not measured: see hsort_rates_init(). engine and link are never AUTO. */
+/* The default rates: see hsort_rates_init(). engine and link are never AUTO. */
 void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link);
 
 #endif

@@ -1,0 +1,24 @@
+/* The table of exchanges, and the plain rule by which AUTO takes one of them.
+ *
+ * A rule and no measurement: it depends on the engine, the number of ranks and the size of a shard alone. So it costs nothing
+ * when a context is made, and is the same on every rank and in every run. A choice by measured rates was tried: it differed from
+ * the rule only where a sort takes a few milliseconds at most. mpi/README.md holds the rule against the cost model. */
+#include "mpi/exchange/exchange.h"
+
+const struct exchange_ops *const exchange_table[EXCHANGES] = {&exchange_partition, &exchange_direct, &exchange_bitonic};
+
+const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_input input, unsigned usable,
+                                           hsort_engine engine, int size, int64_t keys, int key_bytes)
+{
+    const struct exchange_ops *pays = NULL;
+    for (int i = 0; i < EXCHANGES; i++) {
+        const struct exchange_ops *ops = exchange_table[i];
+        if (ops->input != input || !(usable >> ops->kind & 1))
+            continue;
+        if (ops->kind == wanted)
+            return ops;
+        if (!pays && ops->pays(engine, size, keys, key_bytes))
+            pays = ops;
+    }
+    return input == EXCHANGE_TAKES_RAW && wanted != HSORT_EXCHANGE_AUTO ? NULL : pays;
+}

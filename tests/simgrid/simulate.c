@@ -107,8 +107,6 @@ static hsort_context *open_context(const struct run *run)
     options.engine = HSORT_ENGINE_HOST;
     options.exchange = run->exchange;
     options.threads = 1;
-    formula_rates((double)modelled.scale,
-                  options.rates); // else the form of direct is chosen for the few real keys
     // As few pieces as an int allows: a message more per pair and round is minutes more for a thousand ranks.
     const int64_t shard = run->real * KEY_BYTES,
                   piece = LARGEST_PIECE / modelled.scale / KEY_BYTES * KEY_BYTES;

@@ -57,8 +57,6 @@ struct formula {
 /* Not collective. `bitonic`: else direct; keys: of one rank, as modelled, 8 bytes each. Returns whether there is a plan. */
 int formula_of(int ranks, int bitonic, int64_t keys, struct formula *formula);
 
-/* rates [HSORT_RATES] of a machine that has 1 / scale of the modelled keys to sort, and takes as long. */
-void formula_rates(double scale, double *rates);
 
 #ifdef __cplusplus
 }

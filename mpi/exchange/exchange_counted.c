@@ -38,11 +38,11 @@ static struct tally make_tally(const struct exchange *x)
     // Once keys have been dealt out x->scratch may be the caller's memory, which has the alignment of a key.
     const size_t skipped = -(uintptr_t)x->scratch % ALIGNMENT;
     const int64_t left = x->capacity * x->key_bytes - (int64_t)skipped;
-    struct tally t = {.log = ops->values_room ? ENGINE_VALUES_LOG_MAX : 0,
+    struct tally t = {.log = ops->counting ? ENGINE_VALUES_LOG_MAX : 0,
                       .workspace = x->partition_memory,
                       .list = (struct engine_value *)((char *)x->scratch + skipped),
                       .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
-    while (t.log >= ENGINE_VALUES_LOG_MIN && ops->values_room(x->engine, t.log) > available)
+    while (t.log >= ENGINE_VALUES_LOG_MIN && ops->counting->workspace(x->engine, t.log) > available)
         t.log--;
     if (t.log < ENGINE_VALUES_LOG_MIN)
         t.log = 0;
@@ -74,11 +74,11 @@ static hsort_status count_own(struct exchange *x, const struct raw_keys *bits, i
     if (t->log == 0)
         return HSORT_OK;
     sample_range(x, &low, &high);
-    TRY(ops->count_values(x->engine, x->key_bytes, bits, count, low, high, t->log, t->workspace, &fits));
+    TRY(ops->counting->count(x->engine, x->key_bytes, bits, count, low, high, t->log, t->workspace, &fits));
     if (!fits)
         return HSORT_OK;
     if (x->comm->size > 1)
-        return ops->list_values(x->engine, t->log, t->workspace, t->list, t->most, values);
+        return ops->counting->list(x->engine, t->log, t->workspace, t->list, t->most, values);
     *values = 0;
     return HSORT_OK;
 }
@@ -115,7 +115,7 @@ static hsort_status add_lists(struct exchange *x, const struct tally *t)
         const int peer = (x->comm->rank + shift) % x->comm->size;
         const int64_t values = p->found[peer * TOLD + TOLD_VALUES];
         if (values > 0)
-            TRY(x->engine->ops->add_values(x->engine, t->log, t->workspace, p->shown[peer], values));
+            TRY(x->engine->ops->counting->add(x->engine, t->log, t->workspace, p->shown[peer], values));
     }
     return HSORT_OK;
 }
@@ -129,7 +129,7 @@ static hsort_status join(struct exchange *x, const struct tally *t, bool *all)
     hsort_status status = add_lists(x, t);
     keep_first_error(&status, partition_conceal(x)); // which waits for the reading
     if (status == HSORT_OK)
-        status = x->engine->ops->order_values(x->engine, t->log, t->workspace, &fits);
+        status = x->engine->ops->counting->order(x->engine, t->log, t->workspace, &fits);
     const hsort_status agreed = comm_range(x->comm, fits && status == HSORT_OK, &each, &any);
     keep_first_error(&status, agreed);
     *all = agreed == HSORT_OK && each;
@@ -148,8 +148,9 @@ static hsort_status write_part(struct exchange *x, struct keymap map, const stru
     for (int64_t at = from; at < until && status == HSORT_OK; at += most) {
         const int64_t end = until - at > most ? at + most : until;
         struct engine_event *written = x->partition->sorted[number++ % SLOTS];
-        keep_first_error(&status, ops->write_values(x->engine, x->key_bytes, &bits, t->log, t->workspace, at, end,
-                                        (char *)x->keys + (at - from) * x->key_bytes));
+        keep_first_error(&status,
+                         ops->counting->write(x->engine, x->key_bytes, &bits, t->log, t->workspace, at, end,
+                                              (char *)x->keys + (at - from) * x->key_bytes));
         keep_first_error(&status, ops->event_record(x->engine, written, STREAM_WORK));
         keep_first_error(&status, partition_take_out(x, at - from, end - from, written));
     }

@@ -110,7 +110,7 @@ static int64_t scratch_keys(int64_t capacity)
 
 static size_t work_bytes(const struct engine *engine, int key_bytes)
 {
-    return (engine->ops->partition_workspace(engine, key_bytes) + 255) / 256 * 256;
+    return (engine->ops->partition->workspace(engine, key_bytes) + 255) / 256 * 256;
 }
 
 int64_t partition_memory_keys(int64_t capacity)
@@ -174,16 +174,17 @@ static hsort_status try_map(struct exchange *x, const struct raw_keys *bits, con
     }
     uint64_t *own = p->sample + p->offsets[rank];
     hsort_status status =
-        x->engine->ops->partition_sample(x->engine, x->key_bytes, bits, current_offset[rank], total, log,
-                                         p->offsets[rank], p->counts[rank], x->partition_memory, own);
+        x->engine->ops->partition->sample(x->engine, x->key_bytes, bits, current_offset[rank], total, log,
+                                          p->offsets[rank], p->counts[rank], x->partition_memory, own);
     keep_first_error(&status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
                                          p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
                              "MPI_Gatherv", true));
     int word = ENGINE_MAP_REFUSED;
     if (rank == 0 && status == HSORT_OK) {
         enum engine_map_verdict found = ENGINE_MAP_REFUSED;
-        keep_first_error(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
-                                                    x->partition_memory, &p->map, &found));
+        keep_first_error(&status,
+                         x->engine->ops->partition->make_map(x->engine, x->key_bytes, p->sample, log, total,
+                                                             x->partition_memory, &p->map, &found));
         const bool in_order = found == ENGINE_MAP_REPEATS && !sample_descends(x);
         word = status == HSORT_OK && !in_order ? (int)found : ENGINE_MAP_REFUSED;
     }
@@ -219,8 +220,8 @@ static hsort_status count_all(struct exchange *x, const struct raw_keys *bits, i
     int64_t own[FOUND] = {0};
     bool ascends = false, descends = false;
     if (status == HSORT_OK)
-        status = x->engine->ops->partition_count(x->engine, x->key_bytes, bits, count, &p->map,
-                                                 x->partition_memory, own, &ascends, &descends);
+        status = x->engine->ops->partition->count(x->engine, x->key_bytes, bits, count, &p->map,
+                                                  x->partition_memory, own, &ascends, &descends);
     own[FOUND_DESCENDS] = descends;
     own[FOUND_FAILED] = status != HSORT_OK;
     keep_first_error(&status,
@@ -253,7 +254,7 @@ static bool regions_suit(struct exchange *x)
         for (int r = 0; r < size; r++)
             large = large || keys - p->found[(size_t)r * FOUND + (size_t)region] > slot_keys(x->capacity);
         large = large || keys > job_keys(x->capacity) ||
-                x->engine->ops->region_scratch(x->engine, keys) > scratch_keys(x->capacity);
+                x->engine->ops->partition->region_scratch(x->engine, keys) > scratch_keys(x->capacity);
     }
     x->all_ascend = !descends && !failed;
     return descends && !failed && !large; // shards in order are sorted with no pass at all
@@ -281,7 +282,7 @@ static struct job next_job(const struct exchange *x, int first, int number, cons
     int64_t fetched = 0;
     for (int region = first; region < p->end; region++) {
         const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
-        const int64_t scratch = x->engine->ops->region_scratch(x->engine, end - begin);
+        const int64_t scratch = x->engine->ops->partition->region_scratch(x->engine, end - begin);
         const bool whole = begin >= wanted[0] && end <= wanted[1];
         if (job.keys == 0 && end == begin) {
             job.first = region + 1;
@@ -340,8 +341,9 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *bits, v
     const int64_t scratch = scratch_keys(x->capacity);
     void *sorted = keys;
     *too_much = false;
-    hsort_status status = ops->settle_regions(x->engine, x->key_bytes, bits, x->partition_memory, scratch_of(x),
-                                              (size_t)(scratch * x->key_bytes), too_much);
+    hsort_status status =
+        ops->partition->settle_regions(x->engine, x->key_bytes, bits, x->partition_memory, scratch_of(x),
+                                       (size_t)(scratch * x->key_bytes), too_much);
     if (status == HSORT_OK && (all || *too_much))
         status = ops->sort(x->engine, -1, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->scratch,
                            count <= scratch ? scratch : x->capacity, count, x->workspace, &again, &sorted);
@@ -363,8 +365,9 @@ static void queue_job(struct exchange *x, const struct job *job, int number, con
     keep_first_error(status, engine->ops->event_record(engine, p->fetched[slot], STREAM_IN));
     keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = job->whole ? (char *)x->keys + (begin - wanted[0]) * width : border_of(x);
-    keep_first_error(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, bits,
-                                           x->partition_memory, scratch_of(x), out));
+    keep_first_error(status,
+                     engine->ops->partition->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces,
+                                                          bits, x->partition_memory, scratch_of(x), out));
     if (!job->whole || x->host_out) { // what is taken from it must be in order
         bool too_much;
         keep_first_error(status, sort_rest(x, bits, out, job->keys, false, &too_much));
@@ -518,8 +521,9 @@ hsort_status exchange_partition(struct exchange *x, const struct raw_keys *bits,
     status = count_all(x, bits, count, status);
     if (!regions_suit(x))
         return status;
-    keep_first_error(&status, x->engine->ops->partition(x->engine, x->key_bytes, bits, count, &x->partition->map,
-                                            x->partition_memory, x->scratch));
+    keep_first_error(&status,
+                     x->engine->ops->partition->scatter(x->engine, x->key_bytes, bits, count,
+                                                        &x->partition->map, x->partition_memory, x->scratch));
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
     status = show_regions(x, target_offset, status, &all);

@@ -182,7 +182,7 @@ static void time_engine(struct trial *t)
         t->keys[i] = (z ^ z >> 31) * UINT64_C(0x94d049bb133111eb);
     }
     time_step(t);
-    if (strcmp(t->engine->ops->name, "host") == 0)
+    if (t->engine->ops->kind == HSORT_ENGINE_HOST)
         time_kernels(t);
 }
 

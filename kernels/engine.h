@@ -6,9 +6,9 @@
  *
  * Memory   "engine memory" is what the engine's kernels work on: device memory (plain cudaMalloc, so that IPC handles
  *          exist for it) or ordinary host memory. "Host memory" is pinned for the cuda engine.
- * Lanes    three queues of work. Calls on one stream run in order; streams run side by side; a mark taken on one stream can
- *          be polled, waited for by the host, or by another stream. The host engine does everything at once, in the call,
- *          so its streams and marks are always done.
+ * Streams  three queues of work. Calls on one stream run in order; streams run side by side; an event recorded on one
+ *          stream can be polled, waited for by the host, or by another stream. The host engine does everything at once,
+ *          in the call, so its streams and events are always done.
  *            STREAM_WORK  kernels, and copies that belong to them
  *            STREAM_OUT   copies that carry keys towards another rank or the host
  *            STREAM_IN    copies that bring keys in
@@ -69,7 +69,7 @@ enum {
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
 
-/* What another process needs to map memory of this engine's kind: engine_ops.peer_export(). Plain bytes: it travels. */
+/* What another process needs to map memory of this engine's kind: engine_peer_ops.export_memory(). Plain bytes: it travels. */
 struct engine_peer_handle {
     unsigned char allocation[64]; /* names the allocation; never the same for two that lived in this job */
     uint64_t offset, bytes;       /* of the memory in the allocation; of the whole allocation */
@@ -105,8 +105,121 @@ struct engine_piece {
 struct engine;
 struct engine_event; /* a point in a stream's work */
 
+/* Memory of other processes. */
+struct engine_peer_ops {
+    /* Name the place of `memory` for other processes: memory of alloc(), or of the caller's on this device. Errors
+     * HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool memory), or in an
+     * allocation of less than ENGINE_PEER_BYTES. */
+    hsort_status (*export_memory)(struct engine *engine, const void *memory,
+                                  struct engine_peer_handle *handle);
+
+    /* Map another process's allocation whole: *memory is where its first byte appears, and copy() and kernels can read it
+     * there; NULL after an error. Takes long, so it is for the caller to keep; one handle is not opened twice at a time,
+     * nor a handle of this process. Errors HSORT_CUDA: no path between the devices, or none for this process. */
+    hsort_status (*open)(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
+
+    /* End the mapping; nothing may be reading it. The owner must not free the allocation before (CUDA leaves undefined what
+     * happens then). NULL is fine. */
+    void (*close)(struct engine *engine, void *memory);
+};
+
+/* Sorting by regions: keys may change ranks between scatter() and sort_regions().
+ *
+ *     scatter()       keys, any order  ->  region 0 | region 1 | ...        each in no order
+ *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other */
+struct engine_partition_ops {
+    /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
+    size_t (*workspace)(const struct engine *engine, int key_bytes);
+
+    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
+     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of bits, map and from are read.
+     * codes [sample] on the host. Waits for the result. */
+    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t before,
+                           int64_t total, int log, int64_t first, int sample, void *workspace,
+                           uint64_t *codes);
+
+    /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. Keys that are spread evenly need few, and never want the largest sample to be
+     * larger. map is only written if it is made, and then good on every rank. Waits for the result. */
+    hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
+                             int64_t total, void *workspace, struct engine_map *map,
+                             enum engine_map_verdict *verdict);
+
+    /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
+     * bits as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
+    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
+                          const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
+                          bool *descends);
+
+    /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. count() has just counted
+     * them, with the same map and workspace. `to` does not overlap the keys. */
+    hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
+                            const struct engine_map *map, void *workspace, void *to);
+
+    /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
+    int64_t (*region_scratch)(const struct engine *engine, int64_t count);
+
+    /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call. The regions' keys,
+     * sorted, go to `out` one region behind the other; out and scratch overlap neither each other nor the pieces.
+     *   scratch  [the sum of region_scratch() over the regions]
+     *   bits     map and decode are read: decode: out gets the bits that the codes stand for
+     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for settle_regions(). */
+    hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                 const struct engine_piece *pieces, int count, const struct raw_keys *bits,
+                                 void *workspace, void *scratch, void *out);
+
+    /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in `out`, which must
+     * still be there. *unsorted: it is too much for that; somebody has to sort all of it. bits as for sort_regions(); scratch
+     * [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
+    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                   void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
+};
+
+/* Few values: they are counted, and the sorted keys written anew from that; keys do not move.
+ *
+ *     count()  keys, any order                  ->  a table of values: 7 (2 keys), 3 (5), 9 (1)
+ *     list()   the table                        ->  a list that other ranks can read
+ *     add()    a list, of this or another rank  ->  the table, with these added
+ *     order()  the table, ascending             ->  3 (5), 7 (2), 9 (1)
+ *     write()  its keys [from, until)           ->  3 3 3 3 3 7 7 9 */
+struct engine_counting_ops {
+    /* Bytes of workspace for a table of 2^log places, aligned to 256 bytes; log is ENGINE_VALUES_LOG_MIN to .._MAX. Capacity: at
+     * least 2^(log - 1) distinct values; more if hashing is favourable. The workspace is one and the same in all calls of a sort. Pure. */
+    size_t (*workspace)(const struct engine *engine, int log);
+
+    /* A new table, of the keys at bits->from [count]; of bits, map and from are read. Most codes are thought to lie from `low` to
+     * `high`: it is faster where that is a short way. *fits: the table holds all values; if not, or after an error, the workspace
+     * holds nothing that the other calls may look at, and mostly few of the keys have been. Waits for the result. */
+    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
+                          uint64_t low, uint64_t high, int log, void *workspace, bool *fits);
+
+    /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes. *values -1: there are
+     * more. The table stays. Waits for the result. */
+    hsort_status (*list)(struct engine *engine, int log, void *workspace, struct engine_value *list,
+                         int64_t most, int64_t *values);
+
+    /* Add list [values] to the table. It may lie where a peer's memory is mapped. What does not fit shows in order(). */
+    hsort_status (*add)(struct engine *engine, int log, void *workspace, const struct engine_value *list,
+                        int64_t values);
+
+    /* Put the table in order, for write(); nothing can be added any more. *fits: it holds all that was added, in 2^log
+     * values at most. Waits for the result. */
+    hsort_status (*order)(struct engine *engine, int log, void *workspace, bool *fits);
+
+    /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
+     *   bits  map and decode are read: decode: the bits that the codes stand for */
+    hsort_status (*write)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
+                          void *workspace, int64_t from, int64_t until, void *out);
+};
+
 struct engine_ops {
     const char *name;
+    hsort_engine kind; /* never HSORT_ENGINE_AUTO */
+
+    /* What not every engine can do; NULL where it cannot. */
+    const struct engine_peer_ops *peer;           /* map memory of other processes */
+    const struct engine_partition_ops *partition; /* sort by regions */
+    const struct engine_counting_ops *counting;   /* count few values */
 
     /* Free the engine. Memory it handed out must have been given back. */
     void (*close)(struct engine *engine);
@@ -133,33 +246,20 @@ struct engine_ops {
     /* Where the caller's pointer lies; NULL is SPACE_ENGINE. Memory of another device is HSORT_ARGUMENT. */
     hsort_status (*space_of)(struct engine *engine, const void *pointer, enum engine_space *space);
 
-    /* Memory of other processes. peer_export, peer_open and peer_close are NULL in an engine that cannot map any.
-     *
-     * Name the place of `memory` for other processes: memory of alloc(), or of the caller's on this device. Errors
-     * HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool memory), or in an
-     * allocation of less than ENGINE_PEER_BYTES. */
-    hsort_status (*peer_export)(struct engine *engine, const void *memory, struct engine_peer_handle *handle);
-
-    /* Map another process's allocation whole: *memory is where its first byte appears, and copy() and kernels can read it
-     * there; NULL after an error. Takes long, so it is for the caller to keep; one handle is not opened twice at a time,
-     * nor a handle of this process. Errors HSORT_CUDA: no path between the devices, or none for this process. */
-    hsort_status (*peer_open)(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
-
-    /* End the mapping; nothing may be reading it. The owner must not free the allocation before (CUDA leaves undefined what
-     * happens then). NULL is fine. */
-    void (*peer_close)(struct engine *engine, void *memory);
-
     /* ---- streams ---- */
 
     /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on `stream` if
      * host memory is from alloc_host(); from and to other host memory it may be done in the call. */
     hsort_status (*copy)(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
 
-    hsort_status (*event_create)(struct engine *engine, struct engine_event **mark);
-    void (*event_destroy)(struct engine *engine, struct engine_event *mark); /* NULL is fine */
-    hsort_status (*event_record)(struct engine *engine, struct engine_event *mark, enum engine_stream stream);
-    hsort_status (*event_done)(struct engine *engine, struct engine_event *mark, bool *done); /* never waits */
-    hsort_status (*stream_wait_event)(struct engine *engine, enum engine_stream stream, struct engine_event *mark);
+    hsort_status (*event_create)(struct engine *engine, struct engine_event **event);
+    void (*event_destroy)(struct engine *engine, struct engine_event *event); /* NULL is fine */
+    hsort_status (*event_record)(struct engine *engine, struct engine_event *event,
+                                 enum engine_stream stream);
+    hsort_status (*event_done)(struct engine *engine, struct engine_event *event,
+                               bool *done); /* never waits */
+    hsort_status (*stream_wait_event)(struct engine *engine, enum engine_stream stream,
+                                      struct engine_event *event);
 
     /* Order STREAM_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host: nothing. */
     hsort_status (*stream_wait_caller)(struct engine *engine, void *stream);
@@ -226,94 +326,6 @@ struct engine_ops {
      * Of keys that are not sorted: some numbers of 0 .. count. Waits for the result. */
     hsort_status (*search)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
                            const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
-
-    /* ---- sorting by regions: keys may change ranks between partition() and sort_regions(); all NULL in an engine that
-     *      does not offer it ----
-     *
-     *     partition()     keys, any order  ->  region 0 | region 1 | ...        each in no order
-     *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other
-     *
-     * Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
-    size_t (*partition_workspace)(const struct engine *engine, int key_bytes);
-
-    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
-     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of bits, map and from are read.
-     * codes [sample] on the host. Waits for the result. */
-    hsort_status (*partition_sample)(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                     int64_t before, int64_t total, int log, int64_t first, int sample,
-                                     void *workspace, uint64_t *codes);
-
-    /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. Keys that are spread evenly need few, and never want the largest sample to be
-     * larger. map is only written if it is made, and then good on every rank. Waits for the result. */
-    hsort_status (*partition_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
-                                  void *workspace, struct engine_map *map, enum engine_map_verdict *verdict);
-
-    /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
-     * bits as for partition_sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
-    hsort_status (*partition_count)(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                    int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
-                                    bool *ascends, bool *descends);
-
-    /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. partition_count() has just counted
-     * them, with the same map and workspace. `to` does not overlap the keys. */
-    hsort_status (*partition)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
-                              const struct engine_map *map, void *workspace, void *to);
-
-    /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
-    int64_t (*region_scratch)(const struct engine *engine, int64_t count);
-
-    /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call. The regions' keys,
-     * sorted, go to `out` one region behind the other; out and scratch overlap neither each other nor the pieces.
-     *   scratch  [the sum of region_scratch() over the regions]
-     *   bits     map and decode are read: decode: out gets the bits that the codes stand for
-     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for settle_regions(). */
-    hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                 const struct engine_piece *pieces, int count, const struct raw_keys *bits,
-                                 void *workspace, void *scratch, void *out);
-
-    /* Sort what sort_regions() has left since the last call of this, or since partition(), where it lies in `out`, which must
-     * still be there. *unsorted: it is too much for that; somebody has to sort all of it. bits as for sort_regions(); scratch
-     * [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
-    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *bits, void *workspace,
-                                   void *scratch, size_t scratch_bytes, bool *unsorted);
-
-    /* ---- few values: they are counted, and the sorted keys written anew from that; keys do not move. All NULL in an engine
-     *      that does not offer it ----
-     *
-     *     count_values()  keys, any order                  ->  a table of values: 7 (2 keys), 3 (5), 9 (1)
-     *     list_values()   the table                        ->  a list that other ranks can read
-     *     add_values()    a list, of this or another rank  ->  the table, with these added
-     *     order_values()  the table, ascending             ->  3 (5), 7 (2), 9 (1)
-     *     write_values()  its keys [from, until)           ->  3 3 3 3 3 7 7 9
-     *
-     * Bytes of room for a table of 2^log places, aligned to 256 bytes; log is ENGINE_VALUES_LOG_MIN to .._MAX. It holds half as
-     * many values for certain, more if they fall well. The room is one and the same in all calls of a sort. Pure. */
-    size_t (*values_room)(const struct engine *engine, int log);
-
-    /* A new table, of the keys at bits->from [count]; of bits, map and from are read. Most codes are thought to lie from `low` to
-     * `high`: it is faster where that is a short way. *fits: the table holds all values; if not, or after an error, the room
-     * holds nothing that the other calls may look at, and mostly few of the keys have been. Waits for the result. */
-    hsort_status (*count_values)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
-                                 uint64_t low, uint64_t high, int log, void *room, bool *fits);
-
-    /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes. *values -1: there are
-     * more. The table stays. Waits for the result. */
-    hsort_status (*list_values)(struct engine *engine, int log, void *room, struct engine_value *list, int64_t most,
-                                int64_t *values);
-
-    /* Add list [values] to the table. It may lie where a peer's memory is mapped. What does not fit shows in order_values(). */
-    hsort_status (*add_values)(struct engine *engine, int log, void *room, const struct engine_value *list,
-                               int64_t values);
-
-    /* Put the table in order, for write_values(); nothing can be added any more. *fits: it holds all that was added, in 2^log
-     * values at most. Waits for the result. */
-    hsort_status (*order_values)(struct engine *engine, int log, void *room, bool *fits);
-
-    /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
-     *   bits  map and decode are read: decode: the bits that the codes stand for */
-    hsort_status (*write_values)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
-                                 void *room, int64_t from, int64_t until, void *out);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

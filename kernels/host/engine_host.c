@@ -1,7 +1,7 @@
 /* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the
  * reference for the other engine. Every function is finished when it returns, so streams have no queue and
- * marks are always done. */
-#include "kernels/engine.h"
+ * events are always done. */
+#include "kernels/host/host_engine.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,7 @@
 #include "kernels/in_place.h"
 #include "kernels/host/merge.h"
 #include "kernels/host/merge_many.h"
-#include "kernels/host/partition.h"
 #include "kernels/host/radix.h"
-#include "kernels/host/values.h"
 
 enum {
     RUNG_CHOSEN = -1,
@@ -25,23 +23,12 @@ enum {
     TOUCH_STRIDE = 4096, // bytes: the smallest page
     SWAP_KEYS = 512,     // that change places at a time, through the stack
     PARALLEL_SEARCHES = 256,
-    PARALLEL_COUNT = 1 << 14,     // keys, and
-    PARALLEL_COPY_BYTES = 1 << 20 // bytes, from which on waking the threads pays
-};
-
-struct host_engine {
-    struct engine base;
-    int threads;
+    PARALLEL_COPY_BYTES = 1 << 20 // from which on waking the threads pays
 };
 
 struct engine_event {
     char nothing;
 };
-
-static int threads_of(const struct engine *engine)
-{
-    return ((const struct host_engine *)engine)->threads;
-}
 
 static void host_close(struct engine *engine)
 {
@@ -86,7 +73,7 @@ static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memor
     if (bytes >= HUGE_PAGE)
         (void)madvise(pages, bytes, MADV_HUGEPAGE); // a wish: small pages do as well
 #endif
-#pragma omp parallel for num_threads(threads_of(engine)) if (bytes >= PARALLEL_COPY_BYTES)
+#pragma omp parallel for num_threads(host_threads(engine)) if (bytes >= PARALLEL_COPY_BYTES)
     for (size_t i = 0; i < bytes; i += TOUCH_STRIDE)
         pages[i] = 0;
     *memory = pages;
@@ -151,39 +138,41 @@ static hsort_status host_copy(struct engine *engine, enum engine_stream stream, 
     (void)stream;
     if (fault_hit(FAULT_COPY))
         return status_fail(HSORT_INTERNAL, "copy of %zu bytes in host memory failed", bytes);
-    copy_bytes(threads_of(engine), to, from, bytes);
+    copy_bytes(host_threads(engine), to, from, bytes);
     return HSORT_OK;
 }
 
-static hsort_status host_mark_create(struct engine *engine, struct engine_event **mark)
+static hsort_status host_event_create(struct engine *engine, struct engine_event **event)
 {
     static struct engine_event always_done;
     (void)engine;
-    *mark = &always_done;
+    *event = &always_done;
     return HSORT_OK;
 }
 
-static void host_mark_destroy(struct engine *engine, struct engine_event *mark)
+static void host_event_destroy(struct engine *engine, struct engine_event *event)
 {
-    (void)engine, (void)mark;
+    (void)engine, (void)event;
 }
 
-static hsort_status host_mark_set(struct engine *engine, struct engine_event *mark, enum engine_stream stream)
+static hsort_status host_event_record(struct engine *engine, struct engine_event *event,
+                                      enum engine_stream stream)
 {
-    (void)engine, (void)mark, (void)stream;
+    (void)engine, (void)event, (void)stream;
     return HSORT_OK;
 }
 
-static hsort_status host_mark_done(struct engine *engine, struct engine_event *mark, bool *done)
+static hsort_status host_event_done(struct engine *engine, struct engine_event *event, bool *done)
 {
-    (void)engine, (void)mark;
+    (void)engine, (void)event;
     *done = true;
     return HSORT_OK;
 }
 
-static hsort_status host_lane_after(struct engine *engine, enum engine_stream stream, struct engine_event *mark)
+static hsort_status host_stream_wait_event(struct engine *engine, enum engine_stream stream,
+                                           struct engine_event *event)
 {
-    (void)engine, (void)stream, (void)mark;
+    (void)engine, (void)stream, (void)event;
     return HSORT_OK;
 }
 
@@ -201,16 +190,10 @@ static hsort_status host_stream_synchronize(struct engine *engine, enum engine_s
 
 /* ---- work on keys ---- */
 
-/* Where a kernel can be made to fail: nothing else lets one fail on the host. */
-static hsort_status kernel_passes(const char *name)
-{
-    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_INTERNAL, "%s on the host failed", name) : HSORT_OK;
-}
-
 static hsort_status host_encode(struct engine *engine, struct keymap map, void *to, const void *from,
                                 int64_t count)
 {
-    const int threads = threads_of(engine);
+    const int threads = host_threads(engine);
     const uint32_t *from32 = from;
     const uint64_t *from64 = from;
     uint32_t *to32 = to;
@@ -234,7 +217,7 @@ static hsort_status host_encode(struct engine *engine, struct keymap map, void *
 static hsort_status host_decode(struct engine *engine, struct keymap map, void *to, const void *from,
                                 int64_t count)
 {
-    const int threads = threads_of(engine);
+    const int threads = host_threads(engine);
     const uint32_t *from32 = from;
     const uint64_t *from64 = from;
     uint32_t *to32 = to;
@@ -278,7 +261,7 @@ static hsort_status host_sort_workspace(struct engine *engine, int rung, int key
     (void)key_bytes;
     *bytes = 0;
     TRY(choose_rung(rung, count, scratch_count, &chosen));
-    *bytes = chosen == RUNG_RADIX ? radix_workspace(threads_of(engine)) : 0;
+    *bytes = chosen == RUNG_RADIX ? radix_workspace(host_threads(engine)) : 0;
     return HSORT_OK;
 }
 
@@ -287,11 +270,11 @@ static hsort_status sort_codes(struct engine *engine, int chosen, int key_bytes,
 {
     TRY(kernel_passes("sort"));
     if (chosen == RUNG_BITONIC)
-        bitonic_sort(threads_of(engine), key_bytes, keys, count);
+        bitonic_sort(host_threads(engine), key_bytes, keys, count);
     else if (scratch_count < count && count > 1)
         return in_place_sort(engine, chosen, key_bytes, keys, count, scratch, scratch_count, workspace);
     else
-        radix_sort(threads_of(engine), key_bytes, keys, scratch, count, workspace);
+        radix_sort(host_threads(engine), key_bytes, keys, scratch, count, workspace);
     return HSORT_OK;
 }
 
@@ -312,7 +295,7 @@ static hsort_status host_merge(struct engine *engine, int key_bytes, const void 
                                const void *b, int64_t b_count, void *out)
 {
     TRY(kernel_passes("merge"));
-    merge_runs(threads_of(engine), key_bytes, a, a_count, b, b_count, out);
+    merge_runs(host_threads(engine), key_bytes, a, a_count, b, b_count, out);
     return HSORT_OK;
 }
 
@@ -321,7 +304,7 @@ static hsort_status host_merge_runs(struct engine *engine, int key_bytes, void *
 {
     *merged = runs;
     TRY(kernel_passes("merge of runs"));
-    *merged = merge_many(threads_of(engine), key_bytes, runs, run_offset, k, out);
+    *merged = merge_many(host_threads(engine), key_bytes, runs, run_offset, k, out);
     return HSORT_OK;
 }
 
@@ -339,7 +322,7 @@ static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, voi
 {
     const int64_t pieces = count / SWAP_KEYS + (count % SWAP_KEYS != 0);
     TRY(kernel_passes("swap"));
-#pragma omp parallel for num_threads(threads_of(engine)) if (count >= PARALLEL_COUNT)
+#pragma omp parallel for num_threads(host_threads(engine)) if (count >= PARALLEL_COUNT)
     for (int64_t piece = 0; piece < pieces; piece++) {
         const int64_t first = piece * SWAP_KEYS, left = count - first;
         const size_t bytes = (size_t)(left < SWAP_KEYS ? left : SWAP_KEYS) * (size_t)key_bytes;
@@ -377,7 +360,7 @@ static hsort_status host_search(struct engine *engine, int key_bytes, const void
                                 const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater)
 {
     TRY(kernel_passes("search"));
-#pragma omp parallel for num_threads(threads_of(engine)) if (probe_count >= PARALLEL_SEARCHES)
+#pragma omp parallel for num_threads(host_threads(engine)) if (probe_count >= PARALLEL_SEARCHES)
     for (int i = 0; i < probe_count; i++) {
         less[i] = merge_find(key_bytes, keys, count, probes[i], false);
         not_greater[i] = merge_find(key_bytes, keys, count, probes[i], true);
@@ -385,136 +368,7 @@ static hsort_status host_search(struct engine *engine, int key_bytes, const void
     return HSORT_OK;
 }
 
-/* ---- sorting by regions ---- */
-
-static size_t host_partition_workspace(const struct engine *engine, int key_bytes)
-{
-    (void)key_bytes;
-    return partition_workspace(threads_of(engine));
-}
-
-static hsort_status host_partition_sample(struct engine *engine, int key_bytes,
-                                          const struct raw_keys *bits, int64_t before, int64_t total,
-                                          int log, int64_t first, int sample, void *workspace,
-                                          uint64_t *codes)
-{
-    (void)key_bytes, (void)workspace;
-    TRY(kernel_passes("sample of keys"));
-    partition_sample(threads_of(engine), bits, before, total, log, first, sample, codes);
-    return HSORT_OK;
-}
-
-static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, struct engine_map *map,
-                                       enum engine_map_verdict *verdict)
-{
-    (void)key_bytes, (void)total;
-    *verdict = ENGINE_MAP_REFUSED;
-    TRY(kernel_passes("map of regions"));
-    *verdict = partition_map(threads_of(engine), codes, log, workspace, map);
-    return HSORT_OK;
-}
-
-static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                         int64_t count, const struct engine_map *map, void *workspace,
-                                         int64_t *counts, bool *ascends, bool *descends)
-{
-    (void)key_bytes;
-    TRY(kernel_passes("count of regions"));
-    partition_count(threads_of(engine), bits, count, map, workspace, counts, ascends, descends);
-    return HSORT_OK;
-}
-
-static hsort_status host_partition(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                   int64_t count, const struct engine_map *map, void *workspace, void *to)
-{
-    (void)key_bytes;
-    TRY(kernel_passes("partition"));
-    partition_keys(threads_of(engine), bits, count, map, workspace, to);
-    return HSORT_OK;
-}
-
-static int64_t host_region_scratch(const struct engine *engine, int64_t count)
-{
-    (void)engine;
-    return count;
-}
-
-static hsort_status host_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                      const struct engine_piece *pieces, int count,
-                                      const struct raw_keys *bits, void *workspace, void *scratch,
-                                      void *out)
-{
-    (void)key_bytes, (void)map;
-    TRY(kernel_passes("sort of regions"));
-    partition_sort(threads_of(engine), pieces, count, bits, workspace, scratch, out);
-    return HSORT_OK;
-}
-
-/* The radix sort takes a region of any size. */
-static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                        void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
-{
-    (void)engine, (void)key_bytes, (void)bits, (void)workspace, (void)scratch, (void)scratch_bytes;
-    *unsorted = false;
-    return HSORT_OK;
-}
-
-/* ---- few values ---- */
-
-static size_t host_values_room(const struct engine *engine, int log)
-{
-    (void)engine;
-    return values_room(log);
-}
-
-static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                      int64_t count, uint64_t low, uint64_t high, int log, void *room,
-                                      bool *fits)
-{
-    (void)engine, (void)key_bytes, (void)low, (void)high;
-    *fits = false;
-    TRY(kernel_passes("count of values"));
-    *fits = count_values(bits, count, log, room);
-    return HSORT_OK;
-}
-
-static hsort_status host_list_values(struct engine *engine, int log, void *room, struct engine_value *list,
-                                     int64_t most, int64_t *values)
-{
-    (void)engine;
-    *values = -1;
-    TRY(kernel_passes("list of values"));
-    *values = list_values(log, room, list, most);
-    return HSORT_OK;
-}
-
-static hsort_status host_add_values(struct engine *engine, int log, void *room,
-                                    const struct engine_value *list, int64_t values)
-{
-    (void)engine;
-    TRY(kernel_passes("sum of values"));
-    add_values(log, room, list, values);
-    return HSORT_OK;
-}
-
-static hsort_status host_order_values(struct engine *engine, int log, void *room, bool *fits)
-{
-    (void)engine;
-    *fits = false;
-    TRY(kernel_passes("sort of values"));
-    *fits = order_values(log, room);
-    return HSORT_OK;
-}
-
-static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                      int log, void *room, int64_t from, int64_t until, void *out)
-{
-    (void)key_bytes, (void)log;
-    TRY(kernel_passes("write of values"));
-    write_values(threads_of(engine), bits, room, from, until, out);
-    return HSORT_OK;
-}
+/* ---- one pass ---- */
 
 static hsort_status host_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                                  struct engine_inspection *result)
@@ -523,7 +377,7 @@ static hsort_status host_inspect(struct engine *engine, struct keymap map, const
     int64_t descent = count;
     TRY(kernel_passes("inspect"));
     // Each key looks at the one before it, also if that is another thread's: no descent falls between two.
-#pragma omp parallel for num_threads(threads_of(engine)) if (count >= PARALLEL_COUNT) \
+#pragma omp parallel for num_threads(host_threads(engine)) if (count >= PARALLEL_COUNT) \
     reduction(+ : sum) reduction(min : descent)
     for (int64_t i = 0; i < count; i++) {
         fingerprint_add(key_at(keys, map.key_bytes, i), sum);
@@ -539,6 +393,9 @@ static hsort_status host_inspect(struct engine *engine, struct keymap map, const
 
 static const struct engine_ops host_ops = {
     .name = "host",
+    .kind = HSORT_ENGINE_HOST,
+    .partition = &host_partition_ops,
+    .counting = &host_counting_ops,
     .close = host_close,
     .alloc = host_alloc,
     .free = host_free,
@@ -549,11 +406,11 @@ static const struct engine_ops host_ops = {
     .memory_free = host_memory_free,
     .space_of = host_space_of,
     .copy = host_copy,
-    .event_create = host_mark_create,
-    .event_destroy = host_mark_destroy,
-    .event_record = host_mark_set,
-    .event_done = host_mark_done,
-    .stream_wait_event = host_lane_after,
+    .event_create = host_event_create,
+    .event_destroy = host_event_destroy,
+    .event_record = host_event_record,
+    .event_done = host_event_done,
+    .stream_wait_event = host_stream_wait_event,
     .stream_wait_caller = host_stream_wait_caller,
     .stream_synchronize = host_stream_synchronize,
     .encode = host_encode,
@@ -566,20 +423,6 @@ static const struct engine_ops host_ops = {
     .swap = host_swap,
     .gather = host_gather,
     .search = host_search,
-    .partition_workspace = host_partition_workspace,
-    .partition_sample = host_partition_sample,
-    .partition_map = host_partition_map,
-    .partition_count = host_partition_count,
-    .partition = host_partition,
-    .region_scratch = host_region_scratch,
-    .sort_regions = host_sort_regions,
-    .settle_regions = host_settle_regions,
-    .values_room = host_values_room,
-    .count_values = host_count_values,
-    .list_values = host_list_values,
-    .add_values = host_add_values,
-    .order_values = host_order_values,
-    .write_values = host_write_values,
     .inspect = host_inspect,
 };
 

@@ -32,17 +32,16 @@
  * Source   Blelloch, Leiserson, Maggs, Plaxton, Smith, Zagha, "A comparison of sorting algorithms for the Connection
  *          Machine CM-2", 1991 (sample sort); Sanders, Winkel, "Super scalar sample sort", 2004 (search without
  *          branches, many keys in step). */
-#include "kernels/host/partition.h"
 #include <omp.h>
 #include <string.h>
+#include "kernels/host/host_engine.h"
 #include "kernels/host/radix.h"
 
 enum {
     BOUNDS = ENGINE_REGIONS - 1,
     CROWDED_SHARE = 8, // a region with more than 1 / CROWDED_SHARE of the sample: no use to have regions
     TOGETHER = 8,      // keys whose regions are searched for in step
-    PARALLEL_COUNT = 1 << 14, // keys from which on waking the threads pays
-    ALIGNMENT = 128           // of what lies in the workspace
+    ALIGNMENT = 128    // of what lies in the workspace
 };
 _Static_assert((ENGINE_REGIONS & BOUNDS) == 0, "a search halves the regions down to one");
 _Static_assert((1 << ENGINE_SAMPLE_LOG_MIN) % TOGETHER == 0, "a sample is searched for in full steps");
@@ -59,7 +58,7 @@ struct partition_part {
 struct partition_space {
     struct partition_part *parts;
     char *radix;                // [radix_workspace(threads)]
-    uint64_t *sample, *scratch; // [1 << ENGINE_SAMPLE_LOG_MAX] each, for partition_map()
+    uint64_t *sample, *scratch; // [1 << ENGINE_SAMPLE_LOG_MAX] each, for make_map()
 };
 
 static struct partition_space space_at(int threads, void *workspace)
@@ -71,8 +70,10 @@ static struct partition_space space_at(int threads, void *workspace)
     return space;
 }
 
-size_t partition_workspace(int threads)
+static size_t host_partition_workspace(const struct engine *engine, int key_bytes)
 {
+    const int threads = host_threads(engine);
+    (void)key_bytes;
     return (size_t)threads * sizeof(struct partition_part) + radix_workspace(threads) +
            2 * sizeof(uint64_t) * (1 << ENGINE_SAMPLE_LOG_MAX);
 }
@@ -136,23 +137,34 @@ static int64_t sample_position(int64_t i, int64_t total, int log)
     return i * whole + (i * rest >> log);
 }
 
-void partition_sample(int threads, const struct raw_keys *bits, int64_t before, int64_t total, int log,
-                      int64_t first, int sample, uint64_t *codes)
+static hsort_status host_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                          int64_t before, int64_t total, int log, int64_t first, int sample,
+                                          void *workspace, uint64_t *codes)
 {
     const struct keymap map = bits->map;
+    const int threads = host_threads(engine);
+    (void)key_bytes, (void)workspace;
+    TRY(kernel_passes("sample of keys"));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
     for (int i = 0; i < sample; i++) {
         const int64_t at = sample_position(first + i, total, log) - before;
         codes[i] = map.key_bytes == 4 ? encode_u32(map, ((const uint32_t *)bits->from)[at])
                                       : encode_u64(map, ((const uint64_t *)bits->from)[at]);
     }
+    return HSORT_OK;
 }
 
-enum engine_map_verdict partition_map(int threads, const uint64_t *codes, int log, void *workspace,
-                                      struct engine_map *map)
+/* The verdict is ENGINE_MAP_MADE or ENGINE_MAP_REPEATS: nothing else is in the way of a map. */
+static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
+                                       int64_t total, void *workspace, struct engine_map *map,
+                                       enum engine_map_verdict *verdict)
 {
+    const int threads = host_threads(engine);
     const struct partition_space space = space_at(threads, workspace);
     const int64_t sample = INT64_C(1) << log, share = sample / ENGINE_REGIONS;
+    (void)key_bytes, (void)total;
+    *verdict = ENGINE_MAP_REFUSED;
+    TRY(kernel_passes("map of regions"));
     memcpy(space.sample, codes, (size_t)sample * sizeof *codes);
     radix_sort(threads, sizeof *codes, space.sample, space.scratch, sample, space.radix);
     memset(map, 0, sizeof *map); // all of its bytes travel
@@ -169,7 +181,8 @@ enum engine_map_verdict partition_map(int threads, const uint64_t *codes, int lo
     for (int region = 0; region < ENGINE_REGIONS; region++)
         most = held[region] > most ? held[region] : most;
     // Values that differ would have a bound between them: only one that repeats can crowd a region.
-    return most <= sample / CROWDED_SHARE ? ENGINE_MAP_MADE : ENGINE_MAP_REPEATS;
+    *verdict = most <= sample / CROWDED_SHARE ? ENGINE_MAP_MADE : ENGINE_MAP_REPEATS;
+    return HSORT_OK;
 }
 
 /* ---- partition ---- */
@@ -189,10 +202,14 @@ static void place_parts(struct partition_part *parts, int number, int64_t *count
     }
 }
 
-void partition_count(int threads, const struct raw_keys *bits, int64_t count, const struct engine_map *map,
-                     void *workspace, int64_t *counts, bool *ascends, bool *descends)
+static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                         int64_t count, const struct engine_map *map, void *workspace,
+                                         int64_t *counts, bool *ascends, bool *descends)
 {
+    const int threads = host_threads(engine);
     struct partition_part *parts = space_at(threads, workspace).parts;
+    (void)key_bytes;
+    TRY(kernel_passes("count of regions"));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
@@ -207,12 +224,18 @@ void partition_count(int threads, const struct raw_keys *bits, int64_t count, co
         *descends |= parts[part].descends;
     }
     place_parts(parts, threads, counts);
+    return HSORT_OK;
 }
 
-void partition_keys(int threads, const struct raw_keys *bits, int64_t count, const struct engine_map *map,
-                    void *workspace, void *to)
+/* The workspace still holds where each thread's keys go. */
+static hsort_status host_partition_scatter(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                           int64_t count, const struct engine_map *map, void *workspace,
+                                           void *to)
 {
+    const int threads = host_threads(engine);
     struct partition_part *parts = space_at(threads, workspace).parts;
+    (void)key_bytes;
+    TRY(kernel_passes("partition"));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
@@ -221,6 +244,7 @@ void partition_keys(int threads, const struct raw_keys *bits, int64_t count, con
         else
             move_part_u64(bits->map, bits->from, from, until, map->bytes, &parts[part], to);
     }
+    return HSORT_OK;
 }
 
 /* ---- sorting ---- */
@@ -264,12 +288,23 @@ static void sort_region(int threads, struct stretch region, const struct raw_key
         decode_keys_u64(threads, bits->map, (uint64_t *)(out + first_byte), region.keys);
 }
 
-void partition_sort(int threads, const struct engine_piece *pieces, int count, const struct raw_keys *bits,
-                    void *workspace, void *scratch, void *out)
+static int64_t host_region_scratch(const struct engine *engine, int64_t count)
 {
+    (void)engine;
+    return count;
+}
+
+/* Leaves none unsorted: the radix sort takes a region of any size. */
+static hsort_status host_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                      const struct engine_piece *pieces, int count,
+                                      const struct raw_keys *bits, void *workspace, void *scratch, void *out)
+{
+    const int threads = host_threads(engine);
     char *radix = space_at(threads, workspace).radix;
     struct stretch regions[ENGINE_PIECES_MAX];
-    const int found = copy_pieces(threads, bits->map.key_bytes, pieces, count, out, regions);
+    (void)map;
+    TRY(kernel_passes("sort of regions"));
+    const int found = copy_pieces(threads, key_bytes, pieces, count, out, regions);
     const int64_t all = regions[found - 1].start + regions[found - 1].keys;
     const int team = all < PARALLEL_COUNT ? 1 : threads;
     for (int i = 0; i < found; i++)
@@ -280,4 +315,24 @@ void partition_sort(int threads, const struct engine_piece *pieces, int count, c
         if (regions[i].keys <= all / team)
             sort_region(1, regions[i], bits, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
                         scratch, out);
+    return HSORT_OK;
 }
+
+static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                        void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
+{
+    (void)engine, (void)key_bytes, (void)bits, (void)workspace, (void)scratch, (void)scratch_bytes;
+    *unsorted = false;
+    return HSORT_OK;
+}
+
+const struct engine_partition_ops host_partition_ops = {
+    .workspace = host_partition_workspace,
+    .sample = host_partition_sample,
+    .make_map = host_partition_map,
+    .count = host_partition_count,
+    .scatter = host_partition_scatter,
+    .region_scratch = host_region_scratch,
+    .sort_regions = host_sort_regions,
+    .settle_regions = host_settle_regions,
+};

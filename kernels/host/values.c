@@ -17,17 +17,14 @@
  * One place in four stays free, or a search for a value that is not there would pass over much of the table: what
  * does not fit then is left out, and the table says that something was.
  *
- * One thread counts. Threads with a table each would need as many times the room, and one for all needs a claim on
+ * One thread counts. Threads with a table each would need as many times the memory, and one for all needs a claim on
  * each place; either is worth its code only where the host engine is to be fast at this, and it is here so that there
  * is something to compare a GPU's table with. */
-#include "kernels/host/values.h"
+#include "kernels/host/host_engine.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ALIGNMENT = 256,
-    PARALLEL_COUNT = 1 << 14 // keys from which on waking the threads pays
-};
+enum { ALIGNMENT = 256 };
 
 struct place {
     uint64_t code;
@@ -37,15 +34,16 @@ struct place {
     };
 };
 
-/* All of the room. */
+/* All of the workspace. */
 struct table {
     _Alignas(ALIGNMENT) int64_t values; // places that are not free
     bool full;                          // a value was left out
     _Alignas(ALIGNMENT) struct place places[];
 };
 
-size_t values_room(int log)
+static size_t host_values_workspace(const struct engine *engine, int log)
 {
+    (void)engine;
     return sizeof(struct table) + (sizeof(struct place) << log);
 }
 
@@ -75,39 +73,54 @@ static inline bool add(struct table *table, int log, uint64_t code, int64_t keys
     return true;
 }
 
-bool count_values(const struct raw_keys *bits, int64_t count, int log, void *room)
+static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                      int64_t count, uint64_t low, uint64_t high, int log, void *workspace,
+                                      bool *fits)
 {
     const struct keymap map = bits->map;
-    struct table *table = room;
-    memset(table, 0, values_room(log));
+    struct table *table = workspace;
+    (void)key_bytes, (void)low, (void)high;
+    *fits = false;
+    TRY(kernel_passes("count of values"));
+    memset(table, 0, host_values_workspace(engine, log));
     for (int64_t i = 0; i < count && !table->full; i++)
         table->full = !add(table, log,
                            map.key_bytes == 4 ? keymap_encode32(map, ((const uint32_t *)bits->from)[i])
                                               : keymap_encode64(map, ((const uint64_t *)bits->from)[i]),
                            1);
-    return !table->full;
+    *fits = !table->full;
+    return HSORT_OK;
 }
 
-int64_t list_values(int log, void *room, struct engine_value *list, int64_t most)
+static hsort_status host_list_values(struct engine *engine, int log, void *workspace,
+                                     struct engine_value *list, int64_t most, int64_t *values)
 {
-    const struct table *table = room;
+    const struct table *table = workspace;
     int64_t listed = 0;
+    (void)engine;
+    *values = -1;
+    TRY(kernel_passes("list of values"));
     if (table->values > most)
-        return -1;
+        return HSORT_OK;
     for (int64_t at = 0; at < INT64_C(1) << log; at++)
         if (table->places[at].keys != 0)
             list[listed++] = (struct engine_value){table->places[at].code, table->places[at].keys};
-    return listed;
+    *values = listed;
+    return HSORT_OK;
 }
 
 /* A value without keys, or with less than none, can only come from a rank that failed: a place must not take it for one
  * that is free. */
-void add_values(int log, void *room, const struct engine_value *list, int64_t values)
+static hsort_status host_add_values(struct engine *engine, int log, void *workspace,
+                                    const struct engine_value *list, int64_t values)
 {
-    struct table *table = room;
+    struct table *table = workspace;
+    (void)engine;
+    TRY(kernel_passes("sum of values"));
     for (int64_t i = 0; i < values && !table->full; i++)
         if (list[i].keys > 0)
             table->full = !add(table, log, list[i].code, list[i].keys);
+    return HSORT_OK;
 }
 
 static int compare_codes(const void *a, const void *b)
@@ -116,10 +129,13 @@ static int compare_codes(const void *a, const void *b)
     return (left->code > right->code) - (left->code < right->code);
 }
 
-bool order_values(int log, void *room)
+static hsort_status host_order_values(struct engine *engine, int log, void *workspace, bool *fits)
 {
-    struct table *table = room;
+    struct table *table = workspace;
     int64_t found = 0, end = 0;
+    (void)engine;
+    *fits = false;
+    TRY(kernel_passes("sort of values"));
     for (int64_t at = 0; at < INT64_C(1) << log; at++)
         if (table->places[at].keys != 0)
             table->places[found++] = table->places[at];
@@ -128,7 +144,8 @@ bool order_values(int log, void *room)
         end += table->places[i].keys;
         table->places[i].end = end;
     }
-    return !table->full;
+    *fits = !table->full;
+    return HSORT_OK;
 }
 
 /* The value of the key at `position`: the first that ends behind it. */
@@ -161,12 +178,14 @@ static void fill(const struct raw_keys *bits, uint64_t code, void *out, int64_t 
 }
 
 /* Each thread writes one contiguous part. */
-void write_values(int threads, const struct raw_keys *bits, void *room, int64_t from, int64_t until,
-                  void *out)
+static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                      int log, void *workspace, int64_t from, int64_t until, void *out)
 {
-    const struct table *table = room;
+    const struct table *table = workspace;
     const int64_t count = until - from;
-    const int parts = count >= PARALLEL_COUNT ? threads : 1;
+    const int parts = count >= PARALLEL_COUNT ? host_threads(engine) : 1;
+    (void)key_bytes, (void)log;
+    TRY(kernel_passes("write of values"));
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int part = 0; part < parts; part++) {
         int64_t next = count / parts * part;
@@ -177,4 +196,14 @@ void write_values(int threads, const struct raw_keys *bits, void *room, int64_t 
             next = end;
         }
     }
+    return HSORT_OK;
 }
+
+const struct engine_counting_ops host_counting_ops = {
+    .workspace = host_values_workspace,
+    .count = host_count_values,
+    .list = host_list_values,
+    .add = host_add_values,
+    .order = host_order_values,
+    .write = host_write_values,
+};

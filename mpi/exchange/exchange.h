@@ -19,23 +19,27 @@ struct exchange {
     struct comm *comm;
     struct engine *engine;
     struct transport *transport;
-    void *tables;                  /* of exchange_ops.open(); NULL if it has none */
-    void *memory;                  /* [exchange_ops.memory_bytes()] engine memory, aligned to 256 bytes */
+    void *tables; /* of exchange_ops.open(); NULL if it has none */
+    void *memory; /* [exchange_ops.memory_bytes()] engine memory, aligned to 256 bytes */
     int key_bytes;
-    int64_t capacity;              /* keys that a rank has room for; the same everywhere; size * capacity >= all keys */
-    void *keys, *scratch;          /* [capacity] each, engine memory; keys holds this rank's run */
-    void *workspace;               /* [workspace_bytes] engine memory to work in; may be none */
+    int64_t capacity; /* keys that a rank has room for; the same everywhere; size * capacity >= all keys */
+    void *keys, *scratch; /* [capacity] each, engine memory; keys holds this rank's run */
+    void *workspace;      /* [workspace_bytes] engine memory to work in; may be none */
     size_t workspace_bytes;
-    size_t chunk_bytes;            /* of what is fetched at a time from a peer's memory, a multiple of 8; 0: as is best */
-    int64_t count;                 /* keys of this rank, 0 .. capacity */
-    const int64_t *current_offset; /* [size + 1] global position of each rank's first key; the last is the number of keys */
-    const int64_t *target_offset;  /* [size + 1] the same afterwards. Both the same on every rank, no rank above capacity */
+    size_t
+        chunk_bytes; /* of what is fetched at a time from a peer's memory, a multiple of 8; 0: as is best */
+    int64_t count;   /* keys of this rank, 0 .. capacity */
+    const int64_t *
+        current_offset; /* [size + 1] global position of each rank's first key; the last is the number of keys */
+    const int64_t *
+        target_offset; /* [size + 1] the same afterwards. Both the same on every rank, no rank above capacity */
 
     /* of an exchange that takes raw keys */
     const struct raw_keys *raw; /* map and from are read; from may be keys, but does not overlap scratch */
-    void *host_out;             /* pinned memory that gets this rank's part of the result too, as early as it can; or NULL */
-    bool all_ascend;            /* found: every rank's keys are in order as they came; the same on every rank */
-    double local_seconds;       /* what went by before any key left its rank */
+    void *
+        host_out; /* pinned memory that gets this rank's part of the result too, as early as it can; or NULL */
+    bool all_ascend;      /* found: every rank's keys are in order as they came; the same on every rank */
+    double local_seconds; /* what went by before any key left its rank */
 
     /* what happened, added up */
     int64_t moved_bytes;  /* sent to other ranks */
@@ -62,7 +66,8 @@ enum exchange_input {
 struct exchange_ops {
     hsort_exchange kind;
     enum exchange_input input;
-    bool takes_any_target; /* target_offset may be any counts up to capacity; else all ranks but the last ones are full */
+    bool
+        takes_any_target; /* target_offset may be any counts up to capacity; else all ranks but the last ones are full */
 
     /* Can it run between these ranks? This rank's view; all must agree. NULL: always. Not collective. */
     bool (*can)(const struct comm *comm, const struct engine *engine, const struct transport *transport);

@@ -18,7 +18,7 @@
 
 /* Merge two runs into the scratch buffer, which becomes the keys. */
 static hsort_status merge_into_scratch(struct exchange *x, const char *a, int64_t a_count, const char *b,
-                                     int64_t b_count)
+                                       int64_t b_count)
 {
     hsort_status status = x->engine->ops->merge(x->engine, x->key_bytes, a, a_count, b, b_count, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
@@ -40,14 +40,14 @@ static hsort_status sendrecv_and_merge(struct exchange *x, const struct halves *
 {
     const size_t width = (size_t)x->key_bytes;
     hsort_status status =
-        x->transport->ops->sendrecv(x->transport, h->partner, h->place, (size_t)h->outgoing * width, h->partner,
-                                h->place, (size_t)h->incoming * width, &x->moved_bytes);
+        x->transport->ops->sendrecv(x->transport, h->partner, h->place, (size_t)h->outgoing * width,
+                                    h->partner, h->place, (size_t)h->incoming * width, &x->moved_bytes);
     const bool one_run_in_place = h->kept == 0 || (h->incoming == 0 && h->lower);
     if (one_run_in_place)
         return status;
     const double start = MPI_Wtime();
     keep_first_error(&status, h->lower ? merge_into_scratch(x, h->stayed, h->kept, h->place, h->incoming)
-                           : merge_into_scratch(x, h->place, h->incoming, h->stayed, h->kept));
+                                       : merge_into_scratch(x, h->place, h->incoming, h->stayed, h->kept));
     x->merge_seconds += MPI_Wtime() - start;
     return status;
 }
@@ -89,8 +89,8 @@ static hsort_status compare_split(struct exchange *x, int partner)
     h.stayed = h.lower ? keys : keys + (size_t)h.outgoing * width;
     const void *theirs = NULL;
     if (x->transport->ops->expose)
-        keep_first_error(&status,
-             x->transport->ops->expose(x->transport, partner, h.place, (size_t)h.outgoing * width, &theirs));
+        keep_first_error(&status, x->transport->ops->expose(x->transport, partner, h.place,
+                                                            (size_t)h.outgoing * width, &theirs));
     keep_first_error(&status, theirs ? merge_across(x, &h, theirs) : sendrecv_and_merge(x, &h));
     return status;
 }
@@ -117,7 +117,5 @@ static hsort_status run_bitonic(struct exchange *x, bool *done)
     return status;
 }
 
-const struct exchange_ops exchange_bitonic = {.kind = HSORT_EXCHANGE_BITONIC,
-                                              .input = EXCHANGE_TAKES_SORTED,
-                                              .pays = bitonic_pays,
-                                              .run = run_bitonic};
+const struct exchange_ops exchange_bitonic = {
+    .kind = HSORT_EXCHANGE_BITONIC, .input = EXCHANGE_TAKES_SORTED, .pays = bitonic_pays, .run = run_bitonic};

@@ -38,11 +38,11 @@ static struct value_table plan_value_table(const struct exchange *x)
     // Once keys have been spread anew x->scratch may be the caller's memory, which has the alignment of a key.
     const size_t skipped = -(uintptr_t)x->scratch % ALIGNMENT;
     const int64_t left = x->capacity * x->key_bytes - (int64_t)skipped;
-    struct value_table t = {.log = ops->values_room ? ENGINE_VALUES_LOG_MAX : 0,
-                      .workspace = x->memory,
-                      .list = (struct engine_value *)((char *)x->scratch + skipped),
-                      .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
-    while (t.log >= ENGINE_VALUES_LOG_MIN && ops->values_room(x->engine, t.log) > available)
+    struct value_table t = {.log = ops->counting ? ENGINE_VALUES_LOG_MAX : 0,
+                            .workspace = x->memory,
+                            .list = (struct engine_value *)((char *)x->scratch + skipped),
+                            .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
+    while (t.log >= ENGINE_VALUES_LOG_MIN && ops->counting->workspace(x->engine, t.log) > available)
         t.log--;
     if (t.log < ENGINE_VALUES_LOG_MIN)
         t.log = 0;
@@ -73,11 +73,11 @@ static hsort_status count_own(struct exchange *x, int64_t count, const struct va
     if (t->log == 0)
         return HSORT_OK;
     sample_range(x, &low, &high);
-    TRY(ops->count_values(x->engine, x->key_bytes, x->raw, count, low, high, t->log, t->workspace, &fits));
+    TRY(ops->counting->count(x->engine, x->key_bytes, x->raw, count, low, high, t->log, t->workspace, &fits));
     if (!fits)
         return HSORT_OK;
     if (x->comm->size > 1)
-        return ops->list_values(x->engine, t->log, t->workspace, t->list, t->most, values);
+        return ops->counting->list(x->engine, t->log, t->workspace, t->list, t->most, values);
     *values = 0;
     return HSORT_OK;
 }
@@ -88,8 +88,9 @@ static bool gather_list_sizes(struct exchange *x, int64_t values, hsort_status *
 {
     int64_t *found = partition_of(x)->found;
     const int64_t own[GATHERED] = {[GATHERED_VALUES] = values, [GATHERED_FAILED] = *status != HSORT_OK};
-    keep_first_error(status, comm_check(MPI_Allgather(own, GATHERED, MPI_INT64_T, found, GATHERED, MPI_INT64_T, x->comm->world),
-                            "MPI_Allgather", true));
+    keep_first_error(status, comm_check(MPI_Allgather(own, GATHERED, MPI_INT64_T, found, GATHERED,
+                                                      MPI_INT64_T, x->comm->world),
+                                        "MPI_Allgather", true));
     bool all = true;
     for (int r = 0; r < x->comm->size; r++)
         all = all && found[r * GATHERED + GATHERED_VALUES] >= 0 && !found[r * GATHERED + GATHERED_FAILED];
@@ -97,9 +98,11 @@ static bool gather_list_sizes(struct exchange *x, int64_t values, hsort_status *
 }
 
 /* Expose the whole list to every peer. `status` and *all as for partition_all_exposed().                        Collective. */
-static hsort_status expose_list(struct exchange *x, const struct value_table *t, hsort_status status, bool *all)
+static hsort_status expose_list(struct exchange *x, const struct value_table *t, hsort_status status,
+                                bool *all)
 {
-    const int64_t bytes = partition_of(x)->found[x->comm->rank * GATHERED + GATHERED_VALUES] * (int64_t)sizeof *t->list;
+    const int64_t bytes =
+        partition_of(x)->found[x->comm->rank * GATHERED + GATHERED_VALUES] * (int64_t)sizeof *t->list;
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank)
             keep_first_error(&status, partition_expose(x, peer, t->list, bytes));
@@ -114,7 +117,8 @@ static hsort_status add_lists(struct exchange *x, const struct value_table *t)
         const int peer = (x->comm->rank + step) % x->comm->size;
         const int64_t values = p->found[peer * GATHERED + GATHERED_VALUES];
         if (values > 0)
-            TRY(x->engine->ops->add_values(x->engine, t->log, t->workspace, p->peer_scratch[peer], values));
+            TRY(x->engine->ops->counting->add(x->engine, t->log, t->workspace, p->peer_scratch[peer],
+                                              values));
     }
     return HSORT_OK;
 }
@@ -128,7 +132,7 @@ static hsort_status merge_tables(struct exchange *x, const struct value_table *t
     hsort_status status = add_lists(x, t);
     keep_first_error(&status, partition_conceal(x)); // which waits for the reading
     if (status == HSORT_OK)
-        status = x->engine->ops->order_values(x->engine, t->log, t->workspace, &fits);
+        status = x->engine->ops->counting->order(x->engine, t->log, t->workspace, &fits);
     const hsort_status agreed = comm_range(x->comm, fits && status == HSORT_OK, &each, &any);
     keep_first_error(&status, agreed);
     *all = agreed == HSORT_OK && each;
@@ -136,8 +140,8 @@ static hsort_status merge_tables(struct exchange *x, const struct value_table *t
 }
 
 /* Write this rank's part, the positions [from, until) of all keys, and take it to the host if it is wanted there. */
-static hsort_status write_part(struct exchange *x, struct keymap map, const struct value_table *t, int64_t from,
-                               int64_t until)
+static hsort_status write_part(struct exchange *x, struct keymap map, const struct value_table *t,
+                               int64_t from, int64_t until)
 {
     const struct engine_ops *ops = x->engine->ops;
     const struct raw_keys raw = {.map = map, .decode = true};
@@ -147,8 +151,9 @@ static hsort_status write_part(struct exchange *x, struct keymap map, const stru
     for (int64_t at = from; at < until && status == HSORT_OK; at += most) {
         const int64_t end = until - at > most ? at + most : until;
         struct engine_event *written = partition_of(x)->sorted[number++ % SLOTS];
-        keep_first_error(&status, ops->write_values(x->engine, x->key_bytes, &raw, t->log, t->workspace, at, end,
-                                        (char *)x->keys + (at - from) * x->key_bytes));
+        keep_first_error(&status,
+                         ops->counting->write(x->engine, x->key_bytes, &raw, t->log, t->workspace, at, end,
+                                              (char *)x->keys + (at - from) * x->key_bytes));
         keep_first_error(&status, ops->event_record(x->engine, written, STREAM_WORK));
         keep_first_error(&status, partition_copy_out(x, at - from, end - from, written));
     }
@@ -189,7 +194,8 @@ hsort_status exchange_counted(struct exchange *x, hsort_status status, bool *don
     keep_first_error(&status, merge_tables(x, &t, &all));
     if (!all)
         return status;
-    keep_first_error(&status, write_part(x, x->raw->map, &t, x->target_offset[rank], x->target_offset[rank + 1]));
+    keep_first_error(&status,
+                     write_part(x, x->raw->map, &t, x->target_offset[rank], x->target_offset[rank + 1]));
     x->rounds_moved += list_partners(x);
     x->count = x->target_offset[rank + 1] - x->target_offset[rank];
     if (x->progress)

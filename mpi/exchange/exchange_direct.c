@@ -90,14 +90,15 @@ static hsort_status plan_pieces(const struct exchange *x)
 
 /* Agree on whether the pieces may be moved: *may is the same on every rank. `comes` keys would come to this rank, where
  * `wanted` should. Returns this rank's status.                                                       Collective. */
-static hsort_status agree_on_pieces(const struct exchange *x, hsort_status status, int64_t comes, int64_t wanted, bool *may)
+static hsort_status agree_on_pieces(const struct exchange *x, hsort_status status, int64_t comes,
+                                    int64_t wanted, bool *may)
 {
     // A rank that failed has cut its run anywhere, which others see only as a wrong sum; that is then no fault of theirs.
     enum { FAILED, WRONG, FLAGS };
     const int own[FLAGS] = {status != HSORT_OK, comes != wanted};
     int any[FLAGS] = {1, 1};
-    keep_first_error(&status, comm_check(MPI_Allreduce(own, any, FLAGS, MPI_INT, MPI_MAX, x->comm->world), "MPI_Allreduce",
-                                         true));
+    keep_first_error(&status, comm_check(MPI_Allreduce(own, any, FLAGS, MPI_INT, MPI_MAX, x->comm->world),
+                                         "MPI_Allreduce", true));
     if (own[WRONG] && !any[FAILED])
         keep_first_error(&status, status_fail(HSORT_INTERNAL, "the splitters give %lld keys instead of %lld",
                                               (long long)comes, (long long)wanted));
@@ -118,8 +119,9 @@ static hsort_status move_pieces(struct exchange *x)
     hsort_status status = HSORT_OK;
     // What stays does not pass through MPI, which may send a rank's message to itself the slowest way of all.
     if (d->sends[rank] > 0)
-        status = x->engine->ops->copy(x->engine, STREAM_WORK, pieces + (size_t)d->piece_offset[rank] * width,
-                                      keys + (size_t)d->cut_offset[rank] * width, (size_t)d->sends[rank] * width);
+        status =
+            x->engine->ops->copy(x->engine, STREAM_WORK, pieces + (size_t)d->piece_offset[rank] * width,
+                                 keys + (size_t)d->cut_offset[rank] * width, (size_t)d->sends[rank] * width);
     for (int step = 1; step < size; step++) {
         const int to = (rank + step) % size, from = (rank - step + size) % size;
         const int64_t send = d->sends[to], receive = d->receives[from];
@@ -128,8 +130,8 @@ static hsort_status move_pieces(struct exchange *x)
             const char *out = send > 0 ? keys + (size_t)d->cut_offset[to] * width : NULL;
             char *in = receive > 0 ? pieces + (size_t)d->piece_offset[from] * width : NULL;
             keep_first_error(&status,
-                             x->transport->ops->sendrecv(x->transport, to, out, (size_t)send * width, from, in,
-                                                         (size_t)receive * width, &x->moved_bytes));
+                             x->transport->ops->sendrecv(x->transport, to, out, (size_t)send * width, from,
+                                                         in, (size_t)receive * width, &x->moved_bytes));
         }
         if (x->progress)
             x->progress(x->progress_user, step, size - 1);
@@ -144,8 +146,8 @@ static hsort_status merge_pieces(struct exchange *x)
     const struct direct_tables *d = x->tables;
     const double start = MPI_Wtime();
     void *merged = x->scratch;
-    hsort_status status = x->engine->ops->merge_runs(x->engine, x->key_bytes, x->scratch, d->piece_offset, x->comm->size,
-                                                     x->keys, &merged);
+    hsort_status status = x->engine->ops->merge_runs(x->engine, x->key_bytes, x->scratch, d->piece_offset,
+                                                     x->comm->size, x->keys, &merged);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     if (merged == x->scratch)
         exchange_swap_buffers(x);

@@ -111,7 +111,7 @@ static int64_t scratch_keys(int64_t capacity)
 
 static size_t work_bytes(const struct engine *engine, int key_bytes)
 {
-    return (engine->ops->partition_workspace(engine, key_bytes) + 255) / 256 * 256;
+    return (engine->ops->partition->workspace(engine, key_bytes) + 255) / 256 * 256;
 }
 
 int64_t partition_memory_keys(int64_t capacity)
@@ -174,16 +174,17 @@ static hsort_status try_map(struct exchange *x, int log, enum engine_map_verdict
     }
     uint64_t *own = p->sample + p->offsets[rank];
     hsort_status status =
-        x->engine->ops->partition_sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total, log,
-                                         p->offsets[rank], p->counts[rank], x->memory, own);
-    keep_first_error(&status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
-                                         p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
-                             "MPI_Gatherv", true));
+        x->engine->ops->partition->sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total,
+                                          log, p->offsets[rank], p->counts[rank], x->memory, own);
+    keep_first_error(
+        &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
+                                        p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
+                            "MPI_Gatherv", true));
     int word = ENGINE_MAP_REFUSED;
     if (rank == 0 && status == HSORT_OK) {
         enum engine_map_verdict found = ENGINE_MAP_REFUSED;
-        keep_first_error(&status, x->engine->ops->partition_map(x->engine, x->key_bytes, p->sample, log, total,
-                                                    x->memory, &p->map, &found));
+        keep_first_error(&status, x->engine->ops->partition->make_map(x->engine, x->key_bytes, p->sample, log,
+                                                                      total, x->memory, &p->map, &found));
         const bool in_order = found == ENGINE_MAP_REPEATS && !sample_descends(x);
         word = status == HSORT_OK && !in_order ? (int)found : ENGINE_MAP_REFUSED;
     }
@@ -205,8 +206,9 @@ static hsort_status make_map(struct exchange *x, enum engine_map_verdict *verdic
     if (*verdict == ENGINE_MAP_WANTS_MORE && x->current_offset[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
         keep_first_error(&status, try_map(x, ENGINE_SAMPLE_LOG_MAX, verdict));
     if (*verdict == ENGINE_MAP_MADE)
-        keep_first_error(&status, comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
-                                 "MPI_Bcast", true));
+        keep_first_error(&status,
+                         comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
+                                    "MPI_Bcast", true));
     return status;
 }
 
@@ -217,13 +219,13 @@ static hsort_status count_all(struct exchange *x, int64_t count, hsort_status st
     int64_t own[FOUND] = {0};
     bool ascends = false, descends = false;
     if (status == HSORT_OK)
-        status = x->engine->ops->partition_count(x->engine, x->key_bytes, x->raw, count, &p->map,
-                                                 x->memory, own, &ascends, &descends);
+        status = x->engine->ops->partition->count(x->engine, x->key_bytes, x->raw, count, &p->map, x->memory,
+                                                  own, &ascends, &descends);
     own[FOUND_DESCENDS] = descends;
     own[FOUND_FAILED] = status != HSORT_OK;
-    keep_first_error(&status,
-         comm_check(MPI_Allgather(own, FOUND, MPI_INT64_T, p->found, FOUND, MPI_INT64_T, x->comm->world),
-                    "MPI_Allgather", true));
+    keep_first_error(&status, comm_check(MPI_Allgather(own, FOUND, MPI_INT64_T, p->found, FOUND, MPI_INT64_T,
+                                                       x->comm->world),
+                                         "MPI_Allgather", true));
     return status;
 }
 
@@ -251,7 +253,7 @@ static bool regions_suit(struct exchange *x)
         for (int r = 0; r < size; r++)
             large = large || keys - p->found[(size_t)r * FOUND + (size_t)region] > slot_keys(x->capacity);
         large = large || keys > batch_keys(x->capacity) ||
-                x->engine->ops->region_scratch(x->engine, keys) > scratch_keys(x->capacity);
+                x->engine->ops->partition->region_scratch(x->engine, keys) > scratch_keys(x->capacity);
     }
     x->all_ascend = !descends && !failed;
     return descends && !failed && !large; // shards in order are sorted with no pass at all
@@ -279,7 +281,7 @@ static struct batch next_batch(const struct exchange *x, int first, int number, 
     int64_t fetched = 0;
     for (int region = first; region < p->end; region++) {
         const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
-        const int64_t scratch = x->engine->ops->region_scratch(x->engine, end - begin);
+        const int64_t scratch = x->engine->ops->partition->region_scratch(x->engine, end - begin);
         const bool whole = begin >= wanted[0] && end <= wanted[1];
         if (batch.keys == 0 && end == begin) {
             batch.first = region + 1;
@@ -313,9 +315,9 @@ static int fetch_batch(struct exchange *x, const struct batch *batch, char *slot
         const int peer = (rank + step) % size;
         const int64_t *at = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
         const size_t bytes = (size_t)((at[batch->last + 1] - at[batch->first]) * width);
-        const char *from = step == 0
-                               ? (const char *)x->scratch + at[batch->first] * width
-                               : (const char *)p->peer_scratch[peer] + (at[batch->first] - at[p->first]) * width;
+        const char *from =
+            step == 0 ? (const char *)x->scratch + at[batch->first] * width
+                      : (const char *)p->peer_scratch[peer] + (at[batch->first] - at[p->first]) * width;
         if (step > 0 && bytes > 0)
             keep_first_error(status, x->engine->ops->copy(x->engine, STREAM_IN, next, from, bytes));
         for (int i = 0; i < regions; i++)
@@ -338,8 +340,8 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
     const int64_t scratch = scratch_keys(x->capacity);
     void *sorted = keys;
     *too_much = false;
-    hsort_status status = ops->settle_regions(x->engine, x->key_bytes, raw, x->memory, scratch_of(x),
-                                              (size_t)(scratch * x->key_bytes), too_much);
+    hsort_status status = ops->partition->settle_regions(
+        x->engine, x->key_bytes, raw, x->memory, scratch_of(x), (size_t)(scratch * x->key_bytes), too_much);
     if (status == HSORT_OK && (all || *too_much))
         status = ops->sort(x->engine, -1, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->scratch,
                            count <= scratch ? scratch : x->capacity, count, x->workspace, &again, &sorted);
@@ -349,7 +351,7 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
 
 /* Queue one batch. */
 static void queue_batch(struct exchange *x, const struct batch *batch, int number, const struct raw_keys *raw,
-                      const int64_t *wanted, hsort_status *status)
+                        const int64_t *wanted, hsort_status *status)
 {
     struct partition_tables *p = x->tables;
     struct engine *engine = x->engine;
@@ -361,8 +363,9 @@ static void queue_batch(struct exchange *x, const struct batch *batch, int numbe
     keep_first_error(status, engine->ops->event_record(engine, p->fetched[slot], STREAM_IN));
     keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);
-    keep_first_error(status, engine->ops->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces, raw,
-                                           x->memory, scratch_of(x), out));
+    keep_first_error(status,
+                     engine->ops->partition->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces,
+                                                          raw, x->memory, scratch_of(x), out));
     if (!batch->whole || x->host_out) { // what is taken from it must be in order
         bool too_much;
         keep_first_error(status, sort_rest(x, raw, out, batch->keys, false, &too_much));
@@ -371,8 +374,9 @@ static void queue_batch(struct exchange *x, const struct batch *batch, int numbe
     if (!batch->whole) {
         const int64_t from = begin > wanted[0] ? begin : wanted[0];
         const int64_t end = begin + batch->keys < wanted[1] ? begin + batch->keys : wanted[1];
-        keep_first_error(status, engine->ops->copy(engine, STREAM_WORK, (char *)x->keys + (from - wanted[0]) * width,
-                                       out + (from - begin) * width, (size_t)((end - from) * width)));
+        keep_first_error(status,
+                         engine->ops->copy(engine, STREAM_WORK, (char *)x->keys + (from - wanted[0]) * width,
+                                           out + (from - begin) * width, (size_t)((end - from) * width)));
     }
     keep_first_error(status, engine->ops->event_record(engine, p->sorted[slot], STREAM_WORK));
 }
@@ -383,13 +387,14 @@ hsort_status partition_copy_out(struct exchange *x, int64_t from, int64_t until,
     if (!x->host_out)
         return HSORT_OK;
     hsort_status status = x->engine->ops->stream_wait_event(x->engine, STREAM_OUT, written);
-    keep_first_error(&status, x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at, (char *)x->keys + at,
-                                       (size_t)bytes));
+    keep_first_error(&status, x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at,
+                                                   (char *)x->keys + at, (size_t)bytes));
     return status;
 }
 
 /* Copy what a batch has sorted to the host, if it is wanted there. */
-static hsort_status copy_batch_out(struct exchange *x, const struct batch *batch, int number, const int64_t *wanted)
+static hsort_status copy_batch_out(struct exchange *x, const struct batch *batch, int number,
+                                   const int64_t *wanted)
 {
     const int64_t first = partition_of(x)->region_at[batch->first];
     const int64_t begin = first > wanted[0] ? first : wanted[0];
@@ -419,7 +424,8 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
 /* ---- the exchange ------------------------------------------------------------------------------------------------------ */
 
 /* The regions [*first, *end) that `rank` wants keys of, by the global positions it is to hold. */
-static void regions_of(const struct partition_tables *p, const int64_t *target_offset, int rank, int *first, int *end)
+static void regions_of(const struct partition_tables *p, const int64_t *target_offset, int rank, int *first,
+                       int *end)
 {
     *first = 0;
     while (*first < ENGINE_REGIONS && p->region_at[*first + 1] <= target_offset[rank])
@@ -471,8 +477,8 @@ static hsort_status expose_regions(struct exchange *x, hsort_status status, bool
         if (peer == x->comm->rank)
             continue;
         regions_of(p, x->target_offset, peer, &first, &end);
-        keep_first_error(&status,
-             partition_expose(x, peer, (char *)x->scratch + at[first] * width, (at[end] - at[first]) * width));
+        keep_first_error(&status, partition_expose(x, peer, (char *)x->scratch + at[first] * width,
+                                                   (at[end] - at[first]) * width));
     }
     regions_of(p, x->target_offset, x->comm->rank, &p->first, &p->end);
     return partition_all_exposed(x, status, all);
@@ -494,7 +500,8 @@ static int region_partners(const struct exchange *x)
 }
 
 /* Is every pair of ranks mapped, and can the engine do it? */
-static bool can_partition(const struct comm *comm, const struct engine *engine, const struct transport *transport)
+static bool can_partition(const struct comm *comm, const struct engine *engine,
+                          const struct transport *transport)
 {
     bool can = engine->ops->partition && comm->size <= PARTITION_RANKS_MAX;
     for (int peer = 0; peer < comm->size && can; peer++)
@@ -517,8 +524,8 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
     const int rank = x->comm->rank;
     const int64_t wanted[2] = {x->target_offset[rank], x->target_offset[rank + 1]};
     bool all, too_much;
-    hsort_status status = x->engine->ops->partition(x->engine, x->key_bytes, x->raw, count, &partition_of(x)->map, x->memory,
-                                                    x->scratch);
+    hsort_status status = x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count,
+                                                             &partition_of(x)->map, x->memory, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
     status = expose_regions(x, status, &all);
@@ -527,8 +534,8 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
     keep_first_error(&status, partition_conceal(x));
     if (!all)
         return status;
-    keep_first_error(&status,
-                     sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0], partition_of(x)->others_left, &too_much));
+    keep_first_error(&status, sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0],
+                                        partition_of(x)->others_left, &too_much));
     x->rounds_moved += region_partners(x);
     x->count = wanted[1] - wanted[0];
     if (x->progress)
@@ -540,7 +547,8 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
 static hsort_status run_partition(struct exchange *x, bool *done)
 {
     const int rank = x->comm->rank;
-    const int64_t count = x->current_offset[rank + 1] - x->current_offset[rank], total = x->current_offset[x->comm->size];
+    const int64_t count = x->current_offset[rank + 1] - x->current_offset[rank],
+                  total = x->current_offset[x->comm->size];
     const double began = MPI_Wtime();
     enum engine_map_verdict verdict;
     *done = x->all_ascend = false;

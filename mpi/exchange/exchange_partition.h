@@ -13,12 +13,14 @@ enum {
 };
 
 struct partition_tables {
-    uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes: this rank's part, on rank 0 all; in order of position */
+    uint64_t
+        *sample; /* [2^ENGINE_SAMPLE_LOG_MAX] codes: this rank's part, on rank 0 all; in order of position */
     int *counts, *offsets; /* [size] of the sample, by rank */
     int64_t *found;        /* [size * FOUND] what ranks gather of each other */
-    int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)] where in a rank's scratch buffer a region begins */
-    const void **peer_scratch;    /* [size] what each peer shows this rank of its scratch buffer, as it appears here */
-    int64_t exposed_bytes;   /* that this rank shows to others, until it is known whether all can */
+    int64_t *piece_at; /* [size * (ENGINE_REGIONS + 1)] where in a rank's scratch buffer a region begins */
+    const void *
+        *peer_scratch; /* [size] what each peer shows this rank of its scratch buffer, as it appears here */
+    int64_t exposed_bytes; /* that this rank shows to others, until it is known whether all can */
     int first, end;        /* this rank's regions: [first, end) */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     bool others_left;                      /* some batch has left more unsorted than could be settled */
@@ -40,7 +42,8 @@ int64_t partition_memory_keys(int64_t capacity);
 
 /* Copy the keys [from, until) of this rank's part from x->keys to where the caller wants them on the host, once STREAM_WORK has
  * come to `written`; nothing if it does not want them there. Not collective. */
-hsort_status partition_copy_out(struct exchange *x, int64_t from, int64_t until, struct engine_event *written);
+hsort_status partition_copy_out(struct exchange *x, int64_t from, int64_t until,
+                                struct engine_event *written);
 
 /* Let `peer` read [bytes] of this rank's scratch buffer: p->peer_scratch[peer] is what it shows in return, NULL if the pair cannot.
  * Ranks go through their peers in ascending order, so that none waits for one that waits for it.

@@ -5,7 +5,8 @@
  * the rule only where a sort takes a few milliseconds at most. mpi/README.md holds the rule against the cost model. */
 #include "mpi/exchange/exchange.h"
 
-const struct exchange_ops *const exchange_table[EXCHANGES] = {&exchange_partition, &exchange_direct, &exchange_bitonic};
+const struct exchange_ops *const exchange_table[EXCHANGES] = {&exchange_partition, &exchange_direct,
+                                                              &exchange_bitonic};
 
 const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_input input, unsigned usable,
                                            hsort_engine engine, int size, int64_t keys, int key_bytes)

@@ -57,9 +57,10 @@ static void cut_kept(struct fetching *f)
         last[piece] = (end < f->their_count ? end : f->their_count) - 1;
         f->kept_end[piece] = 0;
     }
-    keep_first_error(&f->status, ops->gather(f->x->engine, f->x->key_bytes, f->theirs, last, f->pieces, codes));
-    keep_first_error(&f->status, ops->search(f->x->engine, f->x->key_bytes, f->kept, f->kept_count, codes, f->pieces, less,
-                        f->kept_end));
+    keep_first_error(&f->status,
+                     ops->gather(f->x->engine, f->x->key_bytes, f->theirs, last, f->pieces, codes));
+    keep_first_error(&f->status, ops->search(f->x->engine, f->x->key_bytes, f->kept, f->kept_count, codes,
+                                             f->pieces, less, f->kept_end));
     for (int piece = 1; piece < f->pieces; piece++) {
         if (f->kept_end[piece] < f->kept_end[piece - 1])
             f->kept_end[piece] = f->kept_end[piece - 1];
@@ -79,11 +80,13 @@ static void queue_piece(struct fetching *f, int piece)
     char *fetched = (char *)f->x->workspace + slot * f->piece_keys * width;
     if (piece >= SLOTS)
         keep_first_error(&f->status, ops->stream_wait_event(engine, STREAM_IN, f->merged[slot]));
-    keep_first_error(&f->status, ops->copy(engine, STREAM_IN, fetched, f->theirs + first * width, (size_t)(keys * width)));
+    keep_first_error(
+        &f->status, ops->copy(engine, STREAM_IN, fetched, f->theirs + first * width, (size_t)(keys * width)));
     keep_first_error(&f->status, ops->event_record(engine, f->fetched[slot], STREAM_IN));
     keep_first_error(&f->status, ops->stream_wait_event(engine, STREAM_WORK, f->fetched[slot]));
-    keep_first_error(&f->status, ops->merge(engine, (int)width, f->kept + kept_first * width, f->kept_end[piece] - kept_first,
-                       fetched, keys, f->out + (kept_first + first) * width));
+    keep_first_error(&f->status, ops->merge(engine, (int)width, f->kept + kept_first * width,
+                                            f->kept_end[piece] - kept_first, fetched, keys,
+                                            f->out + (kept_first + first) * width));
     keep_first_error(&f->status, ops->event_record(engine, f->merged[slot], STREAM_WORK));
 }
 
@@ -117,7 +120,8 @@ hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_
                          .their_count = their_count,
                          .out = out};
     if (kept_count == 0 && their_count > 0) {
-        keep_first_error(&f.status, ops->copy(x->engine, STREAM_IN, out, theirs, (size_t)their_count * (size_t)x->key_bytes));
+        keep_first_error(&f.status, ops->copy(x->engine, STREAM_IN, out, theirs,
+                                              (size_t)their_count * (size_t)x->key_bytes));
         keep_first_error(&f.status, ops->stream_synchronize(x->engine, STREAM_IN));
         return f.status;
     }
@@ -127,7 +131,8 @@ hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_
         fetch_and_merge(&f);
         return f.status;
     }
-    keep_first_error(&f.status, ops->merge(x->engine, x->key_bytes, kept, kept_count, theirs, their_count, out));
+    keep_first_error(&f.status,
+                     ops->merge(x->engine, x->key_bytes, kept, kept_count, theirs, their_count, out));
     keep_first_error(&f.status, ops->stream_synchronize(x->engine, STREAM_WORK));
     return f.status;
 }

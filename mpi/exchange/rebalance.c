@@ -17,12 +17,13 @@ struct overlap {
 static struct overlap overlap_of(const int64_t *have_offset, int owner, const int64_t *want_offset, int taker)
 {
     int64_t begin = have_offset[owner] > want_offset[taker] ? have_offset[owner] : want_offset[taker];
-    int64_t end = have_offset[owner + 1] < want_offset[taker + 1] ? have_offset[owner + 1] : want_offset[taker + 1];
+    int64_t end =
+        have_offset[owner + 1] < want_offset[taker + 1] ? have_offset[owner + 1] : want_offset[taker + 1];
     return (struct overlap){begin, end > begin ? end - begin : 0};
 }
 
-hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset, const void *from,
-                       void *to)
+hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset,
+                       const void *from, void *to)
 {
     const int rank = x->comm->rank, size = x->comm->size;
     const size_t width = (size_t)x->key_bytes;
@@ -42,9 +43,9 @@ hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int
             continue;
         const char *out = send.count > 0 ? source + (size_t)(send.begin - have_offset[rank]) * width : NULL;
         char *in = receive.count > 0 ? target + (size_t)(receive.begin - want_offset[rank]) * width : NULL;
-        keep_first_error(&status, x->transport->ops->sendrecv(x->transport, to_rank, out, (size_t)send.count * width,
-                                                              from_rank, in, (size_t)receive.count * width,
-                                                              &x->moved_bytes));
+        keep_first_error(&status, x->transport->ops->sendrecv(
+                                      x->transport, to_rank, out, (size_t)send.count * width, from_rank, in,
+                                      (size_t)receive.count * width, &x->moved_bytes));
     }
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     return status;

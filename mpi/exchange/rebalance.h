@@ -10,7 +10,7 @@
  *   from  [have_offset[rank + 1] - have_offset[rank]] engine or host memory
  *   to    [want_offset[rank + 1] - want_offset[rank]] engine or host memory; no overlap
  * Errors   this rank's own; the caller agrees on it. */
-hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset, const void *from,
-                       void *to);
+hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset,
+                       const void *from, void *to);
 
 #endif

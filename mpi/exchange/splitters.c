@@ -208,8 +208,8 @@ static hsort_status offer(struct splitters *s, const struct exchange *x, int rou
             x->engine->ops->gather(x->engine, x->key_bytes, x->keys, s->positions, offers, s->offers + 1);
     s->offers[0] = (uint64_t)offers;
     keep_first_error(&status, comm_check(MPI_Allgather(s->offers, 1 + offers_max, MPI_UINT64_T, s->gathered,
-                                           1 + offers_max, MPI_UINT64_T, x->comm->world),
-                             "MPI_Allgather", true));
+                                                       1 + offers_max, MPI_UINT64_T, x->comm->world),
+                                         "MPI_Allgather", true));
     return status;
 }
 
@@ -329,8 +329,9 @@ static hsort_status count_own(struct splitters *s, const struct exchange *x, int
     memset(s->own_not_greater, 0, (size_t)probes * sizeof *s->own_not_greater);
     for (int first = 0; first < probes && x->count > 0; first += ENGINE_SEARCH_MAX) {
         const int some = probes - first < ENGINE_SEARCH_MAX ? probes - first : ENGINE_SEARCH_MAX;
-        keep_first_error(&status, x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
-                                             some, s->own_less + first, s->own_not_greater + first));
+        keep_first_error(&status,
+                         x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
+                                                some, s->own_less + first, s->own_not_greater + first));
     }
     return status;
 }
@@ -343,9 +344,9 @@ static hsort_status count(struct splitters *s, const struct exchange *x, int pro
         s->own_sums[2 * i] = s->own_less[i];
         s->own_sums[2 * i + 1] = s->own_not_greater[i];
     }
-    keep_first_error(&status,
-         comm_check(MPI_Allreduce(s->own_sums, s->sums, 2 * probes, MPI_INT64_T, MPI_SUM, x->comm->world),
-                    "MPI_Allreduce", true));
+    keep_first_error(&status, comm_check(MPI_Allreduce(s->own_sums, s->sums, 2 * probes, MPI_INT64_T, MPI_SUM,
+                                                       x->comm->world),
+                                         "MPI_Allreduce", true));
     return status;
 }
 

@@ -20,8 +20,8 @@ void splitters_close(struct splitters *splitters); /* NULL is fine; not collecti
  * Order    keys are ordered by (key, rank, position on the rank), so that equal keys are cut exactly as well.
  * Errors   this rank's own: it has kept to the schedule. After a failure on any rank the cuts are some ascending
  *          numbers from 0 to x->count on every rank, and their sums need not be what was asked for. */
-hsort_status splitters_find(struct splitters *splitters, const struct exchange *x, const int64_t *target_offset,
-                            int64_t *cut_offset);
+hsort_status splitters_find(struct splitters *splitters, const struct exchange *x,
+                            const int64_t *target_offset, int64_t *cut_offset);
 
 /* Rounds that splitters_find() takes, about, for `total` uniform keys, `capacity` at most on a rank; *probes: of a round, at
  * most. Pure; not collective. */

@@ -126,7 +126,7 @@ static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must,
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
-    const bool able = engine->ops->peer_open != NULL;
+    const bool able = engine->ops->peer != NULL;
     if (comm->size > 1 && able)
         TRY(transport_open_ipc(comm, engine, wish, chunk_bytes, *transport, &ipc, why, sizeof why));
     else if (!able)
@@ -145,7 +145,7 @@ hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_tr
 {
     *transport = NULL;
     *takes_device_pointers = -1;
-    const bool on_device = strcmp(engine->ops->name, "cuda") == 0;
+    const bool on_device = engine->ops->kind == HSORT_ENGINE_CUDA;
     if (on_device && wanted != HSORT_TRANSPORT_STAGED)
         TRY(ask_mpi(comm, engine, takes_device_pointers));
     if (wanted == HSORT_TRANSPORT_MPI && *takes_device_pointers == 0)

@@ -1,5 +1,5 @@
 /* Ranks of one node read each other's engine memory. A rank tells its peer where its bytes lie; the peer maps that memory
- * (engine.h: peer_export, peer_open) and fetches them itself, with one copy or with the kernel that needs them:
+ * (engine.h: struct engine_peer_ops) and fetches them itself, with one copy or with the kernel that needs them:
  *
  *     rank 0   offer: my bytes are at H+o  ---->  rank 1   opens H once, keeps it        copies from mapped H+o
  *              offer: mine are at K+p      <----
@@ -67,7 +67,7 @@ static struct offer make_offer(struct ipc *ipc, const void *memory, size_t bytes
 {
     struct offer offer = {.kind = OFFER_EMPTY};
     if (bytes > 0)
-        offer.kind = ipc->engine->ops->peer_export(ipc->engine, memory, &offer.handle) == HSORT_OK
+        offer.kind = ipc->engine->ops->peer->export_memory(ipc->engine, memory, &offer.handle) == HSORT_OK
                          ? OFFER_MEMORY
                          : OFFER_NONE;
     return offer;
@@ -94,7 +94,7 @@ static struct mapping *map(struct ipc *ipc, int peer, const struct engine_peer_h
         return NULL;
     *mapping = (struct mapping){.peer = peer, .lasting = handle->lasting, .older = ipc->mappings};
     memcpy(mapping->allocation, handle->allocation, sizeof mapping->allocation);
-    if (ipc->engine->ops->peer_open(ipc->engine, handle, &mapping->memory) != HSORT_OK) {
+    if (ipc->engine->ops->peer->open(ipc->engine, handle, &mapping->memory) != HSORT_OK) {
         if (!failed_before)
             status_clear();
         free(mapping);
@@ -124,7 +124,7 @@ static void ipc_forget(struct transport *transport, enum transport_forget what)
             continue;
         }
         *link = mapping->older;
-        ipc->engine->ops->peer_close(ipc->engine, mapping->memory);
+        ipc->engine->ops->peer->close(ipc->engine, mapping->memory);
         free(mapping);
     }
 }

@@ -82,13 +82,13 @@ static bool try_rank(struct trial *t, const struct invitation *invitation)
     const struct engine_ops *ops = t->engine->ops;
     void *theirs = NULL;
     status_clear();
-    hsort_status status = invitation->open ? ops->peer_open(t->engine, &invitation->handle, &theirs)
+    hsort_status status = invitation->open ? ops->peer->open(t->engine, &invitation->handle, &theirs)
                                            : status_fail(HSORT_ARGUMENT, "rank %d lets nobody map its memory",
                                                          invitation->rank);
     if (status == HSORT_OK)
         status = read_pattern(t, invitation->rank, (char *)theirs + invitation->handle.offset);
     (void)ops->stream_synchronize(t->engine, STREAM_IN); // after a failure too, nothing may be reading what is closed now
-    ops->peer_close(t->engine, theirs);
+    ops->peer->close(t->engine, theirs);
     if (status != HSORT_OK)
         explain(t, status_text());
     status_clear();
@@ -100,7 +100,7 @@ static hsort_status try_node(struct trial *t, bool wanted, bool *maps)
 {
     const struct comm *comm = t->comm;
     struct invitation own = {.rank = comm->rank};
-    own.open = wanted && t->engine->ops->peer_export(t->engine, t->memory, &own.handle) == HSORT_OK;
+    own.open = wanted && t->engine->ops->peer->export_memory(t->engine, t->memory, &own.handle) == HSORT_OK;
     TRY_MPI(MPI_Allgather(&own, sizeof own, MPI_BYTE, t->invited, sizeof own, MPI_BYTE, comm->node));
     if (comm->node_size == 1)
         explain(t, "the rank is alone on its node");

@@ -327,7 +327,7 @@ hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos)
 
 hsort_engine hsort_engine_in_use(const hsort_context *ctx)
 {
-    return strcmp(ctx->engine->ops->name, "cuda") == 0 ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    return ctx->engine->ops->kind;
 }
 
 hsort_exchange hsort_exchange_in_use(const hsort_context *ctx)

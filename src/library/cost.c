@@ -68,7 +68,7 @@ static int compare_split(int32_t *low, int32_t *high)
 }
 
 static void add_pair(struct cost_network *n, struct cost_round *round, int rank, int partner, int moved,
-                 int64_t *sent)
+                     int64_t *sent)
 {
     const enum cost_place place = place_of(n, rank, partner);
     const float share = (float)moved / KEYS;
@@ -98,7 +98,8 @@ static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
         for (int rank = 0; rank < n->size; rank++) {
             const int partner = hypercube_partner(rank, n->size, i);
             if (partner > rank)
-                add_pair(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS), sent);
+                add_pair(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS),
+                         sent);
         }
         for (enum cost_place place = COST_NEAR; place < COST_PLACES; place++)
             round->probing[place] = round->overlapping[place] > round->pairs[place] / FEW;
@@ -260,8 +261,8 @@ static void add_splitters(const struct cost_network *n, const hsort_rates *rates
 }
 
 /* A shard goes to all ranks in equal parts, of which one stays. */
-static void add_transfers(const hsort_rates *rates, const struct shard_size *s, enum cost_place place, int ranks,
-                          struct hsort_plan_exchange *cost)
+static void add_transfers(const hsort_rates *rates, const struct shard_size *s, enum cost_place place,
+                          int ranks, struct hsort_plan_exchange *cost)
 {
     // Of few keys some ranks have none for some others.
     const double keys = (double)s->capacity / ranks, sent = keys < 1 ? (ranks - 1) * keys : ranks - 1;
@@ -273,7 +274,8 @@ static void add_transfers(const hsort_rates *rates, const struct shard_size *s, 
 }
 
 /* What stays is copied, and what has come is merged. */
-static void add_merge(const hsort_rates *rates, const struct shard_size *s, int ranks, struct hsort_plan_exchange *cost)
+static void add_merge(const hsort_rates *rates, const struct shard_size *s, int ranks,
+                      struct hsort_plan_exchange *cost)
 {
     cost->seconds[HSORT_PHASE_EXCHANGE] += merge_seconds(rates, s->shard_bytes / ranks);
     cost->seconds[HSORT_PHASE_MERGE] += passes_of(ranks) * merge_seconds(rates, s->shard_bytes);

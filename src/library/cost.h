@@ -19,9 +19,9 @@ enum { COST_ROUNDS_MAX = 31 * 32 / 2 };
 struct cost_round {
     float share[COST_PLACES]; /* the most that a rank sends to a partner there; -1: no rank has one there */
     int pairs[COST_PLACES], overlapping[COST_PLACES]; /* there, counted; those whose runs overlap */
-    bool probing[COST_PLACES];       /* not few of them overlap: the cut is probed for, and they merge */
+    bool probing[COST_PLACES];      /* not few of them overlap: the cut is probed for, and they merge */
     int paired, searching, sending; /* ranks that have a partner; that probe with it; that send it keys */
-    double moved;                    /* shards sent, all ranks */
+    double moved;                   /* shards sent, all ranks */
 };
 
 /* What the network does, whatever the number of keys. */

@@ -40,12 +40,13 @@ static bool can_partition(const hsort_rates *rates, int ranks, int ranks_per_nod
 }
 
 /* The exchange that AUTO takes. */
-static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const hsort_plan_result *plan, int key_bytes)
+static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const hsort_plan_result *plan,
+                                    int key_bytes)
 {
     const unsigned usable = 1u << HSORT_EXCHANGE_BITONIC | 1u << HSORT_EXCHANGE_DIRECT |
                             (plan->can_partition ? 1u << HSORT_EXCHANGE_PARTITION : 0);
-    const struct exchange_ops *ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_RAW, usable, rates->engine, ranks,
-                                                     plan->shard_capacity, key_bytes);
+    const struct exchange_ops *ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_RAW, usable,
+                                                     rates->engine, ranks, plan->shard_capacity, key_bytes);
     if (!ops)
         ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_SORTED, usable, rates->engine, ranks,
                               plan->shard_capacity, key_bytes);

@@ -102,12 +102,12 @@ static void choose_exchanges(struct sort *s)
     const hsort_options *o = &ctx->options;
     const hsort_engine engine = hsort_engine_in_use(ctx);
     const int size = ctx->comm.size, key_bytes = s->map.key_bytes;
-    s->sorted_exchange =
-        exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine, size, s->capacity, key_bytes);
+    s->sorted_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine,
+                                         size, s->capacity, key_bytes);
     // A rung that was asked for is what sorts, unless an exchange was asked for, too.
     if (o->local_rung < 0 || o->exchange != HSORT_EXCHANGE_AUTO)
-        s->raw_exchange =
-            exchange_choose(o->exchange, EXCHANGE_TAKES_RAW, ctx->usable_exchanges, engine, size, s->capacity, key_bytes);
+        s->raw_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_RAW, ctx->usable_exchanges, engine,
+                                          size, s->capacity, key_bytes);
     s->ctx->exchange = s->sorted_exchange->kind;
 }
 
@@ -131,7 +131,8 @@ static hsort_status agree_on_plan(struct sort *s)
     s->map = keymap_make(s->type, s->order);
     s->capacity = s->total / comm->size + (s->total % comm->size != 0);
     for (int rank = 0; rank <= comm->size; rank++) {
-        int64_t at = rank * s->capacity; // cannot overflow: count_max left room for one capacity more per rank
+        int64_t at =
+            rank * s->capacity; // cannot overflow: count_max left room for one capacity more per rank
         ctx->even_offset[rank] = at < s->total ? at : s->total;
     }
     s->fits = most_in <= s->capacity;
@@ -191,7 +192,8 @@ static hsort_status pass_sorted(struct sort *s)
     if (!sorted)
         return HSORT_OK;
     if (s->in != s->out)
-        keep_first_error(&s->status, rebalance(&s->x, s->ctx->have_offset, s->ctx->want_offset, s->in, s->out));
+        keep_first_error(&s->status,
+                         rebalance(&s->x, s->ctx->have_offset, s->ctx->want_offset, s->in, s->out));
     s->form = FORM_DELIVERED;
     end_phase(s, HSORT_PHASE_EXCHANGE);
     return HSORT_OK;
@@ -208,14 +210,16 @@ static hsort_status load_keys(struct sort *s)
     if (!s->fits) {
         // Into the scratch buffer: x.keys may be the caller's memory that they come from.
         keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
-        keep_first_error(&s->status, rebalance(&s->x, s->x.current_offset, s->ctx->even_offset, s->in, s->x.scratch));
+        keep_first_error(&s->status,
+                         rebalance(&s->x, s->x.current_offset, s->ctx->even_offset, s->in, s->x.scratch));
         exchange_swap_buffers(&s->x);
         s->held = s->x.keys;
         s->x.current_offset = s->ctx->even_offset;
         s->x.count = s->x.current_offset[rank + 1] - s->x.current_offset[rank];
         end_phase(s, HSORT_PHASE_EXCHANGE);
     } else if (s->in_space != SPACE_ENGINE && s->in_count > 0) {
-        keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in, shard_bytes(s)));
+        keep_first_error(&s->status,
+                         engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in, shard_bytes(s)));
         s->held = s->x.keys;
         end_phase(s, HSORT_PHASE_H2D);
         report_phase(s, "h2d");
@@ -231,13 +235,13 @@ static bool in_order(struct sort *s)
     const int64_t last = s->x.count - 1;
     uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
     if (s->x.count > 0)
-        keep_first_error(&s->status, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->held, (int64_t[]){0, last}, 2,
-                                                              own + 1));
+        keep_first_error(&s->status, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->held,
+                                                              (int64_t[]){0, last}, 2, own + 1));
     for (int i = 1; i < 3 && s->form == FORM_RAW; i++)
         own[i] = map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)own[i]) : keymap_encode64(map, own[i]);
-    keep_first_error(&s->status,
-                     comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T, ctx->comm.world),
-                                "MPI_Allgather", false));
+    keep_first_error(&s->status, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T,
+                                                          ctx->comm.world),
+                                            "MPI_Allgather", false));
     uint64_t before = 0;
     for (int rank = 0; rank < ctx->comm.size; rank++) {
         const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
@@ -321,9 +325,10 @@ static hsort_status sort_shards(struct sort *s)
     if (s->form != FORM_RAW)
         return HSORT_OK;
     if (s->status == HSORT_OK)
-        keep_first_error(&s->status, ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->x.keys,
-                                                            s->x.scratch, s->scratch_keys, s->x.count, ctx->workspace, &raw,
-                                                            &sorted));
+        keep_first_error(&s->status,
+                         ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes,
+                                                s->x.keys, s->x.scratch, s->scratch_keys, s->x.count,
+                                                ctx->workspace, &raw, &sorted));
     if (sorted == s->x.scratch)
         exchange_swap_buffers(&s->x);
     s->held = s->x.keys;
@@ -341,7 +346,8 @@ static void leave_callers_memory(struct sort *s)
     struct engine *engine = s->ctx->engine;
     if (s->x.keys != s->out || !s->ctx->transport->ops->expose)
         return;
-    keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys, shard_bytes(s)));
+    keep_first_error(&s->status,
+                     engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys, shard_bytes(s)));
     exchange_swap_buffers(&s->x);
 }
 
@@ -378,11 +384,13 @@ static hsort_status store_keys(struct sort *s)
     }
     if (s->form != FORM_DELIVERED && !as_wanted) {
         if (s->held == s->out && s->x.count > 0) {
-            keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->held, shard_bytes(s)));
+            keep_first_error(&s->status,
+                             engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->held, shard_bytes(s)));
             s->held = s->x.scratch;
         }
         keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
-        keep_first_error(&s->status, rebalance(&s->x, s->x.current_offset, ctx->want_offset, s->held, s->out));
+        keep_first_error(&s->status,
+                         rebalance(&s->x, s->x.current_offset, ctx->want_offset, s->held, s->out));
         end_phase(s, HSORT_PHASE_EXCHANGE);
     } else if (s->form != FORM_DELIVERED && !to_engine && s->x.count > 0) {
         keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->out, s->held, shard_bytes(s)));

@@ -11,8 +11,8 @@ static hsort_status size_for(const struct sort *s, int64_t scratch, struct sort_
 {
     hsort_context *ctx = s->ctx;
     sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
-    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes, s->capacity,
-                                            scratch, &sizes->workspace);
+    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes,
+                                            s->capacity, scratch, &sizes->workspace);
 }
 
 /* Does the caller's output serve as the keys' buffer? */

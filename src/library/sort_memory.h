@@ -24,8 +24,8 @@ struct sort {
     void *stream;
     enum engine_space in_space, out_space;
     int64_t total, capacity;
-    bool fits;            /* no rank brings more than the capacity */
-    bool any_target_fits; /* nor asks for more */
+    bool fits;                                  /* no rank brings more than the capacity */
+    bool any_target_fits;                       /* nor asks for more */
     const struct exchange_ops *raw_exchange;    /* that is tried before the local sort; NULL: none */
     const struct exchange_ops *sorted_exchange; /* that runs behind it */
 

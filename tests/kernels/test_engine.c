@@ -7,7 +7,7 @@
 
 static bool is_cuda(void)
 {
-    return strcmp(ops->name, "cuda") == 0;
+    return ops->kind == HSORT_ENGINE_CUDA;
 }
 
 /* Memory that cannot be had: the status, a text with the bytes asked for, no pointer, and no harm done. */

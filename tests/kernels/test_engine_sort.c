@@ -20,7 +20,7 @@ static int64_t most_of_rung(int rung)
 {
     if (rung < 1 || rung > 4)
         return MANY;
-    return (strcmp(ops->name, "host") == 0 ? 1 << 15 : 1 << 17) + 1;
+    return (ops->kind == HSORT_ENGINE_HOST ? 1 << 15 : 1 << 17) + 1;
 }
 
 /* Does the engine have this rung? If not it must say so with a status and a text. */

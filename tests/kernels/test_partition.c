@@ -82,8 +82,8 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
                position_of(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
             until++;
         const uint64_t next = until < sample ? codes[until] : 0;
-        must(ops->partition_sample(engine, map.key_bytes, &bits, ranks[r].before, trial->count, trial->log,
-                                   first, until - first, ranks[r].workspace, codes + first),
+        must(ops->partition->sample(engine, map.key_bytes, &bits, ranks[r].before, trial->count, trial->log,
+                                    first, until - first, ranks[r].workspace, codes + first),
              trial->what);
         CHECK(until == sample || codes[until] == next, "%s: more codes than the sample has", trial->what);
         first = until;
@@ -102,8 +102,8 @@ static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
     enum engine_map_verdict verdict;
     shuffle(codes, 1 << trial->log, random); // any order will do
     memset(&made, POISON, sizeof made);
-    must(ops->partition_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace, &made,
-                            &verdict),
+    must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace,
+                                  &made, &verdict),
          trial->what);
     CHECK(verdict != ENGINE_MAP_WANTS_MORE || trial->log < ENGINE_SAMPLE_LOG_MAX,
           "%s: more than the largest sample", trial->what);
@@ -133,8 +133,8 @@ static bool settle(const struct trial *trial, const struct raw_keys *bits, void 
 {
     bool unsorted = true;
     struct buffer scratch = buffer_new(NULL, SETTLE_BYTES, 0);
-    must(ops->settle_regions(engine, bits->map.key_bytes, bits, workspace, buffer_keys(&scratch),
-                             SETTLE_BYTES, &unsorted),
+    must(ops->partition->settle_regions(engine, bits->map.key_bytes, bits, workspace, buffer_keys(&scratch),
+                                        SETTLE_BYTES, &unsorted),
          trial->what);
     buffer_result(&scratch, trial->what);
     buffer_free(&scratch);
@@ -147,16 +147,16 @@ static void partition_shard(const struct trial *trial, struct keymap map, const 
     const struct raw_keys bits = {.map = map, .from = keys_of(rank)};
     bool ascends, descends, true_ascends, true_descends;
     memset(rank->counts, POISON, sizeof rank->counts);
-    must(ops->partition_count(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
-                              rank->counts, &ascends, &descends),
+    must(ops->partition->count(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
+                               rank->counts, &ascends, &descends),
          trial->what);
     find_steps(trial, map.key_bytes, keys + rank->before * map.key_bytes, rank->count, &true_ascends,
                &true_descends);
     CHECK(ascends == true_ascends && descends == true_descends,
           "%s: steps up and down: %d %d, should be %d %d", trial->what, ascends, descends, true_ascends,
           true_descends);
-    must(ops->partition(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
-                        rank->count > 0 ? buffer_keys(&rank->to) : NULL),
+    must(ops->partition->scatter(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
+                                 rank->count > 0 ? buffer_keys(&rank->to) : NULL),
          trial->what);
     if (!trial->late) {
         const bool unsorted = settle(trial, &bits, rank->workspace);
@@ -240,7 +240,7 @@ static int64_t scratch_need(const struct trial *trial, const struct rank *ranks,
         int64_t keys = 0;
         for (int r = 0; r < trial->ranks; r++)
             keys += ranks[r].counts[region];
-        need += ops->region_scratch(engine, keys);
+        need += ops->partition->region_scratch(engine, keys);
     }
     return need;
 }
@@ -285,10 +285,10 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
             gather_pieces(trial, map.key_bytes, ranks, from, chunk_at[chunk + 1], pieces, random);
         if (count == 0)
             continue;
-        must(ops->sort_regions(engine, map.key_bytes, regions, pieces, count, &bits,
-                               ranks[i % trial->ranks].workspace,
-                               (char *)buffer_keys(&scratch) + (most - needs[chunk]) * map.key_bytes,
-                               (char *)buffer_keys(out) + starts[from] * map.key_bytes),
+        must(ops->partition->sort_regions(
+                 engine, map.key_bytes, regions, pieces, count, &bits, ranks[i % trial->ranks].workspace,
+                 (char *)buffer_keys(&scratch) + (most - needs[chunk]) * map.key_bytes,
+                 (char *)buffer_keys(out) + starts[from] * map.key_bytes),
              trial->what);
         memset(pieces, POISON, sizeof pieces); // they are read in the call
     }
@@ -426,7 +426,7 @@ static void test_trials(uint64_t random)
         for (int type = 0; type < 6; type++)
             for (int s = 0; s < (int)(sizeof shapes / sizeof shapes[0]); s++)
                 try_count(counts[i], type, shapes[s], &random);
-    if (strcmp(ops->name, "cuda") != 0)
+    if (ops->kind != HSORT_ENGINE_CUDA)
         return;
     static const int large_shapes[] = {UNIFORM, SORTED,   ZIPF,    FAR_CLUSTERS, STRAGGLERS,
                                        SIGNED,  CLUSTERS, ROTATED, MEASURED};
@@ -455,8 +455,8 @@ static void test_far_samples(uint64_t random)
         struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
         const struct raw_keys bits = {.map = map, .from = buffer_keys(&from)};
         uint64_t code = 0;
-        must(ops->partition_sample(engine, key_bytes, &bits, before, total, log, first, 1,
-                                   buffer_keys(&workspaces[key_bytes == 8][0]), &code),
+        must(ops->partition->sample(engine, key_bytes, &bits, before, total, log, first, 1,
+                                    buffer_keys(&workspaces[key_bytes == 8][0]), &code),
              "sample");
         CHECK(code == encode(map, load(key_bytes, keys, at - before)),
               "%s: sample %lld of 2^%d of %lld keys is wrong", ops->name, (long long)first, log,
@@ -482,18 +482,18 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     enum engine_map_verdict verdict;
     switch (which) {
     case 0:
-        return ops->partition_sample(engine, 8, &bits, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
-                                     1 << ENGINE_SAMPLE_LOG_MIN, workspace, codes);
+        return ops->partition->sample(engine, 8, &bits, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
+                                      1 << ENGINE_SAMPLE_LOG_MIN, workspace, codes);
     case 1:
-        return ops->partition_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions,
-                                  &verdict);
+        return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions,
+                                        &verdict);
     case 2:
-        return ops->partition_count(engine, 8, &bits, count, &regions, workspace, counts, &a, &b);
+        return ops->partition->count(engine, 8, &bits, count, &regions, workspace, counts, &a, &b);
     case 3:
-        return ops->partition(engine, 8, &bits, count, &regions, workspace, buffer_keys(to));
+        return ops->partition->scatter(engine, 8, &bits, count, &regions, workspace, buffer_keys(to));
     default:
-        return ops->sort_regions(engine, 8, &regions, &piece, 1, &bits, workspace, spare,
-                                 spare + keys->bytes);
+        return ops->partition->sort_regions(engine, 8, &regions, &piece, 1, &bits, workspace, spare,
+                                            spare + keys->bytes);
     }
 }
 
@@ -532,7 +532,7 @@ int main(int argc, char **argv)
     printf("test_partition %s: seed %llu\n", ops->name, (unsigned long long)seed);
     for (int i = 0; i < 2 * RANKS_MAX; i++)
         workspaces[i / RANKS_MAX][i % RANKS_MAX] =
-            buffer_new(NULL, ops->partition_workspace(engine, i < RANKS_MAX ? 4 : 8), 0);
+            buffer_new(NULL, ops->partition->workspace(engine, i < RANKS_MAX ? 4 : 8), 0);
     test_far_samples(seed);
     test_trials(seed);
 #ifdef HSORT_FAULTS

@@ -49,7 +49,7 @@ static void deal(const struct trial *trial, struct keymap map, const char *keys,
         rank->expected = count_on_host(map, rank->keys, rank->count, &rank->values);
         rank->from = buffer_new(rank->keys, (size_t)(rank->count * map.key_bytes),
                                 (size_t)map.key_bytes * (check_random(random) % 16));
-        rank->room = buffer_new(NULL, ops->values_room(engine, trial->log), 0);
+        rank->room = buffer_new(NULL, ops->counting->workspace(engine, trial->log), 0);
         rank->list = (struct buffer){0};
         before += rank->count;
     }
@@ -88,14 +88,14 @@ static bool count_rank(const struct trial *trial, struct keymap map, const struc
     bool fits;
     draw_hint(trial, map, rank, &low, &high);
     if (trial->used) {
-        must(ops->count_values(engine, map.key_bytes, &others, other->count, low, high, trial->log, room,
-                               &fits),
+        must(ops->counting->count(engine, map.key_bytes, &others, other->count, low, high, trial->log, room,
+                                  &fits),
              trial->what);
         if (fits)
-            must(ops->order_values(engine, trial->log, room, &fits), trial->what);
+            must(ops->counting->order(engine, trial->log, room, &fits), trial->what);
     }
     fits = rank->values % 2;
-    must(ops->count_values(engine, map.key_bytes, &bits, rank->count, low, high, trial->log, room, &fits),
+    must(ops->counting->count(engine, map.key_bytes, &bits, rank->count, low, high, trial->log, room, &fits),
          trial->what);
     check_fits(trial, "count_values", rank->values, fits);
     return fits;
@@ -106,7 +106,7 @@ static void list_shortly(const struct trial *trial, const struct rank *rank, int
 {
     int64_t values = most;
     struct buffer list = buffer_new(NULL, (size_t)most * sizeof(struct engine_value), 0);
-    must(ops->list_values(engine, trial->log, buffer_keys(&rank->room), buffer_keys(&list), most, &values),
+    must(ops->counting->list(engine, trial->log, buffer_keys(&rank->room), buffer_keys(&list), most, &values),
          trial->what);
     CHECK(values == -1, "%s: %lld values in a list of %lld, should be more", trial->what, (long long)values,
           (long long)most);
@@ -125,8 +125,8 @@ static void list_rank(const struct trial *trial, struct rank *rank, uint64_t *ra
     }
     rank->list =
         buffer_new(NULL, (size_t)most * sizeof(struct engine_value), 16 * (check_random(random) % 8));
-    must(ops->list_values(engine, trial->log, buffer_keys(&rank->room), buffer_keys(&rank->list), most,
-                          &values),
+    must(ops->counting->list(engine, trial->log, buffer_keys(&rank->room), buffer_keys(&rank->list), most,
+                             &values),
          trial->what);
     CHECK(values == rank->values, "%s: a list of %lld values, should be %lld", trial->what, (long long)values,
           (long long)rank->values);
@@ -152,10 +152,10 @@ static bool add_all(const struct trial *trial, const struct rank *ranks, int r, 
     bool fits = values % 2;
     for (int i = 1; i < trial->ranks; i++) {
         const struct rank *other = &ranks[(r + i) % trial->ranks];
-        must(ops->add_values(engine, trial->log, room, buffer_keys(&other->list), other->values),
+        must(ops->counting->add(engine, trial->log, room, buffer_keys(&other->list), other->values),
              trial->what);
     }
-    must(ops->order_values(engine, trial->log, room, &fits), trial->what);
+    must(ops->counting->order(engine, trial->log, room, &fits), trial->what);
     check_fits(trial, "order_values", values, fits);
     CHECK(!fits || values <= INT64_C(1) << trial->log, "%s: %lld values in order, which is too many",
           trial->what, (long long)values);
@@ -212,10 +212,10 @@ static void write_all(const struct trial *trial, struct keymap map, const char *
     for (int i = 0; i < pieces; i++) {
         const int64_t from = piece_at[order[i]], until = piece_at[order[i] + 1];
         const struct rank *rank = &ranks[check_random(random) % (uint64_t)trial->ranks];
-        must(
-            ops->write_values(engine, map.key_bytes, &bits, trial->log, buffer_keys(&rank->room), from, until,
-                              (char *)buffer_keys(&out) + (from + (int64_t)gap_at[order[i]]) * map.key_bytes),
-            trial->what);
+        must(ops->counting->write(
+                 engine, map.key_bytes, &bits, trial->log, buffer_keys(&rank->room), from, until,
+                 (char *)buffer_keys(&out) + (from + (int64_t)gap_at[order[i]]) * map.key_bytes),
+             trial->what);
     }
     const int64_t wrong = first_difference(buffer_result(&out, trial->what), expected, map.key_bytes,
                                            trial->count + PIECES_MAX * GAP_KEYS);
@@ -350,8 +350,8 @@ static void check_far(const struct raw_keys *bits, const struct buffer *room, in
     struct buffer out = buffer_new(NULL, sizeof expected, 0);
     for (int64_t i = 0; i < FAR_KEYS; i++)
         expected[i] = decode(bits->map, far_code(from + i));
-    must(ops->write_values(engine, 8, bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), from, from + FAR_KEYS,
-                           buffer_keys(&out)),
+    must(ops->counting->write(engine, 8, bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), from,
+                              from + FAR_KEYS, buffer_keys(&out)),
          "write_values");
     const int64_t wrong = first_difference(buffer_result(&out, "far keys"), expected, 8, FAR_KEYS);
     CHECK(wrong < 0, "%s: key %lld from position %lld on is wrong", ops->name, (long long)wrong,
@@ -366,16 +366,16 @@ static void test_far_positions(uint64_t random)
     struct engine_value values[FAR_VALUES];
     for (int i = 0; i < FAR_VALUES; i++)
         values[i] = far_values[i * 3 % FAR_VALUES]; // in no order
-    struct buffer room = buffer_new(NULL, ops->values_room(engine, ENGINE_VALUES_LOG_MIN), 0),
+    struct buffer room = buffer_new(NULL, ops->counting->workspace(engine, ENGINE_VALUES_LOG_MIN), 0),
                   list = buffer_new(values, sizeof values, 0);
     bool fits = false;
-    must(ops->count_values(engine, 8, &bits, 0, 0, 0, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), &fits),
+    must(ops->counting->count(engine, 8, &bits, 0, 0, 0, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), &fits),
          "count of no keys");
     for (int turn = 0; turn < 2; turn++)
-        must(ops->add_values(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), buffer_keys(&list),
-                             FAR_VALUES),
+        must(ops->counting->add(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), buffer_keys(&list),
+                                FAR_VALUES),
              "add_values");
-    must(ops->order_values(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), &fits), "order_values");
+    must(ops->counting->order(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), &fits), "order_values");
     CHECK(fits, "%s: %d values do not fit", ops->name, FAR_VALUES);
     int64_t end = 0;
     for (int i = 0; i < FAR_VALUES; i++) {
@@ -401,18 +401,19 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     bool fits;
     switch (which) {
     case 0:
-        return ops->count_values(engine, 8, &bits, count, 0, 50, ENGINE_VALUES_LOG_MIN, buffer_keys(room),
-                                 &fits);
+        return ops->counting->count(engine, 8, &bits, count, 0, 50, ENGINE_VALUES_LOG_MIN, buffer_keys(room),
+                                    &fits);
     case 1:
-        return ops->list_values(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), buffer_keys(list), most,
-                                &values);
+        return ops->counting->list(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), buffer_keys(list), most,
+                                   &values);
     case 2:
-        return ops->add_values(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), buffer_keys(list), values);
+        return ops->counting->add(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), buffer_keys(list),
+                                  values);
     case 3:
-        return ops->order_values(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), &fits);
+        return ops->counting->order(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), &fits);
     default:
-        return ops->write_values(engine, 8, &bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), 0, count,
-                                 buffer_keys(keys));
+        return ops->counting->write(engine, 8, &bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), 0, count,
+                                    buffer_keys(keys));
     }
 }
 
@@ -422,7 +423,7 @@ static void test_faults(uint64_t random)
     const int64_t count = 5000;
     char *keys = keys_new(TWO_VALUES, 8, count, &random);
     struct buffer from = buffer_new(keys, (size_t)count * 8, 0),
-                  room = buffer_new(NULL, ops->values_room(engine, ENGINE_VALUES_LOG_MIN), 0),
+                  room = buffer_new(NULL, ops->counting->workspace(engine, ENGINE_VALUES_LOG_MIN), 0),
                   list = buffer_new(NULL, 10 * sizeof(struct engine_value), 0);
     for (int which = 0; which < 5; which++) {
         fault_set(FAULT_KERNEL, 1);
@@ -445,7 +446,7 @@ int main(int argc, char **argv)
 {
     const uint64_t seed = check_seed();
     open_engine(argc, argv);
-    if (!ops->count_values) {
+    if (!ops->counting) {
         printf("skipped: the engine %s does not count values\n", ops->name);
         ops->close(engine);
         return CHECK_SKIPPED;

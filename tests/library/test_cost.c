@@ -97,8 +97,8 @@ static void test_two_ranks(void)
     hsort_plan_result plan = {.struct_size = sizeof plan};
     hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
-    CHECK(plan.shard_capacity == 1000 && same(plan.shard_bytes, 8000) && same(plan.caller_bytes, 8000), "capacity %lld",
-          (long long)plan.shard_capacity);
+    CHECK(plan.shard_capacity == 1000 && same(plan.shard_bytes, 8000) && same(plan.caller_bytes, 8000),
+          "capacity %lld", (long long)plan.shard_capacity);
     CHECK(plan.engine_bytes >= 16000 && plan.engine_bytes < 18000, "%g bytes", plan.engine_bytes);
     const hsort_plan_exchange *b = &plan.bitonic, *d = &plan.direct;
     CHECK(same(b->seconds[HSORT_PHASE_H2D], 2) && same(b->seconds[HSORT_PHASE_D2H], 2), "copies");
@@ -179,8 +179,8 @@ static double total_of(const hsort_rates *rates, int ranks, int64_t keys, hsort_
               cost->moved_bytes >= cost->moved_bytes_largest - NEARLY * cost->moved_bytes &&
               cost->messages_all >= cost->messages,
           "%d ranks, %lld keys", ranks, (long long)keys);
-    CHECK(plan.shard_capacity >= 0 && (double)plan.shard_capacity * ranks >= (double)keys * (1 - NEARLY), "the capacity of %lld",
-          (long long)plan.shard_capacity);
+    CHECK(plan.shard_capacity >= 0 && (double)plan.shard_capacity * ranks >= (double)keys * (1 - NEARLY),
+          "the capacity of %lld", (long long)plan.shard_capacity);
     return cost->total_seconds;
 }
 
@@ -234,11 +234,13 @@ static void test_choices(void)
                   plan.exchange == (ranks <= 8 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
               "%d ranks and many keys", ranks);
     // On the host steps take next to no time: there the rounds of the network are left from some thousand keys a rank on.
-    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK, "rates");
+    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK,
+          "rates");
     for (int bits = 0; bits <= 30; bits++)
         for (int ranks = 2; ranks <= 1024; ranks *= 8)
             CHECK(hsort_plan(&rates, ranks, 8, HSORT_F32, ranks * (INT64_C(1) << bits), &plan) == HSORT_OK &&
-                      plan.exchange == (ranks > 2 && bits >= 13 ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC),
+                      plan.exchange ==
+                          (ranks > 2 && bits >= 13 ? HSORT_EXCHANGE_DIRECT : HSORT_EXCHANGE_BITONIC),
                   "host, %d ranks, 2^%d keys each", ranks, bits);
 }
 
@@ -335,15 +337,15 @@ static double most_of(double value)
     return most;
 }
 
-static void check_near(const char *what, hsort_exchange exchange, int64_t capacity, double planned, double real,
-                       double tolerance)
+static void check_near(const char *what, hsort_exchange exchange, int64_t capacity, double planned,
+                       double real, double tolerance)
 {
     CHECK(fabs(planned - real) <= tolerance * real, "%d ranks, %lld keys, exchange %d: %s %g, planned %g",
           comm.size, (long long)capacity, exchange, what, real, planned);
 }
 
-static void run_exchange(hsort_exchange exchange, int64_t capacity, uint64_t seed, struct transport *transport,
-                         void *tables)
+static void run_exchange(hsort_exchange exchange, int64_t capacity, uint64_t seed,
+                         struct transport *transport, void *tables)
 {
     struct cost_network network;
     hsort_rates rates;
@@ -446,8 +448,10 @@ static void test_sort(void)
             MPI_Abort(MPI_COMM_WORLD, 1);
         for (int64_t i = 0; i < count; i++)
             keys[i] = (uint64_t)(i * 7919 + comm.rank) % 1000;
-        CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, NULL) == HSORT_OK, "%s", hsort_last_error(ctx));
-        CHECK(hsort_plan(&rates, comm.size, comm.node_size, HSORT_U64, count * comm.size, &plan) == HSORT_OK, "plan");
+        CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, NULL) == HSORT_OK, "%s",
+              hsort_last_error(ctx));
+        CHECK(hsort_plan(&rates, comm.size, comm.node_size, HSORT_U64, count * comm.size, &plan) == HSORT_OK,
+              "plan");
         CHECK(hsort_exchange_in_use(ctx) == plan.exchange, "%lld keys: took %d, planned %d", (long long)count,
               hsort_exchange_in_use(ctx), plan.exchange);
         free(keys);

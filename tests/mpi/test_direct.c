@@ -157,7 +157,8 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
     steps_wanted = comm.size - 1;
     status_clear();
     CHECK(exchange_direct.run(&x, &done) == HSORT_OK && done, "%s: %s", case_text, status_text());
-    CHECK((x.keys == buffers[0] && x.scratch == buffers[1]) || (x.keys == buffers[1] && x.scratch == buffers[0]),
+    CHECK((x.keys == buffers[0] && x.scratch == buffers[1]) ||
+              (x.keys == buffers[1] && x.scratch == buffers[0]),
           "%s: the buffers are not the same two", case_text);
     CHECK(steps_seen == 0 || steps_seen == steps_wanted, "%s: %d steps", case_text, steps_seen);
     check_result(&x);
@@ -170,7 +171,8 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
 
 /* One exchange of an equal number of random keys per rank in which the nth passage of `site` on rank `failing` fails. Returns
  * whether that was reached; *moved grows by 1 if any key moved all the same. */
-static bool run_failing(enum fault_site site, int failing, int nth, uint64_t seed, struct transport *transport, int *moved)
+static bool run_failing(enum fault_site site, int failing, int nth, uint64_t seed,
+                        struct transport *transport, int *moved)
 {
     enum { COUNT = 50 };
     int64_t counts[MOST_RANKS], target_offset[MOST_RANKS + 1], moved_bytes;

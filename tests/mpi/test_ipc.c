@@ -356,9 +356,7 @@ static void check_choices(void)
     setenv("HYPERSORT_IPC", "1", 1);
     const struct engine_ops *ops = engine->ops;
     struct engine_ops plain = *ops;
-    plain.peer_export = NULL;
-    plain.peer_open = NULL;
-    plain.peer_close = NULL;
+    plain.peer = NULL;
     engine->ops = &plain;
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
     check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "the engine host has no memory");

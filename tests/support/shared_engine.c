@@ -219,14 +219,15 @@ static hsort_status partition_keys(struct engine *engine, int key_bytes, const s
                                    int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     exchanged_count = 0;
-    return host_ops->partition(engine, key_bytes, bits, count, map, workspace, to);
+    return host_ops->partition->scatter(engine, key_bytes, bits, count, map, workspace, to);
 }
 
 static hsort_status sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                                  const struct engine_piece *pieces, int count, const struct raw_keys *bits,
                                  void *workspace, void *scratch, void *out)
 {
-    TRY(host_ops->sort_regions(engine, key_bytes, map, pieces, count, bits, workspace, scratch, out));
+    TRY(host_ops->partition->sort_regions(engine, key_bytes, map, pieces, count, bits, workspace, scratch,
+                                          out));
     if (!shared_leaves_regions || sorts++ % 3 == 0)
         return HSORT_OK;
     char *first = out;
@@ -247,7 +248,8 @@ static hsort_status sort_regions(struct engine *engine, int key_bytes, const str
 static hsort_status settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
-    TRY(host_ops->settle_regions(engine, key_bytes, bits, workspace, scratch, scratch_bytes, unsorted));
+    TRY(host_ops->partition->settle_regions(engine, key_bytes, bits, workspace, scratch, scratch_bytes,
+                                            unsorted));
     *unsorted = exchanged_count > 0 && settles++ % 2 == 0;
     for (int i = 0; i < exchanged_count && !*unsorted; i++)
         exchange_keys(exchanged[i], (size_t)key_bytes);
@@ -259,21 +261,21 @@ static hsort_status settle_regions(struct engine *engine, int key_bytes, const s
 
 static size_t values_room(const struct engine *engine, int log)
 {
-    return log <= shared_values_log ? host_ops->values_room(engine, log) : SIZE_MAX;
+    return log <= shared_values_log ? host_ops->counting->workspace(engine, log) : SIZE_MAX;
 }
 
 static hsort_status count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                  int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits)
 {
     shared_counts++;
-    return host_ops->count_values(engine, key_bytes, bits, count, low, high, log, room, fits);
+    return host_ops->counting->count(engine, key_bytes, bits, count, low, high, log, room, fits);
 }
 
 static hsort_status write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                  int log, void *room, int64_t from, int64_t until, void *out)
 {
     shared_writes++;
-    return host_ops->write_values(engine, key_bytes, bits, log, room, from, until, out);
+    return host_ops->counting->write(engine, key_bytes, bits, log, room, from, until, out);
 }
 
 /* ---- host memory --------------------------------------------------------------------------------------------------- */
@@ -311,22 +313,28 @@ static void free_pinned(void *memory)
 
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
 {
+    static const struct engine_peer_ops peer = {
+        .export_memory = export_memory, .open = open_memory, .close = close_memory};
+    static struct engine_partition_ops partition;
+    static struct engine_counting_ops counting;
     static struct engine_ops shared;
     TRY(__real_engine_open_host(threads, engine));
     host_ops = (*engine)->ops;
     shared = *host_ops;
-    shared.partition = partition_keys;
-    shared.sort_regions = sort_regions;
-    shared.settle_regions = settle_regions;
-    shared.values_room = values_room;
-    shared.count_values = count_values;
-    shared.write_values = write_values;
+    partition = *host_ops->partition;
+    partition.scatter = partition_keys;
+    partition.sort_regions = sort_regions;
+    partition.settle_regions = settle_regions;
+    shared.partition = &partition;
+    counting = *host_ops->counting;
+    counting.workspace = values_room;
+    counting.count = count_values;
+    counting.write = write_values;
+    shared.counting = &counting;
     shared.space_of = space_of;
     shared.alloc = alloc_pages;
     shared.free = free_pages;
-    shared.peer_export = export_memory;
-    shared.peer_open = open_memory;
-    shared.peer_close = close_memory;
+    shared.peer = &peer;
     (*engine)->ops = &shared;
     return HSORT_OK;
 }

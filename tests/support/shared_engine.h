@@ -10,7 +10,7 @@
 /* May the process of rank `reader` map memory of rank `owner`? NULL: all may. */
 extern bool (*shared_may_map)(int owner, int reader);
 
-/* The nth next peer_open() of this process fails; 0: none. */
+/* The nth next open() of another process's memory by this process fails; 0: none. */
 extern int shared_open_fails;
 
 /* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says that this is too much

@@ -39,7 +39,7 @@ static struct rung_job job_of(const struct value_table *table, uint64_t *codes, 
     return job;
 }
 
-extern "C" size_t cuda_values_room(const struct engine *engine, int log)
+static size_t cuda_values_room(const struct engine *engine, int log)
 {
     const struct value_table none = {};
     const struct rung_job job = job_of(&none, NULL, NULL, INT64_C(1) << log);
@@ -121,7 +121,7 @@ static hsort_status queue_count(struct cuda_engine *engine, const struct raw_key
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
+static hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
                                           int64_t count, uint64_t low, uint64_t high, int log, void *room,
                                           bool *fits)
 {
@@ -157,7 +157,7 @@ static hsort_status make_list(struct cuda_engine *engine, const struct value_tab
     return fetch_header(engine, table.header, header);
 }
 
-extern "C" hsort_status cuda_list_values(struct engine *base, int log, void *room, struct engine_value *list,
+static hsort_status cuda_list_values(struct engine *base, int log, void *room, struct engine_value *list,
                                          int64_t most, int64_t *values)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -172,7 +172,7 @@ extern "C" hsort_status cuda_list_values(struct engine *base, int log, void *roo
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_add_values(struct engine *base, int log, void *room,
+static hsort_status cuda_add_values(struct engine *base, int log, void *room,
                                         const struct engine_value *list, int64_t values)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -188,7 +188,7 @@ extern "C" hsort_status cuda_add_values(struct engine *base, int log, void *room
 
 /* ---- the sorted keys ----------------------------------------------------------------------------------- */
 
-extern "C" hsort_status cuda_order_values(struct engine *base, int log, void *room, bool *fits)
+static hsort_status cuda_order_values(struct engine *base, int log, void *room, bool *fits)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -215,7 +215,7 @@ extern "C" hsort_status cuda_order_values(struct engine *base, int log, void *ro
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
+static hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
                                           int log, void *room, int64_t from, int64_t until, void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -237,3 +237,12 @@ extern "C" hsort_status cuda_write_values(struct engine *base, int key_bytes, co
     TRY_LAUNCH("a write of sorted keys");
     return HSORT_OK;
 }
+
+const struct engine_counting_ops cuda_counting_ops = {
+    .workspace = cuda_values_room,
+    .count = cuda_count_values,
+    .list = cuda_list_values,
+    .add = cuda_add_values,
+    .order = cuda_order_values,
+    .write = cuda_write_values,
+};

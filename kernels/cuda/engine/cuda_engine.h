@@ -136,38 +136,10 @@ hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, 
                       const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
 hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
-/* The engine's functions of the same names: contracts in engine.h. */
-hsort_status peer_export(struct engine *engine, const void *memory, struct engine_peer_handle *handle);
-hsort_status peer_open(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
-void peer_close(struct engine *engine, void *memory);
-size_t cuda_partition_workspace(const struct engine *engine, int key_bytes);
-hsort_status cuda_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                              int64_t before, int64_t total, int log, int64_t first, int sample,
-                              void *workspace, uint64_t *codes);
-hsort_status cuda_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                           int64_t total, void *workspace, struct engine_map *map,
-                                enum engine_map_verdict *verdict);
-hsort_status cuda_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                             int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
-                             bool *ascends, bool *descends);
-hsort_status cuda_partition(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
-                       const struct engine_map *map, void *workspace, void *to);
-int64_t cuda_region_scratch(const struct engine *engine, int64_t count);
-hsort_status cuda_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                          const struct engine_piece *pieces, int count, const struct raw_keys *bits,
-                          void *workspace, void *scratch, void *out);
-hsort_status cuda_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                 void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
-size_t cuda_values_room(const struct engine *engine, int log);
-hsort_status cuda_count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                               int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits);
-hsort_status cuda_list_values(struct engine *engine, int log, void *room, struct engine_value *list,
-                              int64_t most, int64_t *values);
-hsort_status cuda_add_values(struct engine *engine, int log, void *room, const struct engine_value *list,
-                             int64_t values);
-hsort_status cuda_order_values(struct engine *engine, int log, void *room, bool *fits);
-hsort_status cuda_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
-                               void *room, int64_t from, int64_t until, void *out);
+/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, counting/values.cu. */
+extern const struct engine_peer_ops cuda_peer_ops;
+extern const struct engine_partition_ops cuda_partition_ops;
+extern const struct engine_counting_ops cuda_counting_ops;
 
 #ifdef __cplusplus
 }

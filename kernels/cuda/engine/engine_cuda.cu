@@ -15,7 +15,7 @@
 #include <string.h>
 
 struct engine_event {
-    cudaEvent_t event;
+    cudaEvent_t handle;
 };
 
 static struct cuda_engine *cuda(struct engine *engine)
@@ -191,54 +191,54 @@ static hsort_status engine_copy(struct engine *base, enum engine_stream stream, 
     return HSORT_OK;
 }
 
-static hsort_status engine_mark_create(struct engine *base, struct engine_event **mark)
+static hsort_status engine_event_create(struct engine *base, struct engine_event **event)
 {
     device_scope scope(cuda(base));
-    cudaEvent_t event;
-    *mark = NULL;
-    TRY_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    *mark = new (std::nothrow) engine_event;
-    if (*mark == NULL) {
-        cudaEventDestroy(event);
-        return status_fail(HSORT_HOST_MEMORY, "no host memory for a mark");
+    cudaEvent_t handle;
+    *event = NULL;
+    TRY_CUDA(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming));
+    *event = new (std::nothrow) engine_event;
+    if (*event == NULL) {
+        cudaEventDestroy(handle);
+        return status_fail(HSORT_HOST_MEMORY, "no host memory for an event");
     }
-    (*mark)->event = event;
+    (*event)->handle = handle;
     return HSORT_OK;
 }
 
-static void engine_mark_destroy(struct engine *base, struct engine_event *mark)
+static void engine_event_destroy(struct engine *base, struct engine_event *event)
 {
     device_scope scope(cuda(base));
-    if (mark == NULL)
+    if (event == NULL)
         return;
-    cudaEventDestroy(mark->event);
+    cudaEventDestroy(event->handle);
     cudaGetLastError();
-    delete mark;
+    delete event;
 }
 
-static hsort_status engine_mark_set(struct engine *base, struct engine_event *mark, enum engine_stream stream)
+static hsort_status engine_event_record(struct engine *base, struct engine_event *event, enum engine_stream stream)
 {
     device_scope scope(cuda(base));
-    TRY_CUDA(cudaEventRecord(mark->event, cuda(base)->streams[stream]));
+    TRY_CUDA(cudaEventRecord(event->handle, cuda(base)->streams[stream]));
     return HSORT_OK;
 }
 
-static hsort_status engine_mark_done(struct engine *base, struct engine_event *mark, bool *done)
+static hsort_status engine_event_done(struct engine *base, struct engine_event *event, bool *done)
 {
     device_scope scope(cuda(base));
-    const cudaError_t state = cudaEventQuery(mark->event);
+    const cudaError_t state = cudaEventQuery(event->handle);
     *done = state == cudaSuccess;
     if (state == cudaErrorNotReady) {
         cudaGetLastError(); // "not ready" is remembered as an error too
         return HSORT_OK;
     }
-    return cuda_check(state, "work before a mark");
+    return cuda_check(state, "work before an event");
 }
 
-static hsort_status engine_lane_after(struct engine *base, enum engine_stream stream, struct engine_event *mark)
+static hsort_status engine_stream_wait_event(struct engine *base, enum engine_stream stream, struct engine_event *event)
 {
     device_scope scope(cuda(base));
-    TRY_CUDA(cudaStreamWaitEvent(cuda(base)->streams[stream], mark->event, 0));
+    TRY_CUDA(cudaStreamWaitEvent(cuda(base)->streams[stream], event->handle, 0));
     return HSORT_OK;
 }
 
@@ -513,68 +513,52 @@ static void engine_close(struct engine *base)
     delete engine;
 }
 
+// Named fields, which must stand in the struct's order: two functions of one type cannot be swapped unseen.
+static const struct engine_ops cuda_ops = {
+    .name = "cuda",
+    .kind = HSORT_ENGINE_CUDA,
+    .peer = &cuda_peer_ops,
+    .partition = &cuda_partition_ops,
+    .counting = &cuda_counting_ops,
+    .close = engine_close,
+    .alloc = engine_alloc,
+    .free = engine_free,
+    .alloc_host = engine_alloc_host,
+    .free_host = engine_free_host,
+    .pin = engine_pin,
+    .unpin = engine_unpin,
+    .memory_free = engine_memory_free,
+    .space_of = engine_space_of,
+    .copy = engine_copy,
+    .event_create = engine_event_create,
+    .event_destroy = engine_event_destroy,
+    .event_record = engine_event_record,
+    .event_done = engine_event_done,
+    .stream_wait_event = engine_stream_wait_event,
+    .stream_wait_caller = engine_stream_wait_caller,
+    .stream_synchronize = engine_stream_synchronize,
+    .encode = engine_encode,
+    .decode = engine_decode,
+    .sort_workspace = engine_sort_workspace,
+    .sort = engine_sort,
+    .merge = engine_merge,
+    .merge_runs = engine_merge_runs,
+    .cut = engine_cut,
+    .swap = engine_swap,
+    .gather = engine_gather,
+    .search = engine_search,
+    .inspect = engine_inspect,
+};
+
 extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct engine **opened)
 {
-    static const struct engine_ops ops = {
-        "cuda",
-        engine_close,
-        // memory
-        engine_alloc,
-        engine_free,
-        engine_alloc_host,
-        engine_free_host,
-        engine_pin,
-        engine_unpin,
-        engine_memory_free,
-        engine_space_of,
-        peer_export,
-        peer_open,
-        peer_close,
-        // streams
-        engine_copy,
-        engine_mark_create,
-        engine_mark_destroy,
-        engine_mark_set,
-        engine_mark_done,
-        engine_lane_after,
-        engine_stream_wait_caller,
-        engine_stream_synchronize,
-        // work on keys
-        engine_encode,
-        engine_decode,
-        engine_sort_workspace,
-        engine_sort,
-        engine_merge,
-        engine_merge_runs,
-        engine_cut,
-        engine_swap,
-        engine_gather,
-        engine_search,
-        // sorting by regions
-        cuda_partition_workspace,
-        cuda_partition_sample,
-        cuda_partition_map,
-        cuda_partition_count,
-        cuda_partition,
-        cuda_region_scratch,
-        cuda_sort_regions,
-        cuda_settle_regions,
-        // few values
-        cuda_values_room,
-        cuda_count_values,
-        cuda_list_values,
-        cuda_add_values,
-        cuda_order_values,
-        cuda_write_values,
-        engine_inspect,
-    };
     struct cuda_device device;
     *opened = NULL;
     TRY(cuda_device_get(index, &device));
     struct cuda_engine *engine = new (std::nothrow) cuda_engine{};
     if (engine == NULL)
         return status_fail(HSORT_HOST_MEMORY, "no host memory for an engine");
-    engine->base.ops = &ops;
+    engine->base.ops = &cuda_ops;
     engine->device = index;
     engine->memory_limit = memory_limit;
 

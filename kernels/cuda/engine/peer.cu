@@ -27,7 +27,7 @@ static bool is_own(const struct cuda_engine *engine, const void *start)
     return allocation != NULL;
 }
 
-hsort_status peer_export(struct engine *base, const void *memory, struct engine_peer_handle *handle)
+static hsort_status peer_export(struct engine *base, const void *memory, struct engine_peer_handle *handle)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -53,7 +53,7 @@ hsort_status peer_export(struct engine *base, const void *memory, struct engine_
     return HSORT_OK;
 }
 
-hsort_status peer_open(struct engine *base, const struct engine_peer_handle *handle, void **memory)
+static hsort_status peer_open(struct engine *base, const struct engine_peer_handle *handle, void **memory)
 {
     device_scope scope((struct cuda_engine *)base);
     cudaIpcMemHandle_t name;
@@ -65,7 +65,7 @@ hsort_status peer_open(struct engine *base, const struct engine_peer_handle *han
     return HSORT_OK;
 }
 
-void peer_close(struct engine *base, void *memory)
+static void peer_close(struct engine *base, void *memory)
 {
     device_scope scope((struct cuda_engine *)base);
     if (memory == NULL)
@@ -73,3 +73,9 @@ void peer_close(struct engine *base, void *memory)
     cudaIpcCloseMemHandle(memory);
     cudaGetLastError();
 }
+
+const struct engine_peer_ops cuda_peer_ops = {
+    .export_memory = peer_export,
+    .open = peer_open,
+    .close = peer_close,
+};

@@ -6,7 +6,7 @@
 static_assert(sizeof(struct window) <= sizeof(struct engine_map), "a map travels whole");
 static_assert(offsetof(struct partition_work, window) == 0, "the map is what the workspace begins with");
 
-extern "C" size_t cuda_partition_workspace(const struct engine *, int)
+static size_t cuda_partition_workspace(const struct engine *, int)
 {
     return sizeof(struct partition_work);
 }
@@ -20,7 +20,7 @@ static int most_of_leaf(const struct cuda_engine *engine)
 
 /* ---- the sample and the map ---------------------------------------------------------------------------- */
 
-extern "C" hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
+static hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
                                               const struct raw_keys *bits, int64_t before, int64_t total,
                                               int log, int64_t first, int sample, void *workspace,
                                               uint64_t *codes)
@@ -83,7 +83,7 @@ static hsort_status queue_map(struct cuda_engine *engine, int log, int64_t total
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
+static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
                                            int64_t total, void *workspace, struct engine_map *map,
                                            enum engine_map_verdict *verdict)
 {
@@ -129,7 +129,7 @@ static hsort_status queue_count(struct cuda_engine *engine, const struct raw_key
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_partition_count(struct engine *base, int key_bytes,
+static hsort_status cuda_partition_count(struct engine *base, int key_bytes,
                                              const struct raw_keys *bits, int64_t count,
                                              const struct engine_map *map, void *workspace, int64_t *counts,
                                              bool *ascends, bool *descends)
@@ -185,7 +185,7 @@ static hsort_status queue_partition(struct cuda_engine *engine, const struct raw
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_partition(struct engine *base, int key_bytes, const struct raw_keys *bits,
+static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, const struct raw_keys *bits,
                                        int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -200,7 +200,7 @@ extern "C" hsort_status cuda_partition(struct engine *base, int key_bytes, const
 
 /* ---- regions to order ---------------------------------------------------------------------------------- */
 
-extern "C" int64_t cuda_region_scratch(const struct engine *, int64_t count)
+static int64_t cuda_region_scratch(const struct engine *, int64_t count)
 {
     return count + count / 2 + PART_BUCKETS * 16;
 }
@@ -312,7 +312,7 @@ queue_regions(struct cuda_engine *engine, const struct engine_map *map, const st
     return queue_leaves_of<even_parts<K>>(engine, last, tables.slots.count, log_buckets, work, scratch, out);
 }
 
-extern "C" hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
+static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
                                           const struct engine_piece *pieces, int count,
                                           const struct raw_keys *bits, void *workspace, void *scratch,
                                           void *out)
@@ -354,7 +354,7 @@ static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const s
     return HSORT_OK;
 }
 
-extern "C" hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
+static hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
                                             const struct raw_keys *bits, void *workspace, void *scratch,
                                             size_t scratch_bytes, bool *unsorted)
 {
@@ -383,3 +383,14 @@ extern "C" hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
     TRY_CUDA(cudaStreamSynchronize(stream));
     return HSORT_OK;
 }
+
+const struct engine_partition_ops cuda_partition_ops = {
+    .workspace = cuda_partition_workspace,
+    .sample = cuda_partition_sample,
+    .make_map = cuda_partition_map,
+    .count = cuda_partition_count,
+    .scatter = cuda_partition_scatter,
+    .region_scratch = cuda_region_scratch,
+    .sort_regions = cuda_sort_regions,
+    .settle_regions = cuda_settle_regions,
+};

@@ -1,0 +1,28 @@
+/* What the files of kernels/host/ share: the engine's state, and the groups of functions that not every engine has. */
+#ifndef HOST_ENGINE_H
+#define HOST_ENGINE_H
+
+#include "kernels/engine.h"
+
+enum { PARALLEL_COUNT = 1 << 14 }; // keys from which on waking the threads pays
+
+struct host_engine {
+    struct engine base;
+    int threads;
+};
+
+static inline int host_threads(const struct engine *engine)
+{
+    return ((const struct host_engine *)engine)->threads;
+}
+
+/* Where a kernel can be made to fail: nothing else lets one fail on the host. */
+static inline hsort_status kernel_passes(const char *name)
+{
+    return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_INTERNAL, "%s on the host failed", name) : HSORT_OK;
+}
+
+extern const struct engine_partition_ops host_partition_ops; /* partition.c */
+extern const struct engine_counting_ops host_counting_ops;   /* values.c */
+
+#endif

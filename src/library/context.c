@@ -82,13 +82,13 @@ static hsort_status check_options(const hsort_options *o)
 {
     if (!is_known(o->struct_size))
         return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
-    if (o->engine < HSORT_ENGINE_AUTO || o->engine > HSORT_ENGINE_CUDA)
+    if (!hsort_engine_name(o->engine))
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
-    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_PARTITION)
+    if (!hsort_exchange_name(o->exchange))
         return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
-    if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_IPC)
+    if (!hsort_transport_name(o->transport))
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
-    if (o->binding < HSORT_BINDING_AUTO || o->binding > HSORT_BINDING_NONE)
+    if (o->binding < HSORT_BINDING_AUTO || o->binding >= HSORT_BINDINGS)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->threads < 0)
         return status_fail(HSORT_ARGUMENT, "options: %d threads", o->threads);

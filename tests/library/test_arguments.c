@@ -208,6 +208,11 @@ static void test_without_context(void)
     hsort_context *none = NULL;
     hsort_destroy(&none);
     hsort_destroy(NULL);
+    CHECK(!hsort_engine_name(HSORT_ENGINES) && !hsort_exchange_name(HSORT_EXCHANGES) &&
+              !hsort_transport_name((hsort_transport)-1),
+          "a name of what there is not");
+    CHECK(strcmp(hsort_transport_name(HSORT_TRANSPORT_IPC), "ipc") == 0, "the name of ipc is %s",
+          hsort_transport_name(HSORT_TRANSPORT_IPC));
     CHECK(hsort_type_name((hsort_type)99) == NULL && hsort_type_bytes((hsort_type)99) == 0,
           "a type that is none");
     CHECK(hsort_strerror((hsort_status)99) != NULL, "a status that is none");

@@ -206,8 +206,8 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *   type       of the keys
  *   count      the largest count, in or out, of any rank
  *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx at most;
- *              messages take some 16 MiB more where MPI handles engine memory, 32 MiB more where ranks read each
- *              other's, and hsort_check() of host keys at least 64 MiB
+ *              messages take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least
+ *              64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
 

@@ -101,17 +101,16 @@ enum transport_ipc_wish {
     IPC_ALWAYS     /* wherever it works; if any rank says so, no pair is compared */
 };
 
-/* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, and memory that cannot be
- * mapped. Which pairs map is tried, pair by pair.                                                  Collective.
+/* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, memory that cannot be mapped,
+ * and transfers in place. Which pairs map is tried, pair by pair.                                                  Collective.
  *   wish       of this rank
- *   chunk_bytes  of a piece of a swap in place; 0 is the default of this transport
  *   other      borrowed, but owned by *transport as soon as there is one
  *   transport  [1] written: NULL on all ranks if no two of them map each other's memory, or after an error
  *   why        [why_bytes] then, why this rank maps no other, on one line; "" if it does
  * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a pair does not map
  *            is none. */
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
-                                size_t chunk_bytes, struct transport *other, struct transport **transport, char *why,
+                                struct transport *other, struct transport **transport, char *why,
                                 size_t why_bytes);
 
 /* Choose and open: STAGED and MPI as named, AUTO and IPC as hsort_transport says.                  Collective.

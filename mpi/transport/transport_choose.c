@@ -122,13 +122,13 @@ static enum transport_ipc_wish wish_of_auto(bool shares_device)
 /* Put `ipc` on top of *transport where any two ranks map each other's memory, as the wish says; if they must and none do, that is
  * an error. Collective. */
 static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, enum transport_ipc_wish wish,
-                            size_t chunk_bytes, struct transport **transport)
+                            struct transport **transport)
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
     const bool able = engine->ops->peer_open != NULL;
     if (comm->size > 1 && able)
-        TRY(transport_open_ipc(comm, engine, wish, chunk_bytes, *transport, &ipc, why, sizeof why));
+        TRY(transport_open_ipc(comm, engine, wish, *transport, &ipc, why, sizeof why));
     else if (!able)
         snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
     if (ipc)
@@ -157,9 +157,9 @@ hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_tr
         comm_agree(comm, through_host ? transport_open_staged(comm, engine, chunk_bytes, transport)
                                       : transport_open_mpi(comm, engine, chunk_bytes, transport));
     if (status == HSORT_OK && wanted == HSORT_TRANSPORT_AUTO)
-        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), chunk_bytes, transport);
+        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), transport);
     if (status == HSORT_OK && wanted == HSORT_TRANSPORT_IPC)
-        status = add_ipc(comm, engine, true, IPC_ALWAYS, chunk_bytes, transport);
+        status = add_ipc(comm, engine, true, IPC_ALWAYS, transport);
     if (status != HSORT_OK && *transport) {
         (*transport)->ops->close(*transport);
         *transport = NULL;

@@ -7,8 +7,8 @@
  *
  * Fetching and not delivering: who fetches knows by its own streams when the bytes are there, and needs no room to be offered.
  *
- * Pairs that do not map each other, and memory that cannot be mapped (the caller's own may be of any kind), are served by
- * another transport. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
+ * Pairs that do not map each other, memory that cannot be mapped (the caller's own may be of any kind), and transfers in place
+ * are served by another transport. In place, who fetches would overwrite what the peer has yet to fetch. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
  *
  * A failed rank sends the same messages; who reads from it reads whatever lies there. */
 #include "kernels/base/first_error.h"
@@ -17,14 +17,7 @@
 #include <string.h>
 #include "mpi/transport/transport_ipc_trial.h"
 
-enum {
-    SLOTS = 2,
-    PIECE_DEFAULT = 16 << 20,
-    PIECE_MAX = 1 << 30,
-    TAG_OFFER = 11,
-    TAG_ANSWER = 12,
-    TAG_TRADE = 13
-};
+enum { TAG_OFFER = 11, TAG_ANSWER = 12, TAG_TRADE = 13 };
 
 /* An allocation of a peer's, mapped here. */
 struct mapping {
@@ -43,9 +36,6 @@ struct ipc {
     struct mapping *mappings;
     int exposed;          /* peers that have been exposed to, and not concealed from */
     double exposed_since; /* the first of them */
-    size_t chunk_bytes;
-    char *slots;                                        /* [SLOTS * chunk_bytes] for swaps in place */
-    struct engine_event *fetched[SLOTS], *placed[SLOTS]; /* a slot has been filled, and emptied */
 };
 
 enum offer_kind {
@@ -191,113 +181,6 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
     return status;
 }
 
-/* ---- a swap in place ---------------------------------------------------------------------------------------- */
-
-/* Bytes go both ways through one region, so what comes waits in a slot until the peer has fetched what lies in its place.
- * A row is a turn of fetch_in_place(), all that it starts runs side by side:
- *
- *     turn   STREAM_IN, over the link      STREAM_OUT, here          then both sides have, and say so
- *      0     peer 0 -> A, peer 1 -> B                            fetched piece 0
- *      1     (peer 1 -> B) peer 2 -> A   A -> place 0            fetched piece 1
- *      2     (peer 2 -> A) peer 3 -> B   B -> place 1            fetched piece 2
- *
- * Piece 2 is queued when slot A is about to be emptied, behind a mark; so the link has work while the sides talk, which
- * they do once per piece. */
-struct in_place {
-    struct ipc *ipc;
-    int peer;
-    char *place;        /* [in_bytes or out_bytes] */
-    const char *theirs; /* [in_bytes] */
-    size_t in_bytes;
-    hsort_status status;
-};
-
-static int64_t pieces_of(const struct ipc *ipc, size_t bytes)
-{
-    return (int64_t)(bytes / ipc->chunk_bytes + (bytes % ipc->chunk_bytes != 0));
-}
-
-/* Copy piece `piece` of what comes in from `from` to `to` on a stream, and leave a mark behind it. */
-static void copy_piece(struct in_place *swap, enum engine_stream stream, int64_t piece, char *to,
-                       const char *from, struct engine_event *mark)
-{
-    struct ipc *ipc = swap->ipc;
-    const struct engine_ops *ops = ipc->engine->ops;
-    const size_t rest = swap->in_bytes - (size_t)piece * ipc->chunk_bytes;
-    keep_first_error(&swap->status,
-         ops->copy(ipc->engine, stream, to, from, rest < ipc->chunk_bytes ? rest : ipc->chunk_bytes));
-    keep_first_error(&swap->status, ops->event_record(ipc->engine, mark, stream));
-}
-
-static char *slot_of(const struct ipc *ipc, int64_t piece)
-{
-    return ipc->slots + (size_t)(piece % SLOTS) * ipc->chunk_bytes;
-}
-
-static void begin_fetch(struct in_place *swap, int64_t piece)
-{
-    struct ipc *ipc = swap->ipc;
-    if (piece >= pieces_of(ipc, swap->in_bytes))
-        return;
-    if (piece >= SLOTS)
-        keep_first_error(&swap->status, ipc->engine->ops->stream_wait_event(ipc->engine, STREAM_IN, ipc->placed[piece % SLOTS]));
-    copy_piece(swap, STREAM_IN, piece, slot_of(ipc, piece), swap->theirs + (size_t)piece * ipc->chunk_bytes,
-               ipc->fetched[piece % SLOTS]);
-}
-
-static void begin_place(struct in_place *swap, int64_t piece)
-{
-    struct ipc *ipc = swap->ipc;
-    if (piece < pieces_of(ipc, swap->in_bytes))
-        copy_piece(swap, STREAM_OUT, piece, swap->place + (size_t)piece * ipc->chunk_bytes, slot_of(ipc, piece),
-                   ipc->placed[piece % SLOTS]);
-}
-
-/* Not the whole stream, in which the next piece follows already. */
-static void wait_fetched(struct in_place *swap, int64_t piece)
-{
-    struct ipc *ipc = swap->ipc;
-    hsort_status status = HSORT_OK;
-    bool done = piece >= pieces_of(ipc, swap->in_bytes);
-    while (!done && status == HSORT_OK)
-        status = ipc->engine->ops->event_done(ipc->engine, ipc->fetched[piece % SLOTS], &done);
-    keep_first_error(&swap->status, status);
-}
-
-static hsort_status fetch_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes,
-                                   const char *theirs, size_t in_bytes)
-{
-    struct in_place swap = {ipc, peer, place, theirs, in_bytes, HSORT_OK};
-    const int64_t turns =
-        pieces_of(ipc, in_bytes > out_bytes ? in_bytes : out_bytes); // the same for the peer
-    begin_fetch(&swap, 0);
-    for (int64_t piece = 0; piece < turns; piece++) {
-        if (piece > 0)
-            begin_place(&swap, piece - 1);
-        begin_fetch(&swap, piece + 1);
-        wait_fetched(&swap, piece);
-        keep_first_error(&swap.status, keep_step(ipc, peer));
-    }
-    if (turns > 0)
-        begin_place(&swap, turns - 1);
-    keep_first_error(&swap.status, ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_IN));
-    keep_first_error(&swap.status, ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_OUT));
-    return swap.status;
-}
-
-static hsort_status swap_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes, size_t in_bytes)
-{
-    struct transport *other = ipc->base.other;
-    const char *theirs = NULL;
-    hsort_status status = HSORT_OK;
-    int64_t counted = 0;
-    if (ipc->maps[peer])
-        status = meet(ipc, peer, place, out_bytes, &theirs);
-    keep_first_error(&status, theirs ? fetch_in_place(ipc, peer, place, out_bytes, theirs, in_bytes)
-                         : other->ops->sendrecv(other, peer, place, out_bytes, peer, place, in_bytes, &counted));
-    return status;
-}
-
 /* ---- a swap from one region into another ---------------------------------------------------------------------- */
 
 /* One direction of it: an offer, and an answer when the bytes have been read or are wanted the other way. The two
@@ -393,18 +276,21 @@ static hsort_status ipc_sendrecv(struct transport *transport, int to, const void
                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ipc *ipc = (struct ipc *)transport;
+    struct transport *other = transport->other;
     struct traffic *traffic = &transport->traffic;
-    const struct traffic before = transport->other->traffic;
+    const struct traffic before = other->traffic;
     const double start = MPI_Wtime();
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
+    int64_t counted = 0;
     keep_first_error(&status, send == receive && to == from
-                      ? swap_in_place(ipc, to, receive, send_bytes, receive_bytes)
-                      : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
+                                  ? other->ops->sendrecv(other, to, send, send_bytes, from, receive,
+                                                         receive_bytes, &counted)
+                                  : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
     *moved_bytes += (int64_t)send_bytes;
     // What the other transport has not booked came this way.
-    traffic->bytes += (int64_t)send_bytes - (transport->other->traffic.bytes - before.bytes);
-    traffic->seconds += MPI_Wtime() - start - (transport->other->traffic.seconds - before.seconds);
+    traffic->bytes += (int64_t)send_bytes - (other->traffic.bytes - before.bytes);
+    traffic->seconds += MPI_Wtime() - start - (other->traffic.seconds - before.seconds);
     return status;
 }
 
@@ -421,13 +307,7 @@ static void free_ipc(struct ipc *ipc)
 {
     if (!ipc)
         return;
-    const struct engine_ops *ops = ipc->engine->ops;
     ipc_forget(&ipc->base, FORGET_ALL);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        ops->event_destroy(ipc->engine, ipc->fetched[slot]);
-        ops->event_destroy(ipc->engine, ipc->placed[slot]);
-    }
-    ops->free(ipc->engine, ipc->slots);
     free(ipc->maps);
     free(ipc);
 }
@@ -449,8 +329,8 @@ static const struct transport_ops ipc_ops = {
     .forget = ipc_forget,
 };
 
-static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t chunk_bytes,
-                             struct transport *other, struct ipc **made)
+static hsort_status make_ipc(struct comm *comm, struct engine *engine, struct transport *other,
+                             struct ipc **made)
 {
     struct ipc *ipc = calloc(1, sizeof *ipc);
     bool *maps = calloc((size_t)comm->size, sizeof *maps);
@@ -461,19 +341,8 @@ static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t ch
     }
     *ipc =
         (struct ipc){.base = {.ops = &ipc_ops, .other = other}, .comm = comm, .engine = engine, .maps = maps};
-    ipc->chunk_bytes = chunk_bytes > 0 ? chunk_bytes : PIECE_DEFAULT;
     *made = ipc;
     return HSORT_OK;
-}
-
-static hsort_status make_slots(struct ipc *ipc)
-{
-    struct engine *engine = ipc->engine;
-    for (int slot = 0; slot < SLOTS; slot++) {
-        TRY(engine->ops->event_create(engine, &ipc->fetched[slot]));
-        TRY(engine->ops->event_create(engine, &ipc->placed[slot]));
-    }
-    return engine->ops->alloc(engine, SLOTS * ipc->chunk_bytes, (void **)&ipc->slots);
 }
 
 /* Give up pairs that the other transport serves better; *some: there is one left. Collective. */
@@ -490,22 +359,16 @@ static hsort_status keep_faster(struct ipc *ipc, enum transport_ipc_wish wish, b
 }
 
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
-                                size_t chunk_bytes, struct transport *other, struct transport **transport,
-                                char *why, size_t why_bytes)
+                                struct transport *other, struct transport **transport, char *why,
+                                size_t why_bytes)
 {
     struct ipc *ipc = NULL;
     bool some = false;
     *transport = NULL;
     why[0] = '\0';
-    if (chunk_bytes % 8 != 0 || chunk_bytes > PIECE_MAX)
-        return comm_agree(comm, status_fail(HSORT_ARGUMENT,
-                                            "a piece of %zu bytes: wanted a multiple of 8, at most %d",
-                                            chunk_bytes, PIECE_MAX));
-    hsort_status status = comm_agree(comm, make_ipc(comm, engine, chunk_bytes, other, &ipc));
+    hsort_status status = comm_agree(comm, make_ipc(comm, engine, other, &ipc));
     if (status == HSORT_OK)
         status = ipc_try_pairs(comm, engine, wish != IPC_NEVER, ipc->maps, &some, why, why_bytes);
-    if (status == HSORT_OK && some)
-        status = comm_agree(comm, make_slots(ipc));
     if (status == HSORT_OK && some)
         status = keep_faster(ipc, wish, &some);
     if (status != HSORT_OK || !some) {

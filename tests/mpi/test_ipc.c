@@ -3,6 +3,7 @@
  * step nobody hangs; who chooses it gets it, or hears why not; and pairs that are faster without it do without. */
 #include <unistd.h>
 #include "mpi/comm/comm.h"
+#include "hypersort.h"
 #include "tests/support/faults.h"
 #include "tests/support/ranks.h"
 #include "tests/support/shared_engine.h"
@@ -153,7 +154,8 @@ static void check_mappings(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 cannot open what it could at first: both sides go the other way, and the call succeeds. */
+/* Rank 0 cannot open what it could at first: both sides take the other transport, and the call succeeds. In place they do so
+ * without opening anything. */
 static void check_open_fails(void)
 {
     const int peer = 1 - comm.rank;
@@ -172,8 +174,9 @@ static void check_open_fails(void)
            "swap");
         CHECK(memcmp(in_place ? memory : into, sent, sizeof sent) == 0, "what arrived, in place %d",
               in_place);
-        CHECK(shared_open_fails == 0 && status_text()[0] == '\0', "%d left, '%s'", shared_open_fails,
-              status_text());
+        CHECK(shared_open_fails == (in_place && comm.rank == 0) && status_text()[0] == '\0', "%d left, '%s'",
+              shared_open_fails, status_text());
+        CHECK(!in_place || shared_mapped == 0, "%d mapped for a transfer in place", shared_mapped);
         transport->ops->forget(transport, FORGET_ALL);
     }
     fill(0);
@@ -181,6 +184,58 @@ static void check_open_fails(void)
     CHECK(!read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "a pointer in spite of it");
     CHECK(read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "no pointer afterwards");
     CHECK(moved == 2 * (int64_t)sizeof into, "%lld bytes counted", (long long)moved);
+}
+
+enum { SORT_KEYS = ENGINE_PEER_BYTES / 4, OPENS = 4 };
+
+/* Sort this rank's keys over all ranks, and see that they are in order and as many as before. */
+static void sort_keys(hsort_context *ctx, uint64_t *keys, uint64_t seed, hsort_stats *stats)
+{
+    hsort_check_result before = {.struct_size = sizeof before}, after = before;
+    for (int i = 0; i < SORT_KEYS; i++)
+        keys[i] = check_random(&seed);
+    const hsort_type type = HSORT_U64;
+    CHECK(hsort_check(ctx, type, HSORT_ASCENDING, keys, SORT_KEYS, NULL, &before) == HSORT_OK, "check");
+    CHECK(hsort_sort(ctx, type, HSORT_ASCENDING, keys, SORT_KEYS, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(hsort_check(ctx, type, HSORT_ASCENDING, keys, SORT_KEYS, NULL, &after) == HSORT_OK, "check");
+    CHECK(after.first_disorder < 0 &&
+              memcmp(before.fingerprint, after.fingerprint, sizeof before.fingerprint) == 0,
+          "not sorted");
+    CHECK(hsort_get_stats(ctx, stats) == HSORT_OK, "no statistics");
+}
+
+/* The exchange `bitonic`, where a rank cannot open what a partner exposes: the two send their keys in place instead. */
+static void check_bitonic(uint64_t seed)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_stats stats = {.struct_size = sizeof stats};
+    uint64_t *keys = shared_alloc(SORT_KEYS * sizeof *keys);
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.threads = 1;
+    options.exchange = HSORT_EXCHANGE_BITONIC;
+    options.transport = HSORT_TRANSPORT_IPC;
+    for (int nth = 0; keys && nth <= OPENS; nth++) {
+        CHECK(hsort_create(comm.world, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+        if (!ctx)
+            break;
+        shared_open_fails = comm.rank == nth % comm.size ? nth : 0;
+        sort_keys(ctx, keys, seed + (uint64_t)comm.rank, &stats);
+        int failed = comm.rank == nth % comm.size && nth > 0 && shared_open_fails == 0;
+        shared_open_fails = 0;
+        MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm.world);
+        CHECK(nth != 1 || failed, "nothing was opened");
+        const hsort_path_stats *ipc = &stats.paths[HSORT_TRANSPORT_IPC],
+                               *other = &stats.paths[HSORT_TRANSPORT_MPI];
+        CHECK((other->moved_bytes > 0) == failed &&
+                  ipc->moved_bytes + other->moved_bytes == stats.moved_bytes,
+              "open %d: %lld bytes by ipc, %lld by mpi, %lld in all", nth, (long long)ipc->moved_bytes,
+              (long long)other->moved_bytes, (long long)stats.moved_bytes);
+        hsort_destroy(&ctx);
+    }
+    shared_free(keys);
 }
 
 #ifdef HSORT_FAULTS
@@ -296,8 +351,8 @@ static void check_comparison(int insists)
     bool some = false;
     ok(transport_open_mpi(&comm, engine, 0, &under), "open");
     faults_watch(120);
-    ok(transport_open_ipc(&comm, engine, comm.rank == insists ? IPC_ALWAYS : IPC_IF_FASTER, 0, &slow, &ipc,
-                          why, sizeof why),
+    ok(transport_open_ipc(&comm, engine, comm.rank == insists ? IPC_ALWAYS : IPC_IF_FASTER, &slow, &ipc, why,
+                          sizeof why),
        "compare");
     for (int a = 0; a < comm.size; a++)
         for (int b = 0; b < a; b++)
@@ -389,6 +444,7 @@ static void check_comparisons(void)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
+    const uint64_t seed = ranks_seed();
     hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
     if (status == HSORT_OK)
         status = shared_engine_open(&engine);
@@ -414,6 +470,7 @@ int main(int argc, char **argv)
 #endif
         close_transport();
     }
+    check_bitonic(seed);
     shared_may_map = some_may;
     if (open_transport())
         check_pairs(some_may);

@@ -1,8 +1,7 @@
 /* Which transport a context uses. The hard question is whether MPI takes device pointers: its own answer is wrong in both
  * directions in the field, and a library that does not take them may crash on one. So: asked first, because a wrong yes
  * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared.
- * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c), and whether that is the faster way, too
- * (transport_ipc_compare.c). */
+ * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c). */
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,25 +109,16 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
         traffic[transport->ops->kind] = transport->traffic;
 }
 
-/* What AUTO does, as the environment wants it. */
-static enum transport_ipc_wish wish_of_auto(bool shares_device)
-{
-    const char *user = getenv("HYPERSORT_IPC");
-    if (user && strcmp(user, "0") == 0)
-        return IPC_NEVER;
-    return shares_device || (user && strcmp(user, "1") == 0) ? IPC_ALWAYS : IPC_IF_FASTER;
-}
-
-/* Put `ipc` on top of *transport where any two ranks map each other's memory, as the wish says; if they must and none do, that is
- * an error. Collective. */
-static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, enum transport_ipc_wish wish,
-                            struct transport **transport)
+/* Put `ipc` on top of *transport where any two ranks map each other's memory; if they must and none do, that is an error.
+ * Collective. */
+static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, struct transport **transport)
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
-    const bool able = engine->ops->peer_open != NULL;
+    const char *user = getenv("HYPERSORT_IPC");
+    const bool able = engine->ops->peer_open != NULL, wanted = must || !user || strcmp(user, "0") != 0;
     if (comm->size > 1 && able)
-        TRY(transport_open_ipc(comm, engine, wish, *transport, &ipc, why, sizeof why));
+        TRY(transport_open_ipc(comm, engine, wanted, *transport, &ipc, why, sizeof why));
     else if (!able)
         snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
     if (ipc)
@@ -140,8 +130,7 @@ static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must,
 }
 
 hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted,
-                              size_t chunk_bytes, bool shares_device, struct transport **transport,
-                              int *takes_device_pointers)
+                              size_t chunk_bytes, struct transport **transport, int *takes_device_pointers)
 {
     *transport = NULL;
     *takes_device_pointers = -1;
@@ -156,10 +145,8 @@ hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_tr
     hsort_status status =
         comm_agree(comm, through_host ? transport_open_staged(comm, engine, chunk_bytes, transport)
                                       : transport_open_mpi(comm, engine, chunk_bytes, transport));
-    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_AUTO)
-        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), transport);
-    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_IPC)
-        status = add_ipc(comm, engine, true, IPC_ALWAYS, transport);
+    if (status == HSORT_OK && (wanted == HSORT_TRANSPORT_AUTO || wanted == HSORT_TRANSPORT_IPC))
+        status = add_ipc(comm, engine, wanted == HSORT_TRANSPORT_IPC, transport);
     if (status != HSORT_OK && *transport) {
         (*transport)->ops->close(*transport);
         *transport = NULL;

@@ -249,13 +249,12 @@ static hsort_status fetch(struct ipc *ipc, struct way *in, void *receive, size_t
     return status;
 }
 
+/* What could not be read goes by the other transport: *send_left, *receive_left bytes. */
 static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t send_bytes, int from,
-                               void *receive, size_t receive_bytes)
+                               void *receive, size_t receive_bytes, size_t *send_left, size_t *receive_left)
 {
     struct way out = way_of(ipc, to, send_bytes), in = way_of(ipc, from, receive_bytes);
-    struct transport *other = ipc->base.other;
     hsort_status status = HSORT_OK;
-    int64_t counted = 0;
     if (out.mapped)
         keep_first_error(&status, begin_offer(ipc, &out, send, send_bytes));
     if (in.mapped)
@@ -266,38 +265,37 @@ static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t
     if (in.mapped)
         keep_first_error(&status,
              comm_check(MPI_Waitall(MESSAGES, in.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
-    const size_t send_left = out.read ? 0 : send_bytes, receive_left = in.read ? 0 : receive_bytes;
-    if (send_left > 0 || receive_left > 0)
-        keep_first_error(&status, other->ops->sendrecv(other, to, send, send_left, from, receive, receive_left, &counted));
+    *send_left = out.read ? 0 : send_bytes;
+    *receive_left = in.read ? 0 : receive_bytes;
     return status;
 }
 
 static hsort_status ipc_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
-                             int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+                                 int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ipc *ipc = (struct ipc *)transport;
     struct transport *other = transport->other;
-    struct traffic *traffic = &transport->traffic;
-    const struct traffic before = other->traffic;
     const double start = MPI_Wtime();
+    size_t send_left = send_bytes, receive_left = receive_bytes;
+    int64_t counted = 0;
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
-    int64_t counted = 0;
-    keep_first_error(&status, send == receive && to == from
-                                  ? other->ops->sendrecv(other, to, send, send_bytes, from, receive,
-                                                         receive_bytes, &counted)
-                                  : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
+    if (send != receive || to != from)
+        keep_first_error(&status, swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes,
+                                             &send_left, &receive_left));
     *moved_bytes += (int64_t)send_bytes;
-    // What the other transport has not booked came this way.
-    traffic->bytes += (int64_t)send_bytes - (other->traffic.bytes - before.bytes);
-    traffic->seconds += MPI_Wtime() - start - (other->traffic.seconds - before.seconds);
+    transport->traffic.bytes += (int64_t)(send_bytes - send_left);
+    transport->traffic.seconds += MPI_Wtime() - start;
+    if (send_left > 0 || receive_left > 0)
+        keep_first_error(
+            &status, other->ops->sendrecv(other, to, send, send_left, from, receive, receive_left, &counted));
     return status;
 }
 
 static hsort_transport ipc_path(const struct transport *transport, int peer)
 {
     const struct ipc *ipc = (const struct ipc *)transport;
-    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : ipc->base.other->ops->kind;
+    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : transport_path(transport->other, peer);
 }
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
@@ -345,20 +343,7 @@ static hsort_status make_ipc(struct comm *comm, struct engine *engine, struct tr
     return HSORT_OK;
 }
 
-/* Give up pairs that the other transport serves better; *some: there is one left. Collective. */
-static hsort_status keep_faster(struct ipc *ipc, enum transport_ipc_wish wish, bool *some)
-{
-    int64_t none_insists, some_insist;
-    TRY(comm_range(ipc->comm, wish == IPC_ALWAYS, &none_insists, &some_insist));
-    if (some_insist)
-        return HSORT_OK;
-    fault_pause(true);
-    const hsort_status status = ipc_compare(ipc->comm, ipc->engine, &ipc->base, ipc->maps, some);
-    fault_pause(false);
-    return status;
-}
-
-hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
+hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, bool wanted,
                                 struct transport *other, struct transport **transport, char *why,
                                 size_t why_bytes)
 {
@@ -368,9 +353,7 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum t
     why[0] = '\0';
     hsort_status status = comm_agree(comm, make_ipc(comm, engine, other, &ipc));
     if (status == HSORT_OK)
-        status = ipc_try_pairs(comm, engine, wish != IPC_NEVER, ipc->maps, &some, why, why_bytes);
-    if (status == HSORT_OK && some)
-        status = keep_faster(ipc, wish, &some);
+        status = ipc_try_pairs(comm, engine, wanted, ipc->maps, &some, why, why_bytes);
     if (status != HSORT_OK || !some) {
         free_ipc(ipc);
         return status;

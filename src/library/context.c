@@ -219,8 +219,8 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_tables(ctx)));
-    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.chunk_bytes,
-                         ctx->info.gpu_sharers > 1, &ctx->transport, &ctx->mpi_takes_device_pointers));
+    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.chunk_bytes, &ctx->transport,
+                         &ctx->mpi_takes_device_pointers));
     TRY(make_partition(ctx));
     TRY(find_rates(ctx));
     return ctx->direct ? direct_find_nodes(ctx->direct, comm, &ctx->rates) : HSORT_OK;

@@ -1,7 +1,6 @@
 /* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory; mappings are made once
  * and are gone before memory is; both sides of a pair take the same way whatever one of them cannot do; with a fault at every
- * step nobody hangs; who chooses it gets it, or hears why not; and pairs that are faster without it do without. */
-#include <unistd.h>
+ * step nobody hangs; and who chooses it gets it, or hears why not. */
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "tests/support/faults.h"
@@ -47,7 +46,7 @@ static bool open_transport(void)
     int takes;
     status_clear();
     const hsort_status status =
-        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, false, &transport, &takes);
+        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, &transport, &takes);
     CHECK(status == HSORT_OK, "open: %s", comm.error);
     return status == HSORT_OK;
 }
@@ -298,89 +297,15 @@ static bool downwards(int owner, int reader)
     return reader < owner;
 }
 
-/* ---- who is faster ------------------------------------------------------------------------------------------------ */
-
-enum {
-    LARGE = 64 << 10,
-    COPY_US = 80000,
-    SWAP_US = 240000
-}; // longer than a busy machine keeps a rank waiting
-
-static const struct engine_ops *fast;
-
-/* Reading a peer's memory takes long; few bytes do not. */
-static hsort_status slow_copy(struct engine *on, enum engine_stream stream, void *to, const void *from,
-                              size_t bytes)
-{
-    if (stream == STREAM_IN && bytes >= LARGE)
-        usleep(COPY_US);
-    return fast->copy(on, stream, to, from, bytes);
-}
-
-static struct transport *under;
-
-static bool is_slower(int a, int b)
-{
-    return (a + b) % 3 != 0;
-}
-
-/* The other transport is slower still, between some ranks. */
-static hsort_status slow_swap(struct transport *slow, int to, const void *send, size_t send_bytes, int from,
-                              void *receive, size_t receive_bytes, int64_t *moved_bytes)
-{
-    (void)slow;
-    if (send_bytes >= LARGE && is_slower(comm.rank, to))
-        usleep(SWAP_US);
-    return under->ops->sendrecv(under, to, send, send_bytes, from, receive, receive_bytes, moved_bytes);
-}
-
-static void slow_close(struct transport *slow)
-{
-    (void)slow;
-    under->ops->close(under);
-}
-
-/* What pairs take where copies are slow and other swaps are slower between some; `insists`: the rank that wants ipc all the
- * same, or -1. */
-static void check_comparison(int insists)
-{
-    const struct transport_ops slow_ops = {
-        .kind = HSORT_TRANSPORT_MPI, .sendrecv = slow_swap, .close = slow_close};
-    struct transport slow = {.ops = &slow_ops}, *ipc = NULL;
-    char why[256];
-    bool some = false;
-    ok(transport_open_mpi(&comm, engine, 0, &under), "open");
-    faults_watch(120);
-    ok(transport_open_ipc(&comm, engine, comm.rank == insists ? IPC_ALWAYS : IPC_IF_FASTER, &slow, &ipc, why,
-                          sizeof why),
-       "compare");
-    for (int a = 0; a < comm.size; a++)
-        for (int b = 0; b < a; b++)
-            some = some || is_slower(a, b);
-    CHECK((ipc != NULL) == (some || insists >= 0), "ipc is %s", ipc ? "there" : "not there");
-    for (int peer = 0; ipc && peer < comm.size; peer++)
-        CHECK(peer == comm.rank || (ipc->ops->path(ipc, peer) == HSORT_TRANSPORT_IPC) ==
-                                       (is_slower(comm.rank, peer) || insists >= 0),
-              "rank %d, peer %d, insists %d: path %d", comm.rank, peer, insists, ipc->ops->path(ipc, peer));
-    CHECK(shared_mapped == 0 && status_text()[0] == '\0', "%d mapped, '%s'", shared_mapped, status_text());
-    if (ipc)
-        ipc->ops->close(ipc);
-    else
-        slow_close(&slow);
-}
-
-static bool shared_device; /* some ranks are told so */
-
 /* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
 static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_transport kind,
                          const char *why)
 {
-    const bool shares = shared_device && comm.rank == 0; // one that says so is enough
     int takes;
     status_clear();
     comm.error[0] = '\0';
     shared_may_map = rule;
-    const hsort_status status = transport_choose(&comm, engine, wanted, 0, shares, &transport, &takes);
+    const hsort_status status = transport_choose(&comm, engine, wanted, 0, &transport, &takes);
     shared_may_map = NULL;
     CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL), "wish %d: status %d",
           wanted, status);
@@ -395,7 +320,6 @@ static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_t
 
 static void check_choices(void)
 {
-    setenv("HYPERSORT_IPC", "1", 1); // here it is only who may, not who is faster
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
     check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
     check_choice(HSORT_TRANSPORT_STAGED, NULL, HSORT_TRANSPORT_STAGED, NULL);
@@ -408,7 +332,7 @@ static void check_choices(void)
     setenv("HYPERSORT_IPC", "0", 1);
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
     check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
-    setenv("HYPERSORT_IPC", "1", 1);
+    unsetenv("HYPERSORT_IPC");
     const struct engine_ops *ops = engine->ops;
     struct engine_ops plain = *ops;
     plain.peer_export = NULL;
@@ -418,27 +342,6 @@ static void check_choices(void)
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
     check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "the engine host has no memory");
     engine->ops = ops;
-    unsetenv("HYPERSORT_IPC");
-}
-
-/* Also through transport_choose(), where the other transport is the real one. */
-static void check_comparisons(void)
-{
-    struct engine_ops slow = *engine->ops;
-    fast = engine->ops;
-    slow.copy = slow_copy;
-    engine->ops = &slow;
-    check_comparison(-1);
-    check_comparison(comm.size - 1);
-    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
-    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
-    setenv("HYPERSORT_IPC", "1", 1);
-    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
-    unsetenv("HYPERSORT_IPC");
-    shared_device = true;
-    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
-    shared_device = false;
-    engine->ops = fast;
 }
 
 int main(int argc, char **argv)
@@ -456,7 +359,6 @@ int main(int argc, char **argv)
     snprintf(faults_case, sizeof faults_case, "test_ipc");
     faults_watch(120); // where the two sides disagree they wait for each other
     check_choices();
-    check_comparisons();
     if (open_transport()) {
         check_pairs(NULL);
         check_all_at_once();

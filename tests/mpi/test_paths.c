@@ -225,7 +225,7 @@ static void test_carried(uint64_t seed)
     shared_may_map = some_may;
     if (engine->ops->alloc(engine, ROOM, (void **)&memory[0]) != HSORT_OK ||
         engine->ops->alloc(engine, ROOM, (void **)&memory[1]) != HSORT_OK ||
-        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, 64, false, &transport, &takes) != HSORT_OK)
+        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, 64, &transport, &takes) != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     transport_clear(transport);
     for (int round = 0; round < comm.size; round++) {

@@ -299,7 +299,7 @@ static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk
     char why[256];
     *transport = NULL;
     TRY(comm_agree(ranks, transport_open_staged(ranks, on, chunk_bytes, &staged)));
-    const hsort_status status = transport_open_ipc(ranks, on, IPC_ALWAYS, staged, transport, why, sizeof why);
+    const hsort_status status = transport_open_ipc(ranks, on, true, staged, transport, why, sizeof why);
     if (!*transport)
         staged->ops->close(staged);
     if (status == HSORT_OK && !*transport && ranks->rank == 0)
@@ -327,7 +327,7 @@ static bool test_choice(bool cuda)
     for (int i = 0; i < 3; i++) {
         struct transport *transport = NULL;
         status_clear();
-        const hsort_status status = transport_choose(&comm, engine, wishes[i], 0, false, &transport, &takes);
+        const hsort_status status = transport_choose(&comm, engine, wishes[i], 0, &transport, &takes);
         if (cuda && wishes[i] == HSORT_TRANSPORT_MPI && status != HSORT_OK)
             continue;
         CHECK(status == HSORT_OK, "wish %d: %s", wishes[i], comm.error);

@@ -108,6 +108,10 @@ typedef struct hsort_options {
     int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type */
     hsort_exchange exchange;
     hsort_transport transport;
+    hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
+    hsort_choice shared_memory;       /* STAGED between ranks of a node goes through /dev/shm, not MPI. AUTO is ON */
+    hsort_choice mpi_device_pointers; /* MPI is given device memory. AUTO: tried if the MPI library says that it takes it;
+                                         ON: tried whatever it says */
     hsort_binding binding;
     int threads;                      /* of the host engine, per rank; 0: the cores the rank is bound to */
     size_t chunk_bytes;               /* of one message; 0: the default; at most 1 GiB */

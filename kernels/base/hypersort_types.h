@@ -114,6 +114,19 @@ typedef enum hsort_binding {
     HSORT_BINDINGS
 } hsort_binding;
 
+/* Whether something may be used that is not to be trusted everywhere. X(name, short name) */
+#define HSORT_CHOICE_LIST(X)                                                                                  \
+    X(HSORT_CHOICE_AUTO, "auto") /* as the option says */                                                     \
+    X(HSORT_CHOICE_OFF, "off")   /* never */                                                                  \
+    X(HSORT_CHOICE_ON, "on")     /* wherever a try shows that it works */
+
+typedef enum hsort_choice {
+#define X(name, short_name) name,
+    HSORT_CHOICE_LIST(X)
+#undef X
+    HSORT_CHOICES
+} hsort_choice;
+
 /* The phases of a sort, in order; hsort_stats has a time for each. X(name, short name) */
 #define HSORT_PHASE_LIST(X)                                                                                   \
     X(HSORT_PHASE_H2D, "h2d")                                                                                 \

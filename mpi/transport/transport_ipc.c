@@ -343,9 +343,8 @@ static hsort_status make_ipc(struct comm *comm, struct engine *engine, struct tr
     return HSORT_OK;
 }
 
-hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, bool wanted,
-                                struct transport *other, struct transport **transport, char *why,
-                                size_t why_bytes)
+hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
+                                struct transport **transport, char *why, size_t why_bytes)
 {
     struct ipc *ipc = NULL;
     bool some = false;
@@ -353,7 +352,7 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, bool w
     why[0] = '\0';
     hsort_status status = comm_agree(comm, make_ipc(comm, engine, other, &ipc));
     if (status == HSORT_OK)
-        status = ipc_try_pairs(comm, engine, wanted, ipc->maps, &some, why, why_bytes);
+        status = ipc_try_pairs(comm, engine, ipc->maps, &some, why, why_bytes);
     if (status != HSORT_OK || !some) {
         free_ipc(ipc);
         return status;

@@ -88,6 +88,9 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
     if (!hsort_transport_name(o->transport))
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
+    if (o->peer_memory >= HSORT_CHOICES || o->shared_memory >= HSORT_CHOICES ||
+        o->mpi_device_pointers >= HSORT_CHOICES)
+        return status_fail(HSORT_ARGUMENT, "options: a choice that is none of AUTO, OFF, ON");
     if (o->binding < HSORT_BINDING_AUTO || o->binding >= HSORT_BINDINGS)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->threads < 0)
@@ -101,8 +104,15 @@ static hsort_status check_options(const hsort_options *o)
 /* Every rank must have been given the same; threads may differ, as cores do.                       Collective. */
 static hsort_status compare_options(struct comm *comm, const hsort_options *o)
 {
-    const int64_t values[] = {o->engine,    o->local_rung,           o->exchange,
-                              o->transport, (int64_t)o->chunk_bytes, (int64_t)o->device_memory_limit,
+    const int64_t values[] = {o->engine,
+                              o->local_rung,
+                              o->exchange,
+                              o->transport,
+                              o->peer_memory,
+                              o->shared_memory,
+                              o->mpi_device_pointers,
+                              (int64_t)o->chunk_bytes,
+                              (int64_t)o->device_memory_limit,
                               o->binding};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof values / sizeof values[0] + HSORT_RATES; i++) {
@@ -207,6 +217,18 @@ static hsort_status find_rates(hsort_context *ctx)
     return rates_measure(&ctx->comm, ctx->engine, ctx->transport, rates);
 }
 
+static hsort_status open_transport(hsort_context *ctx)
+{
+    const hsort_options *o = &ctx->options;
+    const struct transport_options wanted = {.transport = o->transport,
+                                             .chunk_bytes = o->chunk_bytes,
+                                             .peer_memory = o->peer_memory,
+                                             .shared_memory = o->shared_memory,
+                                             .mpi_device_pointers = o->mpi_device_pointers};
+    return transport_choose(&ctx->comm, ctx->engine, &wanted, &ctx->transport,
+                            &ctx->mpi_takes_device_pointers);
+}
+
 /* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
 static hsort_status set_up(hsort_context *ctx)
 {
@@ -219,8 +241,7 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_tables(ctx)));
-    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.chunk_bytes, &ctx->transport,
-                         &ctx->mpi_takes_device_pointers));
+    TRY(open_transport(ctx));
     TRY(make_partition(ctx));
     TRY(find_rates(ctx));
     return ctx->direct ? direct_find_nodes(ctx->direct, comm, &ctx->rates) : HSORT_OK;

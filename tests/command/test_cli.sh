@@ -183,6 +183,8 @@ good_texts()
     [ "$(grep -c '^ *[0-9]*-[0-9]* .* GB/s .* us, ' "$work.out")" = 27 ] || fail "info: the list of paths"
     ok 2 gen -n 10000 -o in.raw
     ok 3 sort in.raw --type u64 -o out.raw --transport staged
+    ok 3 sort in.raw --type u64 -o out.raw --peer-memory off --shared-memory off --mpi-device-pointers off --verify
+    refused 1 2 "--peer-memory: 'never' is none of auto|off|on" sort in.raw --type u64 -o out.raw --peer-memory never
     [ "$(grep -c '^  by staged   3 pairs, .* GB of one rank in .* s, .* GB/s$' "$work.out")" = 1 ] || fail "sort: what moved by staged"
     run 3 sort in.raw --type u64 -o out.raw --progress
     begin='^hypersort: (job [^ ]+ )?[0-2][0-9]:[0-5][0-9]:[0-6][0-9] [0-9]+ s  '

@@ -481,7 +481,7 @@ static void test_measurement(void)
 {
     struct transport *transport;
     hsort_rates rates;
-    CHECK(transport_open_staged(&comm, engine, 0, &transport) == HSORT_OK, "%s", status_text());
+    CHECK(transport_open_staged(&comm, engine, 0, true, &transport) == HSORT_OK, "%s", status_text());
     for (int ranks_per_node = 0; ranks_per_node <= comm.size; ranks_per_node++)
         measure_on(ranks_per_node, transport);
     hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO);

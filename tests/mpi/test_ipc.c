@@ -8,7 +8,7 @@
 #include "tests/support/shared_engine.h"
 #include "mpi/transport/transport.h"
 
-enum { KEYS = 1000, PIECE = 64 };
+enum { KEYS = 1000, CHUNK = 64 };
 
 static struct comm comm;
 static struct engine *engine;
@@ -43,10 +43,10 @@ static void close_transport(void)
 
 static bool open_transport(void)
 {
+    const struct transport_options wanted = {.transport = HSORT_TRANSPORT_IPC, .chunk_bytes = CHUNK};
     int takes;
     status_clear();
-    const hsort_status status =
-        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, &transport, &takes);
+    const hsort_status status = transport_choose(&comm, engine, &wanted, &transport, &takes);
     CHECK(status == HSORT_OK, "open: %s", comm.error);
     return status == HSORT_OK;
 }
@@ -297,15 +297,18 @@ static bool downwards(int owner, int reader)
     return reader < owner;
 }
 
+static hsort_choice peer_memory;
+
 /* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
 static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_transport kind,
                          const char *why)
 {
+    const struct transport_options options = {.transport = wanted, .peer_memory = peer_memory};
     int takes;
     status_clear();
     comm.error[0] = '\0';
     shared_may_map = rule;
-    const hsort_status status = transport_choose(&comm, engine, wanted, 0, &transport, &takes);
+    const hsort_status status = transport_choose(&comm, engine, &options, &transport, &takes);
     shared_may_map = NULL;
     CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL), "wish %d: status %d",
           wanted, status);
@@ -329,10 +332,12 @@ static void check_choices(void)
     check_choice(HSORT_TRANSPORT_AUTO, upwards, HSORT_TRANSPORT_MPI, NULL);
     check_choice(HSORT_TRANSPORT_IPC, upwards, HSORT_TRANSPORT_IPC, "may not be mapped");
     check_choice(HSORT_TRANSPORT_IPC, downwards, HSORT_TRANSPORT_IPC, "another rank cannot read");
-    setenv("HYPERSORT_IPC", "0", 1);
+    peer_memory = HSORT_CHOICE_OFF;
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
-    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
-    unsetenv("HYPERSORT_IPC");
+    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "peer_memory is off");
+    peer_memory = HSORT_CHOICE_ON;
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
+    peer_memory = HSORT_CHOICE_AUTO;
     const struct engine_ops *ops = engine->ops;
     struct engine_ops plain = *ops;
     plain.peer_export = NULL;

@@ -221,11 +221,12 @@ static void test_carried(uint64_t seed)
     int64_t expected[HSORT_TRANSPORTS] = {0}, moved = 0, sent = 0;
     struct transport *transport = NULL;
     char *memory[2];
+    const struct transport_options wanted = {.transport = HSORT_TRANSPORT_IPC, .chunk_bytes = 64};
     int takes;
     shared_may_map = some_may;
     if (engine->ops->alloc(engine, ROOM, (void **)&memory[0]) != HSORT_OK ||
         engine->ops->alloc(engine, ROOM, (void **)&memory[1]) != HSORT_OK ||
-        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, 64, &transport, &takes) != HSORT_OK)
+        transport_choose(&comm, engine, &wanted, &transport, &takes) != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     transport_clear(transport);
     for (int round = 0; round < comm.size; round++) {

@@ -148,6 +148,10 @@ typedef struct hsort_options {
     int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type */
     hsort_exchange exchange;
     hsort_transport transport;
+    hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
+    hsort_choice shared_memory;       /* STAGED between ranks of a node goes through /dev/shm, not MPI. AUTO is ON */
+    hsort_choice mpi_device_pointers; /* MPI is given device memory. AUTO: tried if the MPI library says that it takes it;
+                                         ON: tried whatever it says */
     hsort_binding binding;
     int threads;                      /* of the host engine, per rank; 0: the cores the rank is bound to */
     size_t chunk_bytes;               /* of one message; 0: the default; at most 1 GiB */
@@ -243,8 +247,8 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *   type       of the keys
  *   count      the largest count, in or out, of any rank
  *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx at most;
- *              messages take some 16 MiB more where MPI handles engine memory, 32 MiB more where ranks read each
- *              other's, and hsort_check() of host keys at least 64 MiB
+ *              messages take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least
+ *              64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
 

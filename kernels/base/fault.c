@@ -38,13 +38,13 @@ bool fault_hit(enum fault_site site)
 void fault_arm(int rank)
 {
     for (const char *order = getenv("HYPERSORT_FAULT"); order; order = strchr(order, ',')) {
-        char word[16];
         int on_rank, nth = 1;
         order += *order == ',';
-        if (sscanf(order, "%15[a-z]:%d:%d", word, &on_rank, &nth) < 2 || on_rank != rank)
+        const size_t length = strcspn(order, ":,");
+        if (sscanf(order + length, ":%d:%d", &on_rank, &nth) < 1 || on_rank != rank)
             continue;
         for (int site = 0; site < FAULT_SITES; site++)
-            if (strcmp(word, words[site]) == 0)
+            if (strlen(words[site]) == length && memcmp(order, words[site], length) == 0)
                 fault_set((enum fault_site)site, nth);
     }
 }

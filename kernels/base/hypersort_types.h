@@ -59,40 +59,73 @@ typedef enum hsort_type {
 
 typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
 
-/* What sorts on one rank. AUTO: CUDA if every rank can use a GPU, else HOST on all of them. */
-typedef enum hsort_engine { HSORT_ENGINE_AUTO, HSORT_ENGINE_HOST, HSORT_ENGINE_CUDA } hsort_engine;
+/* What sorts on one rank. X(name, short name) */
+#define HSORT_ENGINE_LIST(X)                                                                                  \
+    X(HSORT_ENGINE_AUTO, "auto") /* CUDA if every rank can use a GPU, else HOST on all ranks */               \
+    X(HSORT_ENGINE_HOST, "host") /* CPU cores */                                                              \
+    X(HSORT_ENGINE_CUDA, "cuda") /* a GPU */
 
-/* The strategy that moves keys between ranks. BITONIC: rounds of compare-splits over the hypercube; a round is a
- * handful of messages. DIRECT: each key moves once, to the rank where it stays, in P - 1 messages per rank; or, where that
- * costs less on many nodes, once between nodes and once inside one, in a message to each node and one to each rank of its
- * own. PARTITION: each key moves once, before it is sorted, or, where few values repeat, none moves, as keys are counted; only
- * where all ranks read each other's memory (transport IPC), there is memory for three quarters of a shard more, and keys are
- * not in order already; elsewhere, also if it is asked for, one of the two others. AUTO: PARTITION for large shards where it can be, else for each sort the cheaper
- * of the two others by hsort_plan(), at the rates of hsort_rates_in_use(). */
+typedef enum hsort_engine {
+#define X(name, short_name) name,
+    HSORT_ENGINE_LIST(X)
+#undef X
+    HSORT_ENGINES
+} hsort_engine;
+
+/* How keys move between ranks: mpi/README.md has the algorithms. PARTITION needs IPC between all ranks; without it, BITONIC or
+ * DIRECT runs. X(name, short name) */
+#define HSORT_EXCHANGE_LIST(X)                                                                                \
+    X(HSORT_EXCHANGE_AUTO, "auto")           /* chosen by ranks, keys and links */                            \
+    X(HSORT_EXCHANGE_BITONIC, "bitonic")     /* rounds of merges over a hypercube: few messages */            \
+    X(HSORT_EXCHANGE_DIRECT, "direct")       /* each key moves once, after the local sort */                  \
+    X(HSORT_EXCHANGE_PARTITION, "partition") /* each key moves once, before it is sorted */
+
 typedef enum hsort_exchange {
-    HSORT_EXCHANGE_AUTO,
-    HSORT_EXCHANGE_BITONIC,
-    HSORT_EXCHANGE_DIRECT,
-    HSORT_EXCHANGE_PARTITION
+#define X(name, short_name) name,
+    HSORT_EXCHANGE_LIST(X)
+#undef X
+    HSORT_EXCHANGES
 } hsort_exchange;
 
-/* How bytes travel between two ranks. STAGED: through pinned host memory, works everywhere; between ranks of a node through
- * memory that both see, if they can share some (HYPERSORT_SHM=0 in the environment: they do not). MPI: the engine's
- * memory is handed to MPI; with the CUDA engine that needs a CUDA-aware MPI. IPC: ranks of one node read each
- * other's device memory, over NVLink where there is one; pairs that cannot go the way that AUTO gives them; an
- * error if no pair can. AUTO: IPC between two ranks that could read each other's memory at creation, if a few swaps by what
- * follows were not clearly faster (not asked where ranks share a GPU; HYPERSORT_IPC=1 in the environment: in any case, 0: not
- * at all); else MPI where a checked message arrived whole; else STAGED. */
+/* How bytes travel between two ranks: mpi/README.md has the mechanisms. To ask for MPI or IPC where it cannot work is an error.
+ * X(name, short name) */
+#define HSORT_TRANSPORT_LIST(X)                                                                               \
+    X(HSORT_TRANSPORT_AUTO, "auto")     /* between each two ranks the last of these that works */             \
+    X(HSORT_TRANSPORT_STAGED, "staged") /* through pinned host memory */                                      \
+    X(HSORT_TRANSPORT_MPI, "mpi")       /* MPI reads and writes engine memory */                              \
+    X(HSORT_TRANSPORT_IPC, "ipc")       /* ranks of a node map each other's memory */
+
 typedef enum hsort_transport {
-    HSORT_TRANSPORT_AUTO,
-    HSORT_TRANSPORT_STAGED,
-    HSORT_TRANSPORT_MPI,
-    HSORT_TRANSPORT_IPC,
+#define X(name, short_name) name,
+    HSORT_TRANSPORT_LIST(X)
+#undef X
     HSORT_TRANSPORTS
 } hsort_transport;
 
-/* Where a rank's threads and its GPU come from. AUTO: bind only what the launcher left unbound. */
-typedef enum hsort_binding { HSORT_BINDING_AUTO, HSORT_BINDING_NONE } hsort_binding;
+/* Where a rank's threads and its GPU come from. X(name, short name) */
+#define HSORT_BINDING_LIST(X)                                                                                 \
+    X(HSORT_BINDING_AUTO, "auto") /* bind only what the launcher left unbound */                              \
+    X(HSORT_BINDING_NONE, "none") /* bind nothing */
+
+typedef enum hsort_binding {
+#define X(name, short_name) name,
+    HSORT_BINDING_LIST(X)
+#undef X
+    HSORT_BINDINGS
+} hsort_binding;
+
+/* Whether something may be used that is not to be trusted everywhere. X(name, short name) */
+#define HSORT_CHOICE_LIST(X)                                                                                  \
+    X(HSORT_CHOICE_AUTO, "auto") /* as the option says */                                                     \
+    X(HSORT_CHOICE_OFF, "off")   /* never */                                                                  \
+    X(HSORT_CHOICE_ON, "on")     /* wherever a try shows that it works */
+
+typedef enum hsort_choice {
+#define X(name, short_name) name,
+    HSORT_CHOICE_LIST(X)
+#undef X
+    HSORT_CHOICES
+} hsort_choice;
 
 /* The phases of a sort, in order; hsort_stats has a time for each. X(name, short name) */
 #define HSORT_PHASE_LIST(X)                                                                                   \
@@ -143,6 +176,12 @@ HSORT_API const char *hsort_type_name(hsort_type type);
 
 /* Bytes per key of a type, 0 if it is none. Not collective. */
 HSORT_API size_t hsort_type_bytes(hsort_type type);
+
+/* The short name of an engine, an exchange, a transport ("host", "bitonic", "staged" ...), NULL if it is none.
+ * Not collective. Static. */
+HSORT_API const char *hsort_engine_name(hsort_engine engine);
+HSORT_API const char *hsort_exchange_name(hsort_exchange exchange);
+HSORT_API const char *hsort_transport_name(hsort_transport transport);
 
 #ifdef __cplusplus
 }

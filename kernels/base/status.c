@@ -72,3 +72,33 @@ size_t hsort_type_bytes(hsort_type type)
     }
     return 0;
 }
+
+const char *hsort_engine_name(hsort_engine engine)
+{
+    static const char *const names[] = {
+#define X(name, short_name) short_name,
+        HSORT_ENGINE_LIST(X)
+#undef X
+    };
+    return (unsigned)engine < HSORT_ENGINES ? names[engine] : NULL;
+}
+
+const char *hsort_exchange_name(hsort_exchange exchange)
+{
+    static const char *const names[] = {
+#define X(name, short_name) short_name,
+        HSORT_EXCHANGE_LIST(X)
+#undef X
+    };
+    return (unsigned)exchange < HSORT_EXCHANGES ? names[exchange] : NULL;
+}
+
+const char *hsort_transport_name(hsort_transport transport)
+{
+    static const char *const names[] = {
+#define X(name, short_name) short_name,
+        HSORT_TRANSPORT_LIST(X)
+#undef X
+    };
+    return (unsigned)transport < HSORT_TRANSPORTS ? names[transport] : NULL;
+}

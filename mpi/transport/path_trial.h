@@ -1,4 +1,4 @@
-/* How long messages and swaps between two ranks take: what path_rates, path_table and transport_ipc_compare try with. */
+/* How long messages and swaps between two ranks take: what path_rates and path_table try with. */
 #ifndef PATH_TRIAL_H
 #define PATH_TRIAL_H
 

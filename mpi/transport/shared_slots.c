@@ -34,10 +34,7 @@ static void *map_file(int fd, size_t bytes)
 /* This rank's slots, if they can be had. */
 static void make_own(struct shared_slots *shared, struct card *card)
 {
-    const char *user = getenv("HYPERSORT_SHM");
     struct timespec now;
-    if (user && strcmp(user, "0") == 0)
-        return;
     clock_gettime(CLOCK_REALTIME, &now);
     card->word = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 16 ^ (uint64_t)getpid();
     snprintf(card->name, sizeof card->name, "/hypersort-%ld-%09ld", (long)getpid(), now.tv_nsec);

@@ -16,7 +16,7 @@ struct shared_slots {
 };
 
 /* Make this rank's slots and map those of the others on its node. That a rank can share nothing, as it has a /dev/shm of its own
- * or none, or HYPERSORT_SHM=0 in its environment, is no error: `of` says with whom it does, the same on both sides of a pair.
+ * or none, is no error: `of` says with whom it does, the same on both sides of a pair.
  * Collective.
  *   shared  [1] written; shared_slots_close() frees it; nothing to free after an error
  * Errors  not agreed: HSORT_MPI, HSORT_HOST_MEMORY. */

@@ -87,39 +87,39 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
 
 enum { TRANSPORT_CHUNK_DEFAULT = 4 << 20, TRANSPORT_CHUNKS_IN_FLIGHT = 4 };
 
-/* Open a transport. chunk_bytes: of one message, a multiple of 8; 0 is the default, the same on all ranks.      Collective.
+/* Open a transport.                                                                                      Collective.
+ *   chunk_bytes  of one message, a multiple of 8; 0 is the default, the same on all ranks
+ *   shared       ranks of a node share their ring slots where they can; the same on all ranks
  * Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_MPI. comm and engine are borrowed until close(). */
-hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes,
+hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes, bool shared,
                                    struct transport **transport);
 hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                 struct transport **transport);
 
-/* When a rank lets others map its memory, and maps theirs. */
-enum transport_ipc_wish {
-    IPC_NEVER,
-    IPC_IF_FASTER, /* between pairs for which the other transport is not clearly faster */
-    IPC_ALWAYS     /* wherever it works; if any rank says so, no pair is compared */
-};
-
-/* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, and memory that cannot be
- * mapped. Which pairs map is tried, pair by pair.                                                  Collective.
- *   wish       of this rank
- *   chunk_bytes  of a piece of a swap in place; 0 is the default of this transport
+/* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, memory that cannot be mapped,
+ * and transfers in place. Which pairs map is tried, pair by pair.                                                  Collective.
  *   other      borrowed, but owned by *transport as soon as there is one
  *   transport  [1] written: NULL on all ranks if no two of them map each other's memory, or after an error
  *   why        [why_bytes] then, why this rank maps no other, on one line; "" if it does
  * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a pair does not map
  *            is none. */
-hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
-                                size_t chunk_bytes, struct transport *other, struct transport **transport, char *why,
-                                size_t why_bytes);
+hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
+                                struct transport **transport, char *why, size_t why_bytes);
 
-/* Choose and open: STAGED and MPI as named, AUTO and IPC as hsort_transport says.                  Collective.
- *   shares_device          other ranks use this rank's device, too: then AUTO compares no paths, as how long a try takes says how
- *                          the device's time is divided
+/* What a context wants of its transports; the same on all ranks. hypersort.h documents the fields. */
+struct transport_options {
+    hsort_transport transport;
+    size_t chunk_bytes;
+    hsort_choice peer_memory, shared_memory, mpi_device_pointers;
+};
+
+/* Choose and open, in this order: MPI if it takes this engine's memory, else STAGED; with AUTO and IPC, IPC on top of that.
+ * Collective.
+ *   wanted                 transport STAGED, MPI and IPC: that one, or an error; AUTO: what works
  *   takes_device_pointers  [1] written: 1, 0, or -1 if it was not tried: host engine, or STAGED was asked for
  * Errors  same on every rank; *transport is NULL then. HSORT_ARGUMENT, HSORT_CUDA: IPC asked for, but no two ranks map. */
-hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted, size_t chunk_bytes,
-                              bool shares_device, struct transport **transport, int *takes_device_pointers);
+hsort_status transport_choose(struct comm *comm, struct engine *engine,
+                              const struct transport_options *wanted, struct transport **transport,
+                              int *takes_device_pointers);
 
 #endif

@@ -1,8 +1,7 @@
 /* Which transport a context uses. The hard question is whether MPI takes device pointers: its own answer is wrong in both
  * directions in the field, and a library that does not take them may crash on one. So: asked first, because a wrong yes
  * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared.
- * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c), and whether that is the faster way, too
- * (transport_ipc_compare.c). */
+ * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c). */
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +13,10 @@
 enum { SMALL_BYTES = 1 << 10, LARGE_BYTES = 1 << 20, TAG = 2 };
 
 /* Does the library, or a user who knows it better, say that device pointers may be tried? */
-static bool may_try(void)
+static bool may_try(hsort_choice choice)
 {
-    const char *user = getenv("HYPERSORT_GPU_AWARE_MPI");
-    if (user)
-        return strcmp(user, "1") == 0;
+    if (choice != HSORT_CHOICE_AUTO)
+        return choice == HSORT_CHOICE_ON;
     const char *cray = getenv("MPICH_GPU_SUPPORT_ENABLED");
     if (cray && strcmp(cray, "1") == 0)
         return true;
@@ -79,9 +77,9 @@ static hsort_status try_messages(struct comm *comm, struct engine *engine, bool 
 }
 
 /* Is device memory what MPI takes? *takes as transport_choose() says. Collective. */
-static hsort_status ask_mpi(struct comm *comm, struct engine *engine, int *takes)
+static hsort_status ask_mpi(struct comm *comm, struct engine *engine, hsort_choice choice, int *takes)
 {
-    bool whole = may_try();
+    bool whole = may_try(choice);
     int64_t all_whole, some_whole;
     TRY(comm_range(comm, whole, &all_whole, &some_whole));
     if (all_whole) {
@@ -110,56 +108,57 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
         traffic[transport->ops->kind] = transport->traffic;
 }
 
-/* What AUTO does, as the environment wants it. */
-static enum transport_ipc_wish wish_of_auto(bool shares_device)
-{
-    const char *user = getenv("HYPERSORT_IPC");
-    if (user && strcmp(user, "0") == 0)
-        return IPC_NEVER;
-    return shares_device || (user && strcmp(user, "1") == 0) ? IPC_ALWAYS : IPC_IF_FASTER;
-}
-
-/* Put `ipc` on top of *transport where any two ranks map each other's memory, as the wish says; if they must and none do, that is
- * an error. Collective. */
-static hsort_status add_ipc(struct comm *comm, struct engine *engine, bool must, enum transport_ipc_wish wish,
-                            size_t chunk_bytes, struct transport **transport)
+/* Put `ipc` on top of *transport where any two ranks map each other's memory. None do: an error if IPC was asked for.
+ * Collective. */
+static hsort_status add_ipc(struct comm *comm, struct engine *engine, const struct transport_options *wanted,
+                            struct transport **transport)
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
-    const bool able = engine->ops->peer != NULL;
-    if (comm->size > 1 && able)
-        TRY(transport_open_ipc(comm, engine, wish, chunk_bytes, *transport, &ipc, why, sizeof why));
-    else if (!able)
+    const bool exports = engine->ops->peer != NULL, allowed = wanted->peer_memory != HSORT_CHOICE_OFF;
+    if (!exports)
         snprintf(why, sizeof why, "the engine %s has no memory for others to map", engine->ops->name);
+    else if (!allowed)
+        snprintf(why, sizeof why, "the option peer_memory is off");
+    else if (comm->size > 1)
+        TRY(transport_open_ipc(comm, engine, *transport, &ipc, why, sizeof why));
     if (ipc)
         *transport = ipc;
-    if (ipc || !must)
+    if (ipc || wanted->transport == HSORT_TRANSPORT_AUTO)
         return HSORT_OK;
-    return comm_agree(comm, status_fail(able ? HSORT_CUDA : HSORT_ARGUMENT,
+    return comm_agree(comm, status_fail(exports && allowed ? HSORT_CUDA : HSORT_ARGUMENT,
                                         "transport ipc: no two ranks map each other's memory: %s", why));
 }
 
-hsort_status transport_choose(struct comm *comm, struct engine *engine, hsort_transport wanted,
-                              size_t chunk_bytes, bool shares_device, struct transport **transport,
+/* The transport that serves all pairs. Collective. */
+static hsort_status open_lowest(struct comm *comm, struct engine *engine,
+                                const struct transport_options *wanted, struct transport **transport,
+                                int *takes_device_pointers)
+{
+    const bool on_device = engine->ops->kind == HSORT_ENGINE_CUDA;
+    if (on_device && wanted->transport != HSORT_TRANSPORT_STAGED)
+        TRY(ask_mpi(comm, engine, wanted->mpi_device_pointers, takes_device_pointers));
+    const bool mpi = wanted->transport != HSORT_TRANSPORT_STAGED && *takes_device_pointers != 0;
+    if (wanted->transport == HSORT_TRANSPORT_MPI && !mpi)
+        return comm_agree(
+            comm, status_fail(HSORT_MPI, "this MPI does not take device pointers: use transport staged, or "
+                                         "the option mpi_device_pointers if you know better"));
+    if (mpi)
+        return comm_agree(comm, transport_open_mpi(comm, engine, wanted->chunk_bytes, transport));
+    return comm_agree(comm, transport_open_staged(comm, engine, wanted->chunk_bytes,
+                                                  wanted->shared_memory != HSORT_CHOICE_OFF, transport));
+}
+
+hsort_status transport_choose(struct comm *comm, struct engine *engine,
+                              const struct transport_options *wanted, struct transport **transport,
                               int *takes_device_pointers)
 {
     *transport = NULL;
     *takes_device_pointers = -1;
-    const bool on_device = engine->ops->kind == HSORT_ENGINE_CUDA;
-    if (on_device && wanted != HSORT_TRANSPORT_STAGED)
-        TRY(ask_mpi(comm, engine, takes_device_pointers));
-    if (wanted == HSORT_TRANSPORT_MPI && *takes_device_pointers == 0)
-        return comm_agree(
-            comm, status_fail(HSORT_MPI, "this MPI does not take device pointers: use transport staged, or "
-                                         "set HYPERSORT_GPU_AWARE_MPI=1 if you know better"));
-    const bool through_host = wanted == HSORT_TRANSPORT_STAGED || *takes_device_pointers == 0;
-    hsort_status status =
-        comm_agree(comm, through_host ? transport_open_staged(comm, engine, chunk_bytes, transport)
-                                      : transport_open_mpi(comm, engine, chunk_bytes, transport));
-    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_AUTO)
-        status = add_ipc(comm, engine, false, wish_of_auto(shares_device), chunk_bytes, transport);
-    if (status == HSORT_OK && wanted == HSORT_TRANSPORT_IPC)
-        status = add_ipc(comm, engine, true, IPC_ALWAYS, chunk_bytes, transport);
+    hsort_status status = open_lowest(comm, engine, wanted, transport, takes_device_pointers);
+    if (status == HSORT_OK &&
+        (wanted->transport == HSORT_TRANSPORT_AUTO || wanted->transport == HSORT_TRANSPORT_IPC))
+        status = add_ipc(comm, engine, wanted, transport);
     if (status != HSORT_OK && *transport) {
         (*transport)->ops->close(*transport);
         *transport = NULL;

@@ -7,8 +7,8 @@
  *
  * Fetching and not delivering: who fetches knows by its own streams when the bytes are there, and needs no room to be offered.
  *
- * Pairs that do not map each other, and memory that cannot be mapped (the caller's own may be of any kind), are served by
- * another transport. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
+ * Pairs that do not map each other, memory that cannot be mapped (the caller's own may be of any kind), and transfers in place
+ * are served by another transport. In place, who fetches would overwrite what the peer has yet to fetch. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
  *
  * A failed rank sends the same messages; who reads from it reads whatever lies there. */
 #include "kernels/base/first_error.h"
@@ -17,14 +17,7 @@
 #include <string.h>
 #include "mpi/transport/transport_ipc_trial.h"
 
-enum {
-    SLOTS = 2,
-    PIECE_DEFAULT = 16 << 20,
-    PIECE_MAX = 1 << 30,
-    TAG_OFFER = 11,
-    TAG_ANSWER = 12,
-    TAG_TRADE = 13
-};
+enum { TAG_OFFER = 11, TAG_ANSWER = 12, TAG_TRADE = 13 };
 
 /* An allocation of a peer's, mapped here. */
 struct mapping {
@@ -43,9 +36,6 @@ struct ipc {
     struct mapping *mappings;
     int exposed;          /* peers that have been exposed to, and not concealed from */
     double exposed_since; /* the first of them */
-    size_t chunk_bytes;
-    char *slots;                                        /* [SLOTS * chunk_bytes] for swaps in place */
-    struct engine_event *fetched[SLOTS], *placed[SLOTS]; /* a slot has been filled, and emptied */
 };
 
 enum offer_kind {
@@ -191,113 +181,6 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
     return status;
 }
 
-/* ---- a swap in place ---------------------------------------------------------------------------------------- */
-
-/* Bytes go both ways through one region, so what comes waits in a slot until the peer has fetched what lies in its place.
- * A row is a turn of fetch_in_place(), all that it starts runs side by side:
- *
- *     turn   STREAM_IN, over the link      STREAM_OUT, here          then both sides have, and say so
- *      0     peer 0 -> A, peer 1 -> B                            fetched piece 0
- *      1     (peer 1 -> B) peer 2 -> A   A -> place 0            fetched piece 1
- *      2     (peer 2 -> A) peer 3 -> B   B -> place 1            fetched piece 2
- *
- * Piece 2 is queued when slot A is about to be emptied, behind a mark; so the link has work while the sides talk, which
- * they do once per piece. */
-struct in_place {
-    struct ipc *ipc;
-    int peer;
-    char *place;        /* [in_bytes or out_bytes] */
-    const char *theirs; /* [in_bytes] */
-    size_t in_bytes;
-    hsort_status status;
-};
-
-static int64_t pieces_of(const struct ipc *ipc, size_t bytes)
-{
-    return (int64_t)(bytes / ipc->chunk_bytes + (bytes % ipc->chunk_bytes != 0));
-}
-
-/* Copy piece `piece` of what comes in from `from` to `to` on a stream, and leave a mark behind it. */
-static void copy_piece(struct in_place *swap, enum engine_stream stream, int64_t piece, char *to,
-                       const char *from, struct engine_event *mark)
-{
-    struct ipc *ipc = swap->ipc;
-    const struct engine_ops *ops = ipc->engine->ops;
-    const size_t rest = swap->in_bytes - (size_t)piece * ipc->chunk_bytes;
-    keep_first_error(&swap->status,
-         ops->copy(ipc->engine, stream, to, from, rest < ipc->chunk_bytes ? rest : ipc->chunk_bytes));
-    keep_first_error(&swap->status, ops->event_record(ipc->engine, mark, stream));
-}
-
-static char *slot_of(const struct ipc *ipc, int64_t piece)
-{
-    return ipc->slots + (size_t)(piece % SLOTS) * ipc->chunk_bytes;
-}
-
-static void begin_fetch(struct in_place *swap, int64_t piece)
-{
-    struct ipc *ipc = swap->ipc;
-    if (piece >= pieces_of(ipc, swap->in_bytes))
-        return;
-    if (piece >= SLOTS)
-        keep_first_error(&swap->status, ipc->engine->ops->stream_wait_event(ipc->engine, STREAM_IN, ipc->placed[piece % SLOTS]));
-    copy_piece(swap, STREAM_IN, piece, slot_of(ipc, piece), swap->theirs + (size_t)piece * ipc->chunk_bytes,
-               ipc->fetched[piece % SLOTS]);
-}
-
-static void begin_place(struct in_place *swap, int64_t piece)
-{
-    struct ipc *ipc = swap->ipc;
-    if (piece < pieces_of(ipc, swap->in_bytes))
-        copy_piece(swap, STREAM_OUT, piece, swap->place + (size_t)piece * ipc->chunk_bytes, slot_of(ipc, piece),
-                   ipc->placed[piece % SLOTS]);
-}
-
-/* Not the whole stream, in which the next piece follows already. */
-static void wait_fetched(struct in_place *swap, int64_t piece)
-{
-    struct ipc *ipc = swap->ipc;
-    hsort_status status = HSORT_OK;
-    bool done = piece >= pieces_of(ipc, swap->in_bytes);
-    while (!done && status == HSORT_OK)
-        status = ipc->engine->ops->event_done(ipc->engine, ipc->fetched[piece % SLOTS], &done);
-    keep_first_error(&swap->status, status);
-}
-
-static hsort_status fetch_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes,
-                                   const char *theirs, size_t in_bytes)
-{
-    struct in_place swap = {ipc, peer, place, theirs, in_bytes, HSORT_OK};
-    const int64_t turns =
-        pieces_of(ipc, in_bytes > out_bytes ? in_bytes : out_bytes); // the same for the peer
-    begin_fetch(&swap, 0);
-    for (int64_t piece = 0; piece < turns; piece++) {
-        if (piece > 0)
-            begin_place(&swap, piece - 1);
-        begin_fetch(&swap, piece + 1);
-        wait_fetched(&swap, piece);
-        keep_first_error(&swap.status, keep_step(ipc, peer));
-    }
-    if (turns > 0)
-        begin_place(&swap, turns - 1);
-    keep_first_error(&swap.status, ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_IN));
-    keep_first_error(&swap.status, ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_OUT));
-    return swap.status;
-}
-
-static hsort_status swap_in_place(struct ipc *ipc, int peer, char *place, size_t out_bytes, size_t in_bytes)
-{
-    struct transport *other = ipc->base.other;
-    const char *theirs = NULL;
-    hsort_status status = HSORT_OK;
-    int64_t counted = 0;
-    if (ipc->maps[peer])
-        status = meet(ipc, peer, place, out_bytes, &theirs);
-    keep_first_error(&status, theirs ? fetch_in_place(ipc, peer, place, out_bytes, theirs, in_bytes)
-                         : other->ops->sendrecv(other, peer, place, out_bytes, peer, place, in_bytes, &counted));
-    return status;
-}
-
 /* ---- a swap from one region into another ---------------------------------------------------------------------- */
 
 /* One direction of it: an offer, and an answer when the bytes have been read or are wanted the other way. The two
@@ -366,13 +249,12 @@ static hsort_status fetch(struct ipc *ipc, struct way *in, void *receive, size_t
     return status;
 }
 
+/* What could not be read goes by the other transport: *send_left, *receive_left bytes. */
 static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t send_bytes, int from,
-                               void *receive, size_t receive_bytes)
+                               void *receive, size_t receive_bytes, size_t *send_left, size_t *receive_left)
 {
     struct way out = way_of(ipc, to, send_bytes), in = way_of(ipc, from, receive_bytes);
-    struct transport *other = ipc->base.other;
     hsort_status status = HSORT_OK;
-    int64_t counted = 0;
     if (out.mapped)
         keep_first_error(&status, begin_offer(ipc, &out, send, send_bytes));
     if (in.mapped)
@@ -383,35 +265,37 @@ static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t
     if (in.mapped)
         keep_first_error(&status,
              comm_check(MPI_Waitall(MESSAGES, in.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
-    const size_t send_left = out.read ? 0 : send_bytes, receive_left = in.read ? 0 : receive_bytes;
-    if (send_left > 0 || receive_left > 0)
-        keep_first_error(&status, other->ops->sendrecv(other, to, send, send_left, from, receive, receive_left, &counted));
+    *send_left = out.read ? 0 : send_bytes;
+    *receive_left = in.read ? 0 : receive_bytes;
     return status;
 }
 
 static hsort_status ipc_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
-                             int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+                                 int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ipc *ipc = (struct ipc *)transport;
-    struct traffic *traffic = &transport->traffic;
-    const struct traffic before = transport->other->traffic;
+    struct transport *other = transport->other;
     const double start = MPI_Wtime();
+    size_t send_left = send_bytes, receive_left = receive_bytes;
+    int64_t counted = 0;
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
-    keep_first_error(&status, send == receive && to == from
-                      ? swap_in_place(ipc, to, receive, send_bytes, receive_bytes)
-                      : swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes));
+    if (send != receive || to != from)
+        keep_first_error(&status, swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes,
+                                             &send_left, &receive_left));
     *moved_bytes += (int64_t)send_bytes;
-    // What the other transport has not booked came this way.
-    traffic->bytes += (int64_t)send_bytes - (transport->other->traffic.bytes - before.bytes);
-    traffic->seconds += MPI_Wtime() - start - (transport->other->traffic.seconds - before.seconds);
+    transport->traffic.bytes += (int64_t)(send_bytes - send_left);
+    transport->traffic.seconds += MPI_Wtime() - start;
+    if (send_left > 0 || receive_left > 0)
+        keep_first_error(
+            &status, other->ops->sendrecv(other, to, send, send_left, from, receive, receive_left, &counted));
     return status;
 }
 
 static hsort_transport ipc_path(const struct transport *transport, int peer)
 {
     const struct ipc *ipc = (const struct ipc *)transport;
-    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : ipc->base.other->ops->kind;
+    return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : transport_path(transport->other, peer);
 }
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
@@ -421,13 +305,7 @@ static void free_ipc(struct ipc *ipc)
 {
     if (!ipc)
         return;
-    const struct engine_ops *ops = ipc->engine->ops;
     ipc_forget(&ipc->base, FORGET_ALL);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        ops->event_destroy(ipc->engine, ipc->fetched[slot]);
-        ops->event_destroy(ipc->engine, ipc->placed[slot]);
-    }
-    ops->free(ipc->engine, ipc->slots);
     free(ipc->maps);
     free(ipc);
 }
@@ -449,8 +327,8 @@ static const struct transport_ops ipc_ops = {
     .forget = ipc_forget,
 };
 
-static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t chunk_bytes,
-                             struct transport *other, struct ipc **made)
+static hsort_status make_ipc(struct comm *comm, struct engine *engine, struct transport *other,
+                             struct ipc **made)
 {
     struct ipc *ipc = calloc(1, sizeof *ipc);
     bool *maps = calloc((size_t)comm->size, sizeof *maps);
@@ -461,53 +339,20 @@ static hsort_status make_ipc(struct comm *comm, struct engine *engine, size_t ch
     }
     *ipc =
         (struct ipc){.base = {.ops = &ipc_ops, .other = other}, .comm = comm, .engine = engine, .maps = maps};
-    ipc->chunk_bytes = chunk_bytes > 0 ? chunk_bytes : PIECE_DEFAULT;
     *made = ipc;
     return HSORT_OK;
 }
 
-static hsort_status make_slots(struct ipc *ipc)
-{
-    struct engine *engine = ipc->engine;
-    for (int slot = 0; slot < SLOTS; slot++) {
-        TRY(engine->ops->event_create(engine, &ipc->fetched[slot]));
-        TRY(engine->ops->event_create(engine, &ipc->placed[slot]));
-    }
-    return engine->ops->alloc(engine, SLOTS * ipc->chunk_bytes, (void **)&ipc->slots);
-}
-
-/* Give up pairs that the other transport serves better; *some: there is one left. Collective. */
-static hsort_status keep_faster(struct ipc *ipc, enum transport_ipc_wish wish, bool *some)
-{
-    int64_t none_insists, some_insist;
-    TRY(comm_range(ipc->comm, wish == IPC_ALWAYS, &none_insists, &some_insist));
-    if (some_insist)
-        return HSORT_OK;
-    fault_pause(true);
-    const hsort_status status = ipc_compare(ipc->comm, ipc->engine, &ipc->base, ipc->maps, some);
-    fault_pause(false);
-    return status;
-}
-
-hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, enum transport_ipc_wish wish,
-                                size_t chunk_bytes, struct transport *other, struct transport **transport,
-                                char *why, size_t why_bytes)
+hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
+                                struct transport **transport, char *why, size_t why_bytes)
 {
     struct ipc *ipc = NULL;
     bool some = false;
     *transport = NULL;
     why[0] = '\0';
-    if (chunk_bytes % 8 != 0 || chunk_bytes > PIECE_MAX)
-        return comm_agree(comm, status_fail(HSORT_ARGUMENT,
-                                            "a piece of %zu bytes: wanted a multiple of 8, at most %d",
-                                            chunk_bytes, PIECE_MAX));
-    hsort_status status = comm_agree(comm, make_ipc(comm, engine, chunk_bytes, other, &ipc));
+    hsort_status status = comm_agree(comm, make_ipc(comm, engine, other, &ipc));
     if (status == HSORT_OK)
-        status = ipc_try_pairs(comm, engine, wish != IPC_NEVER, ipc->maps, &some, why, why_bytes);
-    if (status == HSORT_OK && some)
-        status = comm_agree(comm, make_slots(ipc));
-    if (status == HSORT_OK && some)
-        status = keep_faster(ipc, wish, &some);
+        status = ipc_try_pairs(comm, engine, ipc->maps, &some, why, why_bytes);
     if (status != HSORT_OK || !some) {
         free_ipc(ipc);
         return status;

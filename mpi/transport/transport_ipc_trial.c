@@ -96,16 +96,16 @@ static bool try_rank(struct trial *t, const struct invitation *invitation)
 }
 
 /* Collective over the node. */
-static hsort_status try_node(struct trial *t, bool wanted, bool *maps)
+static hsort_status try_node(struct trial *t, bool *maps)
 {
     const struct comm *comm = t->comm;
     struct invitation own = {.rank = comm->rank};
-    own.open = wanted && t->engine->ops->peer->export_memory(t->engine, t->memory, &own.handle) == HSORT_OK;
+    own.open = t->engine->ops->peer->export_memory(t->engine, t->memory, &own.handle) == HSORT_OK;
     TRY_MPI(MPI_Allgather(&own, sizeof own, MPI_BYTE, t->invited, sizeof own, MPI_BYTE, comm->node));
     if (comm->node_size == 1)
         explain(t, "the rank is alone on its node");
     else if (!own.open)
-        explain(t, wanted ? "engine memory cannot be exported" : "it was switched off");
+        explain(t, "engine memory cannot be exported");
     for (int i = 0; i < comm->node_size; i++)
         t->reads[i] = i != comm->node_rank && own.open && try_rank(t, &t->invited[i]);
     TRY_MPI(MPI_Alltoall(t->reads, 1, MPI_INT, t->is_read, 1, MPI_INT, comm->node));
@@ -117,8 +117,8 @@ static hsort_status try_node(struct trial *t, bool wanted, bool *maps)
     return HSORT_OK;
 }
 
-hsort_status ipc_try_pairs(struct comm *comm, struct engine *engine, bool wanted, bool *maps, bool *some,
-                           char *why, size_t why_bytes)
+hsort_status ipc_try_pairs(struct comm *comm, struct engine *engine, bool *maps, bool *some, char *why,
+                           size_t why_bytes)
 {
     struct trial t = {.comm = comm, .engine = engine, .why = why, .why_bytes = why_bytes};
     bool own = false;
@@ -126,7 +126,7 @@ hsort_status ipc_try_pairs(struct comm *comm, struct engine *engine, bool wanted
     why[0] = '\0';
     hsort_status status = comm_agree(comm, make_pattern(&t));
     if (status == HSORT_OK)
-        status = comm_agree(comm, try_node(&t, wanted, maps));
+        status = comm_agree(comm, try_node(&t, maps));
     engine->ops->free(engine, t.memory); // who had it mapped has closed it before the agreement
     free(t.invited);
     free(t.reads);

@@ -1,26 +1,17 @@
-/* Which ranks can read each other's engine memory, and which should. Private to transport_ipc. */
+/* Which ranks can read each other's engine memory. Private to transport_ipc. */
 #ifndef TRANSPORT_IPC_TRIAL_H
 #define TRANSPORT_IPC_TRIAL_H
 
 #include <stdbool.h>
 #include "mpi/comm/comm.h"
 #include "kernels/engine.h"
-#include "mpi/transport/transport.h"
 
 /* Try all pairs of ranks of each node.                                                             Collective.
- *   wanted  false: this rank reads nobody and lets nobody read it
  *   maps    [size] written: ranks with which memory is read, both ways; symmetric over the ranks
  *   some    [1] written, the same on every rank: there is any such pair
  *   why     [why_bytes] why this rank reads no other, or why it does not read some; "" if it reads all of its node
  * Errors  same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. */
-hsort_status ipc_try_pairs(struct comm *comm, struct engine *engine, bool wanted, bool *maps, bool *some,
-                           char *why, size_t why_bytes);
-
-/* Compare ipc with what is underneath it, for each pair that maps.                                 Collective.
- *   ipc   swaps by `maps`
- *   maps  [size] as above; changed: false for pairs that are clearly faster without
- *   some  [1] written, the same on every rank: there is any pair left
- * Errors  same on every rank: HSORT_CUDA, HSORT_MPI. A lack of memory to compare with is none: all pairs stay. */
-hsort_status ipc_compare(struct comm *comm, struct engine *engine, struct transport *ipc, bool *maps, bool *some);
+hsort_status ipc_try_pairs(struct comm *comm, struct engine *engine, bool *maps, bool *some, char *why,
+                           size_t why_bytes);
 
 #endif

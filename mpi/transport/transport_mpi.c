@@ -12,5 +12,5 @@ static const struct transport_ops mpi_ops = {
 hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                 struct transport **transport)
 {
-    return transport_open_ring(comm, engine, chunk_bytes, &mpi_ops, false, transport);
+    return transport_open_ring(comm, engine, chunk_bytes, &mpi_ops, false, false, transport);
 }

@@ -287,7 +287,7 @@ static hsort_status make_slots(struct ring *ring)
 }
 
 hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
-                                 const struct transport_ops *ops, bool through_host,
+                                 const struct transport_ops *ops, bool through_host, bool shared,
                                  struct transport **transport)
 {
     *transport = NULL;
@@ -296,12 +296,12 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     if (chunk_bytes % 8 != 0 || chunk_bytes > PIECE_MAX)
         return status_fail(HSORT_ARGUMENT, "a piece of %zu bytes: wanted a multiple of 8, at most %d",
                            chunk_bytes, PIECE_MAX);
-    struct shared_slots shared = {0};
-    if (through_host) // collective, so before anything can fail on this rank alone
-        TRY(shared_slots_open(comm, engine, SLOTS * chunk_bytes, &shared));
+    struct shared_slots slots = {0};
+    if (shared) // collective, so before anything can fail on this rank alone
+        TRY(shared_slots_open(comm, engine, SLOTS * chunk_bytes, &slots));
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring) {
-        shared_slots_close(&shared);
+        shared_slots_close(&slots);
         return status_fail(HSORT_HOST_MEMORY, "no memory for a transport");
     }
     ring->base.ops = ops;
@@ -309,7 +309,7 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     ring->engine = engine;
     ring->chunk_bytes = chunk_bytes;
     ring->through_host = through_host;
-    ring->shared = shared;
+    ring->shared = slots;
     hsort_status status = make_slots(ring);
     if (status != HSORT_OK)
         transport_ring_close(&ring->base);

@@ -6,13 +6,13 @@
 #include "mpi/transport/transport.h"
 
 /* Open a ring transport.
- *   through_host  true: pieces pass through pinned host memory on both sides, or, between ranks of a node that can share it,
- *                 through the sender's, which the receiver reads itself (staged). false: MPI works on engine memory,
+ *   through_host  true: pieces pass through pinned host memory on both sides (staged). false: MPI works on engine memory,
  *                 and only pieces that may not land yet wait in a ring of engine memory (mpi).
- * Collective if through_host, in any case called by all. Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY,
+ *   shared        between ranks of a node that can share it, the receiver reads the sender's pinned memory itself
+ * Collective if shared, in any case called by all. Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY,
  * HSORT_DEVICE_MEMORY, HSORT_MPI. */
 hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
-                                 const struct transport_ops *ops, bool through_host,
+                                 const struct transport_ops *ops, bool through_host, bool shared,
                                  struct transport **transport);
 
 hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,

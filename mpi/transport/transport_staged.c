@@ -8,8 +8,8 @@ static const struct transport_ops staged_ops = {
     .close = transport_ring_close,
 };
 
-hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes,
+hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes, bool shared,
                                    struct transport **transport)
 {
-    return transport_open_ring(comm, engine, chunk_bytes, &staged_ops, true, transport);
+    return transport_open_ring(comm, engine, chunk_bytes, &staged_ops, true, shared, transport);
 }

@@ -83,7 +83,7 @@ static hsort_status print(const hsort_context *ctx, struct info_report *report, 
     cuda_device_count(no_gpu, sizeof no_gpu);
     report->mpi_library = library;
     report->no_gpu = no_gpu;
-    report->engine = hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? "cuda" : "host";
+    report->engine = hsort_engine_name(hsort_engine_in_use(ctx));
     report->device_pointers = hsort_mpi_takes_device_pointers(ctx);
     return report_info(report, json);
 }

@@ -44,6 +44,10 @@ struct option_row {
 };
 
 #define FIELD(name) offsetof(struct cli_options, name)
+/* "this|that|other" of a list of the library, in the order of its enum. */
+#define OR_NAME(name, short_name) "|" short_name
+#define OR_TYPE(name, short_name, bytes) "|" short_name
+#define WORDS(list_of_words) (&list_of_words[1]) /* without the first bar */
 _Static_assert(sizeof(hsort_type) == sizeof(int) && sizeof(hsort_engine) == sizeof(int) &&
                    sizeof(enum file_format) == sizeof(int),
                "a WORD is stored as an int");
@@ -72,7 +76,7 @@ static const struct option_row rows[] = {
      "a message between nodes"},
     {"network-gbs", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_NETWORK]),
      "a rank to one of another node, GB/s each way"},
-    {"type", 0, GEN | SORT | CHECK | PLAN, WORD, "u32|i32|f32|u64|i64|f64", FIELD(type),
+    {"type", 0, GEN | SORT | CHECK | PLAN, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
      "of the keys; gen: u64; .npy files name it themselves"},
     {"dist", 0, GEN, TEXT, "DIST", FIELD(distribution), "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
@@ -82,23 +86,30 @@ static const struct option_row rows[] = {
      "on SIGUSR1 or SIGTERM keep in DIR what the same command, started again, goes on from; exit code 75"},
     {"reverse", 'r', SORT | CHECK, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
     {"against", 0, CHECK, TEXT, "OTHER", FIELD(against), "a file that must hold the same keys, in any order"},
-    {"format", 0, GEN | SORT | CHECK | PLAN, WORD, "auto|raw|npy", FIELD(format),
+    {"format", 0, GEN | SORT | CHECK | PLAN, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(format),
      "of the file (auto: npy if its name ends in .npy)"},
-    {"output-format", 0, SORT, WORD, "auto|raw|npy", FIELD(output_format), "of the file to write (auto)"},
-    {"engine", 0, SORT | PLAN | INFO, WORD, "auto|host|cuda", FIELD(sort.engine),
+    {"output-format", 0, SORT, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
+     "of the file to write (auto)"},
+    {"engine", 0, SORT | PLAN | INFO, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
      "what sorts on a rank (auto: cuda if every rank has a GPU)"},
     {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
-    {"exchange", 0, SORT, WORD, "auto|bitonic|direct|partition", FIELD(sort.exchange),
+    {"exchange", 0, SORT, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
      "how keys move between ranks (auto: by ranks, keys and links)"},
-    {"transport", 0, SORT | PLAN | INFO, WORD, "auto|staged|mpi|ipc", FIELD(sort.transport),
+    {"transport", 0, SORT | PLAN | INFO, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)), FIELD(sort.transport),
      "how bytes go between two ranks"},
+    {"peer-memory", 0, SORT | INFO, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(sort.peer_memory),
+     "ranks of a node map each other's GPU memory: transport ipc (auto: where it works)"},
+    {"shared-memory", 0, SORT | INFO, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(sort.shared_memory),
+     "transport staged uses /dev/shm inside a node (auto: where it works)"},
+    {"mpi-device-pointers", 0, SORT | INFO, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+     FIELD(sort.mpi_device_pointers), "give MPI GPU memory (auto: if it says it takes it, and a try works)"},
     {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, NUMBER, "N", FIELD(sort.threads),
      "of each rank (0: the cores it is bound to)"},
     {"piece", 0, SORT, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
     {"device-memory", 0, SORT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU"},
-    {"bind", 0, SORT | PLAN | INFO, WORD, "auto|none", FIELD(sort.binding),
+    {"bind", 0, SORT | PLAN | INFO, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding),
      "bind to cores what the launcher left unbound"},
     {"verify", 0, SORT, FLAG, NULL, FIELD(verify), "check order, count and keys before the output appears"},
     {"json", 0, SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(json), "the report as one JSON object"},

@@ -10,7 +10,6 @@
 
 enum { RANKS_PER_NODE = 8 }; /* unless told otherwise */
 
-static const char *const engine_names[] = {"auto", "host", "cuda"};
 static const char *const source_names[] = {"default", "given"};
 
 static const struct {
@@ -52,9 +51,9 @@ static int ranks_per_node_of(const struct cli_options *options, int ranks)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost)
+static void put_exchange(struct json *json, hsort_exchange exchange, const hsort_plan_exchange *cost)
 {
-    json_open(json, name, '{');
+    json_open(json, hsort_exchange_name(exchange), '{');
     json_real(json, "messages_per_rank", cost->messages);
     json_real(json, "messages", cost->messages_all);
     json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
@@ -89,11 +88,11 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_real(json, "bytes_per_rank", plan->shard_bytes);
     json_real(json, "engine_bytes_per_rank", plan->engine_bytes);
     json_real(json, "caller_bytes_per_rank", plan->caller_bytes);
-    json_text(json, "exchange", report_exchange_name(plan->exchange));
-    put_exchange(json, "bitonic", &plan->bitonic);
-    put_exchange(json, "direct", &plan->direct);
+    json_text(json, "exchange", hsort_exchange_name(plan->exchange));
+    put_exchange(json, HSORT_EXCHANGE_BITONIC, &plan->bitonic);
+    put_exchange(json, HSORT_EXCHANGE_DIRECT, &plan->direct);
     if (plan->can_partition)
-        put_exchange(json, "partition", &plan->partition);
+        put_exchange(json, HSORT_EXCHANGE_PARTITION, &plan->partition);
     json_close(json, '}');
 }
 
@@ -108,8 +107,8 @@ static void print_json(const struct cli_options *options, const struct file_in *
     json_text(&json, "type", hsort_type_name(file->type));
     json_integer(&json, "keys", file->count);
     json_integer(&json, "bytes", file->count * (int64_t)hsort_type_bytes(file->type));
-    json_text(&json, "engine", engine_names[rates->engine]);
-    json_text(&json, "link", report_transport_name(rates->link));
+    json_text(&json, "engine", hsort_engine_name(rates->engine));
+    json_text(&json, "link", hsort_transport_name(rates->link));
     put_rates(&json, rates);
     json_open(&json, "plans", '[');
     for (int i = 0; i < options->ranks_count; i++)
@@ -132,8 +131,8 @@ static const char *size_text(double bytes, char *text)
 
 static void print_rates(const hsort_rates *rates)
 {
-    printf("rates        of the engine %s, %s between ranks of a node\n", engine_names[rates->engine],
-           report_transport_name(rates->link));
+    printf("rates        of the engine %s, %s between ranks of a node\n", hsort_engine_name(rates->engine),
+           hsort_transport_name(rates->link));
     for (int i = 0; i < HSORT_RATES; i++) {
         const bool is_time = rate_names[i].unit[0] == 's';
         printf("  %-16s %9.4g %s%-7s  %s\n", rate_names[i].name, rates->value[i] * (is_time ? 1e6 : 1e-9),
@@ -145,11 +144,12 @@ static void print_rates(const hsort_rates *rates)
     }
 }
 
-static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
+static void print_exchange(hsort_exchange exchange, hsort_exchange chosen, const hsort_plan_exchange *cost)
 {
     char most[16], all[16];
-    printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
-           size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
+    printf("  %-9s%c%10.0f %12.0f %12s %12s", hsort_exchange_name(exchange), exchange == chosen ? '*' : ' ',
+           cost->messages, cost->messages_all, size_text(cost->moved_bytes_largest, most),
+           size_text(cost->moved_bytes, all));
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
     printf(" %10.3g\n", cost->total_seconds);
@@ -166,10 +166,10 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10s", phase_names[phase]);
     printf(" %10s\n", "seconds");
-    print_exchange("bitonic", plan->exchange == HSORT_EXCHANGE_BITONIC, &plan->bitonic);
-    print_exchange("direct", plan->exchange == HSORT_EXCHANGE_DIRECT, &plan->direct);
+    print_exchange(HSORT_EXCHANGE_BITONIC, plan->exchange, &plan->bitonic);
+    print_exchange(HSORT_EXCHANGE_DIRECT, plan->exchange, &plan->direct);
     if (plan->can_partition)
-        print_exchange("partition", plan->exchange == HSORT_EXCHANGE_PARTITION, &plan->partition);
+        print_exchange(HSORT_EXCHANGE_PARTITION, plan->exchange, &plan->partition);
 }
 
 static void print_text(const struct cli_options *options, const struct file_in *file,

@@ -294,7 +294,7 @@ static hsort_status name_transport(const struct sort_run *run, const char **name
     TRY(comm_range(run->comm, least, &least, &unused));
     TRY(comm_range(run->comm, most, &unused, &most));
     *name = run->comm->size == 1 ? "none"
-            : least == most      ? report_transport_name((hsort_transport)most)
+            : least == most      ? hsort_transport_name((hsort_transport)most)
                                  : "mixed";
     return HSORT_OK;
 }
@@ -313,8 +313,8 @@ static hsort_status print_report(struct sort_run *run)
     report->type = run->in.type;
     report->order = run->order;
     report->ranks = comm->size;
-    report->engine = hsort_engine_in_use(run->ctx) == HSORT_ENGINE_CUDA ? "cuda" : "host";
-    report->exchange = report_exchange_name(hsort_exchange_in_use(run->ctx));
+    report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
+    report->exchange = hsort_exchange_name(hsort_exchange_in_use(run->ctx));
     TRY(job_open(comm, &report->job));
     const hsort_status printed = comm->rank == 0 ? report_sort(report, run->options->json) : HSORT_OK;
     job_close(&report->job);

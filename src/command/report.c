@@ -40,24 +40,6 @@ void report_error(const char *text)
     fprintf(stderr, "%s\n", line);
 }
 
-const char *report_exchange_name(hsort_exchange exchange)
-{
-    switch (exchange) {
-    case HSORT_EXCHANGE_DIRECT:
-        return "direct";
-    case HSORT_EXCHANGE_PARTITION:
-        return "partition";
-    default:
-        return "bitonic";
-    }
-}
-
-const char *report_transport_name(hsort_transport transport)
-{
-    static const char *const names[] = {"auto", "staged", "mpi", "ipc"};
-    return names[transport];
-}
-
 static const char *order_name(hsort_order order)
 {
     return order == HSORT_DESCENDING ? "descending" : "ascending";
@@ -150,7 +132,7 @@ static void print_paths_json(struct json *json, const hsort_stats *stats)
         const hsort_path_stats *path = &stats->paths[i];
         if (!is_used(path))
             continue;
-        json_open(json, report_transport_name((hsort_transport)i), '{');
+        json_open(json, hsort_transport_name((hsort_transport)i), '{');
         json_integer(json, "pairs", path->pairs);
         json_integer(json, "moved_bytes", path->moved_bytes);
         json_integer(json, "moved_bytes_largest", path->moved_bytes_largest);
@@ -207,7 +189,7 @@ static void print_moved(const hsort_stats *stats)
         const hsort_path_stats *path = &stats->paths[i];
         if (!is_used(path))
             continue;
-        printf("  by %-8s %" PRId64 " %s, %.9g GB", report_transport_name((hsort_transport)i), path->pairs,
+        printf("  by %-8s %" PRId64 " %s, %.9g GB", hsort_transport_name((hsort_transport)i), path->pairs,
                path->pairs == 1 ? "pair" : "pairs", (double)path->moved_bytes / 1e9);
         if (path->moved_bytes > 0)
             printf("; %.9g GB of one rank in %.6f s, %.3f GB/s", (double)path->moved_bytes_largest / 1e9,
@@ -375,7 +357,7 @@ static void print_reach_json(struct json *json, const struct info_report *report
                 json_integer(json, NULL, high);
                 json_close(json, ']');
                 json_text(json, "path",
-                          report_transport_name((hsort_transport)report->paths[low * ranks + high]));
+                          hsort_transport_name((hsort_transport)report->paths[low * ranks + high]));
                 json_real(json, "gb_per_s", reach->bytes_per_second / 1e9);
                 json_real(json, "latency_s", reach->latency);
                 json_close(json, '}');
@@ -411,7 +393,7 @@ static hsort_status print_info_json(const struct info_report *report)
         json_open(&json, NULL, '[');
         for (int to = 0; to < report->ranks; to++) {
             const int path = report->paths[from * report->ranks + to];
-            json_text(&json, NULL, path < 0 ? NULL : report_transport_name((hsort_transport)path));
+            json_text(&json, NULL, path < 0 ? NULL : hsort_transport_name((hsort_transport)path));
         }
         json_close(&json, ']');
     }
@@ -445,7 +427,7 @@ static void print_paths_from(const int *paths, int from, int ranks)
             end++;
         if (to != from) {
             printf("%s%s %d", to == 0 || (to == 1 && from == 0) ? "" : ", ",
-                   report_transport_name((hsort_transport)paths[to]), to);
+                   hsort_transport_name((hsort_transport)paths[to]), to);
             if (end - to > 1)
                 printf("-%d", end - 1);
         }
@@ -464,7 +446,7 @@ static void print_paths(const struct info_report *report)
         printf("paths        none: one rank\n");
     else if (all_equal)
         printf("paths        %s between all ranks\n",
-               report_transport_name((hsort_transport)report->paths[1]));
+               hsort_transport_name((hsort_transport)report->paths[1]));
     for (int from = 0; from < ranks && !all_equal; from++) {
         printf("paths        rank %d: ", from);
         print_paths_from(report->paths + from * ranks, from, ranks);
@@ -523,7 +505,7 @@ static void print_reach(const struct info_report *report)
             if (pair % ranks > pair / ranks && report->reach[pair].bytes_per_second > 0)
                 printf("%9d-%-6d %8.2f GB/s %8.2f us, %s\n", pair / ranks, pair % ranks,
                        gb_per_second(&report->reach[pair]), latency_us(&report->reach[pair]),
-                       report_transport_name((hsort_transport)report->paths[pair]));
+                       hsort_transport_name((hsort_transport)report->paths[pair]));
     }
 }
 

@@ -58,10 +58,6 @@ bool report_same_keys(const struct check_report *report);
 /* Flush stdout and see whether all of it could be written. Errors HSORT_IO. */
 hsort_status report_flush(void);
 
-/* "auto", "staged", "mpi" or "ipc". */
-const char *report_transport_name(hsort_transport transport);
-const char *report_exchange_name(hsort_exchange exchange); /* never AUTO */
-
 /* Put a line that is the same on every rank into comm->error (printf style, no newline); return `status`. */
 hsort_status report_fail(struct comm *comm, hsort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -29,7 +29,12 @@ struct layout {
 
 const char *file_format_name(enum file_format format)
 {
-    return format == FILE_RAW ? "raw" : format == FILE_NPY ? "npy" : "auto";
+    static const char *const names[] = {
+#define X(name, short_name) short_name,
+        FILE_FORMAT_LIST(X)
+#undef X
+    };
+    return names[format];
 }
 
 enum file_format file_format_resolve(const char *path, enum file_format format)

@@ -10,7 +10,17 @@
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 
-enum file_format { FILE_AUTO, FILE_RAW, FILE_NPY }; /* AUTO: .npy by its name, anything else raw */
+/* X(name, short name) */
+#define FILE_FORMAT_LIST(X)                                             \
+    X(FILE_AUTO, "auto") /* .npy by its name, anything else raw */      \
+    X(FILE_RAW, "raw")   /* keys, little-endian */                      \
+    X(FILE_NPY, "npy")   /* NumPy's: a header, then an array of keys */
+
+enum file_format {
+#define X(name, short_name) name,
+    FILE_FORMAT_LIST(X)
+#undef X
+};
 
 /* A key file open for reading on every rank. */
 struct file_in {

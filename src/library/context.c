@@ -80,13 +80,16 @@ static hsort_status check_options(const hsort_options *o)
 {
     if (!is_known(o->struct_size))
         return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
-    if (o->engine < HSORT_ENGINE_AUTO || o->engine > HSORT_ENGINE_CUDA)
+    if (!hsort_engine_name(o->engine))
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
-    if (o->exchange < HSORT_EXCHANGE_AUTO || o->exchange > HSORT_EXCHANGE_PARTITION)
+    if (!hsort_exchange_name(o->exchange))
         return status_fail(HSORT_ARGUMENT, "options: no exchange %d", (int)o->exchange);
-    if (o->transport < HSORT_TRANSPORT_AUTO || o->transport > HSORT_TRANSPORT_IPC)
+    if (!hsort_transport_name(o->transport))
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
-    if (o->binding < HSORT_BINDING_AUTO || o->binding > HSORT_BINDING_NONE)
+    if (o->peer_memory >= HSORT_CHOICES || o->shared_memory >= HSORT_CHOICES ||
+        o->mpi_device_pointers >= HSORT_CHOICES)
+        return status_fail(HSORT_ARGUMENT, "options: a choice that is none of AUTO, OFF, ON");
+    if (o->binding < HSORT_BINDING_AUTO || o->binding >= HSORT_BINDINGS)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->threads < 0)
         return status_fail(HSORT_ARGUMENT, "options: %d threads", o->threads);
@@ -96,8 +99,15 @@ static hsort_status check_options(const hsort_options *o)
 /* Every rank must have been given the same; threads may differ, as cores do.                       Collective. */
 static hsort_status compare_options(struct comm *comm, const hsort_options *o)
 {
-    const int64_t values[] = {o->engine,    o->local_rung,           o->exchange,
-                              o->transport, (int64_t)o->chunk_bytes, (int64_t)o->device_memory_limit,
+    const int64_t values[] = {o->engine,
+                              o->local_rung,
+                              o->exchange,
+                              o->transport,
+                              o->peer_memory,
+                              o->shared_memory,
+                              o->mpi_device_pointers,
+                              (int64_t)o->chunk_bytes,
+                              (int64_t)o->device_memory_limit,
                               o->binding};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -185,6 +195,18 @@ static hsort_status open_exchanges(hsort_context *ctx)
     return HSORT_OK;
 }
 
+static hsort_status open_transport(hsort_context *ctx)
+{
+    const hsort_options *o = &ctx->options;
+    const struct transport_options wanted = {.transport = o->transport,
+                                             .chunk_bytes = o->chunk_bytes,
+                                             .peer_memory = o->peer_memory,
+                                             .shared_memory = o->shared_memory,
+                                             .mpi_device_pointers = o->mpi_device_pointers};
+    return transport_choose(&ctx->comm, ctx->engine, &wanted, &ctx->transport,
+                            &ctx->mpi_takes_device_pointers);
+}
+
 /* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
 static hsort_status set_up(hsort_context *ctx)
 {
@@ -197,8 +219,7 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_tables(ctx)));
-    TRY(transport_choose(comm, ctx->engine, ctx->options.transport, ctx->options.chunk_bytes,
-                         ctx->info.gpu_sharers > 1, &ctx->transport, &ctx->mpi_takes_device_pointers));
+    TRY(open_transport(ctx));
     return open_exchanges(ctx);
 }
 

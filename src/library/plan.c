@@ -12,8 +12,7 @@ enum { RANKS_MAX = 1 << 30 };
 hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
                               hsort_transport link)
 {
-    if (!rates || struct_size != sizeof *rates || engine < HSORT_ENGINE_AUTO || engine > HSORT_ENGINE_CUDA ||
-        link < HSORT_TRANSPORT_AUTO || link > HSORT_TRANSPORT_IPC)
+    if (!rates || struct_size != sizeof *rates || !hsort_engine_name(engine) || !hsort_transport_name(link))
         return HSORT_ARGUMENT;
     if (engine == HSORT_ENGINE_AUTO)
         engine = HSORT_ENGINE_CUDA;

@@ -224,12 +224,11 @@ static double time_sorts(struct bench *b, int repeats, hsort_stats *stats)
 /* The path to the next rank stands for all. */
 static const char *path_word(const struct bench *b)
 {
-    return size > 1 ? report_transport_name(hsort_path(b->ctx, (rank + 1) % size)) : "none";
+    return size > 1 ? hsort_transport_name(hsort_path(b->ctx, (rank + 1) % size)) : "none";
 }
 
 static void row(struct bench *b, const struct options *o, const char *input, const char *memory)
 {
-    static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"};
     hsort_stats stats;
     load(b);
     const hsort_check_result before = look(b, b->in);
@@ -240,9 +239,9 @@ static void row(struct bench *b, const struct options *o, const char *input, con
     CHECK(right, "%s %s: the result is wrong", hsort_type_name(b->type), input);
     if (rank != 0)
         return;
-    fprintf(csv, "%d,%s,%s,%s,%s,%s,%lld,%.3f,%.3f", size, memory, exchanges[hsort_exchange_in_use(b->ctx)],
-            path_word(b), hsort_type_name(b->type), input, (long long)b->input.count, ms,
-            (double)b->input.count / ms / 1e6);
+    fprintf(csv, "%d,%s,%s,%s,%s,%s,%lld,%.3f,%.3f", size, memory,
+            hsort_exchange_name(hsort_exchange_in_use(b->ctx)), path_word(b), hsort_type_name(b->type), input,
+            (long long)b->input.count, ms, (double)b->input.count / ms / 1e6);
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         fprintf(csv, ",%.3f", stats.seconds[phase] * 1e3);
     fprintf(csv, ",%lld,%s\n", (long long)stats.moved_bytes, right ? "right" : "WRONG");
@@ -271,15 +270,17 @@ static void rows_of_type(struct bench *b, const struct options *o, const char *m
 static void rows_of_context(const struct options *o, const char *exchange, const char *transport,
                             const char *memory)
 {
-    static const char *const exchanges[] = {"auto", "bitonic", "direct", "partition"},
-                             *const transports[] = {"auto", "staged", "mpi", "ipc"},
+#define X(name, short_name) short_name,
+    static const char *const exchanges[] = {HSORT_EXCHANGE_LIST(X)},
+                             *const transports[] = {HSORT_TRANSPORT_LIST(X)},
+#undef X
                              *const memories[] = {"device", "inplace", "pinned", "host"};
     struct bench b = {NULL};
     char word[32];
     hsort_options options;
     must(hsort_options_init(&options, sizeof options), "options");
-    options.exchange = (hsort_exchange)place_of(exchange, exchanges, 4);
-    options.transport = (hsort_transport)place_of(transport, transports, 4);
+    options.exchange = (hsort_exchange)place_of(exchange, exchanges, HSORT_EXCHANGES);
+    options.transport = (hsort_transport)place_of(transport, transports, HSORT_TRANSPORTS);
     if (hsort_create(MPI_COMM_WORLD, &options, &b.ctx) != HSORT_OK) {
         if (rank == 0)
             printf("# left out: %s, %s: %s\n", exchange, transport, hsort_last_error(NULL));

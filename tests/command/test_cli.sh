@@ -184,6 +184,7 @@ good_texts()
     ok 2 gen -n 10000 -o in.raw
     ok 3 sort in.raw --type u64 -o out.raw --transport staged
     [ "$(grep -c '^  by staged   3 pairs, .* GB of one rank in .* s, .* GB/s$' "$work.out")" = 1 ] || fail "sort: what moved by staged"
+    ok 3 sort in.raw --type u64 -o out.raw --peer-memory off --shared-memory off --mpi-device-pointers off --verify
     run 3 sort in.raw --type u64 -o out.raw --progress
     begin='^hypersort: (job [^ ]+ )?[0-2][0-9]:[0-5][0-9]:[0-6][0-9] [0-9]+ s  '
     if [ "$code" != 0 ] || ! grep -qE "${begin}read 100 % of 78.12 KiB$" "$work.err" ||
@@ -215,6 +216,7 @@ bad_usage()
     refused 3 2 "'-o' lacks its FILE" sort in -o
     refused 3 2 "--verify takes no value" sort in -o out --verify=1
     refused 3 2 "--type: 'u16' is none of u32|i32" sort in -o out --type u16
+    refused 3 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
     refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
     refused 3 2 "--threads: '-1'" sort in -o out --threads -1
     refused 3 2 "--threads: '1K'" sort in -o out --threads 1K

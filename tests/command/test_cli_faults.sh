@@ -1,7 +1,7 @@
 #!/bin/bash
-# Every fault site, on the first, a middle and the last of 3 ranks: the command ends on all of them with the
-# agreed exit code and one line that names the rank; the output of an earlier run stays as it was, no
-# temporary is left, nothing hangs.
+# Every fault site of kernels/base/fault.h, on the first, a middle and the last of 3 ranks: the command ends on all of them
+# with the agreed exit code and one line that names the rank; the output of an earlier run stays as it was, no temporary is
+# left, nothing hangs. Sites at which nothing fails are tested elsewhere: `elsewhere` says where.
 set -uo pipefail
 if [ "${HAS_FAULTS:-OFF}" != ON ]; then
     echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
@@ -9,6 +9,26 @@ if [ "${HAS_FAULTS:-OFF}" != ON ]; then
 fi
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+mapfile -t sites < <(sed -n 's/^ *X(FAULT_[A-Z0-9_]*, "\([^"]*\)").*/\1/p' "$SOURCE/kernels/base/fault.h")
+# What `sort` by the host engine exits with; its kernels have no way to fail but a mistake in them.
+declare -A exits=([alloc]=5 [read]=3 [short]=3 [write]=3 [commit]=3 [mpi]=6 [kernel]=70 [copy]=70)
+declare -A elsewhere=([rates]=command/test_plan.sh [kill]=command/test_cli_faults.sh [holdread]=command/test_stop.sh
+    [holdsort]=command/test_stop.sh [holdsorted]=command/test_stop.sh [holdwrite]=command/test_stop.sh)
+
+# The list of sites, what this test knows of them, and the table of tests/README.md are the same.
+lists_agree()
+{
+    local site listed
+    listed=$(printf '%s\n' "${sites[@]}" | sort)
+    [ "$listed" = "$(printf '%s\n' "${!exits[@]}" "${!elsewhere[@]}" | sort)" ] ||
+        fail "this test knows other fault sites than kernels/base/fault.h"
+    [ "$listed" = "$(sed -n '/^| site | what fails |$/,/^$/s/^| \([a-z0-9_, ]*\) |.*/\1/p' "$SOURCE/tests/README.md" |
+        sed 1d | tr -s ', ' '\n' | sort)" ] || fail "the table of tests/README.md has other fault sites than kernels/base/fault.h"
+    for site in "${!elsewhere[@]}"; do
+        grep -q "$site" "$SOURCE/tests/${elsewhere[$site]}" || fail "${elsewhere[$site]} does not test fault site $site"
+    done
+}
 
 # broken CODE SITES ARGUMENT...: the run fails at the first passage of each site on each rank.
 broken()
@@ -86,10 +106,10 @@ killed()
 ok 1 gen -n 30000 -o in.raw
 cp in.raw out
 sort=(sort in.raw --type u64 -o out --engine host)
-broken 5 alloc "${sort[@]}"
-broken 3 "read short write commit" "${sort[@]}"
-broken 6 mpi "${sort[@]}"
-broken 70 "kernel copy" "${sort[@]}" # the host engine's kernels have no way to fail but a mistake in them
+lists_agree
+for site in "${sites[@]}"; do
+    [ -z "${exits[$site]:-}" ] || broken "${exits[$site]}" "$site" "${sort[@]}"
+done
 if "$HYPERSORT" info | grep -q '^ *GPU [0-9]'; then
     broken 6 "kernel copy" sort in.raw --type u64 -o out --engine cuda
     broken 5 alloc sort in.raw --type u64 -o out --engine cuda

@@ -208,6 +208,11 @@ static void test_without_context(void)
     hsort_context *none = NULL;
     hsort_destroy(&none);
     hsort_destroy(NULL);
+    CHECK(!hsort_engine_name(HSORT_ENGINES) && !hsort_exchange_name(HSORT_EXCHANGES) &&
+              !hsort_transport_name((hsort_transport)-1),
+          "a name of what there is not");
+    CHECK(strcmp(hsort_transport_name(HSORT_TRANSPORT_IPC), "ipc") == 0, "the name of ipc is %s",
+          hsort_transport_name(HSORT_TRANSPORT_IPC));
     CHECK(hsort_type_name((hsort_type)99) == NULL && hsort_type_bytes((hsort_type)99) == 0,
           "a type that is none");
     CHECK(hsort_strerror((hsort_status)99) != NULL, "a status that is none");
@@ -287,18 +292,21 @@ static hsort_options host_options(void)
     return options;
 }
 
-#define OPTION_MISUSES(X)                 \
-    X(o->struct_size = 0)                 \
-    X(o->struct_size++)                   \
-    X(o->engine = (hsort_engine)99)       \
-    X(o->local_rung = 9999)               \
-    X(o->local_rung = -2)                 \
-    X(o->exchange = (hsort_exchange)99)   \
-    X(o->transport = (hsort_transport)99) \
-    X(o->transport = (hsort_transport)-1) \
-    X(o->binding = (hsort_binding)99)     \
-    X(o->threads = -1)                    \
-    X(o->chunk_bytes = 12)                \
+#define OPTION_MISUSES(X)                        \
+    X(o->struct_size = 0)                        \
+    X(o->struct_size++)                          \
+    X(o->engine = (hsort_engine)99)              \
+    X(o->local_rung = 9999)                      \
+    X(o->local_rung = -2)                        \
+    X(o->exchange = (hsort_exchange)99)          \
+    X(o->transport = (hsort_transport)99)        \
+    X(o->transport = (hsort_transport)-1)        \
+    X(o->peer_memory = (hsort_choice)3)          \
+    X(o->shared_memory = (hsort_choice)-1)       \
+    X(o->mpi_device_pointers = (hsort_choice)99) \
+    X(o->binding = (hsort_binding)99)            \
+    X(o->threads = -1)                           \
+    X(o->chunk_bytes = 12)                       \
     X(o->chunk_bytes = (size_t)2 << 30)
 
 /* Make misuse `which`; NULL when there are no more, else its text. */
@@ -332,6 +340,34 @@ static void test_option_misuses(void)
     CHECK(hsort_options_init(NULL, sizeof options) == HSORT_ARGUMENT, "nowhere to write options");
     CHECK(hsort_options_init(&options, 3) == HSORT_ARGUMENT, "options of 3 bytes");
     CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_ARGUMENT, "nowhere to write a context");
+}
+
+#define OPTION_DIFFERENCES(X)                   \
+    X(o->exchange = HSORT_EXCHANGE_BITONIC)     \
+    X(o->transport = HSORT_TRANSPORT_STAGED)    \
+    X(o->peer_memory = HSORT_CHOICE_OFF)        \
+    X(o->shared_memory = HSORT_CHOICE_OFF)      \
+    X(o->mpi_device_pointers = HSORT_CHOICE_ON) \
+    X(o->binding = HSORT_BINDING_NONE)          \
+    X(o->chunk_bytes = 64)
+
+/* Options that are good, but not the same on every rank. */
+static void test_option_differences(void)
+{
+#define X(change)                                                                               \
+    {                                                                                           \
+        hsort_options options = host_options(), *o = &options;                                  \
+        hsort_context *ctx = NULL;                                                              \
+        if (rank == size - 1)                                                                   \
+            change;                                                                             \
+        const hsort_status status = hsort_create(MPI_COMM_WORLD, o, &ctx);                      \
+        CHECK(status == (size > 1 ? HSORT_ARGUMENT : HSORT_OK), #change ": status %d", status); \
+        if (size > 1)                                                                           \
+            check_line(hsort_last_error(NULL), #change, EVERY_RANK);                            \
+        hsort_destroy(&ctx);                                                                    \
+    }
+    OPTION_DIFFERENCES(X)
+#undef X
 }
 
 static void test_communicators(void)
@@ -458,6 +494,7 @@ int main(int argc, char **argv)
     test_workspace(ctx);
     test_user_messages(ctx);
     test_option_misuses();
+    test_option_differences();
     test_communicators();
     test_turned_round();
     test_several_contexts(ctx); // destroys it

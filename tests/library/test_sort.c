@@ -529,7 +529,6 @@ int main(int argc, char **argv)
         return ranks_skip(why);
     const uint64_t seed = ranks_seed();
     buffer_kinds = 1;
-    setenv("HYPERSORT_IPC", "1", 0); // every run takes the same paths, whatever else the machine does
     const bool shared = argc > 1 && strcmp(argv[1], "ipc") == 0;
     if (cuda ? open_cuda() : shared ? open_shared() : open_host()) {
         if (size >= 3)

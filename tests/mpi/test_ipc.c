@@ -1,14 +1,14 @@
 /* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory; mappings are made once
  * and are gone before memory is; both sides of a pair take the same way whatever one of them cannot do; with a fault at every
- * step nobody hangs; who chooses it gets it, or hears why not; and pairs that are faster without it do without. */
-#include <unistd.h>
+ * step nobody hangs; and who chooses it gets it, or hears why not. */
 #include "mpi/comm/comm.h"
+#include "hypersort.h"
 #include "tests/support/faults.h"
 #include "tests/support/ranks.h"
 #include "tests/support/shared_engine.h"
 #include "mpi/transport/transport.h"
 
-enum { KEYS = 1000, PIECE = 64 };
+enum { KEYS = 1000, CHUNK = 64 };
 
 static struct comm comm;
 static struct engine *engine;
@@ -43,10 +43,10 @@ static void close_transport(void)
 
 static bool open_transport(void)
 {
+    const struct transport_options wanted = {.transport = HSORT_TRANSPORT_IPC, .chunk_bytes = CHUNK};
     int takes;
     status_clear();
-    const hsort_status status =
-        transport_choose(&comm, engine, HSORT_TRANSPORT_IPC, PIECE, false, &transport, &takes);
+    const hsort_status status = transport_choose(&comm, engine, &wanted, &transport, &takes);
     CHECK(status == HSORT_OK, "open: %s", comm.error);
     return status == HSORT_OK;
 }
@@ -153,7 +153,8 @@ static void check_mappings(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 cannot open what it could at first: both sides go the other way, and the call succeeds. */
+/* Rank 0 cannot open what it could at first: both sides take the other transport, and the call succeeds. In place they do so
+ * without opening anything. */
 static void check_open_fails(void)
 {
     const int peer = 1 - comm.rank;
@@ -172,8 +173,9 @@ static void check_open_fails(void)
            "swap");
         CHECK(memcmp(in_place ? memory : into, sent, sizeof sent) == 0, "what arrived, in place %d",
               in_place);
-        CHECK(shared_open_fails == 0 && status_text()[0] == '\0', "%d left, '%s'", shared_open_fails,
-              status_text());
+        CHECK(shared_open_fails == (in_place && comm.rank == 0) && status_text()[0] == '\0', "%d left, '%s'",
+              shared_open_fails, status_text());
+        CHECK(!in_place || shared_mapped == 0, "%d mapped for a transfer in place", shared_mapped);
         transport->ops->forget(transport, FORGET_ALL);
     }
     fill(0);
@@ -181,6 +183,58 @@ static void check_open_fails(void)
     CHECK(!read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "a pointer in spite of it");
     CHECK(read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "no pointer afterwards");
     CHECK(moved == 2 * (int64_t)sizeof into, "%lld bytes counted", (long long)moved);
+}
+
+enum { SORT_KEYS = ENGINE_PEER_BYTES / 4, OPENS = 4 };
+
+/* Sort this rank's keys over all ranks, and see that they are in order and as many as before. */
+static void sort_keys(hsort_context *ctx, uint64_t *keys, uint64_t seed, hsort_stats *stats)
+{
+    hsort_check_result before = {.struct_size = sizeof before}, after = before;
+    for (int i = 0; i < SORT_KEYS; i++)
+        keys[i] = check_random(&seed);
+    const hsort_type type = HSORT_U64;
+    CHECK(hsort_check(ctx, type, HSORT_ASCENDING, keys, SORT_KEYS, NULL, &before) == HSORT_OK, "check");
+    CHECK(hsort_sort(ctx, type, HSORT_ASCENDING, keys, SORT_KEYS, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(hsort_check(ctx, type, HSORT_ASCENDING, keys, SORT_KEYS, NULL, &after) == HSORT_OK, "check");
+    CHECK(after.first_disorder < 0 &&
+              memcmp(before.fingerprint, after.fingerprint, sizeof before.fingerprint) == 0,
+          "not sorted");
+    CHECK(hsort_get_stats(ctx, stats) == HSORT_OK, "no statistics");
+}
+
+/* The exchange `bitonic`, where a rank cannot open what a partner exposes: the two send their keys in place instead. */
+static void check_bitonic(uint64_t seed)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_stats stats = {.struct_size = sizeof stats};
+    uint64_t *keys = shared_alloc(SORT_KEYS * sizeof *keys);
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.threads = 1;
+    options.exchange = HSORT_EXCHANGE_BITONIC;
+    options.transport = HSORT_TRANSPORT_IPC;
+    for (int nth = 0; keys && nth <= OPENS; nth++) {
+        CHECK(hsort_create(comm.world, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+        if (!ctx)
+            break;
+        shared_open_fails = comm.rank == nth % comm.size ? nth : 0;
+        sort_keys(ctx, keys, seed + (uint64_t)comm.rank, &stats);
+        int failed = comm.rank == nth % comm.size && nth > 0 && shared_open_fails == 0;
+        shared_open_fails = 0;
+        MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm.world);
+        CHECK(nth != 1 || failed, "nothing was opened");
+        const hsort_path_stats *ipc = &stats.paths[HSORT_TRANSPORT_IPC],
+                               *other = &stats.paths[HSORT_TRANSPORT_MPI];
+        CHECK((other->moved_bytes > 0) == failed &&
+                  ipc->moved_bytes + other->moved_bytes == stats.moved_bytes,
+              "open %d: %lld bytes by ipc, %lld by mpi, %lld in all", nth, (long long)ipc->moved_bytes,
+              (long long)other->moved_bytes, (long long)stats.moved_bytes);
+        hsort_destroy(&ctx);
+    }
+    shared_free(keys);
 }
 
 #ifdef HSORT_FAULTS
@@ -243,89 +297,18 @@ static bool downwards(int owner, int reader)
     return reader < owner;
 }
 
-/* ---- who is faster ------------------------------------------------------------------------------------------------ */
-
-enum {
-    LARGE = 64 << 10,
-    COPY_US = 80000,
-    SWAP_US = 240000
-}; // longer than a busy machine keeps a rank waiting
-
-static const struct engine_ops *fast;
-
-/* Reading a peer's memory takes long; few bytes do not. */
-static hsort_status slow_copy(struct engine *on, enum engine_stream stream, void *to, const void *from,
-                              size_t bytes)
-{
-    if (stream == STREAM_IN && bytes >= LARGE)
-        usleep(COPY_US);
-    return fast->copy(on, stream, to, from, bytes);
-}
-
-static struct transport *under;
-
-static bool is_slower(int a, int b)
-{
-    return (a + b) % 3 != 0;
-}
-
-/* The other transport is slower still, between some ranks. */
-static hsort_status slow_swap(struct transport *slow, int to, const void *send, size_t send_bytes, int from,
-                              void *receive, size_t receive_bytes, int64_t *moved_bytes)
-{
-    (void)slow;
-    if (send_bytes >= LARGE && is_slower(comm.rank, to))
-        usleep(SWAP_US);
-    return under->ops->sendrecv(under, to, send, send_bytes, from, receive, receive_bytes, moved_bytes);
-}
-
-static void slow_close(struct transport *slow)
-{
-    (void)slow;
-    under->ops->close(under);
-}
-
-/* What pairs take where copies are slow and other swaps are slower between some; `insists`: the rank that wants ipc all the
- * same, or -1. */
-static void check_comparison(int insists)
-{
-    const struct transport_ops slow_ops = {
-        .kind = HSORT_TRANSPORT_MPI, .sendrecv = slow_swap, .close = slow_close};
-    struct transport slow = {.ops = &slow_ops}, *ipc = NULL;
-    char why[256];
-    bool some = false;
-    ok(transport_open_mpi(&comm, engine, 0, &under), "open");
-    faults_watch(120);
-    ok(transport_open_ipc(&comm, engine, comm.rank == insists ? IPC_ALWAYS : IPC_IF_FASTER, 0, &slow, &ipc,
-                          why, sizeof why),
-       "compare");
-    for (int a = 0; a < comm.size; a++)
-        for (int b = 0; b < a; b++)
-            some = some || is_slower(a, b);
-    CHECK((ipc != NULL) == (some || insists >= 0), "ipc is %s", ipc ? "there" : "not there");
-    for (int peer = 0; ipc && peer < comm.size; peer++)
-        CHECK(peer == comm.rank || (ipc->ops->path(ipc, peer) == HSORT_TRANSPORT_IPC) ==
-                                       (is_slower(comm.rank, peer) || insists >= 0),
-              "rank %d, peer %d, insists %d: path %d", comm.rank, peer, insists, ipc->ops->path(ipc, peer));
-    CHECK(shared_mapped == 0 && status_text()[0] == '\0', "%d mapped, '%s'", shared_mapped, status_text());
-    if (ipc)
-        ipc->ops->close(ipc);
-    else
-        slow_close(&slow);
-}
-
-static bool shared_device; /* some ranks are told so */
+static hsort_choice peer_memory;
 
 /* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
 static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_transport kind,
                          const char *why)
 {
-    const bool shares = shared_device && comm.rank == 0; // one that says so is enough
+    const struct transport_options options = {.transport = wanted, .peer_memory = peer_memory};
     int takes;
     status_clear();
     comm.error[0] = '\0';
     shared_may_map = rule;
-    const hsort_status status = transport_choose(&comm, engine, wanted, 0, shares, &transport, &takes);
+    const hsort_status status = transport_choose(&comm, engine, &options, &transport, &takes);
     shared_may_map = NULL;
     CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL), "wish %d: status %d",
           wanted, status);
@@ -340,7 +323,6 @@ static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_t
 
 static void check_choices(void)
 {
-    setenv("HYPERSORT_IPC", "1", 1); // here it is only who may, not who is faster
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
     check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
     check_choice(HSORT_TRANSPORT_STAGED, NULL, HSORT_TRANSPORT_STAGED, NULL);
@@ -350,10 +332,12 @@ static void check_choices(void)
     check_choice(HSORT_TRANSPORT_AUTO, upwards, HSORT_TRANSPORT_MPI, NULL);
     check_choice(HSORT_TRANSPORT_IPC, upwards, HSORT_TRANSPORT_IPC, "may not be mapped");
     check_choice(HSORT_TRANSPORT_IPC, downwards, HSORT_TRANSPORT_IPC, "another rank cannot read");
-    setenv("HYPERSORT_IPC", "0", 1);
+    peer_memory = HSORT_CHOICE_OFF;
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
-    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
-    setenv("HYPERSORT_IPC", "1", 1);
+    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "peer_memory is off");
+    peer_memory = HSORT_CHOICE_ON;
+    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
+    peer_memory = HSORT_CHOICE_AUTO;
     const struct engine_ops *ops = engine->ops;
     struct engine_ops plain = *ops;
     plain.peer = NULL;
@@ -361,32 +345,12 @@ static void check_choices(void)
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
     check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "the engine host has no memory");
     engine->ops = ops;
-    unsetenv("HYPERSORT_IPC");
-}
-
-/* Also through transport_choose(), where the other transport is the real one. */
-static void check_comparisons(void)
-{
-    struct engine_ops slow = *engine->ops;
-    fast = engine->ops;
-    slow.copy = slow_copy;
-    engine->ops = &slow;
-    check_comparison(-1);
-    check_comparison(comm.size - 1);
-    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
-    check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, NULL);
-    setenv("HYPERSORT_IPC", "1", 1);
-    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
-    unsetenv("HYPERSORT_IPC");
-    shared_device = true;
-    check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
-    shared_device = false;
-    engine->ops = fast;
 }
 
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
+    const uint64_t seed = ranks_seed();
     hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
     if (status == HSORT_OK)
         status = shared_engine_open(&engine);
@@ -398,7 +362,6 @@ int main(int argc, char **argv)
     snprintf(faults_case, sizeof faults_case, "test_ipc");
     faults_watch(120); // where the two sides disagree they wait for each other
     check_choices();
-    check_comparisons();
     if (open_transport()) {
         check_pairs(NULL);
         check_all_at_once();
@@ -412,6 +375,7 @@ int main(int argc, char **argv)
 #endif
         close_transport();
     }
+    check_bitonic(seed);
     shared_may_map = some_may;
     if (open_transport())
         check_pairs(some_may);

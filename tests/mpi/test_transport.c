@@ -272,23 +272,36 @@ static void test_transport(open_fn open, hsort_transport kind)
     }
 }
 
-/* staged, where some ranks share no slots; and where none does. */
+/* staged, where ranks share their slots; where some cannot; and where none may. */
+static bool has_no_shm; /* this rank */
+
+int __real_shm_open(const char *name, int flags, mode_t mode);
+int __wrap_shm_open(const char *name, int flags, mode_t mode);
+
+int __wrap_shm_open(const char *name, int flags, mode_t mode)
+{
+    return has_no_shm ? -1 : __real_shm_open(name, flags, mode);
+}
+
+static hsort_status open_all_share(struct comm *ranks, struct engine *on, size_t chunk_bytes,
+                                   struct transport **transport)
+{
+    return transport_open_staged(ranks, on, chunk_bytes, true, transport);
+}
+
 static hsort_status open_some_share(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                                     struct transport **transport)
 {
-    setenv("HYPERSORT_SHM", ranks->rank % 3 == 1 ? "0" : "1", 1);
-    const hsort_status status = transport_open_staged(ranks, on, chunk_bytes, transport);
-    unsetenv("HYPERSORT_SHM");
+    has_no_shm = ranks->rank % 3 == 1;
+    const hsort_status status = transport_open_staged(ranks, on, chunk_bytes, true, transport);
+    has_no_shm = false;
     return status;
 }
 
 static hsort_status open_none_shares(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                                      struct transport **transport)
 {
-    setenv("HYPERSORT_SHM", "0", 1);
-    const hsort_status status = transport_open_staged(ranks, on, chunk_bytes, transport);
-    unsetenv("HYPERSORT_SHM");
-    return status;
+    return transport_open_staged(ranks, on, chunk_bytes, false, transport);
 }
 
 /* ipc on top of staged; *transport is NULL, and said so, if no two ranks map each other's memory. */
@@ -298,9 +311,8 @@ static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk
     struct transport *staged;
     char why[256];
     *transport = NULL;
-    TRY(comm_agree(ranks, transport_open_staged(ranks, on, chunk_bytes, &staged)));
-    const hsort_status status =
-        transport_open_ipc(ranks, on, IPC_ALWAYS, chunk_bytes, staged, transport, why, sizeof why);
+    TRY(comm_agree(ranks, transport_open_staged(ranks, on, chunk_bytes, true, &staged)));
+    const hsort_status status = transport_open_ipc(ranks, on, staged, transport, why, sizeof why);
     if (!*transport)
         staged->ops->close(staged);
     if (status == HSORT_OK && !*transport && ranks->rank == 0)
@@ -326,9 +338,10 @@ static bool test_choice(bool cuda)
                                               HSORT_TRANSPORT_AUTO};
     int takes = 0;
     for (int i = 0; i < 3; i++) {
+        const struct transport_options options = {.transport = wishes[i]};
         struct transport *transport = NULL;
         status_clear();
-        const hsort_status status = transport_choose(&comm, engine, wishes[i], 0, false, &transport, &takes);
+        const hsort_status status = transport_choose(&comm, engine, &options, &transport, &takes);
         if (cuda && wishes[i] == HSORT_TRANSPORT_MPI && status != HSORT_OK)
             continue;
         CHECK(status == HSORT_OK, "wish %d: %s", wishes[i], comm.error);
@@ -346,7 +359,8 @@ static bool test_choice(bool cuda)
     }
     struct transport *transport = NULL;
     status_clear();
-    CHECK(transport_open_staged(&comm, engine, 12, &transport) == HSORT_ARGUMENT, "a piece of 12 bytes");
+    CHECK(transport_open_staged(&comm, engine, 12, true, &transport) == HSORT_ARGUMENT,
+          "a piece of 12 bytes");
     return takes != 0;
 }
 
@@ -364,7 +378,7 @@ static void test_all(bool on_host, int transports)
     CHECK(made, "rank %d: no memory: %s", comm.rank, status_text());
     if (comm_agree(&comm, made ? HSORT_OK : HSORT_HOST_MEMORY) == HSORT_OK) {
         if (transports & WITH_STAGED) {
-            test_transport(transport_open_staged, HSORT_TRANSPORT_STAGED);
+            test_transport(open_all_share, HSORT_TRANSPORT_STAGED);
             test_transport(open_some_share, HSORT_TRANSPORT_STAGED);
             test_transport(open_none_shares, HSORT_TRANSPORT_STAGED);
         }

@@ -199,7 +199,9 @@ static void print_row(const struct run *run, const struct outcome *o)
 static void read_settings(struct run *run, char **argument)
 {
     run->exchange_name = argument[1];
-    run->exchange = strcmp(argument[1], "bitonic") == 0 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_DIRECT;
+    while (run->exchange < HSORT_EXCHANGES && strcmp(argument[1], hsort_exchange_name(run->exchange)) != 0)
+        run->exchange++;
+    CHECK(run->exchange < HSORT_EXCHANGES, "no exchange %s", argument[1]);
     run->keys = atoll(argument[2]);
     run->real = atoll(argument[3]);
     run->input = argument[4];

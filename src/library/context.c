@@ -276,7 +276,7 @@ void hsort_destroy(hsort_context **ctx)
         c->engine->ops->free(c->engine, c->workspace);
         c->engine->ops->close(c->engine);
     }
-    hwloc_bitmap_free(c->placement.cpus);
+    placement_release(&c->placement);
     free(c->have_offset);
     free(c->want_offset);
     free(c->even_offset);

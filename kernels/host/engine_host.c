@@ -5,9 +5,8 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#include "kernels/base/host_memory.h"
 #include "kernels/host/bitonic.h"
 #include "kernels/in_place.h"
 #include "kernels/host/merge.h"
@@ -37,22 +36,6 @@ static void host_close(struct engine *engine)
 
 /* ---- memory ---- */
 
-/* Bytes that can be used without driving the system out of memory: free, and what the page cache would give
- * back. */
-static size_t memory_available(void)
-{
-    unsigned long long kib = 0;
-    char line[128];
-    bool found = false;
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && !found && fgets(line, sizeof line, file))
-        found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
-    if (file)
-        fclose(file);
-    // Where /proc is not mounted: without the page cache, so rather too little.
-    return found ? (size_t)kib * 1024 : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* The system promises more memory than it has and kills who uses it. So the size is compared with what is
  * there, and every page is touched at once: the next call then sees what this one took, and no page fault
  * falls into a sort. */
@@ -61,7 +44,7 @@ static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memor
     *memory = NULL;
     if (bytes == 0)
         return HSORT_OK;
-    const size_t available = memory_available();
+    const size_t available = host_memory_available();
     const size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
     char *pages = NULL;
     if (!fault_hit(FAULT_ALLOC) && bytes <= available)
@@ -103,7 +86,7 @@ static void host_unpin(struct engine *engine, void *memory)
 static hsort_status host_memory_free(struct engine *engine, size_t *bytes)
 {
     (void)engine;
-    *bytes = memory_available();
+    *bytes = host_memory_available();
     return HSORT_OK;
 }
 

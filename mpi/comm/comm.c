@@ -14,6 +14,16 @@ hsort_status comm_check(int mpi_code, const char *call, bool may_fault)
     return status_fail(HSORT_MPI, "%.64s failed: %.256s", call, reason);
 }
 
+hsort_status comm_usable(void)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended)
+        return status_fail(HSORT_MPI, "MPI %s", ended ? "has been finalised" : "is not initialised yet");
+    return HSORT_OK;
+}
+
 static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
 {
     TRY_MPI(MPI_Comm_dup(user, &comm->world));
@@ -46,6 +56,10 @@ hsort_status comm_open(MPI_Comm user, struct comm *comm)
 
 void comm_close(struct comm *comm)
 {
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (ended)
+        return;
     if (comm->node != MPI_COMM_NULL)
         MPI_Comm_free(&comm->node);
     if (comm->world != MPI_COMM_NULL)

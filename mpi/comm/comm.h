@@ -19,11 +19,14 @@ struct comm {
     char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", same on every rank after a failed agreement */
 };
 
+/* Can MPI be called? Not before MPI_Init() nor after MPI_Finalize(). Not collective. Errors HSORT_MPI. */
+hsort_status comm_usable(void);
+
 /* Duplicate `user` and find the ranks of this node.                                              Collective.
  *   comm  [1] written; comm_close() frees it. Errors HSORT_MPI; then *comm needs no close. */
 hsort_status comm_open(MPI_Comm user, struct comm *comm);
 
-/* Collective. */
+/* Collective; after MPI_Finalize(), which has freed the communicators, not. */
 void comm_close(struct comm *comm);
 
 /* Make one status of all ranks': the greatest, from the lowest rank that has it.                 Collective.

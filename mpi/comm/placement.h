@@ -25,6 +25,7 @@ struct placement {
     hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
     int cores;                /* of them, counted as cores, not as hardware threads */
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
+    bool bound;               /* this placement has bound the process; placement_release() undoes it */
 };
 
 /* Choose, without a word from the other ranks. Ranks of a node spread over the GPUs they see in blocks: with 4 ranks and 2
@@ -40,9 +41,13 @@ hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct
  * may not run everywhere get, of the GPUs they see, one that is near, as far as those go round.
  * Collective (UUIDs are compared on the node, so that a shared GPU is seen).
  *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
- *   placement [1] written; cpus owned by the caller; info [1] written
+ *   placement [1] written; placement_release() frees it, also after an error; info [1] written
  * Errors HSORT_INTERNAL, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI; the caller agrees on it. */
 hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding, struct placement *placement,
                             hsort_rank_info *info);
+
+/* Free what a placement holds. With the last one that bound the process, the process gets the binding back that it had before
+ * the first; a binding that the caller has changed since stays. Any thread. Not collective. */
+void placement_release(struct placement *placement);
 
 #endif

@@ -64,29 +64,66 @@ static hsort_status mask_unpack(const struct mask *mask, hwloc_bitmap_t cpus)
 
 /* ---- the binding of this process ---- */
 
-/* The mask that this library last bound the process to; empty: none. */
-static struct mask own_binding;
-static pthread_mutex_t own_binding_lock = PTHREAD_MUTEX_INITIALIZER;
+/* All contexts of a process share its binding: the first that binds keeps what there was, the last gives it back. */
+static struct {
+    pthread_mutex_t lock;
+    int placements;      /* that bound the process and are not released */
+    struct mask current; /* that this library last bound it to; empty: none */
+    struct mask before;  /* that it had before the first of them; empty: unknown */
+} binding_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_own_binding(hwloc_const_cpuset_t cpus)
 {
     struct mask mask;
     mask_pack(cpus, &mask);
-    pthread_mutex_lock(&own_binding_lock);
-    const bool same = memcmp(&mask, &own_binding, sizeof mask) == 0;
-    pthread_mutex_unlock(&own_binding_lock);
+    pthread_mutex_lock(&binding_of_process.lock);
+    const bool same = memcmp(&mask, &binding_of_process.current, sizeof mask) == 0;
+    pthread_mutex_unlock(&binding_of_process.lock);
     return same;
+}
+
+/* Read the mask that all threads of the process have; empty if they differ, or it cannot be read. */
+static void read_binding(hwloc_topology_t topology, struct mask *mask)
+{
+    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    memset(mask, 0, sizeof *mask);
+    if (cpus && hwloc_get_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS | HWLOC_CPUBIND_STRICT) == 0)
+        mask_pack(cpus, mask);
+    hwloc_bitmap_free(cpus);
 }
 
 /* Bind every thread of the process, and so those that OpenMP makes later. */
 static bool bind_process(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
 {
-    if (hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS) != 0)
-        return false;
-    pthread_mutex_lock(&own_binding_lock);
-    mask_pack(cpus, &own_binding);
-    pthread_mutex_unlock(&own_binding_lock);
-    return true;
+    struct mask before;
+    pthread_mutex_lock(&binding_of_process.lock);
+    read_binding(topology, &before);
+    const bool bound = hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS) == 0;
+    if (bound && binding_of_process.placements++ == 0)
+        binding_of_process.before = before;
+    if (bound)
+        mask_pack(cpus, &binding_of_process.current);
+    pthread_mutex_unlock(&binding_of_process.lock);
+    return bound;
+}
+
+/* Give the process the mask back that it had, unless somebody has bound it anew since. */
+static void unbind_process(hwloc_topology_t topology)
+{
+    static const struct mask unknown;
+    struct mask now;
+    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    pthread_mutex_lock(&binding_of_process.lock);
+    if (--binding_of_process.placements == 0) {
+        read_binding(topology, &now);
+        const bool ours = memcmp(&now, &binding_of_process.current, sizeof now) == 0 &&
+                          memcmp(&binding_of_process.before, &unknown, sizeof unknown) != 0;
+        if (ours && cpus && mask_unpack(&binding_of_process.before, cpus) == HSORT_OK)
+            (void)hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS);
+        binding_of_process.current = unknown;
+    }
+    pthread_mutex_unlock(&binding_of_process.lock);
+    hwloc_bitmap_free(cpus);
 }
 
 /* Add the places that OpenMP binds threads to, if it does; together they are what the launcher allowed. */
@@ -145,14 +182,15 @@ static hsort_status read_masks(struct survey *survey)
 
 /* ---- looking around ---- */
 
+/* The machine. With the parts that this job may not use: all ranks of the node then count the same cores, and a GPU whose
+ * nearest cores belong to another job still has its place. hwloc_topology_destroy() frees it, also after an error, unless it
+ * is NULL. */
 static hsort_status load_topology(hwloc_topology_t *topology)
 {
     *topology = NULL;
     if (hwloc_topology_init(topology))
         return status_fail(HSORT_INTERNAL, "hwloc_topology_init failed: %s", strerror(errno));
-    // With the parts that this job may not use: all ranks of the node then count the same cores, and a GPU
-    // whose nearest cores belong to another job still has its place. Discovery must not move the caller's
-    // thread about.
+    // Discovery must not move the caller's thread about.
     const unsigned long flags =
         HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
     // PCI only: to list OS devices too, hwloc's plugins would start OpenCL and open the X display.
@@ -313,7 +351,8 @@ static hsort_status settle_and_bind(const struct survey *survey, struct placemen
 {
     const struct placement_node *node = &survey->node;
     TRY(placement_settle(node, &survey->wishes, node->node_rank, survey->keeps_mask, placement));
-    if (survey->keeps_mask || bind_process(survey->topology, placement->cpus))
+    placement->bound = !survey->keeps_mask && bind_process(survey->topology, placement->cpus);
+    if (survey->keeps_mask || placement->bound)
         return HSORT_OK;
     // The system refused, which is no error: the rank stays where it is, with as many threads.
     hwloc_bitmap_free(placement->cpus);
@@ -344,4 +383,18 @@ hsort_status placement_here(struct comm *comm, int devices, hsort_binding bindin
         describe(comm, &survey, placement, info);
     survey_close(&survey);
     return status;
+}
+
+void placement_release(struct placement *placement)
+{
+    hwloc_topology_t topology;
+    hwloc_bitmap_free(placement->cpus);
+    placement->cpus = NULL;
+    if (!placement->bound)
+        return;
+    placement->bound = false;
+    if (load_topology(&topology) == HSORT_OK)
+        unbind_process(topology);
+    if (topology)
+        hwloc_topology_destroy(topology);
 }

@@ -2,6 +2,7 @@
 #include "src/command/cli.h"
 #include "src/command/launch.h"
 #include "src/command/stop.h"
+#include "mpi/comm/node_memory.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +52,6 @@ static hsort_status end_phase(struct share *share, struct stop_vote *vote, hsort
 static hsort_status read_pieces(struct share *share, const struct file_in *in, struct checkpoint *runs,
                                 struct stop_vote *vote)
 {
-    const size_t bytes = (size_t)(share->count * key_bytes(share));
-    share->keys = fault_hit(FAULT_ALLOC) ? NULL : malloc(bytes > 0 ? bytes : 1);
-    if (!share->keys)
-        return status_fail(HSORT_HOST_MEMORY, "no memory for %" PRId64 " keys, %zu bytes, of %s",
-                           share->count, bytes, in->path);
     for (int64_t done = 0; done < share->count;) {
         stop_hold(FAULT_HOLD_READ, "before the next piece is read", vote);
         if (stop_vote_seen(vote))
@@ -69,8 +65,23 @@ static hsort_status read_pieces(struct share *share, const struct file_in *in, s
     return HSORT_OK;
 }
 
+/* Memory for the keys, if the ranks of each node can all have theirs.                                 Collective. */
+static hsort_status take_memory(struct share *share, const struct file_in *in)
+{
+    const size_t bytes = (size_t)(share->count * key_bytes(share));
+    hsort_status status = comm_agree(share->comm, node_memory_check(share->comm, bytes));
+    if (status != HSORT_OK)
+        return status;
+    share->keys = fault_hit(FAULT_ALLOC) ? NULL : malloc(bytes > 0 ? bytes : 1);
+    if (!share->keys)
+        status = status_fail(HSORT_HOST_MEMORY, "no memory for %" PRId64 " keys, %zu bytes, of %s",
+                             share->count, bytes, in->path);
+    return comm_agree(share->comm, status);
+}
+
 hsort_status share_read(struct share *share, const struct file_in *in, struct checkpoint *runs)
 {
+    TRY(take_memory(share, in));
     struct stop_vote vote;
     stop_vote_begin(&vote, share->comm);
     return end_phase(share, &vote, read_pieces(share, in, runs, &vote));

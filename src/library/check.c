@@ -22,42 +22,40 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     return HSORT_OK;
 }
 
-static hsort_status check_arguments(hsort_type type, hsort_order order, const void *keys, int64_t count,
-                                    const hsort_check_result *result)
+static hsort_status check_request(hsort_context *ctx, const void *keys, int64_t count,
+                                  const hsort_check_result *result, enum engine_space *space)
 {
-    if (!hsort_type_name(type))
-        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)type);
-    if (order != HSORT_ASCENDING && order != HSORT_DESCENDING)
-        return status_fail(HSORT_ARGUMENT, "no order %d", (int)order);
-    if (count < 0 || count > INT64_MAX / 16 || (count > 0 && !keys))
-        return status_fail(HSORT_ARGUMENT, "keys: a count of %lld at %p", (long long)count, keys);
+    TRY(context_check_keys(ctx, "keys", keys, count));
     if (!result || result->struct_size != sizeof *result)
         return status_fail(HSORT_ARGUMENT, "result: its struct_size is not set");
-    return HSORT_OK;
+    return ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, space);
 }
 
+/* Feed the keys to the verifier, through a buffer of `bytes` if they need one. Not collective. */
 static hsort_status add_keys(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count,
-                             void *stream)
+                             size_t bytes, void *stream)
 {
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, stream));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PIECE_BYTES));
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
     return context_inspect(ctx, verifier, keys, count);
 }
 
 hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                          int64_t count, void *stream, hsort_check_result *result)
 {
-    if (!ctx)
-        return HSORT_ARGUMENT;
-    context_enter(ctx);
-    hsort_status status = context_finish(ctx, check_arguments(type, order, keys, count, result));
-    if (status != HSORT_OK)
-        return status;
-    if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < PIECE_BYTES)) != HSORT_OK)
+    enum engine_space space = SPACE_ENGINE;
+    TRY(context_enter(ctx));
+    hsort_status status = check_request(ctx, keys, count, result, &space);
+    if ((status = context_agree_on_keys(ctx, type, order, status)) != HSORT_OK)
+        return context_fail(ctx, status);
+    size_t bytes = space == SPACE_ENGINE ? 0 : (size_t)count * hsort_type_bytes(type);
+    if (bytes > PIECE_BYTES)
+        bytes = PIECE_BYTES;
+    if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < bytes)) != HSORT_OK)
         return context_fail(ctx, status);
     struct verifier verifier;
     verify_start(&verifier, type, order);
-    if ((status = context_finish(ctx, add_keys(ctx, &verifier, keys, count, stream))) != HSORT_OK)
+    if ((status = context_finish(ctx, add_keys(ctx, &verifier, keys, count, bytes, stream))) != HSORT_OK)
         return status;
     status = verify_finish(&verifier, &ctx->comm, result);
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);

@@ -1,4 +1,6 @@
 #include "src/library/context.h"
+#include "kernels/base/first_error.h"
+#include "kernels/base/threads.h"
 #include "mpi/exchange/exchange.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +29,40 @@ hsort_status hsort_options_init(hsort_options *options, size_t struct_size)
 
 /* ---- agreement ---------------------------------------------------------------------------------------------- */
 
-void context_enter(hsort_context *ctx)
+hsort_status context_enter(hsort_context *ctx)
 {
+    if (!ctx)
+        return HSORT_ARGUMENT;
     status_clear();
     ctx->error[0] = ctx->comm.error[0] = '\0';
+    const hsort_status status = comm_usable();
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+hsort_status context_check_keys(const hsort_context *ctx, const char *name, const void *keys, int64_t count)
+{
+    // No sum of counts, in bytes, may leave 63 bits.
+    if (count < 0 || count > INT64_MAX / 8 / ctx->comm.size)
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys", name, (long long)count);
+    if (count > 0 && !keys)
+        return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
+    if (count > 0 && (uintptr_t)keys % 8 != 0)
+        return status_fail(HSORT_ARGUMENT, "%s is not aligned to 8 bytes", name);
+    return HSORT_OK;
+}
+
+hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine)
+{
+    if (!hsort_type_name(type))
+        keep_first_error(&mine, status_fail(HSORT_ARGUMENT, "no key type %d", (int)type));
+    else if (order != HSORT_ASCENDING && order != HSORT_DESCENDING)
+        keep_first_error(&mine, status_fail(HSORT_ARGUMENT, "no order %d", (int)order));
+    TRY(comm_agree(&ctx->comm, mine));
+    int64_t smallest, largest;
+    TRY(comm_range(&ctx->comm, (int64_t)type * 2 + (int64_t)order, &smallest, &largest));
+    if (smallest == largest)
+        return HSORT_OK;
+    return comm_agree(&ctx->comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
 }
 
 hsort_status context_fail(hsort_context *ctx, hsort_status status)
@@ -91,8 +123,9 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: a choice that is none of AUTO, OFF, ON");
     if (o->binding < HSORT_BINDING_AUTO || o->binding >= HSORT_BINDINGS)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
-    if (o->threads < 0)
-        return status_fail(HSORT_ARGUMENT, "options: %d threads", o->threads);
+    if (o->threads < 0 || o->threads > threads_max())
+        return status_fail(HSORT_ARGUMENT, "options: %d threads, on this machine at most %d", o->threads,
+                           threads_max());
     return HSORT_OK;
 }
 
@@ -223,41 +256,64 @@ static hsort_status set_up(hsort_context *ctx)
     return open_exchanges(ctx);
 }
 
-/* What would make MPI_Comm_dup() call the error handler of a communicator that is not ours, which aborts by default. */
-static const char *refuse(MPI_Comm comm, hsort_context **ctx)
+/* What cannot be agreed on, as there is no communicator to do that on; and what would make MPI_Comm_dup() call the error
+ * handler of a communicator that is not ours, which aborts by default. */
+static hsort_status refuse_communicator(MPI_Comm comm)
 {
     int inter = 0;
-    if (!ctx)
-        return "hsort_create: ctx is NULL";
+    TRY(comm_usable());
     if (comm == MPI_COMM_NULL)
-        return "hsort_create: the communicator is MPI_COMM_NULL";
+        return status_fail(HSORT_ARGUMENT, "hsort_create: the communicator is MPI_COMM_NULL");
     if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
-        return "hsort_create: an intercommunicator, wanted an intracommunicator";
-    return NULL;
+        return status_fail(HSORT_ARGUMENT, "hsort_create: an intercommunicator, wanted an intracommunicator");
+    return HSORT_OK;
+}
+
+/* Memory for a context, if there is a place to write it to. Not collective. */
+static hsort_status make_context(hsort_context **ctx, hsort_context **made)
+{
+    *made = NULL;
+    if (!ctx)
+        return status_fail(HSORT_ARGUMENT, "hsort_create: ctx is NULL");
+    if (!fault_hit(FAULT_ALLOC))
+        *made = calloc(1, sizeof **made);
+    return *made ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a context");
+}
+
+/* A context with a communicator of its own, on all ranks or on none.                               Collective. */
+static hsort_status open_duplicate(MPI_Comm user, hsort_context **ctx, hsort_context **made)
+{
+    struct comm comm;
+    hsort_status status = comm_open(user, &comm);
+    if (status != HSORT_OK) {
+        snprintf(create_error, sizeof create_error, "%s", status_text());
+        return status;
+    }
+    status = comm_agree(&comm, make_context(ctx, made));
+    if (status == HSORT_OK) {
+        (*made)->comm = comm;
+        return HSORT_OK;
+    }
+    memcpy(create_error, comm.error, sizeof create_error);
+    comm_close(&comm);
+    free(*made);
+    return status;
 }
 
 hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx)
 {
+    hsort_context *made;
     status_clear();
     create_error[0] = '\0';
     if (ctx)
         *ctx = NULL;
-    const char *refused = refuse(comm, ctx);
-    if (refused) {
-        snprintf(create_error, sizeof create_error, "%s", refused);
-        return HSORT_ARGUMENT;
-    }
-    hsort_context *made = calloc(1, sizeof *made);
-    if (!made) {
-        snprintf(create_error, sizeof create_error, "no memory for a context");
-        return HSORT_HOST_MEMORY;
-    }
-    hsort_status status = comm_open(comm, &made->comm);
+    hsort_status status = refuse_communicator(comm);
     if (status != HSORT_OK) {
         snprintf(create_error, sizeof create_error, "%s", status_text());
-        free(made);
         return status;
     }
+    if ((status = open_duplicate(comm, ctx, &made)) != HSORT_OK)
+        return status;
     if (options) // one of an unknown size is refused when all ranks are together
         memcpy(&made->options, options,
                is_known(options->struct_size) ? options->struct_size : sizeof options->struct_size);
@@ -284,7 +340,10 @@ void hsort_destroy(hsort_context **ctx)
     if (!c)
         return;
     if (c->transport) {
-        (void)context_unmap(c, true); // if MPI fails here, nobody can be waited for
+        if (comm_usable() == HSORT_OK)
+            (void)context_unmap(c, true); // if MPI fails here, nobody can be waited for
+        else
+            forget(c, FORGET_ALL);
         c->transport->ops->close(c->transport);
     }
     if (c->engine) {
@@ -297,7 +356,7 @@ void hsort_destroy(hsort_context **ctx)
         c->engine->ops->free(c->engine, c->workspace);
         c->engine->ops->close(c->engine);
     }
-    hwloc_bitmap_free(c->placement.cpus);
+    placement_release(&c->placement);
     free(c->have_offset);
     free(c->want_offset);
     free(c->even_offset);
@@ -334,9 +393,7 @@ const char *hsort_last_error(const hsort_context *ctx)
 
 hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos)
 {
-    if (!ctx)
-        return HSORT_ARGUMENT;
-    context_enter(ctx);
+    TRY(context_enter(ctx));
     hsort_status status = infos ? HSORT_OK : status_fail(HSORT_ARGUMENT, "hsort_topology: infos is NULL");
     if ((status = comm_agree(&ctx->comm, status)) != HSORT_OK)
         return context_fail(ctx, status);

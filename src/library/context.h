@@ -36,8 +36,18 @@ struct hsort_context {
     char error[sizeof((struct comm *)0)->error]; /* of the last call that failed, "" if none did */
 };
 
-/* Begin a public call: forget the last error. Not collective. */
-void context_enter(hsort_context *ctx);
+/* Begin a public collective call: forget the last error. Not collective.
+ * Errors   HSORT_ARGUMENT if ctx is NULL, HSORT_MPI after MPI_Finalize(): the call returns at once. */
+hsort_status context_enter(hsort_context *ctx);
+
+/* May these be a caller's keys [count]? `name` is what the caller calls them. A count of 0 goes with any pointer. Not
+ * collective. Errors HSORT_ARGUMENT. */
+hsort_status context_check_keys(const hsort_context *ctx, const char *name, const void *keys, int64_t count);
+
+/* Are type and order such that exist, and the same on every rank?                                         Collective.
+ *   mine  this rank's status so far, agreed on here
+ * Errors   HSORT_ARGUMENT, HSORT_MPI; same on every rank, comm->error is written. */
+hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine);
 
 /* Agree on `mine` where a phase ends in which ranks may have read each other's memory. Any of it that is the caller's is
  * the caller's alone again. Collective. */

@@ -4,9 +4,7 @@
 
 hsort_status hsort_try_paths(hsort_context *ctx, hsort_reach *reach)
 {
-    if (!ctx)
-        return HSORT_ARGUMENT;
-    context_enter(ctx);
+    TRY(context_enter(ctx));
     hsort_status status = reach ? HSORT_OK : status_fail(HSORT_ARGUMENT, "hsort_try_paths: reach is NULL");
     if ((status = comm_agree(&ctx->comm, status)) != HSORT_OK)
         return context_fail(ctx, status);

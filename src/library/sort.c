@@ -55,28 +55,11 @@ static void report_round(void *user, int64_t done, int64_t total)
 
 /* ---- before anything moves ---------------------------------------------------------------------------------- */
 
-static hsort_status check_buffer(const char *name, const void *buffer, int64_t count, int64_t count_max)
-{
-    if (count < 0 || count > count_max)
-        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys", name, (long long)count);
-    if (count > 0 && !buffer)
-        return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
-    if ((uintptr_t)buffer % 8 != 0)
-        return status_fail(HSORT_ARGUMENT, "%s is not aligned to 8 bytes", name);
-    return HSORT_OK;
-}
-
 static hsort_status check_arguments(struct sort *s)
 {
     const struct engine_ops *ops = s->ctx->engine->ops;
-    // No sum of counts, in bytes, may leave 63 bits.
-    const int64_t count_max = INT64_MAX / 8 / s->ctx->comm.size;
-    if (!hsort_type_name(s->type))
-        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)s->type);
-    if (s->order != HSORT_ASCENDING && s->order != HSORT_DESCENDING)
-        return status_fail(HSORT_ARGUMENT, "no order %d", (int)s->order);
-    TRY(check_buffer("in", s->in, s->in_count, count_max));
-    TRY(check_buffer("out", s->out, s->out_count, count_max));
+    TRY(context_check_keys(s->ctx, "in", s->in, s->in_count));
+    TRY(context_check_keys(s->ctx, "out", s->out, s->out_count));
     TRY(ops->space_of(s->ctx->engine, s->in_count > 0 ? s->in : NULL, &s->in_space));
     return ops->space_of(s->ctx->engine, s->out_count > 0 ? s->out : NULL, &s->out_space);
 }
@@ -116,11 +99,7 @@ static hsort_status agree_on_plan(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     struct comm *comm = &ctx->comm;
-    TRY(comm_agree(comm, check_arguments(s)));
-    int64_t smallest, largest;
-    TRY(comm_range(comm, (int64_t)s->type * 2 + (int64_t)s->order, &smallest, &largest));
-    if (smallest != largest)
-        return comm_agree(comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
+    TRY(context_agree_on_keys(ctx, s->type, s->order, check_arguments(s)));
     int64_t most_in, most_out;
     TRY(gather_offsets(comm, s->in_count, ctx->have_offset, &most_in));
     TRY(gather_offsets(comm, s->out_count, ctx->want_offset, &most_out));
@@ -429,9 +408,7 @@ static hsort_status run_phases(struct sort *s)
 hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                            int64_t count, void *out, int64_t out_count, void *stream)
 {
-    if (!ctx)
-        return HSORT_ARGUMENT;
-    context_enter(ctx);
+    TRY(context_enter(ctx));
     struct sort s = {.ctx = ctx,
                      .type = type,
                      .order = order,

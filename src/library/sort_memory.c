@@ -1,5 +1,9 @@
 /* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do without. */
 #include "src/library/sort_memory.h"
+#include "mpi/comm/node_memory.h"
+
+/* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
+enum { NODE_CHECK_BYTES = 1 << 20 };
 
 /* Bytes of engine memory for the three things that a sort keeps in its context. */
 struct sort_sizes {
@@ -34,13 +38,28 @@ static size_t growth(size_t have, size_t want)
     return want > have ? want - have : 0;
 }
 
+/* Bytes that the context's memory grows by. */
+static size_t total_growth(const hsort_context *ctx, const struct sort_sizes *sizes)
+{
+    return growth(ctx->buffer_bytes[1], sizes->keys) + growth(ctx->buffer_bytes[0], sizes->scratch) +
+           growth(ctx->workspace_bytes, sizes->workspace);
+}
+
+/* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each rank's own,
+ * nor for small shards. Collective over the node. */
+static hsort_status check_node_memory(const struct sort *s, const struct sort_sizes *sizes)
+{
+    const bool small = s->capacity < NODE_CHECK_BYTES / s->map.key_bytes;
+    if (small || hsort_engine_in_use(s->ctx) != HSORT_ENGINE_HOST)
+        return HSORT_OK;
+    return node_memory_check(&s->ctx->comm, total_growth(s->ctx, sizes));
+}
+
 static hsort_status has_memory(const struct sort *s, const struct sort_sizes *sizes, bool *enough)
 {
     hsort_context *ctx = s->ctx;
     size_t free_bytes = 0;
-    const size_t grows = growth(ctx->buffer_bytes[1], sizes->keys) +
-                         growth(ctx->buffer_bytes[0], sizes->scratch) +
-                         growth(ctx->workspace_bytes, sizes->workspace);
+    const size_t grows = total_growth(ctx, sizes);
     if (grows > 0) // the system is not asked before each of many small sorts
         TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
     *enough = grows <= free_bytes;
@@ -81,7 +100,10 @@ hsort_status sort_reserve(struct sort *s)
     struct sort_sizes sizes = {.keys = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
     bool enough = true;
     s->scratch_keys = s->capacity;
-    TRY(size_for(s, s->scratch_keys, &sizes));
+    const hsort_status sized = size_for(s, s->scratch_keys, &sizes);
+    if (ctx->comm.size > 1) // also after a failure: the other ranks wait there
+        TRY(check_node_memory(s, &sizes));
+    TRY(sized);
     if (ctx->comm.size == 1)
         TRY(has_memory(s, &sizes, &enough));
     if (!enough)

@@ -2,7 +2,9 @@
  * rank at fault, keys untouched, the context as good as before. And the uses that are easily overlooked: two contexts at
  * once, parts of a communicator, a communicator with its ranks turned round, counts beyond 32 bits, messages of the user's
  * that are under way during a sort. */
+#include <limits.h>
 #include <malloc.h>
+#include <sched.h>
 #include <stdbool.h>
 #include "kernels/engine.h"
 #include "hypersort.h"
@@ -150,7 +152,31 @@ static void test_disagreement(hsort_context *ctx)
     CHECK(status == HSORT_ARGUMENT, "orders differ: status %d", status);
     check_line(hsort_last_error(ctx), "orders differ", EVERY_RANK);
     CHECK(keys[0] == 4 && keys[3] == 1, "keys were changed");
+    hsort_check_result result = {.struct_size = sizeof result};
+    status = hsort_check(ctx, odd ? HSORT_U32 : HSORT_U64, HSORT_ASCENDING, keys, 4, NULL, &result);
+    CHECK(status == HSORT_ARGUMENT, "types differ in a check: status %d", status);
+    check_line(hsort_last_error(ctx), "types differ in a check", EVERY_RANK);
+    status = hsort_check(ctx, HSORT_U64, odd ? HSORT_DESCENDING : HSORT_ASCENDING, keys, 4, NULL, &result);
+    CHECK(status == HSORT_ARGUMENT, "orders differ in a check: status %d", status);
+    check_line(hsort_last_error(ctx), "orders differ in a check", EVERY_RANK);
     check_usable(ctx, "types that differ");
+}
+
+/* A count of 0 goes with any pointer: empty slices of other languages point anywhere. */
+static void test_no_keys(hsort_context *ctx)
+{
+    static char nothing[8];
+    void *const pointers[] = {NULL, nothing + 1, (void *)1, (void *)-1};
+    hsort_check_result result = {.struct_size = sizeof result};
+    for (int i = 0; i < 4; i++) {
+        hsort_status status = hsort_sort(ctx, HSORT_F64, HSORT_ASCENDING, pointers[i], 0, NULL);
+        CHECK(status == HSORT_OK, "sort of no keys at %p: %s", pointers[i], hsort_last_error(ctx));
+        status = hsort_sort_to(ctx, HSORT_U32, HSORT_ASCENDING, pointers[i], 0, pointers[3 - i], 0, NULL);
+        CHECK(status == HSORT_OK, "sort of no keys at %p: %s", pointers[i], hsort_last_error(ctx));
+        status = hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, pointers[i], 0, NULL, &result);
+        CHECK(status == HSORT_OK && result.count == 0 && result.first_disorder == -1,
+              "check of no keys at %p: %s", pointers[i], hsort_last_error(ctx));
+    }
 }
 
 /* More keys than memory: an error, not a crash, and the keys that do exist are untouched. */
@@ -167,20 +193,54 @@ static void test_no_memory(hsort_context *ctx)
     check_usable(ctx, "more keys than memory");
 }
 
+/* What hsort_check() is told. */
+struct check_call {
+    hsort_type type;
+    hsort_order order;
+    const char *keys;
+    int64_t count;
+    hsort_check_result *result;
+};
+
+#define CHECK_MISUSES(X)            \
+    X(c->type = (hsort_type)77)     \
+    X(c->order = (hsort_order)77)   \
+    X(c->keys = NULL)               \
+    X(c->keys += 3)                 \
+    X(c->keys += 4)                 \
+    X(c->count = -1)                \
+    X(c->count = INT64_MAX)         \
+    X(c->count = INT64_MAX / 8 + 1) \
+    X(c->result = NULL)             \
+    X(c->result->struct_size = 0)   \
+    X(c->result->struct_size--)
+
+enum {
+#define X(change) +1
+    CHECK_MISUSE_COUNT = 0 CHECK_MISUSES(X)
+#undef X
+};
+
+static void misuse_check(int which, struct check_call *c)
+{
+    int number = 0;
+#define X(change)          \
+    if (which == number++) \
+        change;
+    CHECK_MISUSES(X)
+#undef X
+}
+
 static void test_check_misuse(hsort_context *ctx)
 {
-    uint64_t keys[2] = {1, 2};
-    hsort_check_result good = {.struct_size = sizeof good}, bad = {.struct_size = sizeof bad - 1};
+    const uint64_t keys[3] = {1, 2, 3};
     for (int wrong_rank = 0; wrong_rank < size; wrong_rank++)
-        for (int which = 0; which < 6; which++) {
-            const bool wrong = rank == wrong_rank;
-            const hsort_status status =
-                hsort_check(ctx, wrong && which == 0 ? (hsort_type)77 : HSORT_U64,
-                            wrong && which == 1 ? (hsort_order)77 : HSORT_ASCENDING,
-                            wrong && which == 2 ? NULL : keys, wrong && which == 3 ? -1 : 2, NULL,
-                            wrong && which == 4   ? NULL
-                            : wrong && which == 5 ? &bad
-                                                  : &good);
+        for (int which = 0; which < CHECK_MISUSE_COUNT; which++) {
+            hsort_check_result result = {.struct_size = sizeof result};
+            struct check_call c = {HSORT_U64, HSORT_ASCENDING, (const char *)keys, 2, &result};
+            if (rank == wrong_rank)
+                misuse_check(which, &c);
+            const hsort_status status = hsort_check(ctx, c.type, c.order, c.keys, c.count, NULL, c.result);
             CHECK(status == HSORT_ARGUMENT, "hsort_check, misuse %d by rank %d: status %d", which, wrong_rank,
                   status);
             check_line(hsort_last_error(ctx), "hsort_check", wrong_rank);
@@ -306,6 +366,8 @@ static hsort_options host_options(void)
     X(o->mpi_device_pointers = (hsort_choice)99) \
     X(o->binding = (hsort_binding)99)            \
     X(o->threads = -1)                           \
+    X(o->threads = 40000)                        \
+    X(o->threads = INT_MAX)                      \
     X(o->chunk_bytes = 12)                       \
     X(o->chunk_bytes = (size_t)2 << 30)
 
@@ -339,7 +401,13 @@ static void test_option_misuses(void)
         }
     CHECK(hsort_options_init(NULL, sizeof options) == HSORT_ARGUMENT, "nowhere to write options");
     CHECK(hsort_options_init(&options, 3) == HSORT_ARGUMENT, "options of 3 bytes");
-    CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_ARGUMENT, "nowhere to write a context");
+    for (int wrong_rank = EVERY_RANK; wrong_rank < size; wrong_rank++) {
+        const bool wrong = wrong_rank == EVERY_RANK || wrong_rank == rank;
+        hsort_context *ctx = NULL;
+        CHECK(hsort_create(MPI_COMM_WORLD, NULL, wrong ? NULL : &ctx) == HSORT_ARGUMENT && !ctx,
+              "nowhere to write a context");
+        check_line(hsort_last_error(NULL), "nowhere to write a context", wrong_rank);
+    }
 }
 
 #define OPTION_DIFFERENCES(X)                   \
@@ -474,20 +542,42 @@ static void test_user_messages(hsort_context *ctx)
     CHECK(incoming == (rank + size - 1) % size, "got %d", incoming);
 }
 
-int main(int argc, char **argv)
+/* ---- Before and after MPI ------------------------------------------------------------------------------------ */
+
+/* No context can be made, and the line says why. */
+static void check_no_mpi(const char *when, const char *why)
 {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    hsort_options options = host_options();
+    hsort_context *ctx = (hsort_context *)&when;
+    CHECK(hsort_create(MPI_COMM_WORLD, NULL, &ctx) == HSORT_MPI && !ctx, "a context %s MPI", when);
+    CHECK(strstr(hsort_last_error(NULL), why), "%s MPI: '%s'", when, hsort_last_error(NULL));
+    CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_MPI, "nowhere to write a context, %s MPI", when);
+}
+
+/* A context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is freed. */
+static void check_outlived(hsort_context *ctx)
+{
+    uint64_t key = 1;
+    hsort_check_result result = {.struct_size = sizeof result};
+    CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL) == HSORT_MPI, "sort");
+    CHECK(strstr(hsort_last_error(ctx), "finalised"), "'%s'", hsort_last_error(ctx));
+    CHECK(hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL, &result) == HSORT_MPI, "check");
+    const size_t used = memory_in_use();
+    hsort_destroy(&ctx);
+    CHECK(ctx == NULL && memory_in_use() < used, "nothing was freed");
+}
+
+/* All but the last context. Collective. */
+static void test_with_mpi(const hsort_options *options)
+{
     hsort_context *ctx;
-    const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
+    const hsort_status status = hsort_create(MPI_COMM_WORLD, options, &ctx);
     CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
     if (status != HSORT_OK)
-        return ranks_finish();
+        return;
     test_without_context();
     test_stats_and_topology(ctx);
     test_misuses(ctx);
+    test_no_keys(ctx);
     test_disagreement(ctx);
     test_no_memory(ctx);
     test_check_misuse(ctx);
@@ -498,5 +588,27 @@ int main(int argc, char **argv)
     test_communicators();
     test_turned_round();
     test_several_contexts(ctx); // destroys it
-    return ranks_finish();
+}
+
+int main(int argc, char **argv)
+{
+    check_no_mpi("before", "not initialised");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    cpu_set_t before, after;
+    sched_getaffinity(0, sizeof before, &before);
+    const hsort_options options = host_options();
+    test_with_mpi(&options);
+    sched_getaffinity(0, sizeof after, &after);
+    CHECK(CPU_EQUAL(&before, &after), "the process is bound to other cores than before the first context");
+
+    hsort_context *last = NULL;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &last) == HSORT_OK, "%s", hsort_last_error(NULL));
+    check_usable(last, "all others");
+    int failed = ranks_finish();
+    check_failures = 0;
+    check_outlived(last);
+    check_no_mpi("after", "finalised");
+    return failed || check_failures > 0;
 }

@@ -142,7 +142,7 @@ static void check_kept_mask(const cpu_set_t *cpus)
     const int cores = sum(got.placement.cores), mask = CPU_COUNT(cpus),
               most = mask > comm.size ? mask : comm.size;
     CHECK(together != mask || cores == most, "%d ranks on %d cores run %d threads", comm.size, mask, cores);
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
     pretend(NULL, NULL);
 }
 
@@ -165,7 +165,7 @@ static void test_openmp_places(void)
     struct result got = place_well(0, HSORT_BINDING_AUTO);
     const cpu_set_t after = affinity();
     CHECK(CPU_EQUAL(&before, &after), "the place that OpenMP chose is changed");
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
 }
 
 /* A mask of one CPU on the real machine. */
@@ -180,7 +180,7 @@ static void test_bound_here(void)
     const cpu_set_t after = affinity();
     CHECK(CPU_EQUAL(&one, &after), "the mask is changed");
     CHECK(got.info.cores == 1, "%d cores", got.info.cores);
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
     CHECK(sched_setaffinity(0, sizeof before, &before) == 0, "sched_setaffinity");
 }
 
@@ -221,7 +221,7 @@ static void test_threads_apart(void)
     const cpu_set_t after = affinity();
     CHECK(CPU_EQUAL(&before, &after), "this thread's mask is changed");
     CHECK(same_cpus(&before, got.placement.cpus), "runs on %s", got.info.cpus);
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
 }
 
 /* This machine, whatever it is: NONE binds nothing; AUTO binds what was unbound, also threads that come
@@ -252,9 +252,57 @@ static void test_this_machine(void)
           "took its own binding for the launcher's");
     CHECK(second.info.cores == first.info.cores, "first %d cores, then %d", first.info.cores,
           second.info.cores);
-    hwloc_bitmap_free(loose.placement.cpus);
-    hwloc_bitmap_free(first.placement.cpus);
-    hwloc_bitmap_free(second.placement.cpus);
+    placement_release(&loose.placement);
+    placement_release(&first.placement);
+    cpu_set_t now = affinity();
+    CHECK(CPU_EQUAL(&bound, &now), "the binding went with the first of two contexts");
+    placement_release(&second.placement);
+    now = affinity();
+    CHECK(CPU_EQUAL(&before, &now), "after the last context this thread's mask is not what it was");
+}
+
+/* A thread of the caller's, which is bound with the others, writes its mask down when the last context is gone. */
+static void *outlive_contexts(void *mask)
+{
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
+    *(cpu_set_t *)mask = affinity();
+    return NULL;
+}
+
+/* The binding ends with the last context in all threads, also if contexts come and go in several threads; but not one that
+ * the caller has made meanwhile. */
+static void test_release(void)
+{
+    const cpu_set_t before = affinity();
+    cpu_set_t outlived;
+    pthread_t thread;
+    pthread_barrier_init(&both, NULL, 2);
+    CHECK(pthread_create(&thread, NULL, outlive_contexts, &outlived) == 0, "pthread_create");
+    pthread_barrier_wait(&both);
+    for (int repeat = 0; repeat < 3; repeat++) {
+        struct result got = place_well(0, HSORT_BINDING_AUTO);
+        placement_release(&got.placement);
+        placement_release(&got.placement); // nothing is left to be released
+        const cpu_set_t after = affinity();
+        CHECK(CPU_EQUAL(&before, &after), "repeat %d: the mask is not what it was", repeat);
+    }
+    pthread_barrier_wait(&both);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&both);
+    CHECK(CPU_EQUAL(&before, &outlived), "another thread's mask is not what it was");
+    if (CPU_COUNT(&before) == 1)
+        return;
+
+    struct result got = place_well(0, HSORT_BINDING_AUTO);
+    const cpu_set_t bound = affinity();
+    cpu_set_t one = one_of(&before, 0);
+    if (CPU_EQUAL(&one, &bound)) // the same again could not be told from the library's
+        one = one_of(&before, 1);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+    placement_release(&got.placement);
+    const cpu_set_t after = affinity();
+    CHECK(CPU_EQUAL(&one, &after), "the caller's own binding is undone");
     CHECK(sched_setaffinity(0, sizeof before, &before) == 0, "sched_setaffinity");
 }
 
@@ -285,7 +333,7 @@ static void test_many_cores(void)
     CHECK(hwloc_bitmap_isequal(alone.cpus, got.placement.cpus), "runs on %s", got.info.cpus);
     hwloc_bitmap_free(alone.cpus);
     hwloc_topology_destroy(topology);
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
     pretend(NULL, NULL);
 }
 
@@ -305,7 +353,7 @@ static void test_long_list(void)
               full);
         CHECK(strlen(got.info.cpus) > sizeof got.info.cpus - 8, "'%s' wastes its field", got.info.cpus);
     }
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
     pretend(NULL, NULL);
 }
 
@@ -336,7 +384,7 @@ static void check_gpu(const char *what, int expected, int sharers)
     on_this_gpu[expected] = got.placement.cores;
     MPI_Allreduce(on_this_gpu, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(all[expected] == 4, "%s: %d cores are used near GPU %d", what, all[expected], expected);
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
     pretend(NULL, NULL);
     visible_count = 0;
 }
@@ -372,7 +420,7 @@ static void test_mig(void)
     see(uuid, buses[0]);
     struct result got = place_well(1, HSORT_BINDING_AUTO);
     CHECK(got.info.gpu_sharers == 1, "%d sharers", got.info.gpu_sharers);
-    hwloc_bitmap_free(got.placement.cpus);
+    placement_release(&got.placement);
     visible_count = 0;
 }
 
@@ -402,6 +450,7 @@ int main(int argc, char **argv)
         test_bound_here();
         test_threads_apart();
         test_this_machine();
+        test_release();
         test_many_cores();
         test_long_list();
         test_gpus();

@@ -1,0 +1,69 @@
+#include "mpi/comm/node_memory.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include "kernels/base/host_memory.h"
+
+/* What a rank tells the others of its node; only 64-bit words, so that it travels as such. */
+struct memory_request {
+    uint64_t bytes, limits;
+    struct host_memory_limit limit[HOST_MEMORY_LIMITS_MAX];
+};
+
+enum { REQUEST_WORDS = sizeof(struct memory_request) / sizeof(uint64_t) };
+
+static bool shares_limit(const struct memory_request *request, uint64_t place)
+{
+    for (uint64_t i = 0; i < request->limits; i++)
+        if (request->limit[i].place == place)
+            return true;
+    return false;
+}
+
+/* Compare each limit of this rank with what all that share it want. */
+static hsort_status compare_requests(const struct comm *comm, const struct memory_request *requests)
+{
+    const struct memory_request *own = &requests[comm->node_rank];
+    for (uint64_t i = 0; i < own->limits && own->bytes > 0; i++) {
+        const struct host_memory_limit *limit = &own->limit[i];
+        uint64_t wanted = 0;
+        int ranks = 0;
+        for (int rank = 0; rank < comm->node_size; rank++) {
+            if (requests[rank].bytes == 0 || !shares_limit(&requests[rank], limit->place))
+                continue;
+            const uint64_t left = UINT64_MAX - wanted;
+            wanted += requests[rank].bytes < left ? requests[rank].bytes : left;
+            ranks++;
+        }
+        if (wanted > limit->available)
+            return status_fail(
+                HSORT_HOST_MEMORY,
+                "cannot take %" PRIu64 " bytes of host memory: %d rank%s of this node want%s %" PRIu64
+                ", but %s %" PRIu64,
+                own->bytes, ranks, ranks > 1 ? "s" : "", ranks > 1 ? "" : "s", wanted,
+                limit->place == 0 ? "the machine has available" : "their cgroup has left", limit->available);
+    }
+    return HSORT_OK;
+}
+
+hsort_status node_memory_check(const struct comm *comm, uint64_t bytes)
+{
+    struct memory_request own = {.bytes = bytes};
+    struct memory_request *requests = calloc((size_t)comm->node_size, sizeof *requests);
+    // Does any rank want memory, and can any not hear of it? Then the others do not wait for it.
+    uint64_t most[2] = {bytes, requests == NULL};
+    hsort_status status = comm_check(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_UINT64_T, MPI_MAX, comm->node),
+                                     "MPI_Allreduce", false);
+    if (!requests)
+        status =
+            status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node want", comm->node_size);
+    if (status == HSORT_OK && most[0] > 0 && most[1] == 0) {
+        own.limits = bytes > 0 ? (uint64_t)host_memory_limits(own.limit) : 0;
+        status = comm_check(MPI_Allgather(&own, REQUEST_WORDS, MPI_UINT64_T, requests, REQUEST_WORDS,
+                                          MPI_UINT64_T, comm->node),
+                            "MPI_Allgather", false);
+        if (status == HSORT_OK)
+            status = compare_requests(comm, requests);
+    }
+    free(requests);
+    return status;
+}

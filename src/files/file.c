@@ -48,12 +48,18 @@ hsort_status file_range_check(const char *path, int64_t total, int64_t first, in
     return HSORT_OK;
 }
 
-hsort_status file_open_regular(const char *path, int *fd, struct stat *facts)
+const char *file_open_cause(int error)
+{
+    return error == ELOOP ? "a symbolic link is not followed here" : strerror(error);
+}
+
+hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts)
 {
     // Without O_NONBLOCK the opening of a FIFO would wait for a writer.
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
     if (*fd < 0)
-        return status_fail(HSORT_IO, "%s: cannot open: %s", path, strerror(errno));
+        return status_fail(HSORT_IO, "%s: cannot open: %s", path,
+                           follow ? strerror(errno) : file_open_cause(errno));
     const char *why = NULL;
     if (fstat(*fd, facts) != 0)
         why = strerror(errno);
@@ -66,6 +72,14 @@ hsort_status file_open_regular(const char *path, int *fd, struct stat *facts)
     close(*fd);
     *fd = -1;
     return status_fail(HSORT_IO, "%s: cannot read: %s", path, why);
+}
+
+hsort_status file_beside_rank_0(struct comm *comm, bool *beside)
+{
+    int rank_0 = comm->rank == 0; // the lowest rank of its node, so the first there
+    const hsort_status status = comm_check(MPI_Bcast(&rank_0, 1, MPI_INT, 0, comm->node), "MPI_Bcast", false);
+    *beside = rank_0 != 0;
+    return status;
 }
 
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
@@ -145,7 +159,7 @@ static hsort_status open_first(const char *path, enum file_format format, const 
                                struct file_in *file, struct layout *layout)
 {
     struct stat facts;
-    TRY(file_open_regular(path, &file->fd, &facts));
+    TRY(file_open_regular(path, true, &file->fd, &facts));
     file->device = facts.st_dev;
     file->inode = facts.st_ino;
     layout->bytes = facts.st_size;
@@ -158,7 +172,7 @@ static hsort_status open_first(const char *path, enum file_format format, const 
 static hsort_status open_again(const char *path, const struct layout *layout, struct file_in *file)
 {
     struct stat facts;
-    TRY(file_open_regular(path, &file->fd, &facts));
+    TRY(file_open_regular(path, true, &file->fd, &facts));
     file->device = facts.st_dev;
     file->inode = facts.st_ino;
     if (facts.st_size != layout->bytes)

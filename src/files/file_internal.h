@@ -14,8 +14,15 @@ enum file_format file_format_resolve(const char *path, enum file_format format);
 /* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
-/* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO. */
-hsort_status file_open_regular(const char *path, int *fd, struct stat *facts);
+/* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO.
+ *   follow  the file may be reached through a symbolic link, as one may that the user named */
+hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts);
+
+/* The cause of a failed open() that had O_NOFOLLOW: strerror(error), or that there is a link. */
+const char *file_open_cause(int error);
+
+/* *beside: rank 0 runs on this rank's node, so that devices and inodes mean the same to both.       Collective. */
+hsort_status file_beside_rank_0(struct comm *comm, bool *beside);
 
 /* Read, write bytes [offset, offset + bytes) of a file in pieces. `path` is for the text. Not collective. Errors HSORT_IO. */
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);

@@ -39,6 +39,8 @@ enum { HEADER_ROOM = 128 };
 struct names {
     char path[PATH_MAX];
     char temporary[PATH_MAX];
+    dev_t device; /* of the temporary file, as rank 0 sees it */
+    ino_t inode;
     bool kept; /* a temporary file that was there already */
 };
 
@@ -199,18 +201,26 @@ hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t b
     return HSORT_OK;
 }
 
+/* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can put a link there,
+ * symbolic or hard, to a file that is not to be written. */
+static bool is_only_temporary(const struct stat *there, const struct file_in *input)
+{
+    return S_ISREG(there->st_mode) && there->st_nlink <= 1 &&
+           !(input && there->st_dev == input->device && there->st_ino == input->inode);
+}
+
 /* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened. */
-static bool reopen(const unsigned char *header, int64_t bytes, const struct names *names,
-                   struct file_out *file)
+static bool reopen(const unsigned char *header, int64_t bytes, const struct file_in *input,
+                   const struct names *names, struct file_out *file)
 {
     struct stat there;
     unsigned char found[HEADER_ROOM];
     // Without O_NONBLOCK the opening of a FIFO would wait.
-    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file->fd < 0)
         return false;
-    if (fstat(file->fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size == bytes &&
-        pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
+    if (fstat(file->fd, &there) == 0 && is_only_temporary(&there, input) && there.st_uid == geteuid() &&
+        there.st_size == bytes && pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
         memcmp(found, header, (size_t)file->data_offset) == 0)
         return true;
     close(file->fd);
@@ -230,7 +240,7 @@ static hsort_status create_first(const char *path, const struct file_in *input, 
     TRY(choose_names(path, input, temporary, names));
     guard_begin(names->temporary, temporary ? STOP_SIGNALS : 0);
     if (temporary) {
-        names->kept = reopen(header, bytes, names, file);
+        names->kept = reopen(header, bytes, input, names, file);
         guard.exists = names->kept;
         if (names->kept)
             return HSORT_OK;
@@ -244,15 +254,32 @@ static hsort_status create_first(const char *path, const struct file_in *input, 
     return file_write_bytes(path, file->fd, 0, (size_t)file->data_offset, header);
 }
 
-/* The other ranks' part. */
-static hsort_status create_again(struct file_out *file, const struct names *names, int first_signal)
+/* Tell the other ranks which file it is. */
+static hsort_status identify(const struct file_out *file, struct names *names)
 {
+    struct stat there;
+    if (fstat(file->fd, &there) != 0)
+        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", names->temporary, strerror(errno));
+    names->device = there.st_dev;
+    names->inode = there.st_ino;
+    return HSORT_OK;
+}
+
+/* The other ranks' part. */
+static hsort_status create_again(struct file_out *file, const struct names *names, int first_signal,
+                                 bool beside_rank_0)
+{
+    struct stat there;
     guard_begin(names->temporary, first_signal);
-    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC);
+    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     guard.exists = file->fd >= 0;
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot open %s, which rank 0 made: %s", names->path,
-                           names->temporary, strerror(errno));
+                           names->temporary, file_open_cause(errno));
+    if (fstat(file->fd, &there) != 0 || !is_only_temporary(&there, NULL) ||
+        (beside_rank_0 && (there.st_dev != names->device || there.st_ino != names->inode)))
+        return status_fail(HSORT_IO, "%s: %s is not the file that rank 0 made", names->path,
+                           names->temporary);
     return HSORT_OK;
 }
 
@@ -288,11 +315,16 @@ static hsort_status create(struct comm *comm, const char *path, enum file_format
 
     hsort_status status =
         comm->rank == 0 ? create_first(path, input, temporary, header, file, &names) : HSORT_OK;
+    if (comm->rank == 0 && status == HSORT_OK)
+        status = identify(file, &names);
     status = comm_agree(comm, status);
     if (status == HSORT_OK) {
+        bool beside_rank_0 = false;
         status = comm_check(MPI_Bcast(&names, sizeof names, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+        if (status == HSORT_OK)
+            status = file_beside_rank_0(comm, &beside_rank_0);
         if (status == HSORT_OK && comm->rank != 0)
-            status = create_again(file, &names, temporary ? STOP_SIGNALS : 0);
+            status = create_again(file, &names, temporary ? STOP_SIGNALS : 0, beside_rank_0);
         file->path = strdup(names.path);
         file->temporary = strdup(names.temporary);
         if (status == HSORT_OK && (!file->path || !file->temporary))

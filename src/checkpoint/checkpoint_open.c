@@ -97,10 +97,7 @@ static hsort_status describe(const struct file_in *in, const char *output, enum 
         return status_fail(HSORT_ARGUMENT, "%s: cannot name the %s, whose path holds a newline",
                            wanted->directory, strchr(wanted->input, '\n') ? "input" : "output");
     wanted->id = new_id();
-    if (snprintf(wanted->part, sizeof wanted->part, "%s.hypersort-%016" PRIx64 ".part", wanted->output,
-                 wanted->id) >= (int)sizeof wanted->part)
-        return status_fail(HSORT_ARGUMENT, "%s: cannot name the output, whose path is too long",
-                           wanted->directory);
+    TRY(manifest_name_part(wanted));
     wanted->type = in->type;
     wanted->order = order;
     wanted->keys = in->count;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
@@ -33,6 +34,8 @@ struct file_out {
     hsort_type type;
     int64_t count;
     int64_t data_offset;
+    bool replaces; /* on rank 0: a file of that name was there, whose mode and owner it gets */
+    struct stat rights;
 };
 
 /* Open `path`, read its header on rank 0, and check the size against it.                          Collective.
@@ -71,6 +74,10 @@ hsort_status file_resume(struct comm *comm, const char *path, enum file_format f
 /* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective. Errors HSORT_IO. */
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
 
+/* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is none. It was left by a
+ * run that was killed, or another run writes it at this time; which of them it is cannot be told. Not collective. */
+void file_find_stale(const struct file_out *file, char *name);
+
 /* End an output that is not whole: close it, and leave it under its temporary name. Frees *file.   Collective. */
 void file_leave(struct comm *comm, struct file_out *file);
 
@@ -81,7 +88,7 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
 /* Write keys [count] at position `first`. Not collective. Errors HSORT_IO. */
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys);
 
-/* Make the file whole and give it its name: every rank syncs and closes, rank 0 renames and syncs the directory, all
+/* Make the file whole and give it its name, with mode and owner of the file that it replaces, if there was one: every rank syncs and closes, rank 0 renames and syncs the directory, all
  * after agreement. With `mine` not HSORT_OK on any rank, or on failure, the temporary is removed.  Collective.
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);

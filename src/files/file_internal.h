@@ -28,6 +28,15 @@ hsort_status file_beside_rank_0(struct comm *comm, bool *beside);
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);
 hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer);
 
+/* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link to; there [1] is
+ * the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO, HSORT_ARGUMENT (`input`). */
+hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen,
+                              struct stat *there);
+
+/* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other runs. A name
+ * that would be too long for a directory is cut. Not collective. Errors HSORT_IO: the whole path is too long. */
+hsort_status file_temporary_name(const char *path, const char *tag, char *name);
+
 /* Give a file its full size before it is written. Not collective. Errors HSORT_IO. */
 hsort_status file_reserve(const char *path, int fd, int64_t bytes);
 

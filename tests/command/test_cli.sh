@@ -301,6 +301,23 @@ bad_output()
     rm -r ./*
 }
 
+# What a killed run left is named and stays.
+stale_part()
+{
+    local stale=$'out\n.hypersort-1-000000002.part'
+    ok 1 gen -n 100 -o in.raw
+    echo left >"$stale"
+    for command in "gen -n 10" "sort in.raw --type u64"; do
+        # shellcheck disable=SC2086  # two words and more
+        run 3 $command -o $'out\n'
+        if [ "$code" != 0 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ "$(cat "$stale")" != left ] ||
+            ! grep -q '^hypersort: out?.hypersort-1-000000002.part was left by a run that was killed' "$work.err"; then
+            fail "$command beside a temporary that was left: exit code $code"
+        fi
+    done
+    rm ./*
+}
+
 bad_disk()
 {
     mkdir disk
@@ -399,6 +416,7 @@ good_texts
 bad_usage
 bad_input
 bad_output
+stale_part
 bad_disk
 bad_device
 bad_launch

@@ -83,6 +83,20 @@ killed()
     done
 }
 
+# SIGTERM just after the temporary was made, before anything else could be done about it.
+terminated()
+{
+    local before command
+    before=$(contents)
+    for command in "gen -n 1000" "sort in.raw --type u64"; do
+        # shellcheck disable=SC2086  # two words and more
+        HYPERSORT_FAULT=term:0 run 3 $command -o out
+        if [ "$code" = 0 ] || [ "$code" = 124 ] || [ "$(contents)" != "$before" ]; then
+            fail "$command, told to stop when its output was made: exit code $code, or files were left"
+        fi
+    done
+}
+
 ok 1 gen -n 30000 -o in.raw
 cp in.raw out
 sort=(sort in.raw --type u64 -o out --engine host)
@@ -105,4 +119,5 @@ broken_later 3 commit 0 "${sort[@]}"
 broken 6 mpi info --engine host
 info_without_memory
 killed
+terminated
 finish

@@ -26,6 +26,7 @@
     X(FAULT_COPY, "copy")              /* a copy to, from or inside the engine's memory fails */            \
     X(FAULT_RATES, "rates")            /* nothing can be measured when a context is made */                 \
     X(FAULT_KILL, "kill")              /* the process is killed outright between local sort and exchange */ \
+    X(FAULT_CHANGED, "changed")        /* an input looks as if it was changed while it was read */          \
     X(FAULT_TERM, "term")              /* SIGTERM comes as soon as the temporary output is there */         \
     X(FAULT_HOLD_READ, "holdread")     /* the command waits before a piece is read: see stop_hold() */      \
     X(FAULT_HOLD_SORT, "holdsort")     /* ... between local sort and exchange */                            \

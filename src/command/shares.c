@@ -66,7 +66,7 @@ static hsort_status read_pieces(struct share *share, const struct file_in *in, s
         done += piece;
         show(share, "read", done);
     }
-    return HSORT_OK;
+    return runs ? HSORT_OK : file_check_unchanged(in);
 }
 
 hsort_status share_read(struct share *share, const struct file_in *in, struct checkpoint *runs)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 
@@ -24,6 +25,8 @@ struct file_in {
     int64_t data_offset;     /* bytes before the first key */
     dev_t device;            /* of the file, to recognise it under another name */
     ino_t inode;
+    int64_t bytes; /* and when it was last changed, as this rank found it */
+    struct timespec changed;
 };
 
 /* A key file being written under a temporary name beside its own. */
@@ -44,13 +47,18 @@ struct file_out {
  * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, ...),
  *          HSORT_FORMAT (size not a multiple of the key size; a bad, lying, huge, empty header; 2-D; Fortran order of
  *          anything but one dimension; a dtype that is no key type; a type that contradicts wanted_type),
- *          HSORT_ARGUMENT (raw without a type). */
+ *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
 hsort_status file_open(struct comm *comm, const char *path, enum file_format format, const hsort_type *wanted_type,
                        struct file_in *file);
 
 /* keys [count] = the keys from position `first` on, in the byte order of this machine. Not collective.
  * Errors   HSORT_IO; a file cut short since it was opened is one: the text says so. */
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys);
+
+/* After the last read: has the file the size and the time of its last change that it had when it was opened? Else keys from
+ * before and after the change may be mixed. A file that only lost its name, or another that was given it, is no change: what
+ * was opened is read to the end. Not collective. Errors HSORT_IO: it was changed. */
+hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 

@@ -5,12 +5,12 @@
  *              run of G+1
  *              fsync
  *              ------ agree -----                                      killed above the line below:
- *                               fsync DIR, manifest.new, fsync         the manifest of G, its runs; runs of G+1 left over
+ *                               fsync DIR, new manifest, fsync        the manifest of G, its runs; runs of G+1 left over
  *                               ---- rename to manifest, fsync DIR ----
  *              ------ agree -----                                      killed below it:
  *                               remove the runs of G                   the manifest of G+1, its runs; runs of G left over
  *
- *      begin   rank 0: manifest.new, fsync, rename, fsync DIR          nothing, or a manifest that names no runs
+ *      begin   rank 0: new manifest, fsync, rename, fsync DIR          nothing, or a manifest that names no runs
  *      remove  rank 0: remove manifest, fsync DIR, remove runs         no manifest; runs left over
  *
  * What is left over goes with the next open or save. To overwrite the runs of G in place would need no room for two of them,
@@ -51,10 +51,13 @@ const char *checkpoint_run_path(const struct checkpoint *checkpoint, int rank, c
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
 
-/* Write a whole file and bring it to disk; on failure there is none. */
-static hsort_status put_file(const char *path, const void *bytes, size_t count)
+/* Write a whole file and bring it to disk; on failure there is none. Only this user can read it, for the keys may be no
+ * one else's business. What is there already goes first, since the name is ours: a file that a killed command left, or a
+ * link, which is never followed. */
+static hsort_status write_new_file(const char *path, const void *bytes, size_t count)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
     hsort_status status = file_reserve(path, fd, (int64_t)count);
@@ -88,11 +91,11 @@ hsort_status checkpoint_put_manifest(const struct checkpoint *next, bool *named)
     char path[PATH_MAX], path_new[PATH_MAX], *text;
     size_t bytes;
     checkpoint_path(next, "manifest", path);
-    checkpoint_path(next, "manifest.new", path_new);
+    checkpoint_path(next, CHECKPOINT_NEW_MANIFEST, path_new);
     *named = false;
     TRY(sync_names(path)); // the runs' names, before one can read of them
     TRY(manifest_format(next, &text, &bytes));
-    hsort_status status = put_file(path_new, text, bytes);
+    hsort_status status = write_new_file(path_new, text, bytes);
     free(text);
     TRY(status);
     int failed = -1;
@@ -120,7 +123,7 @@ static bool is_run(const char *name, uint64_t *id, int *generation, int *rank)
 void checkpoint_remove_leftovers(const struct checkpoint *checkpoint, bool all)
 {
     char path[PATH_MAX];
-    unlink(checkpoint_path(checkpoint, "manifest.new", path));
+    unlink(checkpoint_path(checkpoint, CHECKPOINT_NEW_MANIFEST, path));
     DIR *listing = opendir(checkpoint->directory);
     for (struct dirent *entry; listing && (entry = readdir(listing));) {
         uint64_t id;
@@ -154,7 +157,7 @@ static hsort_status open_run(struct checkpoint *checkpoint, int r, char *path)
         return HSORT_OK;
     close_run(checkpoint);
     checkpoint->reading = r;
-    return file_open_regular(path, &checkpoint->reading_fd, &facts);
+    return file_open_regular(path, false, &checkpoint->reading_fd, &facts);
 }
 
 /* The last run that begins at or before this key: the one that has it, also behind runs without keys. */
@@ -221,8 +224,8 @@ static hsort_status save_run(const struct checkpoint *next, int rank, const void
     char path[PATH_MAX];
     if (count == 0)
         return HSORT_OK;
-    return put_file(checkpoint_run_path(next, rank, path), keys,
-                    (size_t)count * hsort_type_bytes(next->type));
+    return write_new_file(checkpoint_run_path(next, rank, path), keys,
+                          (size_t)count * hsort_type_bytes(next->type));
 }
 
 hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, enum checkpoint_stage stage,

@@ -3,7 +3,7 @@
  *
  *     DIR/manifest          what is there; a text, checksummed, replaced by rename only
  *     DIR/run-ID-G-R.keys   the keys of rank R at generation G, as they were in memory, a sorted run each; none if it had none
- *     DIR/lock              held while a command works in DIR
+ *     DIR/.hypersort-lock   held while a command works in DIR; DIR/.hypersort-manifest: a manifest that is being written
  *     OUT.hypersort-ID.part the output, of full size, partly written; OUT is where the user wants it
  *
  *     begun ----------> runs -------------> sorted              the stages of a manifest
@@ -42,28 +42,30 @@ struct checkpoint_range {
 };
 
 struct checkpoint {
-    char *directory;                  /* owned */
-    bool found;                       /* a manifest was there: this run goes on from it */
-    char part[PATH_MAX];              /* the temporary name of the output; the same on every rank */
-    uint64_t id;                      /* of this manifest since it was begun */
-    int generation;                   /* of the runs; 0: there are none; grows with every save */
-    int tried;                        /* the last generation that was begun, perhaps in vain: its names may be in use */
+    char *directory;     /* owned */
+    bool found;          /* a manifest was there: this run goes on from it */
+    char part[PATH_MAX]; /* the temporary name of the output; the same on every rank */
+    uint64_t id;         /* of this manifest since it was begun */
+    int generation;      /* of the runs; 0: there are none; grows with every save */
+    int tried;           /* the last generation that was begun, perhaps in vain: its names may be in use */
     hsort_type type;
     hsort_order order;
-    int64_t keys;                     /* of the whole input */
+    int64_t keys; /* of the whole input */
     enum checkpoint_stage stage;
-    uint64_t fingerprint[2];          /* of all keys, at stages RUNS and SORTED */
+    uint64_t fingerprint[2]; /* of all keys, at stages RUNS and SORTED */
     int runs;
-    int64_t *run_offset;                  /* [runs + 1] where each run begins among all keys; owned */
-    int reading, reading_fd;          /* the run that was read last, still open; fd -1: none. Not all: they may be many */
+    int64_t *run_offset; /* [runs + 1] where each run begins among all keys; owned */
+    int reading,
+        reading_fd; /* the run that was read last, still open; fd -1: none. Not all: they may be many */
     struct checkpoint_range *written; /* [ranges] in order, apart; owned */
     int ranges;
     /* what the input was: */
     int64_t input_bytes;
     struct timespec input_time;
-    char input[PATH_MAX], output[PATH_MAX]; /* with all links followed, for people to read; `output` is also compared */
+    char input[PATH_MAX],
+        output[PATH_MAX]; /* with all links followed, for people to read; `output` is also compared */
     enum file_format output_format;
-    int lock;                         /* rank 0's descriptor of DIR/lock, or -1 */
+    int lock; /* rank 0's descriptor of the lock, or -1 */
 };
 
 /* Open what `directory` holds, or begin a manifest there; the directory is made if it is missing (not its parents).
@@ -74,9 +76,11 @@ struct checkpoint {
  * Errors   same on every rank, naming the file: HSORT_IO (cannot be made, read, written; another command works in it; not seen
  *          by every rank), HSORT_FORMAT (damaged manifest, missing run; or of another input, which has changed since, or another
  *          type, order, output: the line says which, and what to do), HSORT_ARGUMENT (output is the input; a path that does not
- *          fit into a line). Nothing is changed then. */
-hsort_status checkpoint_open(struct comm *comm, const char *directory, const struct file_in *in, const char *output,
-                             enum file_format output_format, hsort_order order, struct checkpoint *checkpoint);
+ *          fit into a line). Nothing is changed then.
+ * No file is ever removed but by a name that only hypersort gives: DIR may hold others of the user's. */
+hsort_status checkpoint_open(struct comm *comm, const char *directory, const struct file_in *in,
+                             const char *output, enum file_format output_format, hsort_order order,
+                             struct checkpoint *checkpoint);
 
 /* keys [count] = keys first .. first + count - 1 of the runs, in rank order. At stages RUNS and SORTED. Not collective.
  * Errors   HSORT_IO. */
@@ -89,8 +93,8 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
  * Errors   same on every rank: HSORT_IO, HSORT_HOST_MEMORY, HSORT_INTERNAL (the counts are not those of the input); the manifest
  *          then still says what it said before, and that is still there. If only the directory could not be brought to disk,
  *          it may say the new already; what that names is there, too. */
-hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, enum checkpoint_stage stage, const void *keys,
-                             int64_t count, const uint64_t fingerprint[2]);
+hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, enum checkpoint_stage stage,
+                             const void *keys, int64_t count, const uint64_t fingerprint[2]);
 
 /* Make the manifest say that this rank has written `range` of the output, beside what it said before.     Collective.
  *   range  may be empty, may overlap others. What the manifest says is a hint: after a crash of the machine it may not be so.

@@ -4,6 +4,10 @@
 
 #include "src/checkpoint/checkpoint.h"
 
+/* Names in DIR that nobody else gives a file: DIR may be any directory of the user's. */
+#define CHECKPOINT_LOCK ".hypersort-lock"
+#define CHECKPOINT_NEW_MANIFEST ".hypersort-manifest"
+
 enum { CHECKPOINT_NAME_ROOM = 64 }; /* for the longest name of ours in DIR, and its slash */
 
 /* path [PATH_MAX] = DIR/name; returns it. checkpoint_open() has seen to it that there is room. */

@@ -30,15 +30,20 @@ static hsort_status take_lock(struct checkpoint *checkpoint)
     char path[PATH_MAX];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat held, there;
-    checkpoint_path(checkpoint, "lock", path);
+    checkpoint_path(checkpoint, CHECKPOINT_LOCK, path);
     // The file is removed while it is locked. One that was opened just before is then another than the one in DIR: again.
     for (int attempt = 0; attempt < 100; attempt++) {
-        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
-            return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+            return status_fail(HSORT_IO, "%s: cannot create: %s", path, file_open_cause(errno));
+        if (fstat(fd, &held) != 0 || !S_ISREG(held.st_mode) || held.st_size > 0 || held.st_nlink > 1) {
+            close(fd);
+            return status_fail(HSORT_IO,
+                               "%s: is no lock of hypersort's: remove it, or give another directory", path);
+        }
         // Any other error: this file system has no locks, and to go on without is better than not to go on.
         const bool refused = fcntl(fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN);
-        if (!refused && fstat(fd, &held) == 0 && stat(path, &there) == 0 && held.st_dev == there.st_dev &&
+        if (!refused && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
             held.st_ino == there.st_ino) {
             checkpoint->lock = fd;
             return HSORT_OK;
@@ -55,7 +60,7 @@ void checkpoint_unlock(struct checkpoint *checkpoint)
     char path[PATH_MAX];
     if (checkpoint->lock < 0)
         return;
-    unlink(checkpoint_path(checkpoint, "lock", path));
+    unlink(checkpoint_path(checkpoint, CHECKPOINT_LOCK, path));
     close(checkpoint->lock);
     checkpoint->lock = -1;
 }
@@ -92,10 +97,7 @@ static hsort_status describe(const struct file_in *in, const char *output, enum 
         return status_fail(HSORT_ARGUMENT, "%s: cannot name the %s, whose path holds a newline",
                            wanted->directory, strchr(wanted->input, '\n') ? "input" : "output");
     wanted->id = new_id();
-    if (snprintf(wanted->part, sizeof wanted->part, "%s.hypersort-%016" PRIx64 ".part", wanted->output,
-                 wanted->id) >= (int)sizeof wanted->part)
-        return status_fail(HSORT_ARGUMENT, "%s: cannot name the output, whose path is too long",
-                           wanted->directory);
+    TRY(manifest_name_part(wanted));
     wanted->type = in->type;
     wanted->order = order;
     wanted->keys = in->count;
@@ -114,7 +116,7 @@ static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
     *text = NULL;
     if (lstat(path, &facts) != 0 && errno == ENOENT)
         return HSORT_OK;
-    TRY(file_open_regular(path, &fd, &facts));
+    TRY(file_open_regular(path, false, &fd, &facts));
     hsort_status status = HSORT_OK;
     *bytes = (size_t)facts.st_size;
     if (facts.st_size > MANIFEST_BYTES_MOST)
@@ -169,7 +171,7 @@ static hsort_status check_runs(const char *manifest, const struct checkpoint *ch
         const int64_t bytes = (checkpoint->run_offset[r + 1] - checkpoint->run_offset[r]) * key_bytes;
         if (bytes == 0)
             continue;
-        if (stat(checkpoint_run_path(checkpoint, r, path), &facts) != 0)
+        if (lstat(checkpoint_run_path(checkpoint, r, path), &facts) != 0)
             return status_fail(
                 errno == ENOENT ? HSORT_FORMAT : HSORT_IO,
                 "%s: is named by the manifest, but: %s; remove %.150s to start from the beginning", path,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/status.h"
+#include "src/files/file_internal.h"
 
 enum { VERSION = 1 };
 static const char first_words[] = "hypersort checkpoint ", last_word[] = "checksum ";
@@ -30,6 +31,13 @@ const char *manifest_stage_name(enum checkpoint_stage stage)
 const char *manifest_order_name(hsort_order order)
 {
     return order_names[order];
+}
+
+hsort_status manifest_name_part(struct checkpoint *checkpoint)
+{
+    char tag[32];
+    snprintf(tag, sizeof tag, "%016" PRIx64, checkpoint->id);
+    return file_temporary_name(checkpoint->output, tag, checkpoint->part);
 }
 
 static uint64_t checksum(const char *text, size_t bytes)
@@ -285,9 +293,7 @@ static hsort_status read_lines(const char *path, const char *text, char *copy, s
         snprintf(how, sizeof how, "in or before line %d", reader.line);
         return damaged(path, how);
     }
-    if (snprintf(read->part, sizeof read->part, "%s.hypersort-%016" PRIx64 ".part", read->output, read->id) >=
-        (int)sizeof read->part)
-        return damaged(path, "the name of the output is too long");
+    TRY(manifest_name_part(read));
     TRY(manifest_format(read, &again, &again_bytes));
     const bool same = strcmp(text, again) == 0;
     free(again);

@@ -40,8 +40,11 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
  *   text        [bytes] and a 0
  *   checkpoint  [1] what the manifest says is written to it: run_offset and written are new, the temporary name is part of it;
  *               directory, lock and reading_fd stay. After an error nothing of it is changed.
- * Errors   HSORT_FORMAT: another version, or damaged; HSORT_HOST_MEMORY. */
+ * Errors   HSORT_FORMAT: another version, or damaged; HSORT_HOST_MEMORY; HSORT_IO: the output's path is too long. */
 hsort_status manifest_parse(const char *path, const char *text, size_t bytes, struct checkpoint *checkpoint);
+
+/* checkpoint->part = the temporary name of its output, in which its id stands. Not collective. Errors HSORT_IO: too long. */
+hsort_status manifest_name_part(struct checkpoint *checkpoint);
 
 /* What to do about a manifest that is refused: the end of the line that says so. */
 #define MANIFEST_REMEDY "remove it to start from the beginning"

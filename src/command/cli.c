@@ -4,18 +4,26 @@
 #include "src/command/launch.h"
 #include "src/command/report.h"
 #include "src/command/stop.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
+
+/* --help or --version, on one rank. */
+static hsort_status print_text(const struct cli_options *options)
+{
+    if (options->help)
+        cli_print_help(options);
+    else
+        printf("%s\n", hsort_build_info());
+    return report_flush();
+}
 
 static hsort_status run_command(struct comm *comm, const struct cli_options *options)
 {
-    if (options->help || options->version) {
-        if (comm->rank == 0 && options->help)
-            cli_print_help(options);
-        else if (comm->rank == 0)
-            printf("%s\n", hsort_build_info());
-        return comm_agree(comm, report_flush());
-    }
+    if (options->help || options->version)
+        return comm_agree(comm, comm->rank == 0 ? print_text(options) : HSORT_OK);
     switch (options->command) {
 #define X(name, word, operand, required, text) \
     case name:                                 \
@@ -39,12 +47,51 @@ static void end_failed(struct comm *comm, hsort_status status)
         MPI_Abort(MPI_COMM_WORLD, hsort_exit_code(status));
 }
 
+/* Give descriptors 0, 1 and 2 to /dev/null where they are closed: else the next file or socket of MPI's would get one of
+ * them, and be read or written as if it was standard input or output. */
+static void open_standard_files(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+            return; // there is no way to say so
+}
+
+/* All that needs no MPI, which may not start without a launcher: texts, and a command line that is wrong. */
+static int finish_without_mpi(hsort_status parsed, const struct cli_options *options)
+{
+    const hsort_status status = parsed == HSORT_OK ? print_text(options) : parsed;
+    if (status != HSORT_OK)
+        report_error(status_text());
+    return hsort_exit_code(status);
+}
+
+/* From an MPI that is there to the end of the command. */
+static hsort_status run_ranks(const struct cli_options *options, hsort_status parsed)
+{
+    struct comm comm;
+    hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
+    if (status != HSORT_OK) {
+        report_error(status_text());
+        MPI_Abort(MPI_COMM_WORLD, hsort_exit_code(status));
+    }
+    status = launch_agree(&comm, options, parsed);
+    if (status == HSORT_OK)
+        status = run_command(&comm, options);
+    if (status != HSORT_OK)
+        end_failed(&comm, status);
+    comm_close(&comm);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     int provided, rank, size, task = 0;
     struct cli_options options;
+    open_standard_files();
     signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of write(), to be reported as one
     const hsort_status parsed = cli_parse(argc, argv, &options);
+    if (!launch_is_launched() && (parsed != HSORT_OK || options.help || options.version))
+        return finish_without_mpi(parsed, &options);
     // Before MPI: a job may be told to stop while its ranks still look for each other.
     if (parsed == HSORT_OK && options.checkpoint)
         stop_watch();
@@ -53,27 +100,15 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     fault_arm(rank);
 
-    // These fail in the same way on every rank: no word between them is needed, and none may be possible.
     hsort_status status = launch_check(size, &task);
-    if (parsed != HSORT_OK) // the first failure, whose text was kept
-        status = parsed;
-    if (status != HSORT_OK) {
-        if (rank == 0 && task == 0)
+    if (status == HSORT_OK) {
+        status = run_ranks(&options, parsed);
+    } else {
+        // Every rank is alone, and none can ask the others: task 0 speaks for all, of the first failure.
+        if (task == 0)
             report_error(status_text());
-        MPI_Finalize();
-        return hsort_exit_code(status);
+        status = parsed != HSORT_OK ? parsed : status;
     }
-
-    struct comm comm;
-    status = comm_open(MPI_COMM_WORLD, &comm);
-    if (status != HSORT_OK) {
-        report_error(status_text());
-        MPI_Abort(MPI_COMM_WORLD, hsort_exit_code(status));
-    }
-    status = run_command(&comm, &options);
-    if (status != HSORT_OK)
-        end_failed(&comm, status);
-    comm_close(&comm);
     MPI_Finalize();
     return hsort_exit_code(status);
 }

@@ -54,7 +54,10 @@ static hsort_status scan(struct scanner *scanner, const struct file_in *file, hs
 {
     struct verifier verifier;
     verify_start(&verifier, file->type, scanner->order);
-    TRY(comm_agree(scanner->comm, add_share(scanner, file, &verifier)));
+    hsort_status status = add_share(scanner, file, &verifier);
+    if (status == HSORT_OK)
+        status = file_check_unchanged(file);
+    TRY(comm_agree(scanner->comm, status));
     return verify_finish(&verifier, scanner->comm, result);
 }
 

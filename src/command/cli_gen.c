@@ -42,6 +42,7 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
 
     struct file_out file;
     TRY(file_create(comm, options->output, options->format, input.type, input.count, NULL, &file));
+    report_stale(comm, &file);
     struct progress progress;
     progress_start(&progress, options->progress && comm->rank == 0);
     hsort_status status = comm_agree(comm, write_share(comm, &input, &file, &progress));

@@ -358,6 +358,59 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     return take_operand(argc - 1 - optind, argv + 1 + optind, options);
 }
 
+/* ---- What ranks must have in common ---------------------------------------------------------------------- */
+
+enum { DIGEST_BUILD, DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
+_Static_assert(DIGEST_ROWS + ROWS <= CLI_DIGESTS, "a digest for each option");
+
+/* FNV-1a, as the manifest's. */
+static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t digest_text(const char *text)
+{
+    return text ? add_bytes(UINT64_C(0xcbf29ce484222325), text, strlen(text)) : 0;
+}
+
+static uint64_t digest_value(const struct option_row *row, const struct cli_options *options)
+{
+    static const size_t bytes[] = {
+        [FLAG] = sizeof(bool),   [WORD] = sizeof(int),      [NUMBER] = sizeof(int),
+        [SIZE] = sizeof(size_t), [COUNT] = sizeof(int64_t), [RANKS] = sizeof options->ranks,
+        [GIGA] = sizeof(double), [MICRO] = sizeof(double),  [SEED] = sizeof(uint64_t)};
+    const void *field = (const char *)options + row->field;
+    if (row->kind == TEXT)
+        return digest_text(*(const char *const *)field);
+    return add_bytes(1, field, bytes[row->kind]);
+}
+
+void cli_digest(const struct cli_options *options, uint64_t *digest)
+{
+    memset(digest, 0, CLI_DIGESTS * sizeof *digest);
+    digest[DIGEST_BUILD] = digest_text(hsort_build_info());
+    digest[DIGEST_COMMAND] = (uint64_t)options->command;
+    digest[DIGEST_OPERAND] = digest_text(options->file);
+    // Nodes may have different numbers of cores.
+    for (int row = 0; row < ROWS; row++)
+        if (rows[row].field != FIELD(sort.threads))
+            digest[DIGEST_ROWS + row] = digest_value(&rows[row], options);
+}
+
+const char *cli_digest_name(const struct cli_options *options, int place, char *name)
+{
+    const char *text = place == DIGEST_BUILD ? "the build of hypersort"
+                       : place == DIGEST_OPERAND && options->command < CLI_COMMANDS
+                           ? commands[options->command].operand
+                           : "the command";
+    snprintf(name, CLI_DIGEST_NAME, "%s%s", place >= DIGEST_ROWS ? "--" : "",
+             place >= DIGEST_ROWS ? rows[place - DIGEST_ROWS].name : text);
+    return name;
+}
+
 /* ---- Help ---------------------------------------------------------------------------------------------- */
 
 static void print_distributions(void)

@@ -239,6 +239,7 @@ static hsort_status end_output(struct sort_run *run, hsort_status status)
 static hsort_status write_output(struct sort_run *run)
 {
     TRY(open_output(run));
+    report_stale(run->comm, &run->out);
     hsort_status status = read_keys(run);
     if (status == HSORT_OK)
         status = sort_keys(run);

@@ -1,4 +1,5 @@
 #include "src/command/launch.h"
+#include "src/command/report.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,18 @@ static const struct {
     {"PMI_SIZE", "PMI_RANK"},
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
 };
+
+bool launch_is_launched(void)
+{
+    // One for each launcher, of those that it sets in every task.
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_RANK",    "PMIX_RANK",
+                                        "SLURM_PROCID",         "PALS_RANKID", "FLUX_TASK_RANK",
+                                        "JSM_NAMESPACE_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return true;
+    return false;
+}
 
 hsort_status launch_check(int size, int *task)
 {
@@ -32,6 +45,38 @@ hsort_status launch_check(int size, int *task)
             atoi(tasks), launchers[i].tasks);
     }
     return HSORT_OK;
+}
+
+/* Where rank 0 was given another command than this one, which parsed its own with success. */
+static hsort_status compare_with_rank_0(const struct cli_options *options, const uint64_t *mine,
+                                        const uint64_t *first)
+{
+    char name[CLI_DIGEST_NAME];
+    for (int place = 0; place < CLI_DIGESTS; place++)
+        if (mine[place] != first[place])
+            return status_fail(HSORT_ARGUMENT,
+                               "%s is not that of rank 0: all ranks of a run must be given the same command",
+                               cli_digest_name(options, place, name));
+    return HSORT_OK;
+}
+
+hsort_status launch_agree(struct comm *comm, const struct cli_options *options, hsort_status parsed)
+{
+    uint64_t digest[CLI_DIGESTS], hash = (uint64_t)parsed;
+    cli_digest(options, digest);
+    for (int place = 0; place < CLI_DIGESTS; place++)
+        hash = (hash ^ digest[place]) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+    for (const char *c = status_text(); *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+    const uint64_t mine[2] = {hash, ~hash};
+    uint64_t greatest[2], first[CLI_DIGESTS];
+    TRY_MPI(MPI_Allreduce(mine, greatest, 2, MPI_UINT64_T, MPI_MAX, comm->world));
+    if (greatest[0] == ~greatest[1])
+        return parsed == HSORT_OK ? HSORT_OK : report_fail(comm, parsed, "%s", status_text());
+
+    memcpy(first, digest, sizeof first);
+    TRY_MPI(MPI_Bcast(first, CLI_DIGESTS, MPI_UINT64_T, 0, comm->world));
+    return comm_agree(comm, parsed == HSORT_OK ? compare_with_rank_0(options, digest, first) : parsed);
 }
 
 bool launch_together(struct comm *comm)

@@ -6,7 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "mpi/comm/comm.h"
+#include "src/command/cli.h"
 #include "src/files/file.h"
+
+/* Was this process started by a launcher of parallel programs, and so perhaps as one of several? Not collective. */
+bool launch_is_launched(void);
+
+/* Before anything else that ranks do together: were all given the same command?                         Collective.
+ *   parsed  what cli_parse() returned on this rank, for these options; its text is status_text()
+ * Errors   same on every rank: `parsed`, without a rank's name if it is the same everywhere; HSORT_ARGUMENT, naming a rank and
+ *          what differs. Number of threads apart, ranks that differ could wait for each other for ever, or mix their inputs. */
+hsort_status launch_agree(struct comm *comm, const struct cli_options *options, hsort_status parsed);
 
 /* A program whose MPI is not the launcher's becomes N worlds of one rank, and each would write the same
  * output. Told by OMPI_COMM_WORLD_SIZE, else PMI_SIZE, else SLURM_STEP_NUM_TASKS: the first that is set says

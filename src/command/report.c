@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,19 @@ void report_error(const char *text)
         if (iscntrl((unsigned char)line[i]))
             line[i] = '?';
     fprintf(stderr, "%s\n", line);
+}
+
+void report_stale(const struct comm *comm, const struct file_out *file)
+{
+    char name[PATH_MAX], text[STATUS_TEXT_BYTES];
+    if (comm->rank != 0)
+        return;
+    file_find_stale(file, name);
+    if (name[0] == '\0')
+        return;
+    snprintf(text, sizeof text,
+             "%.400s was left by a run that was killed, unless one still writes it: remove it", name);
+    report_error(text);
 }
 
 static const char *order_name(hsort_order order)

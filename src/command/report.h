@@ -8,6 +8,7 @@
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "src/command/job.h"
+#include "src/files/file.h"
 
 struct sort_report {
     const char *input, *output;
@@ -64,5 +65,9 @@ hsort_status report_fail(struct comm *comm, hsort_status status, const char *for
 
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);
+
+/* On rank 0: say in one line on stderr if another temporary file of this output lies beside it. Nothing is removed: it may be that
+ * of a run that is at work. */
+void report_stale(const struct comm *comm, const struct file_out *file);
 
 #endif

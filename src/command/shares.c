@@ -62,7 +62,7 @@ static hsort_status read_pieces(struct share *share, const struct file_in *in, s
         done += piece;
         show(share, "read", done);
     }
-    return HSORT_OK;
+    return runs ? HSORT_OK : file_check_unchanged(in);
 }
 
 /* Memory for the keys, if the ranks of each node can all have theirs.                                 Collective. */

@@ -25,6 +25,8 @@ struct layout {
     struct npy_header header; /* of a raw file: what a header would say */
     enum file_format format;
     int64_t bytes; /* of the file */
+    dev_t device;
+    ino_t inode;
 };
 
 const char *file_format_name(enum file_format format)
@@ -53,12 +55,18 @@ hsort_status file_range_check(const char *path, int64_t total, int64_t first, in
     return HSORT_OK;
 }
 
-hsort_status file_open_regular(const char *path, int *fd, struct stat *facts)
+const char *file_open_cause(int error)
+{
+    return error == ELOOP ? "a symbolic link is not followed here" : strerror(error);
+}
+
+hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts)
 {
     // Without O_NONBLOCK the opening of a FIFO would wait for a writer.
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
     if (*fd < 0)
-        return status_fail(HSORT_IO, "%s: cannot open: %s", path, strerror(errno));
+        return status_fail(HSORT_IO, "%s: cannot open: %s", path,
+                           follow ? strerror(errno) : file_open_cause(errno));
     const char *why = NULL;
     if (fstat(*fd, facts) != 0)
         why = strerror(errno);
@@ -71,6 +79,14 @@ hsort_status file_open_regular(const char *path, int *fd, struct stat *facts)
     close(*fd);
     *fd = -1;
     return status_fail(HSORT_IO, "%s: cannot read: %s", path, why);
+}
+
+hsort_status file_beside_rank_0(struct comm *comm, bool *beside)
+{
+    int rank_0 = comm->rank == 0; // the lowest rank of its node, so the first there
+    const hsort_status status = comm_check(MPI_Bcast(&rank_0, 1, MPI_INT, 0, comm->node), "MPI_Bcast", false);
+    *beside = rank_0 != 0;
+    return status;
 }
 
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
@@ -145,31 +161,44 @@ static hsort_status examine_raw(const char *path, const hsort_type *wanted_type,
     return HSORT_OK;
 }
 
+/* Keep what an open file was found to be. */
+static void remember_facts(struct file_in *file, const struct stat *facts)
+{
+    file->device = facts->st_dev;
+    file->inode = facts->st_ino;
+    file->bytes = facts->st_size;
+    file->changed = facts->st_mtim;
+}
+
 /* Rank 0's part of file_open(). */
 static hsort_status open_first(const char *path, enum file_format format, const hsort_type *wanted_type,
                                struct file_in *file, struct layout *layout)
 {
     struct stat facts;
-    TRY(file_open_regular(path, &file->fd, &facts));
-    file->device = facts.st_dev;
-    file->inode = facts.st_ino;
+    TRY(file_open_regular(path, true, &file->fd, &facts));
+    remember_facts(file, &facts);
     layout->bytes = facts.st_size;
+    layout->device = facts.st_dev;
+    layout->inode = facts.st_ino;
     layout->format = file_format_resolve(path, format);
     return layout->format == FILE_NPY ? examine_npy(path, file->fd, wanted_type, layout)
                                       : examine_raw(path, wanted_type, layout);
 }
 
-/* The other ranks' part: the same file must be here. */
-static hsort_status open_again(const char *path, const struct layout *layout, struct file_in *file)
+/* The other ranks' part: the same file must be here. On another node it may be another file, of the same size: a copy on a
+ * disk of its own. */
+static hsort_status open_again(const char *path, const struct layout *layout, bool beside_rank_0,
+                               struct file_in *file)
 {
     struct stat facts;
-    TRY(file_open_regular(path, &file->fd, &facts));
-    file->device = facts.st_dev;
-    file->inode = facts.st_ino;
+    TRY(file_open_regular(path, true, &file->fd, &facts));
+    remember_facts(file, &facts);
     if (facts.st_size != layout->bytes)
-        return status_fail(HSORT_IO,
+        return status_fail(HSORT_ARGUMENT,
                            "%s: has %" PRId64 " bytes here and %" PRId64 " on rank 0: not the same file",
                            path, (int64_t)facts.st_size, layout->bytes);
+    if (beside_rank_0 && (facts.st_dev != layout->device || facts.st_ino != layout->inode))
+        return status_fail(HSORT_ARGUMENT, "%s: is another file for rank 0: not the same file", path);
     return HSORT_OK;
 }
 
@@ -188,9 +217,12 @@ hsort_status file_open(struct comm *comm, const char *path, enum file_format for
     status = comm_agree(comm, status);
 
     if (status == HSORT_OK) {
+        bool beside_rank_0 = false;
         status = comm_check(MPI_Bcast(&layout, sizeof layout, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+        if (status == HSORT_OK)
+            status = file_beside_rank_0(comm, &beside_rank_0);
         if (status == HSORT_OK && comm->rank != 0)
-            status = open_again(path, &layout, file);
+            status = open_again(path, &layout, beside_rank_0, file);
         status = comm_agree(comm, status);
     }
     if (status != HSORT_OK) {
@@ -225,6 +257,17 @@ hsort_status file_read(const struct file_in *file, int64_t first, int64_t count,
                         (size_t)count * key_bytes, keys));
     if (file->swapped)
         swap_keys(keys, count, key_bytes);
+    return HSORT_OK;
+}
+
+hsort_status file_check_unchanged(const struct file_in *file)
+{
+    struct stat facts;
+    if (fstat(file->fd, &facts) != 0)
+        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", file->path, strerror(errno));
+    if (facts.st_size != file->bytes || facts.st_mtim.tv_sec != file->changed.tv_sec ||
+        facts.st_mtim.tv_nsec != file->changed.tv_nsec || fault_hit(FAULT_CHANGED))
+        return status_fail(HSORT_IO, "%s: was changed while it was read", file->path);
     return HSORT_OK;
 }
 

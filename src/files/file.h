@@ -6,7 +6,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 
@@ -33,6 +35,8 @@ struct file_in {
     int64_t data_offset;     /* bytes before the first key */
     dev_t device;            /* of the file, to recognise it under another name */
     ino_t inode;
+    int64_t bytes; /* and when it was last changed, as this rank found it */
+    struct timespec changed;
 };
 
 /* A key file being written under a temporary name beside its own. */
@@ -43,6 +47,8 @@ struct file_out {
     hsort_type type;
     int64_t count;
     int64_t data_offset;
+    bool replaces; /* on rank 0: a file of that name was there, whose mode and owner it gets */
+    struct stat rights;
 };
 
 /* Open `path`, read its header on rank 0, and check the size against it.                          Collective.
@@ -51,13 +57,18 @@ struct file_out {
  * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, ...),
  *          HSORT_FORMAT (size not a multiple of the key size; a bad, lying, huge, empty header; 2-D; Fortran order of
  *          anything but one dimension; a dtype that is no key type; a type that contradicts wanted_type),
- *          HSORT_ARGUMENT (raw without a type). */
+ *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
 hsort_status file_open(struct comm *comm, const char *path, enum file_format format, const hsort_type *wanted_type,
                        struct file_in *file);
 
 /* keys [count] = the keys from position `first` on, in the byte order of this machine. Not collective.
  * Errors   HSORT_IO; a file cut short since it was opened is one: the text says so. */
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys);
+
+/* After the last read: has the file the size and the time of its last change that it had when it was opened? Else keys from
+ * before and after the change may be mixed. A file that only lost its name, or another that was given it, is no change: what
+ * was opened is read to the end. Not collective. Errors HSORT_IO: it was changed. */
+hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
@@ -81,6 +92,10 @@ hsort_status file_resume(struct comm *comm, const char *path, enum file_format f
 /* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective. Errors HSORT_IO. */
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
 
+/* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is none. It was left by a
+ * run that was killed, or another run writes it at this time; which of them it is cannot be told. Not collective. */
+void file_find_stale(const struct file_out *file, char *name);
+
 /* End an output that is not whole: close it, and leave it under its temporary name. Frees *file.   Collective. */
 void file_leave(struct comm *comm, struct file_out *file);
 
@@ -91,7 +106,7 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
 /* Write keys [count] at position `first`. Not collective. Errors HSORT_IO. */
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys);
 
-/* Make the file whole and give it its name: every rank syncs and closes, rank 0 renames and syncs the directory, all
+/* Make the file whole and give it its name, with mode and owner of the file that it replaces, if there was one: every rank syncs and closes, rank 0 renames and syncs the directory, all
  * after agreement. With `mine` not HSORT_OK on any rank, or on failure, the temporary is removed.  Collective.
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);

@@ -14,12 +14,28 @@ enum file_format file_format_resolve(const char *path, enum file_format format);
 /* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
-/* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO. */
-hsort_status file_open_regular(const char *path, int *fd, struct stat *facts);
+/* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO.
+ *   follow  the file may be reached through a symbolic link, as one may that the user named */
+hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts);
+
+/* The cause of a failed open() that had O_NOFOLLOW: strerror(error), or that there is a link. */
+const char *file_open_cause(int error);
+
+/* *beside: rank 0 runs on this rank's node, so that devices and inodes mean the same to both.       Collective. */
+hsort_status file_beside_rank_0(struct comm *comm, bool *beside);
 
 /* Read, write bytes [offset, offset + bytes) of a file in pieces. `path` is for the text. Not collective. Errors HSORT_IO. */
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);
 hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer);
+
+/* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link to; there [1] is
+ * the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO, HSORT_ARGUMENT (`input`). */
+hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen,
+                              struct stat *there);
+
+/* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other runs. A name
+ * that would be too long for a directory is cut. Not collective. Errors HSORT_IO: the whole path is too long. */
+hsort_status file_temporary_name(const char *path, const char *tag, char *name);
 
 /* Give a file its full size before it is written. Not collective. Errors HSORT_IO. */
 hsort_status file_reserve(const char *path, int fd, int64_t bytes);

@@ -1,5 +1,5 @@
 /* Writing a key file. It appears under its name only when it is whole: until then it lies beside that name as
- * NAME.hypersort-PID-TIME.part, of full size from the start, and every rank writes its range of it.
+ * NAME.hypersort-PID-TIME.part, of full size from the start and for its owner only, and every rank writes its range of it.
  *
  *      file_create    rank 0: choose names, create, reserve, header -- agree -- others: open -- agree
  *      file_write     each rank: its own range
@@ -39,6 +39,8 @@ enum { HEADER_ROOM = 128 };
 struct names {
     char path[PATH_MAX];
     char temporary[PATH_MAX];
+    dev_t device; /* of the temporary file, as rank 0 sees it */
+    ino_t inode;
     bool kept; /* a temporary file that was there already */
 };
 
@@ -93,68 +95,25 @@ static void guard_end(void)
 
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
-/* Where the output goes, if it may go there at all: `path`, or what it is a link to. */
-static hsort_status choose_path(const char *path, const struct file_in *input, char *chosen)
-{
-    struct stat there;
-    const bool is_link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
-    if (is_link && !realpath(path, chosen))
-        return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path, strerror(errno));
-    if (!is_link && snprintf(chosen, PATH_MAX, "%s", path) >= PATH_MAX)
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
-    if (path[0] == '\0')
-        return status_fail(HSORT_ARGUMENT, "the name of the output is empty");
-
-    if (stat(chosen, &there) == 0) {
-        if (input && there.st_dev == input->device && there.st_ino == input->inode)
-            return status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path);
-        // A rename would put a plain file in the place of /dev/null or a FIFO.
-        if (!S_ISREG(there.st_mode))
-            return status_fail(HSORT_IO, "%s: cannot create: %s", path,
-                               S_ISDIR(there.st_mode) ? strerror(EISDIR)
-                                                      : "exists and is not a regular file");
-    } else if (errno != ENOENT) {
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
-    }
-    return HSORT_OK;
-}
-
-hsort_status file_output_name(const char *path, const struct file_in *input, char *name)
-{
-    char chosen[PATH_MAX], directory[PATH_MAX];
-    TRY(choose_path(path, input, chosen));
-    // The file itself need not be there, so only its directory can be looked up.
-    char *slash = strrchr(chosen, '/');
-    const char *base = slash ? slash + 1 : chosen;
-    if (base[0] == '\0')
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(EISDIR));
-    if (slash)
-        *slash = '\0';
-    if (!realpath(!slash ? "." : slash == chosen ? "/" : chosen, directory))
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
-    if (snprintf(name, PATH_MAX, "%s/%s", directory[1] ? directory : "", base) >= PATH_MAX)
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
-    return HSORT_OK;
-}
-
-/* The names of an output; `temporary` is the one that its owner wants, or NULL. */
+/* The names of an output, and the rights it is to have; `temporary` is the name that its owner wants, or NULL. */
 static hsort_status choose_names(const char *path, const struct file_in *input, const char *temporary,
-                                 struct names *names)
+                                 struct file_out *file, struct names *names)
 {
-    int length;
-    TRY(choose_path(path, input, names->path));
+    char tag[64];
+    struct timespec now;
+    struct stat there;
+    TRY(file_choose_path(path, input, names->path, &there));
+    file->replaces = there.st_mode != 0;
+    file->rights = there;
     if (temporary) {
-        length = snprintf(names->temporary, sizeof names->temporary, "%s", temporary);
-    } else {
-        // With the time, because in a container the next run may have the number of one that was killed.
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        length = snprintf(names->temporary, sizeof names->temporary, "%s.hypersort-%ld-%09ld.part",
-                          names->path, (long)getpid(), now.tv_nsec);
+        if (snprintf(names->temporary, sizeof names->temporary, "%s", temporary) >= PATH_MAX)
+            return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+        return HSORT_OK;
     }
-    if (length >= (int)sizeof names->temporary)
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
-    return HSORT_OK;
+    // With the time, because in a container the next run may have the number of one that was killed.
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(tag, sizeof tag, "%ld-%09ld", (long)getpid(), now.tv_nsec);
+    return file_temporary_name(names->path, tag, names->temporary);
 }
 
 /* Give the file its full size. Where the file system can, the space is taken at once: a full disk then shows
@@ -199,18 +158,26 @@ hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t b
     return HSORT_OK;
 }
 
+/* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can put a link there,
+ * symbolic or hard, to a file that is not to be written. */
+static bool is_only_temporary(const struct stat *there, const struct file_in *input)
+{
+    return S_ISREG(there->st_mode) && there->st_nlink <= 1 &&
+           !(input && there->st_dev == input->device && there->st_ino == input->inode);
+}
+
 /* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened. */
-static bool reopen(const unsigned char *header, int64_t bytes, const struct names *names,
-                   struct file_out *file)
+static bool reopen(const unsigned char *header, int64_t bytes, const struct file_in *input,
+                   const struct names *names, struct file_out *file)
 {
     struct stat there;
     unsigned char found[HEADER_ROOM];
     // Without O_NONBLOCK the opening of a FIFO would wait.
-    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file->fd < 0)
         return false;
-    if (fstat(file->fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size == bytes &&
-        pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
+    if (fstat(file->fd, &there) == 0 && is_only_temporary(&there, input) && there.st_uid == geteuid() &&
+        there.st_size == bytes && pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
         memcmp(found, header, (size_t)file->data_offset) == 0)
         return true;
     close(file->fd);
@@ -227,16 +194,19 @@ static hsort_status create_first(const char *path, const struct file_in *input, 
         return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", path,
                            file->count);
     const int64_t bytes = file->data_offset + file->count * key_bytes;
-    TRY(choose_names(path, input, temporary, names));
+    TRY(choose_names(path, input, temporary, file, names));
     guard_begin(names->temporary, temporary ? STOP_SIGNALS : 0);
     if (temporary) {
-        names->kept = reopen(header, bytes, names, file);
+        names->kept = reopen(header, bytes, input, names, file);
         guard.exists = names->kept;
         if (names->kept)
             return HSORT_OK;
         unlink(names->temporary); // if it cannot, it cannot be created either
     }
-    file->fd = open(names->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    guard.exists = true; // before it does: a signal may come between the call and what follows it
+    file->fd = open(names->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fault_hit(FAULT_TERM))
+        raise(SIGTERM);
     guard.exists = file->fd >= 0;
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot create %s: %s", path, names->temporary, strerror(errno));
@@ -244,15 +214,32 @@ static hsort_status create_first(const char *path, const struct file_in *input, 
     return file_write_bytes(path, file->fd, 0, (size_t)file->data_offset, header);
 }
 
-/* The other ranks' part. */
-static hsort_status create_again(struct file_out *file, const struct names *names, int first_signal)
+/* Tell the other ranks which file it is. */
+static hsort_status identify(const struct file_out *file, struct names *names)
 {
+    struct stat there;
+    if (fstat(file->fd, &there) != 0)
+        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", names->temporary, strerror(errno));
+    names->device = there.st_dev;
+    names->inode = there.st_ino;
+    return HSORT_OK;
+}
+
+/* The other ranks' part. */
+static hsort_status create_again(struct file_out *file, const struct names *names, int first_signal,
+                                 bool beside_rank_0)
+{
+    struct stat there;
     guard_begin(names->temporary, first_signal);
-    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC);
-    guard.exists = file->fd >= 0;
+    guard.exists = true; // rank 0 has made it
+    file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot open %s, which rank 0 made: %s", names->path,
-                           names->temporary, strerror(errno));
+                           names->temporary, file_open_cause(errno));
+    if (fstat(file->fd, &there) != 0 || !is_only_temporary(&there, NULL) ||
+        (beside_rank_0 && (there.st_dev != names->device || there.st_ino != names->inode)))
+        return status_fail(HSORT_IO, "%s: %s is not the file that rank 0 made", names->path,
+                           names->temporary);
     return HSORT_OK;
 }
 
@@ -288,11 +275,16 @@ static hsort_status create(struct comm *comm, const char *path, enum file_format
 
     hsort_status status =
         comm->rank == 0 ? create_first(path, input, temporary, header, file, &names) : HSORT_OK;
+    if (comm->rank == 0 && status == HSORT_OK)
+        status = identify(file, &names);
     status = comm_agree(comm, status);
     if (status == HSORT_OK) {
+        bool beside_rank_0 = false;
         status = comm_check(MPI_Bcast(&names, sizeof names, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+        if (status == HSORT_OK)
+            status = file_beside_rank_0(comm, &beside_rank_0);
         if (status == HSORT_OK && comm->rank != 0)
-            status = create_again(file, &names, temporary ? STOP_SIGNALS : 0);
+            status = create_again(file, &names, temporary ? STOP_SIGNALS : 0, beside_rank_0);
         file->path = strdup(names.path);
         file->temporary = strdup(names.temporary);
         if (status == HSORT_OK && (!file->path || !file->temporary))
@@ -381,6 +373,26 @@ int file_sync_directory(const char *path)
     return failed && cause != EINVAL ? -1 : 0;
 }
 
+/* The rights that new files have here. */
+static mode_t usual_rights(void)
+{
+    const mode_t mask = umask(077);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+/* Give the temporary, which only its owner could read until then, the rights of the file that it replaces. Where those of the
+ * group cannot be kept because the group cannot, it gets those of all others. A file system that has no rights to give is no
+ * failure: the file is then less readable, not more. */
+static void give_rights(const struct file_out *file)
+{
+    mode_t mode = file->replaces ? file->rights.st_mode & 0777 : usual_rights();
+    if (file->replaces && fchown(file->fd, file->rights.st_uid, file->rights.st_gid) != 0 &&
+        fchown(file->fd, (uid_t)-1, file->rights.st_gid) != 0)
+        mode &= ~(mode_t)070 | (mode & 007) << 3;
+    (void)!fchmod(file->fd, mode);
+}
+
 /* Rank 0's last step: from here on there is an output, also if its directory then cannot be synced. */
 static hsort_status publish(const struct file_out *file, bool *published)
 {
@@ -398,6 +410,8 @@ hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status 
 {
     bool published = false;
     hsort_status status = comm_agree(comm, mine);
+    if (status == HSORT_OK && comm->rank == 0)
+        give_rights(file);
     if (status == HSORT_OK)
         status = comm_agree(comm, file_sync_and_close(file->path, &file->fd));
     if (status == HSORT_OK)

@@ -98,7 +98,7 @@ static void test_leftovers(void)
     struct checkpoint checkpoint;
     put_input(&work, 100);
     finish(&work);
-    put_file(in_dir("checkpoint/manifest.new"), "hypersort check", 15);
+    put_file(in_dir("checkpoint/.hypersort-manifest"), "hypersort check", 15);
     put_file(in_dir("checkpoint/run-0123456789abcdef-3-0.keys"), "x", 1);
     expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "leftovers");
     MPI_Barrier(comm.world);
@@ -115,6 +115,35 @@ static void test_leftovers(void)
     if (comm.rank == 0)
         check_names(&checkpoint, 2, "leftovers of the next generation");
     read_all(&comm, &checkpoint, 1, "beside leftovers");
+    checkpoint_close(&checkpoint);
+    finish(&work);
+}
+
+/* Links under the names that the next save gives its files lead to a file of the user's: it stays as it is, and so do its
+ * readers' rights; nobody else can read what is saved. */
+static void test_planted(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    struct checkpoint checkpoint;
+    struct stat facts;
+    char path[PATH_MAX], victim[8] = "";
+    put_input(&work, 100);
+    finish(&work);
+    put_file(in_dir("victim"), "mine", 4);
+    CHECK(comm.rank != 0 || symlink("../victim", in_dir("checkpoint/.hypersort-manifest")) == 0, "symlink");
+    MPI_Barrier(comm.world);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "a planted link");
+    snprintf(path, sizeof path, "%s/run-%016" PRIx64 "-1-0.keys", work.directory, checkpoint.id);
+    CHECK(comm.rank != 0 || symlink("../victim", path) == 0, "symlink");
+    MPI_Barrier(comm.world);
+    expect_team(&comm, HSORT_OK, save(&comm, &checkpoint, CHECKPOINT_RUNS, EVEN, 1), "saving");
+    CHECK(lstat(path, &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 077) == 0, "mode %o",
+          (unsigned)facts.st_mode);
+    FILE *file = fopen(in_dir("victim"), "rb");
+    CHECK(file && fread(victim, 1, sizeof victim, file) == 4 && memcmp(victim, "mine", 4) == 0,
+          "the file behind the link: %.4s", victim);
+    if (file)
+        fclose(file);
     checkpoint_close(&checkpoint);
     finish(&work);
 }
@@ -358,6 +387,7 @@ static void test_all(void)
     for (int i = 0; i < 5; i++)
         test_ranks(i % 2 ? HSORT_U64 : HSORT_F32, (int64_t)(check_random(&seed) % 3000) + comm.size - 1);
     test_leftovers();
+    test_planted();
     test_marks(0);
     test_marks(1);
     test_marks(300);

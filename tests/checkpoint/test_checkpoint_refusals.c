@@ -146,7 +146,7 @@ static void test_damaged(void)
     snprintf(other.directory, sizeof other.directory, "%s/none/checkpoint", directory);
     refuse(&other, HSORT_IO, "none/checkpoint: cannot be made: No such file or directory");
     snprintf(other.directory, sizeof other.directory, "%s", work.input);
-    refuse(&other, HSORT_IO, "in.bin/lock: cannot create: Not a directory");
+    refuse(&other, HSORT_IO, "in.bin/.hypersort-lock: cannot create: Not a directory");
     other = work;
     strcpy(other.output, work.input);
     snprintf(other.directory, sizeof other.directory, "%s/new", directory);
@@ -188,7 +188,7 @@ static void test_lock(void)
     finish(&work);
     if (comm.rank == 0 && pipe(ready) == 0 && (child = fork()) == 0) {
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        const int fd = open(in_dir("checkpoint/lock"), O_RDWR | O_CREAT, 0666);
+        const int fd = open(in_dir("checkpoint/.hypersort-lock"), O_RDWR | O_CREAT, 0666);
         const char said = fcntl(fd, F_SETLK, &whole) == 0 ? 'y' : 'n';
         if (write(ready[1], &said, 1) == 1)
             pause();
@@ -208,14 +208,50 @@ static void test_lock(void)
     // And a child of this one finds it held.
     if (comm.rank == 0 && (child = fork()) == 0) {
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        const int fd = open(in_dir("checkpoint/lock"), O_RDWR);
+        const int fd = open(in_dir("checkpoint/.hypersort-lock"), O_RDWR);
         _exit(fd >= 0 && fcntl(fd, F_SETLK, &whole) != 0 ? 0 : 1);
     }
     CHECK(comm.rank != 0 || (waitpid(child, &ended, 0) == child && ended == 0), "it is not held");
     checkpoint_close(&checkpoint);
     MPI_Barrier(comm.world);
-    CHECK(access(in_dir("checkpoint/lock"), F_OK) != 0, "the lock stays");
+    CHECK(access(in_dir("checkpoint/.hypersort-lock"), F_OK) != 0, "the lock stays");
     finish(&work);
+}
+
+/* In a directory where the user has files of such names, they stay, whether the command is refused or not; and a link under
+ * the lock's name is not followed. */
+static void test_users_files(void)
+{
+    const struct work work = make_work(HSORT_U32);
+    struct checkpoint checkpoint;
+    static const char *const names[] = {"lock", "manifest.new", "run-of-the-mill.keys"};
+    put_input(&work, 10);
+    finish(&work);
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "checkpoint/%s", names[i]);
+        put_file(in_dir(name), "mine", 4);
+    }
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "beside the user's files");
+    checkpoint_remove(&comm, &checkpoint);
+    checkpoint_close(&checkpoint);
+    MPI_Barrier(comm.world);
+    CHECK(count_names(work.directory) == 3, "%d names are left of three", count_names(work.directory));
+    put_file(in_dir("checkpoint/manifest"), "mine too", 8);
+    refuse(&work, HSORT_FORMAT, "manifest: is damaged");
+    CHECK(comm.rank != 0 || unlink(in_dir("checkpoint/manifest")) == 0, "unlink");
+
+    CHECK(comm.rank != 0 || symlink("made-through-a-link", in_dir("checkpoint/.hypersort-lock")) == 0,
+          "symlink");
+    refuse(&work, HSORT_IO, ".hypersort-lock: cannot create: a symbolic link is not followed here");
+    CHECK(access(in_dir("checkpoint/made-through-a-link"), F_OK) != 0, "the link was followed");
+    CHECK(comm.rank != 0 || unlink(in_dir("checkpoint/.hypersort-lock")) == 0, "unlink");
+    put_file(in_dir("checkpoint/.hypersort-lock"), "mine", 4);
+    refuse(&work, HSORT_IO, ".hypersort-lock: is no lock of hypersort's");
+    MPI_Barrier(comm.world);
+    if (comm.rank == 0)
+        nftw(work.directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    MPI_Barrier(comm.world);
 }
 
 static void test_all(void)
@@ -225,6 +261,7 @@ static void test_all(void)
     test_damaged();
     test_unseen();
     test_lock();
+    test_users_files();
 }
 
 int main(int argc, char **argv)

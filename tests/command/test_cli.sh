@@ -303,6 +303,23 @@ bad_output()
     rm -r ./*
 }
 
+# What a killed run left is named and stays.
+stale_part()
+{
+    local stale=$'out\n.hypersort-1-000000002.part'
+    ok 1 gen -n 100 -o in.raw
+    echo left >"$stale"
+    for command in "gen -n 10" "sort in.raw --type u64"; do
+        # shellcheck disable=SC2086  # two words and more
+        run 3 $command -o $'out\n'
+        if [ "$code" != 0 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ "$(cat "$stale")" != left ] ||
+            ! grep -q '^hypersort: out?.hypersort-1-000000002.part was left by a run that was killed' "$work.err"; then
+            fail "$command beside a temporary that was left: exit code $code"
+        fi
+    done
+    rm ./*
+}
+
 bad_disk()
 {
     mkdir disk
@@ -358,6 +375,94 @@ bad_launch()
     rm ./*
 }
 
+# pair RANKS WORDS FIRST SECOND: rank 0 is given the words of FIRST, RANKS others those of SECOND: one line, exit code 2, no
+# hang, nothing changed.
+pair()
+{
+    local before
+    before=$(contents)
+    code=0
+    # shellcheck disable=SC2086  # options and words
+    timeout 30 $MPIRUN --quiet -n 1 "$HYPERSORT" $3 : -n "$1" "$HYPERSORT" $4 >"$work.out" 2>"$work.err" </dev/null || code=$?
+    if [ "$code" != 2 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
+        ! grep -q "^hypersort: $2" "$work.err" || [ "$(contents)" != "$before" ]; then
+        fail "'$3' on rank 0, '$4' on $1 others: exit code $code, not 2, or not one line with '$2'"
+    fi
+}
+
+bad_pairs()
+{
+    ok 1 gen -n 1000 -o a.raw
+    ok 1 gen -n 1000 -s 2 -o b.raw
+    local sort="sort a.raw --type u64 -o out"
+    pair 1 "rank 1 on .*: unknown option '--nonsense'" "$sort" "$sort --nonsense"
+    pair 2 "rank 0 on .*: unknown option '--nonsense'" "$sort --nonsense" "$sort"
+    pair 2 "rank 0 on .*: unknown option '--this'" "$sort --this" "$sort --that"
+    pair 2 "rank 1 on .*: -o FILE is missing" "$sort" "sort a.raw --type u64"
+    pair 1 "rank 1 on .*: no command given" "$sort" ""
+    pair 1 "rank 1 on .*: --help is not that of rank 0" "info" "info --help"
+    pair 2 "rank 1 on .*: the command is not that of rank 0" "sort --help" "--help"
+    pair 1 "rank 1 on .*: the command is not that of rank 0" "check a.raw --type u64" "$sort"
+    pair 2 "rank 1 on .*: the command is not that of rank 0" "$sort" "--version"
+    pair 2 "rank 1 on .*: --verify is not that" "$sort" "$sort --verify"
+    pair 1 "rank 1 on .*: --verify is not that" "$sort --verify" "$sort"
+    pair 1 "rank 1 on .*: --checkpoint is not that" "$sort --checkpoint ck" "$sort"
+    pair 1 "rank 1 on .*: --checkpoint is not that" "$sort" "$sort --checkpoint ck"
+    pair 2 "rank 1 on .*: --against is not that" "check a.raw --type u64" "check a.raw --type u64 --against b.raw"
+    pair 2 "rank 1 on .*: IN is not that of rank 0" "$sort" "sort b.raw --type u64 -o out"
+    pair 1 "rank 1 on .*: --output is not that" "$sort" "sort a.raw --type u64 -o out2"
+    pair 1 "rank 1 on .*: --seed is not that" "gen -n 10 -o out" "gen -n 10 -o out -s 2"
+    pair 2 "rank 1 on .*: --count is not that" "gen -n 10 -o out" "gen -n 11 -o out"
+    pair 1 "rank 1 on .*: --type is not that" "gen -n 10 -o out" "gen -n 10 -o out --type u32"
+    pair 1 "rank 1 on .*: --ranks is not that" "plan a.raw --type u64 -n 2" "plan a.raw --type u64 -n 2 3"
+    # Different words that say the same; and the number of threads is each rank's own.
+    # shellcheck disable=SC2086  # options
+    $MPIRUN --quiet -n 1 "$HYPERSORT" gen -n 1K --threads 1 -o out : -n 2 "$HYPERSORT" gen --out=out --count 1024 --threads 2 \
+        >"$work.out" 2>"$work.err" </dev/null || fail "two spellings of one command"
+    cmp -s -n 8000 out a.raw || fail "two spellings of one command wrote another file"
+    rm ./*
+}
+
+# Texts and wrong command lines need no MPI where no launcher speaks of several ranks.
+without_mpi()
+{
+    local words
+    for words in 0:--help 0:--version "0:sort --help" 2:sorf "2:sort in --nonsense" "2:gen -n 5"; do
+        code=0
+        # shellcheck disable=SC2086  # words
+        alone -u PMIX_RANK -u PMI_RANK -u SLURM_PROCID OMPI_MCA_pml=none "$HYPERSORT" ${words#*:}
+        if [ "$code" != "${words%%:*}" ] || [ "$(cat "$work.out" "$work.err" | wc -l)" = 0 ]; then
+            fail "'${words#*:}' where MPI cannot start: exit code $code"
+        fi
+    done
+}
+
+# Standard files that are closed: no other file takes their numbers.
+closed_files()
+{
+    "$HYPERSORT" gen -n 1000 -o closed.raw 0<&- 1>&- 2>&-
+    code=$?
+    "$HYPERSORT" sort closed.raw --type u64 -o out.raw --progress 0<&- 1>&- 2>&- || code=$?
+    "$HYPERSORT" check out.raw --type u64 --against closed.raw >"$work.out" 2>"$work.err" 0<&- || code=$?
+    [ "$code" = 0 ] || fail "closed standard files: exit code $code"
+    if [ "$HAS_FAULTS" = ON ]; then # a run that waits shows its descriptors
+        HYPERSORT_FAULT=holdread:0 "$HYPERSORT" sort closed.raw --type u64 -o out.raw --checkpoint ck 0<&- 1>&- 2>&- &
+        local pid=$! fd naps
+        for ((naps = 0; naps < 300; naps++)); do
+            compgen -G 'out.raw.*.part' >/dev/null && break
+            sleep 0.1
+        done
+        for fd in 0 1 2; do
+            [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] ||
+                fail "descriptor $fd, which was closed, is $(readlink "/proc/$pid/fd/$fd")"
+        done
+        kill -USR1 $pid
+        wait $pid
+        rm -r ck
+    fi
+    rm -f ./*
+}
+
 bad_stdout()
 {
     code=0
@@ -401,9 +506,13 @@ good_texts
 bad_usage
 bad_input
 bad_output
+stale_part
 bad_disk
 bad_device
 bad_launch
+bad_pairs
+without_mpi
+closed_files
 bad_stdout
 bad_sort
 finish

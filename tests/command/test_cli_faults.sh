@@ -12,8 +12,8 @@ fi
 
 mapfile -t sites < <(sed -n 's/^ *X(FAULT_[A-Z0-9_]*, "\([^"]*\)").*/\1/p' "$SOURCE/kernels/base/fault.h")
 # What `sort` by the host engine exits with; its kernels have no way to fail but a mistake in them.
-declare -A exits=([alloc]=5 [read]=3 [short]=3 [write]=3 [commit]=3 [mpi]=6 [kernel]=70 [copy]=70)
-declare -A elsewhere=([rates]=command/test_plan.sh [kill]=command/test_cli_faults.sh [holdread]=command/test_stop.sh
+declare -A exits=([alloc]=5 [read]=3 [short]=3 [write]=3 [commit]=3 [changed]=3 [mpi]=6 [kernel]=70 [copy]=70)
+declare -A elsewhere=([term]=command/test_cli_faults.sh [kill]=command/test_cli_faults.sh [holdread]=command/test_stop.sh
     [holdsort]=command/test_stop.sh [holdsorted]=command/test_stop.sh [holdwrite]=command/test_stop.sh)
 
 # The list of sites, what this test knows of them, and the table of tests/README.md are the same.
@@ -103,6 +103,20 @@ killed()
     done
 }
 
+# SIGTERM just after the temporary was made, before anything else could be done about it.
+terminated()
+{
+    local before command
+    before=$(contents)
+    for command in "gen -n 1000" "sort in.raw --type u64"; do
+        # shellcheck disable=SC2086  # two words and more
+        HYPERSORT_FAULT=term:0 run 3 $command -o out
+        if [ "$code" = 0 ] || [ "$code" = 124 ] || [ "$(contents)" != "$before" ]; then
+            fail "$command, told to stop when its output was made: exit code $code, or files were left"
+        fi
+    done
+}
+
 ok 1 gen -n 30000 -o in.raw
 cp in.raw out
 sort=(sort in.raw --type u64 -o out --engine host)
@@ -114,7 +128,7 @@ if "$HYPERSORT" info | grep -q '^ *GPU [0-9]'; then
     broken 6 "kernel copy" sort in.raw --type u64 -o out --engine cuda
     broken 5 alloc sort in.raw --type u64 -o out --engine cuda
 fi
-broken 3 "read short" check in.raw --type u64
+broken 3 "read short changed" check in.raw --type u64
 broken 5 alloc check in.raw --type u64
 broken 5 alloc gen -n 30000 -o out
 broken 3 "write commit" gen -n 30000 -o out
@@ -125,4 +139,5 @@ broken_later 3 commit 0 "${sort[@]}"
 broken 6 mpi info --engine host
 info_without_memory
 killed
+terminated
 finish

@@ -138,6 +138,94 @@ static void test_output_link(void)
           (long long)facts.st_size);
 }
 
+static void check_mode(const char *path, mode_t wanted, const char *what)
+{
+    struct stat facts;
+    CHECK(stat(path, &facts) == 0 && (facts.st_mode & 07777) == wanted, "%s: mode %o, not %o", what,
+          (unsigned)facts.st_mode & 07777, (unsigned)wanted);
+}
+
+/* What is replaced keeps its mode, what is new has the usual one, and until then nobody else can read it. */
+static void test_modes(void)
+{
+    const mode_t modes[] = {0, 0600, 0640, 0444, 0666};
+    const mode_t before = umask(027);
+    for (int i = 0; i < 5; i++) {
+        struct file_out file;
+        const char *path = in_dir("rights.bin");
+        if (modes[i]) {
+            put_file(path, "before", 6);
+            CHECK(comm.rank != 0 || chmod(path, modes[i]) == 0, "chmod");
+        }
+        MPI_Barrier(comm.world);
+        expect(HSORT_OK, file_create(&comm, path, FILE_AUTO, HSORT_U32, 0, NULL, &file), path, "create");
+        check_mode(file.temporary, 0600, "while it is written");
+        MPI_Barrier(comm.world);
+        expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), path, "commit");
+        check_mode(path, modes[i] ? modes[i] : 0640, "once it is whole");
+        MPI_Barrier(comm.world);
+        CHECK(comm.rank != 0 || unlink(path) == 0, "unlink");
+        MPI_Barrier(comm.world);
+    }
+    umask(before);
+}
+
+/* Names up to the longest that a directory takes. */
+static void test_long_names(void)
+{
+    for (size_t length = 200; length <= NAME_MAX; length += 55) {
+        char name[NAME_MAX + 1], path[PATH_MAX], stale[PATH_MAX], found[PATH_MAX];
+        struct file_out file;
+        memset(name, 'x', length);
+        name[length] = '\0';
+        for (int i = 180; i < 230 && length > 230; i += 2)
+            memcpy(name + i, "\xc3\xa9", 2); // one that is cut is cut between characters
+        snprintf(path, sizeof path, "%s", in_dir(name));
+        expect(HSORT_OK, file_create(&comm, path, FILE_AUTO, HSORT_U32, 0, NULL, &file), name, "create");
+        const char *mark = strstr(file.temporary, ".hypersort-");
+        CHECK(mark && mark[-1] != '\xc3', "%s", file.temporary);
+        CHECK(file_temporary_name(path, "7-000000001", stale) == HSORT_OK, "%s", status_text());
+        put_file(stale, "x", 1);
+        file_find_stale(&file, found);
+        CHECK(strcmp(found, stale) == 0, "%s is not found: '%s'", stale, found);
+        MPI_Barrier(comm.world);
+        CHECK(comm.rank != 0 || unlink(stale) == 0, "unlink");
+        MPI_Barrier(comm.world);
+        file_find_stale(&file, found);
+        CHECK(found[0] == '\0', "'%s' is no other run's", found);
+        expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), name, "commit");
+        CHECK(access(path, F_OK) == 0, "%s is not there", name);
+    }
+}
+
+/* Which files are temporary ones of an output, and which only look like it. */
+static void test_stale(void)
+{
+    static const char *const others[] = {"out.binx.hypersort-1-2.part", "out.hypersort-1-2.part",
+                                         "out.bin.hypersort-1-2.party", "out.bin.part",
+                                         "xout.bin.hypersort-1-2.part"};
+    struct file_out file;
+    char found[PATH_MAX];
+    for (int i = 0; i < 5; i++)
+        put_file(in_dir(others[i]), "x", 1);
+    expect(HSORT_OK, file_create(&comm, in_dir("out.bin"), FILE_AUTO, HSORT_U32, 0, NULL, &file), "out.bin",
+           "create");
+    file_find_stale(&file, found);
+    CHECK(found[0] == '\0', "'%s' is of another output", found);
+    put_file(in_dir("out.bin.hypersort-1-2.part"), "x", 1);
+    file_find_stale(&file, found);
+    CHECK(strcmp(found, in_dir("out.bin.hypersort-1-2.part")) == 0, "found '%s'", found);
+    expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), "out.bin", "commit");
+    CHECK(access(found, F_OK) == 0, "what another run may still write was removed");
+    MPI_Barrier(comm.world);
+    for (int i = 0; i < 5; i++)
+        if (comm.rank == 0)
+            unlink(in_dir(others[i]));
+    if (comm.rank == 0)
+        unlink(found);
+    MPI_Barrier(comm.world);
+}
+
 static void refuse_input(const char *path, const hsort_type *type, hsort_status wanted, const char *cause)
 {
     struct file_in file;
@@ -266,6 +354,9 @@ static void test_all(void)
     test_swapped();
     test_beyond_4gib();
     test_output_link();
+    test_modes();
+    test_long_names();
+    test_stale();
     test_bad_inputs();
     test_bad_outputs();
     test_output_is_input();

@@ -57,6 +57,58 @@ static void test_cut_while_read(void)
     file_close(&file);
 }
 
+/* A file that is written to while it is read: whoever looks afterwards sees it, and all hear of it. One that is given another
+ * name, or replaced by another file, is read to its end as it was. */
+static void test_changed_while_read(void)
+{
+    const hsort_type type = HSORT_U32;
+    const char *path = in_dir("changing.bin"), *other = in_dir("other.bin");
+    struct file_in file;
+    uint32_t key;
+    expect(HSORT_OK, write_keys(path, FILE_RAW, type, 1000), path, "writing");
+    expect(HSORT_OK, write_keys(other, FILE_RAW, type, 1000), other, "writing");
+    expect(HSORT_OK, file_open(&comm, path, FILE_RAW, &type, &file), path, "opening");
+    CHECK(file_read(&file, 10, 1, &key) == HSORT_OK && file_check_unchanged(&file) == HSORT_OK, "%s",
+          status_text());
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || rename(other, path) == 0, "rename");
+    MPI_Barrier(comm.world);
+    expect(HSORT_OK, comm_agree(&comm, file_check_unchanged(&file)), path, "replaced while read");
+    file_close(&file);
+
+    expect(HSORT_OK, file_open(&comm, path, FILE_RAW, &type, &file), path, "opening");
+    if (comm.rank == 0) {
+        const struct timespec early = {.tv_sec = 1000000000}, times[2] = {early, early};
+        const int fd = open(path, O_WRONLY);
+        CHECK(pwrite(fd, "new", 3, 40) == 3 && futimens(fd, times) == 0, "pwrite");
+        close(fd);
+    }
+    MPI_Barrier(comm.world);
+    const hsort_status status = comm.rank == comm.size - 1 ? file_check_unchanged(&file) : HSORT_OK;
+    expect(HSORT_IO, comm_agree(&comm, status), path, "changed while read");
+    CHECK(strstr(comm.error, "was changed while it was read"), "%s", comm.error);
+    file_close(&file);
+}
+
+/* The last rank finds another file of the same name and size. */
+static void test_other_file(void)
+{
+    const hsort_type type = HSORT_U32;
+    char here[PATH_MAX];
+    struct file_in file;
+    if (comm.size == 1)
+        return;
+    expect(HSORT_OK, write_keys(in_dir("twin.bin"), FILE_RAW, type, 100), "twin.bin", "writing");
+    CHECK(comm.rank != 0 || mkdir(in_dir("elsewhere"), 0777) == 0, "mkdir");
+    MPI_Barrier(comm.world);
+    expect(HSORT_OK, write_keys(in_dir("elsewhere/twin.bin"), FILE_RAW, type, 100), "twin.bin", "writing");
+    CHECK(getcwd(here, sizeof here), "getcwd");
+    CHECK(chdir(in_dir(comm.rank == comm.size - 1 ? "elsewhere" : ".")) == 0, "chdir");
+    const hsort_status status = file_open(&comm, "twin.bin", FILE_RAW, &type, &file);
+    CHECK(chdir(here) == 0, "chdir");
+    expect(HSORT_ARGUMENT, status, "twin.bin: is another file for rank 0", "another file");
+}
+
 static void test_two_outputs(void)
 {
     struct file_out first, second;
@@ -169,6 +221,8 @@ static void test_faults(int rank)
 static void test_all(void)
 {
     test_cut_while_read();
+    test_changed_while_read();
+    test_other_file();
     test_two_outputs();
     put_old();
     test_size_limit();

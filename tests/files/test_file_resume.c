@@ -128,6 +128,41 @@ static void put_link(void)
     CHECK(unlink(part) == 0 && symlink("elsewhere", part) == 0, "symlink");
 }
 
+/* A link under the temporary name leads to the input, whose size and header are those of the output: the input stays as it is,
+ * and what gets the output's name is no link. */
+static void test_planted(int (*plant)(const char *, const char *), const char *what)
+{
+    struct file_in in;
+    struct file_out file;
+    bool kept;
+    uint64_t keys[1000], wanted[1000];
+    struct stat facts;
+    char path[PATH_MAX], input[PATH_MAX], input_path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", in_dir("out.npy"));
+    snprintf(input, sizeof input, "%s", in_dir("in.npy"));
+    expect(HSORT_OK, write_keys(input, FILE_AUTO, HSORT_U64, count), input, "writing");
+    CHECK(realpath(input, input_path), "realpath");
+    expect(HSORT_OK, file_open(&comm, input, FILE_AUTO, NULL, &in), input, "opening");
+    CHECK(comm.rank != 0 || plant(input_path, part) == 0, "%s", what);
+    MPI_Barrier(comm.world);
+    expect(HSORT_OK, file_resume(&comm, path, FILE_AUTO, HSORT_U64, count, &in, part, &file, &kept), path,
+           what);
+    CHECK(!kept, "%s: taken for a file of ours", what);
+    memset(keys, 0, sizeof keys);
+    const int64_t first = even_begin(count, comm.rank), mine = even_begin(count, comm.rank + 1) - first;
+    CHECK(file_write(&file, first, mine, keys) == HSORT_OK, "%s", status_text());
+    expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), path, what);
+    fill(wanted, 0, count, HSORT_U64);
+    CHECK(file_read(&in, 0, count, keys) == HSORT_OK && memcmp(keys, wanted, sizeof keys) == 0,
+          "%s: the input was changed", what);
+    CHECK(lstat(path, &facts) == 0 && S_ISREG(facts.st_mode), "%s: the output is a link", what);
+    file_close(&in);
+    MPI_Barrier(comm.world);
+    if (comm.rank == 0)
+        unlink(path);
+    MPI_Barrier(comm.world);
+}
+
 /* A directory under the temporary name cannot be replaced; a rank that cannot open the file does not cost what was kept. */
 static void test_failures(void)
 {
@@ -266,6 +301,8 @@ static void test_all(void)
     test_replaced(damage_header, "another header");
     test_replaced(put_fifo, "a FIFO");
     test_replaced(put_link, "a link to nowhere");
+    test_planted(symlink, "a symbolic link to the input");
+    test_planted(link, "a hard link to the input");
     test_failures();
     const int stops[] = {SIGTERM, SIGUSR1}, others[] = {SIGINT, SIGHUP};
     for (int i = 0; i < 2; i++) {

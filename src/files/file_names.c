@@ -1,0 +1,111 @@
+/* The names of an output: where it really goes, what it is called while it is written, and what earlier runs have left of it.
+ *
+ *      OUT                                  the name, or what the symbolic link of that name leads to
+ *      OUT.hypersort-PID-TIME.part          until it is whole
+ *      OUT.hypersort-ID.part                the same for a sort with a checkpoint */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/status.h"
+#include "src/files/file.h"
+#include "src/files/file_internal.h"
+
+static const char infix[] = ".hypersort-", suffix[] = ".part";
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen, struct stat *there)
+{
+    *there = (struct stat){0};
+    const bool is_link = lstat(path, there) == 0 && S_ISLNK(there->st_mode);
+    if (is_link && !realpath(path, chosen))
+        return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path, strerror(errno));
+    if (!is_link && snprintf(chosen, PATH_MAX, "%s", path) >= PATH_MAX)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    if (path[0] == '\0')
+        return status_fail(HSORT_ARGUMENT, "the name of the output is empty");
+
+    if (stat(chosen, there) == 0) {
+        if (input && there->st_dev == input->device && there->st_ino == input->inode)
+            return status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path);
+        // A rename would put a plain file in the place of /dev/null or a FIFO.
+        if (!S_ISREG(there->st_mode))
+            return status_fail(HSORT_IO, "%s: cannot create: %s", path,
+                               S_ISDIR(there->st_mode) ? strerror(EISDIR)
+                                                       : "exists and is not a regular file");
+    } else if (errno != ENOENT) {
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+    } else {
+        *there = (struct stat){0};
+    }
+    return HSORT_OK;
+}
+
+hsort_status file_output_name(const char *path, const struct file_in *input, char *name)
+{
+    char chosen[PATH_MAX], directory[PATH_MAX];
+    struct stat there;
+    TRY(file_choose_path(path, input, chosen, &there));
+    // The file itself need not be there, so only its directory can be looked up.
+    char *slash = strrchr(chosen, '/');
+    const char *base = base_of(chosen);
+    if (base[0] == '\0')
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(EISDIR));
+    if (slash)
+        *slash = '\0';
+    if (!realpath(!slash ? "." : slash == chosen ? "/" : chosen, directory))
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+    if (snprintf(name, PATH_MAX, "%s/%s", directory[1] ? directory : "", base) >= PATH_MAX)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    return HSORT_OK;
+}
+
+hsort_status file_temporary_name(const char *path, const char *tag, char *name)
+{
+    const char *base = base_of(path);
+    const size_t before = (size_t)(base - path);
+    const size_t most = NAME_MAX - (sizeof infix - 1) - strlen(tag) - (sizeof suffix - 1);
+    size_t kept = strlen(base);
+    if (kept > most)
+        for (kept = most;
+             kept > 0 && ((unsigned char)base[kept] & 0xc0) == 0x80;) // inside of a UTF-8 character
+            kept--;
+    if (snprintf(name, PATH_MAX, "%.*s%s%s%s", (int)(before + kept), path, infix, tag, suffix) >= PATH_MAX)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    return HSORT_OK;
+}
+
+/* Is `name` a temporary name of an output called `base`? */
+static bool is_temporary_of(const char *name, const char *base)
+{
+    const char *end = NULL;
+    for (const char *found = name; (found = strstr(found, infix)); found++)
+        end = found;
+    if (!end || strlen(end) < sizeof suffix || strcmp(end + strlen(end) - (sizeof suffix - 1), suffix) != 0)
+        return false;
+    const size_t kept = (size_t)(end - name), whole = strlen(base);
+    // A shorter one is that of another output, but for one that was cut, which is as long as names may be.
+    const bool cut = kept < whole && strlen(name) > NAME_MAX - 4;
+    return (kept == whole || cut) && strncmp(name, base, kept) == 0;
+}
+
+void file_find_stale(const struct file_out *file, char *name)
+{
+    const char *base = base_of(file->path), *own = base_of(file->temporary);
+    char *directory = base == file->path ? strdup(".") : strndup(file->path, (size_t)(base - file->path));
+    DIR *listing = directory ? opendir(directory) : NULL;
+    name[0] = '\0';
+    for (struct dirent *entry; listing && name[0] == '\0' && (entry = readdir(listing));)
+        if (is_temporary_of(entry->d_name, base) && strcmp(entry->d_name, own) != 0)
+            snprintf(name, PATH_MAX, "%.*s%s", (int)(base - file->path), file->path, entry->d_name);
+    if (listing)
+        closedir(listing);
+    free(directory);
+}

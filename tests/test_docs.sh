@@ -17,7 +17,7 @@ if [ ${#pages[@]} -lt 5 ]; then
 fi
 
 # The anchors of a page's headings, as GitHub makes them.
-anchors() { sed -n 's/^#\{1,6\} //p' "$1" | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
+anchors() { sed -n 's/^#\{1,6\} //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
 
 links=0
 while IFS=: read -r page target; do
@@ -45,10 +45,10 @@ for file in $(git ls-files jobs/results 2>/dev/null || find jobs/results -type f
         fail "$file does not say at which commit it was measured, or the tree differed from it"
     fi
 done
-for file in $(grep -ohE 'results/[a-z0-9]+/[a-z_]+\.csv' "${pages[@]}" | sort -u); do
+while read -r file; do
     if [ ! -e "jobs/$file" ]; then
         fail "jobs/$file is named by a page, but is not there"
     fi
-done
+done < <(grep -ohE 'results/[a-z0-9]+/[a-z_]+\.csv' "${pages[@]}" | sort -u)
 echo "$links links, $results results, $failures failures"
 [ "$failures" = 0 ] && [ "$links" -gt 0 ]

@@ -4,8 +4,7 @@
 #
 #   jobs/bench.sh [KEYS]      keys in all, default 256M = 2^28
 #
-# Prints the table and writes every run to jobs/results/<date>_<gpu>_<commit>.csv. A row of the table is the median of
-# three runs; a rate counts from keys in host memory to sorted keys in host memory, and every run is verified.
+# Prints the table and writes every run to build/results/bench.csv. A row of the table is the median of three runs; a rate counts from keys in host memory to sorted keys in host memory, and every run is verified.
 set -euo pipefail
 
 # shellcheck source=setup.sh
@@ -17,9 +16,8 @@ trap 'rm -rf "$work"' EXIT
 build release all --preset release
 hypersort=$ROOT/build/release/hypersort
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
-gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
-mkdir -p "$ROOT/jobs/results"
-results=$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-host}_$(commit).csv
+results=$ROOT/build/results/bench.csv
+mkdir -p "$(dirname "$results")"
 
 # 1, 2, 4, ... and the number itself.
 rank_counts()

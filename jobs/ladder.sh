@@ -1,14 +1,13 @@
 #!/bin/bash
 # Measure the ladder of kernels on the first GPU: every rung x type x size x input, and the experiments of the sources.
-# Builds, measures for at most SECONDS, writes the CSV, rewrites the tables of kernels/README.md between their markers,
-# and draws the plots.
+# Builds, measures for at most SECONDS, writes jobs/results/MACHINE/ladder.csv (results_of in setup.sh), rewrites the tables of
+# kernels/measured.md and README.md between their markers, and draws the plots.
 #
-#   jobs/ladder.sh [SECONDS]         default 400, the build not counted: an H200 needs no more
+#   jobs/ladder.sh [SECONDS]         default 420, the build not counted: an H200 needs no more
 #   jobs/ladder.sh --from CSV [png]  only tables and plots, from a CSV that is there, without a GPU. png: plots as PNG
 #
-# The CSV is jobs/results/<date>_<gpu>_<commit>_ladder.csv, the plots lie in jobs/results/plots/. Without gnuplot there
-# are no plots; make them with --from elsewhere. Exits with 1 if a sort came out wrong; tables and plots then stay as
-# they are.
+# Plots lie in build/plots/; without gnuplot there are none: make them with --from elsewhere. Exits with 1 if a sort came out
+# wrong; tables and plots then stay as they are.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,13 +15,14 @@ jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # Tables and plots of the CSV $1, plots as $2.
 draw()
 {
-    python3 "$jobs/ladder_table.py" "$1" "$jobs/../kernels/README.md"
+    python3 "$jobs/ladder_table.py" "$1" "$jobs/../kernels/measured.md"
+    python3 "$jobs/first_table.py"
     if ! command -v gnuplot >/dev/null; then
         echo "no gnuplot, so no plots; with one: jobs/ladder.sh --from $1" >&2
         return
     fi
-    mkdir -p "$jobs/results/plots"
-    gnuplot -c "$jobs/ladder.gnuplot" "$1" "$jobs/results/plots" "$2"
+    mkdir -p "$jobs/../build/plots"
+    gnuplot -c "$jobs/ladder.gnuplot" "$1" "$jobs/../build/plots" "$2"
 }
 
 if [ "${1:-}" = --from ]; then
@@ -30,7 +30,7 @@ if [ "${1:-}" = --from ]; then
     exit
 fi
 
-seconds=${1:-400}
+seconds=${1:-420}
 if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
     echo "ladder: $seconds is no number of seconds" >&2
     exit 2
@@ -38,7 +38,7 @@ fi
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
 build_bench
-results=$(results_of ladder)
+results=$(results_of ladder 1)
 status=0
 
 # measure PERCENT OPTION...: run a part of the benchmark, which ends when PERCENT of the time is over. What a part does
@@ -67,7 +67,8 @@ measure_all()
     measure 75 --experiment shuffle --experiment merge --experiment threads --experiment peters-degree \
         --experiment peters-size --experiment peters-rate
     measure 85 --experiment cpu
-    measure 90 --inputs uniform --types 4+4,8+4,8+8 --sizes 10,12,14,16,18,20,22,24,26
+    measure 87 --experiment types --experiment less-scratch
+    measure 92 --inputs uniform --types 4+4,8+4,8+8 --sizes 10,12,14,16,18,20,22,24,26
     measure 100 --inputs "$others" --types u32 --sizes 28 --rungs 0-4,6
     measure 100 --inputs uniform --types 4+4,8+4,8+8 --sizes 30
     return "$status"
@@ -81,7 +82,7 @@ if ! grep -qv '^#' "$results"; then # nothing was measured
     exit "$status"
 fi
 echo "every row: $results" >&2
-if [ "$status" = 0 ]; then
+if [ "$status" = 0 ] && [[ $results = "$ROOT"/jobs/results/* ]]; then
     draw "$results" svg
 fi
 exit "$status"

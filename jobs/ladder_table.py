@@ -1,42 +1,20 @@
 #!/usr/bin/env python3
-"""Rewrite the measured tables of a README from the CSV of jobs/ladder.sh.
+"""Rewrite the measured tables of kernels/measured.md from the CSV of jobs/ladder.sh.
 
-    jobs/ladder_table.py CSV README
+    jobs/ladder_table.py CSV MARKDOWN
 
-What stands between the lines "<!-- ladder -->" and "<!-- /ladder -->" of the README is replaced: rates on uniform keys,
-rates by input, and what the sources of the ladder claim beside what was found here.
+Each part stands between the lines "<!-- PART -->" and "<!-- /PART -->" and is replaced if the CSV has its rows:
+  ladder         rates on uniform keys, rates by input, and what the sources of the ladder claim beside what was found here
+  types          keys of every type, encoded and decoded by the sort or by passes of their own
+  less-scratch   sorts with scratch for a part of the keys
 """
 
-import csv
-import os
 import sys
 
-BEGIN, END = "<!-- ladder -->", "<!-- /ladder -->"
+from tables import link, note, number, one, origin, power_of, read, replace, select, table
+
 TYPES = ["u32", "u64", "4+4", "8+4", "8+8"]
 SIZES = [10, 16, 20, 24, 28, 30]
-
-
-def read(path):
-    """The comment lines, as a list, and the rows, as dictionaries with numbers for what are numbers."""
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    notes = [line[1:].strip() for line in lines if line.startswith("#")]
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    for row in rows:
-        row["keys"] = int(row["keys"])
-        for column in ("ms", "gkeys_per_s", "copy_percent", "ratio_to_cub"):
-            row[column] = float(row[column]) if row[column] else None
-    return notes, rows
-
-
-def select(rows, **wanted):
-    return [row for row in rows if all(row[column] == value for column, value in wanted.items())]
-
-
-def one(rows, **wanted):
-    """The only such row, or None."""
-    found = select(rows, **wanted)
-    return found[0] if found else None
 
 
 def name_of(what):
@@ -46,28 +24,9 @@ def name_of(what):
     return what.removeprefix("rung_").replace("_", " ", 1)
 
 
-def note(notes, word):
-    for line in notes:
-        if line.startswith(word + ":"):
-            return line[len(word) + 1:].strip()
-    return "?"
-
-
-def caption(notes, path):
-    return (
-        f"{note(notes, 'gpus')}, driver {note(notes, 'driver')}, CUDA {note(notes, 'cuda')}, commit "
-        f"{note(notes, 'commit')}, {note(notes, 'date')[:10]}. A copy in device memory: "
-        f"{note(notes, 'copy').split(',')[0]}. Every row: jobs/results/{os.path.basename(path)}, by `jobs/ladder.sh`."
-    )
-
-
-def number(value, form):
-    return "" if value is None else format(value, form)
-
-
-def table(head, lines):
-    rule = "|---" * len(head) + "|"
-    return ["| " + " | ".join(head) + " |", rule] + ["| " + " | ".join(line) + " |" for line in lines]
+def caption(notes, path, markdown):
+    copy = note(notes, "copy").split(",")[0]
+    return f"{origin(notes)}; a copy in device memory: {copy}. [Rows]({link(path, markdown)}), by `jobs/ladder.sh`."
 
 
 # Rungs that are steps on the way are shown for keys alone; what they make of pairs is in the CSV.
@@ -127,10 +86,6 @@ def inputs(rows):
 
 
 # ---- the sources' claims ------------------------------------------------------------------------------------
-
-
-def power_of(keys):
-    return f"2^{keys.bit_length() - 1}" if keys & (keys - 1) == 0 else str(keys)
 
 
 def peters_rate(rows):
@@ -227,18 +182,63 @@ def claims(notes, rows):
     return ["The experiments of the sources, repeated:", ""] + table(["source", "its claim", "here"], lines)
 
 
+# ---- types, scratch -----------------------------------------------------------------------------------------
+
+
+def types(rows):
+    rows = select(rows, experiment="types")
+    if not rows:
+        return []
+    keys = max(row["keys"] for row in rows)
+    rows = select(rows, keys=keys)
+    kinds = list(dict.fromkeys(row["type"] for row in rows))
+
+    def cell(row):
+        if row is None or row["ms"] is None:
+            return ""
+        cub = one(rows, what="cub", type=row["type"])
+        return f"{row['ms']:.2f}" + (f" ({cub['ms'] / row['ms']:.2f})" if cub and cub is not row else "")
+
+    lines = []
+    for name, wanted in (
+        ("CUB", {"what": "cub"}),
+        ("encoded and decoded by the sort", {"variant": "at once"}),
+        ("by passes of their own", {"variant": "encode sort decode"}),
+    ):
+        lines.append([name] + [cell(one(rows, type=kind, **wanted)) for kind in kinds])
+    return [f"{power_of(keys)} keys, ms (x CUB):", ""] + table([""] + kinds, lines)
+
+
+def less_scratch(rows):
+    rows = select(rows, experiment="less-scratch")
+    if not rows:
+        return []
+    keys = max(row["keys"] for row in rows)
+    rows = select(rows, keys=keys)
+    variants = list(dict.fromkeys(row["variant"] for row in rows if row["what"] == "engine"))
+    lines = []
+    for kind in dict.fromkeys(row["type"] for row in rows):
+        found = [one(rows, type=kind, variant=variant, what="engine") for variant in variants]
+        lines.append([kind] + ["" if row is None else f"{row['ms']:.3g} ({row['ratio_to_cub']:.2f})" for row in found])
+    head = [variant.replace("scratch for ", "").replace("no scratch at all", "none") for variant in variants]
+    return [f"{power_of(keys)} uniform keys, ms (x CUB, which takes scratch for all), by the scratch there is:", ""] + table(
+        ["scratch for"] + head, lines
+    )
+
+
 def main():
     if len(sys.argv) != 3:
-        sys.exit("usage: jobs/ladder_table.py CSV README")
-    path, readme = sys.argv[1:]
+        sys.exit("usage: jobs/ladder_table.py CSV MARKDOWN")
+    path, markdown = sys.argv[1:]
     notes, rows = read(path)
-    parts = [[caption(notes, path)], rates(rows), inputs(rows), claims(notes, rows)]
-    text = "\n\n".join("\n".join(part) for part in parts if part)
-    with open(readme, encoding="utf-8") as file:
-        before, rest = file.read().split(BEGIN, 1)
-        after = rest.split(END, 1)[1]
-    with open(readme, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    ladder = [part for part in (rates(rows), inputs(rows), claims(notes, rows)) if part]
+    parts = {"ladder": ladder, "types": [types(rows)], "less-scratch": [less_scratch(rows)]}
+    for name, tables in parts.items():
+        if tables and tables[0]:
+            lines = [caption(notes, path, markdown)]
+            for part in tables:
+                lines += [""] + part
+            replace(markdown, name, lines)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,6 @@ about_machine()
     echo "commit: $(commit)"
 }
 
-# Of this tree; COMMIT in the environment says it better where the tree came without its history.
 # Build the benchmark of the kernels, and set BENCH to it.
 build_bench()
 {
@@ -155,16 +154,54 @@ build_bench()
     fi
 }
 
-# The file for what the benchmark measures on this GPU: results_of KIND.
-results_of()
+# What differs from the commit, results and Markdown apart: an earlier measurement may have rewritten those.
+changed_files() { git -C "$ROOT" status --porcelain -- . ':!jobs/results' ':!*.md'; }
+
+# The commit of this tree; COMMIT in the environment names it where the tree came without its history.
+commit()
 {
-    local gpu
-    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr ' /' '--' || true)
-    mkdir -p "$ROOT/jobs/results"
-    echo "$ROOT/jobs/results/$(date -u +%Y-%m-%d)_${gpu:-none}_$(commit)_$1.csv"
+    local name
+    name=$(git -C "$ROOT" describe --always --abbrev=12 2>/dev/null) || name=
+    if [ -z "$name" ]; then
+        echo "${COMMIT:-unknown}"
+    elif [ -n "$(changed_files)" ]; then
+        echo "$name-dirty"
+    else
+        echo "$name"
+    fi
 }
 
-commit() { echo "${COMMIT:-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}"; }
+# Why what build/release measures is no result of a commit; nothing if it is one.
+why_no_result()
+{
+    local built
+    built=$(sed -n 's/^#define BUILD_COMMIT "\(.*\)"/\1/p' "$ROOT/build/release/private/build_info.h" 2>/dev/null || true)
+    case $(commit) in
+    unknown) echo "the tree has no history, and COMMIT is not set" ;;
+    *-dirty) echo "the tree differs from its commit: $(changed_files 2>/dev/null | xargs)" ;;
+    "$built") ;;
+    *) echo "the tree is of commit $(commit), build/release of ${built:-none}" ;;
+    esac
+}
+
+# The file for a table's rows: results_of TABLE [GPUS], by default all GPUs. It is jobs/results/MACHINE/TABLE.csv, and replaces what
+# was measured there before. Where the rows are no commit's, or there is no GPU, it is build/results/MACHINE/TABLE.csv.
+results_of()
+{
+    local names machine why folder=$ROOT/build/results
+    names=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null || true)
+    if [ -n "$names" ]; then
+        machine=$(head -1 <<<"$names" | sed 's/^NVIDIA //' | tr 'A-Z /' 'a-z--')x${2:-$(wc -l <<<"$names")}
+        why=$(why_no_result)
+        if [ -z "$why" ]; then
+            folder=$ROOT/jobs/results
+        else
+            echo "no result for jobs/results: $why" >&2
+        fi
+    fi
+    mkdir -p "$folder/${machine:=host}"
+    echo "$folder/$machine/$1.csv"
+}
 
 set_up "${1:-}"
 PYTHON=$(python_with_numpy || echo python3)

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Sort on simulated clusters of 8 to 1024 H200s, by both exchanges, and put what it took into the table of mpi/README.md, between
+# Sort on simulated clusters of 8 to 1024 H200s, by both exchanges, and put what it took into the table of mpi/measured.md, between
 # its markers. No GPU and no cluster is needed, but SimGrid (Debian: libsimgrid-dev); tests/simgrid/README.md says what is
 # simulated.
 #
 #   jobs/simulate.sh [RANKS...]           default 8 64 256 1000 1024: some 10 minutes, 2 GB of memory
 #   jobs/simulate.sh --from CSV [png]     only the table and the plot, from a CSV that is there. png: the plot as PNG
 #
-# The CSV is jobs/results/<date>_simulated_<commit>.csv, the plot jobs/results/plots/simulated.svg. Without gnuplot there is no
-# plot. Exits with 1 if keys came out wrong anywhere.
+# The CSV is jobs/results/simulated/exchange.csv, or build/results/simulated/exchange.csv if the tree differs from its commit; the
+# plot is build/plots/simulated.svg, where there is gnuplot. Exits with 1 if keys came out wrong anywhere.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,13 +15,13 @@ jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # Table and plot of the CSV $1, the plot as $2.
 draw()
 {
-    python3 "$jobs/simulate_table.py" "$1" "$jobs/../mpi/README.md"
+    python3 "$jobs/simulate_table.py" "$1" "$jobs/../mpi/measured.md"
     if ! command -v gnuplot >/dev/null; then
         echo "no gnuplot, so no plot; with one: jobs/simulate.sh --from $1" >&2
         return
     fi
-    mkdir -p "$jobs/results/plots"
-    gnuplot -c "$jobs/simulate.gnuplot" "$1" "$jobs/results/plots" "$2"
+    mkdir -p "$jobs/../build/plots"
+    gnuplot -c "$jobs/simulate.gnuplot" "$1" "$jobs/../build/plots" "$2"
 }
 
 if [ "${1:-}" = --from ]; then
@@ -31,8 +31,14 @@ fi
 
 shard=268435456 # keys of 8 bytes: 2 GiB
 small=4096
-commit=${COMMIT:-$(git -C "$jobs" describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}
-results=$jobs/results/$(date -u +%Y-%m-%d)_simulated_$commit.csv
+# shellcheck source=setup.sh
+. "$jobs/setup.sh" build
+commit=$(commit)
+case $commit in
+unknown | *-dirty) results=$ROOT/build/results/simulated/exchange.csv ;;
+*) results=$ROOT/jobs/results/simulated/exchange.csv ;;
+esac
+mkdir -p "$(dirname "$results")"
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 
@@ -62,4 +68,6 @@ done
 # Each run names the columns; once is enough.
 awk '!/^ranks,/ || !named++' "$rows" >"$results"
 echo "every run: $results" >&2
-draw "$results" svg
+if [[ $results = "$ROOT"/jobs/results/* ]]; then
+    draw "$results" svg
+fi

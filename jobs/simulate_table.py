@@ -1,13 +1,11 @@
-"""The table of a CSV of jobs/simulate.sh, put between the markers of mpi/README.md:
+"""The table of a CSV of jobs/simulate.sh, put between <!-- simulated --> and <!-- /simulated --> of a Markdown file:
 
-    python3 simulate_table.py CSV README
+    python3 simulate_table.py CSV MARKDOWN"""
 
-Exits with 1 if the README has no markers; it then stays as it is."""
-
-import csv
 import sys
 
-BEGIN, END = "<!-- simulated -->", "<!-- /simulated -->"
+from tables import link, note, read, replace
+
 HEAD = """| keys per rank | ranks | exchange | moved per key: counted / plan | rounds | messages of keys | short messages | collectives | all messages, per rank | sort, s | exchange, s: simulated / plan | merge, s: simulated / plan | in all, s |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
@@ -38,22 +36,12 @@ def line(row):
     return "| " + " | ".join(cells) + " |"
 
 
-def main(csv_name, readme_name):
-    with open(csv_name, encoding="utf-8") as file:
-        comments, rows = [], []
-        for text in file:
-            (comments if text.startswith("#") else rows).append(text)
-    rows = list(csv.DictReader(rows))
-    rows.sort(key=lambda row: (-int(row["keys"]), int(row["ranks"]), row["exchange"]))
-    about = "; ".join(text[1:].strip().replace("  ", " ") for text in comments)
-    table = "\n".join([BEGIN, HEAD, *map(line, rows), "", about + ".", END])
-    with open(readme_name, encoding="utf-8") as file:
-        readme = file.read()
-    begin, end = readme.find(BEGIN), readme.find(END)
-    if begin < 0 or end < begin:
-        sys.exit(f"simulate_table: {readme_name} has no {BEGIN} ... {END}")
-    with open(readme_name, "w", encoding="utf-8") as file:
-        file.write(readme[:begin] + table + readme[end + len(END):])
+def main(path, markdown):
+    notes, rows = read(path)
+    rows.sort(key=lambda row: (-row["keys"], int(row["ranks"]), row["exchange"]))
+    about = f"{note(notes, 'simulated by')}; commit {note(notes, 'commit')}, {note(notes, 'date')[:10]}. "
+    about += f"[Rows]({link(path, markdown)}), by `jobs/simulate.sh`."
+    replace(markdown, "simulated", [about, "", HEAD, *map(line, rows)])
 
 
 if __name__ == "__main__":

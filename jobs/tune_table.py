@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Rewrite which rung sorts by default, in tuning.h, from the CSV of jobs/tune.sh.
+"""Rewrite which rung sorts by default, in tuning.h, from the CSV of jobs/tune.sh, and in a Markdown file how that one compares
+with CUB, between <!-- tune --> and <!-- /tune -->.
 
-    jobs/tune_table.py CSV TUNING_H
+    jobs/tune_table.py CSV TUNING_H                rewrite TUNING_H
+    jobs/tune_table.py CSV TUNING_H MARKDOWN       rewrite MARKDOWN, from the rungs that TUNING_H names
 
 For each type of keys and each size that was measured on several inputs: of the rungs that stay above FLOOR times CUB's rate on every input,
 the one that is fastest on average, by the geometric mean of those ratios; if none does, of those whose worst input is not
@@ -11,9 +13,10 @@ What stands in TUNING_H between the lines "// clang-format off" and "// clang-fo
 """
 
 import math
+import re
 import sys
 
-from ladder_table import read, select
+from tables import link, origin, power_of, read, replace, select, table
 
 BEGIN, END = "        // clang-format off\n", "        // clang-format on\n"
 FLOOR = 0.85
@@ -40,10 +43,15 @@ def choose(found):
     return max(safe, key=lambda rung: sum(map(math.log, rungs[rung])))
 
 
-def table(rows, kind, key_bytes):
-    """The lines of one type of keys."""
+def sizes_of(rows, kind):
+    """The sizes that were measured on several inputs."""
     sizes = sorted({row["keys"] for row in rows if row["type"] == kind and row["experiment"] == "ladder"})
-    sizes = [keys for keys in sizes if len({row["input"] for row in select(rows, type=kind, keys=keys)}) > 1]
+    return [keys for keys in sizes if len({row["input"] for row in select(rows, type=kind, keys=keys)}) > 1]
+
+
+def header_rows(rows, kind, key_bytes):
+    """The lines of one type of keys in tuning.h."""
+    sizes = sizes_of(rows, kind)
     if not sizes:
         sys.exit(f"tune_table: the CSV has no size at which keys of type {kind} were measured on several inputs")
     chosen = [(keys, choose(ratios(rows, kind, keys))) for keys in sizes]
@@ -57,9 +65,40 @@ def table(rows, kind, key_bytes):
     return lines
 
 
-def main(csv, header):
+def chosen_in(text, key_bytes, keys):
+    """The rung that tuning.h names."""
+    for up_to, rung in re.findall(rf"{{{key_bytes}, (.*?), (\d+)}}", text):
+        power = re.search(r"<< (\d+)", up_to)
+        if power is None or keys <= 1 << int(power.group(1)):
+            return int(rung)
+    return None
+
+
+def worst_of(rows, kind, rung, keys):
+    """The rung, and the input on which it is slowest beside CUB."""
+    found = ratios(rows, kind, keys).get(rung)
+    if not found:
+        return ["", "", ""]
+    word, ratio = min(found.items(), key=lambda item: item[1])
+    return [str(rung), f"{ratio:.2f}", word]
+
+
+def compare(csv, header, markdown):
+    notes, rows = read(csv)
+    with open(header, encoding="utf-8") as file:
+        text = file.read().split(BEGIN)[1].split(END)[0]
+    head = ["keys", "u32: rung", "least x CUB", "on", "u64: rung", "least x CUB", "on"]
+    lines = []
+    for keys in sorted(set(sizes_of(rows, "u32")) | set(sizes_of(rows, "u64"))):
+        cells = [worst_of(rows, kind, chosen_in(text, key_bytes, keys), keys) for kind, key_bytes in (("u32", 4), ("u64", 8))]
+        lines.append([power_of(keys)] + cells[0] + cells[1])
+    about = f"{origin(notes)}. [Rows]({link(csv, markdown)}), by `jobs/tune.sh`."
+    replace(markdown, "tune", [about, "", *table(head, lines)])
+
+
+def write(csv, header):
     _, rows = read(csv)
-    lines = table(rows, "u32", 4) + table(rows, "u64", 8)
+    lines = header_rows(rows, "u32", 4) + header_rows(rows, "u64", 8)
     with open(header, encoding="utf-8") as file:
         text = file.read()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
@@ -72,6 +111,6 @@ def main(csv, header):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    (write if len(sys.argv) == 3 else compare)(*sys.argv[1:])

@@ -1,5 +1,5 @@
 /* The ladder on CUDA: the only list of its rungs. Dispatch, tests, benchmark and the table of
- * kernels/README.md are made from it, so a rung without a test or a number cannot exist. Numbers are names:
+ * kernels/measured.md are made from it, so a rung without a test or a number cannot exist. Numbers are names:
  * never reused, not in order of speed. */
 #ifndef LADDER_H
 #define LADDER_H

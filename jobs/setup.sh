@@ -38,6 +38,11 @@ python_with_numpy()
     return 1
 }
 
+has_libfuzzer()
+{
+    echo 'int LLVMFuzzerTestOneInput() { return 0; }' | clang -fsanitize=fuzzer -o /dev/null -x c - 2>/dev/null
+}
+
 # The packages whose content is missing, by what is looked for and not by what dpkg thinks.
 missing_packages()
 {
@@ -89,6 +94,9 @@ install_for_some_tests()
     # For root only: its tests take root, and on a machine of somebody's these are services that would start.
     if [ "$(id -u)" = 0 ] && ! { have_daemon slurmctld && have_daemon slurmd && have_daemon munged && have_daemon ip; }; then
         (install_packages slurm-wlm munge iproute2) </dev/null >/dev/null 2>&1 || echo "setup: no Slurm to be had" >&2
+    fi
+    if ! has_libfuzzer; then
+        (install_packages clang libclang-rt-dev) </dev/null >/dev/null 2>&1 || echo "setup: no libFuzzer to be had" >&2
     fi
     hash -r
 }

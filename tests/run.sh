@@ -1,10 +1,12 @@
 #!/bin/bash
-# Set up, build, and run every test that this machine can run; say which were skipped, and why.
+# Set up, build, and run the tests that this machine can run; say which were skipped, and why.
 #
-#   tests/run.sh                       some tests under AddressSanitizer and UBSan, then every test of the test build
+#   tests/run.sh                       a part drawn by a seed: some under AddressSanitizer and UBSan, then of the test build
+#   tests/run.sh --all                 all of them
 #   tests/run.sh CTEST-ARGUMENT...     only those tests of the test build, e.g. -R hypercube or -L cpu
 #
-# Exits 0 only if nothing failed. The last line is ctest's own, of the test build.
+# Every test program is in every part, on other numbers of ranks (draw.awk says how many). HYPERSORT_SEED repeats a part, and what
+# its tests draw themselves. Exits 0 only if nothing failed. The last line is ctest's own, of the test build.
 set -euo pipefail
 
 # shellcheck source=../jobs/setup.sh
@@ -18,23 +20,48 @@ timed_build()
     echo "built build/$1 in $((SECONDS - start)) s"
 }
 
+# names BUILD CTEST-ARGUMENT...: the tests that these choose.
+names() { ctest --test-dir "build/$1" -N "${@:2}" | sed -n 's/^ *Test *#[0-9]*: //p'; }
+
+# choose BUILD RULE CTEST-ARGUMENT...: set `chosen` to what chooses these tests or, where the run is drawn, a part of them by
+# draw.awk and RULE, an assignment to a variable of its.
+choose()
+{
+    local all part
+    chosen=("${@:3}")
+    if [ "$drawn" = yes ]; then
+        all=$(names "$1" "${chosen[@]}")
+        part=$(awk -v seed="$HYPERSORT_SEED" -v "$2" -f tests/draw.awk <<<"$all")
+        chosen=(-R "^($(paste -sd'|' <<<"$part"))\$")
+        echo "build/$1: $(wc -l <<<"$part") of $(wc -l <<<"$all") tests, drawn by HYPERSORT_SEED=$HYPERSORT_SEED; --all runs all"
+    fi
+}
+
 # The programs on one rank, and on three: an odd count, where the hypercube lacks a partner; engines with three threads, as few keys
 # go by one of them. Leaks are told apart from Open MPI's own by their stacks, so those must be unwound through code without frame
 # pointers.
 sanitized_tests()
 {
+    choose sanitized each=1 -R '_[13]$' -E '_host_1$' -LE gpu
     ASAN_OPTIONS=fast_unwind_on_malloc=0 LSAN_OPTIONS="suppressions='$ROOT/tests/lsan.supp':print_suppressions=0" \
-        UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing -R '_[13]$' -E '_host_1$' -LE gpu
+        UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing "${chosen[@]}"
 }
 
+drawn=no
+all=no
+case ${1:-} in
+    "") drawn=yes all=yes HYPERSORT_SEED=${HYPERSORT_SEED:-$(date +%s)}; export HYPERSORT_SEED ;;
+    --all) all=yes; shift ;;
+esac
 sanitizers=passed
-if [ $# = 0 ]; then
+if [ "$all" = yes ]; then
     # The preset, but optimised a little: the sanitizers then take half the time.
     timed_build sanitized --preset debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g'
     sanitized_tests || sanitizers=failed
 fi
 timed_build test --preset test
-tests/ctest.sh build/test closing "$@"
+choose test "slow=$(names test -L slow | paste -sd' ')" "$@"
+tests/ctest.sh build/test closing "${chosen[@]}"
 if [ "$sanitizers" = failed ]; then
     echo "but tests failed under the sanitizers, see above"
     exit 1

@@ -1,0 +1,45 @@
+"""Inputs to begin with, from those of the other tests: corpus.py npy|manifest|options FOLDER writes a file for each."""
+import pathlib
+import re
+import shlex
+import sys
+
+tests = pathlib.Path(__file__).resolve().parent.parent
+
+
+def npy():
+    """The dictionaries of test_npy.c, behind a head of each version."""
+    text = (tests / "files/test_npy.c").read_text()
+    for dictionary in set(re.findall(r'"(\{(?:[^"\\\n]|\\")*)"', text)):
+        bytes_ = dictionary.replace('\\"', '"').encode()
+        for version in 1, 2, 3:
+            yield b"\x93NUMPY" + bytes([version, 0]) + len(bytes_).to_bytes(2 if version == 1 else 4, "little") + bytes_
+
+
+def manifest():
+    """The manifest that test_manifest.c edits, and with each of its edits; without checksums, which the harness appends."""
+    text = (tests / "checkpoint/test_manifest.c").read_text()
+    lines = re.findall(r'"(.*)\\n"', re.search(r"char good\[\] = (.*?);", text, re.S)[1])
+    yield "\n".join(lines + [""]).encode()
+    begun = [line for line in lines if not re.match("fingerprint|run ", line)]
+    yield re.sub("stage .*\n(.*)generation .*", r"stage begun\n\1generation 0", "\n".join(begun + [""])).encode()
+    for place, edited in re.findall(r'\{"([^"]*)", "([^"]*)"\}', text):
+        yield "\n".join([edited if line.startswith(place) else line for line in lines] + [""]).encode()
+
+
+def options():
+    """The command lines in the tests of the command that are whole without the shell, a word a line."""
+    for script in sorted((tests / "command").glob("*.sh")):
+        runs = r'^ *(?:ok \d+|refused \d+ \d+ "[^"]*"|refused_everywhere \d+ "[^"]*") (.*)$'
+        for line in re.findall(runs, script.read_text(), re.M):
+            if not re.search(r"[$`&|<>\\]", line):
+                yield "\n".join(shlex.split(line, comments=True)).encode()
+
+
+folder = pathlib.Path(sys.argv[2])
+folder.mkdir(parents=True, exist_ok=True)
+inputs = list({"npy": npy, "manifest": manifest, "options": options}[sys.argv[1]]())
+if len(inputs) < 20:
+    sys.exit(f"corpus.py: the tests gave {len(inputs)} inputs for {sys.argv[1]}: they have changed, and this must follow")
+for number, content in enumerate(inputs):
+    (folder / f"test-{number:03}").write_bytes(content)

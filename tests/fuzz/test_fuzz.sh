@@ -1,0 +1,19 @@
+#!/bin/bash
+# The harnesses for some seconds each; and one of them with a planted bug, which must be found, or they find nothing.
+set -euo pipefail
+
+"$SOURCE/tests/fuzz/run.sh" 18
+
+# It takes a header that is accepted and that no other test has.
+planted=$BUILD/fuzz/planted.log
+if BUILD=$BUILD/planted FLAGS=-DPLANTED_BUG "$SOURCE/tests/fuzz/run.sh" 300 npy >"$planted"; then
+    echo "failed: the planted bug was not found:"
+    cat "$planted"
+    exit 1
+fi
+grep -q 'broken: !(read.swapped && read.count > 12 ' "$planted" || {
+    echo "failed: not the planted bug was found:"
+    cat "$planted"
+    exit 1
+}
+echo "the planted bug was found"

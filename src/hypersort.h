@@ -1,6 +1,7 @@
 /* hypersort: sort arrays that are spread over the ranks of an MPI communicator, one GPU per rank.
  *
- * hypersort_types.h, which it includes, is installed beside it. The shortest use, with MPI already initialised:
+ * This header includes hypersort_types.h, which is installed beside it. The shortest use, with MPI
+ * initialised:
  *
  *     hsort_context *ctx;
  *     hsort_create(MPI_COMM_WORLD, NULL, &ctx);
@@ -11,16 +12,24 @@
  *
  * Rules that hold for every function
  *   Ranks      "Collective": every rank of the communicator calls it, with the same type, order and options.
- *              Counts and pointers may differ between ranks; a count of 0 is welcome everywhere.
+ *              Counts, pointers, and options.threads may differ between ranks. A count of 0 goes with any
+ *              pointer.
  *   Errors     a collective function returns the same status on every rank, never leaves a rank waiting for
- *              another, and says in hsort_last_error() which rank, on which host, failed and why. After
- *              HSORT_CUDA or HSORT_MPI a context can only be destroyed.
- *   Manners    the library never prints, exits, aborts, or initialises or finalises MPI, and works on a
- *              duplicate of the communicator it was given.
+ *              another, and says in hsort_last_error() which rank failed, on which host, and why. After
+ *              HSORT_CUDA or HSORT_MPI a context can only be destroyed. Two cases are local, since ranks
+ *              cannot agree: a NULL context is HSORT_ARGUMENT; before MPI_Init() and after MPI_Finalize()
+ *              every collective function returns HSORT_MPI.
+ *   Manners    the library never prints, exits, aborts, or initialises or finalises MPI. It works on a
+ *              duplicate of the communicator that it was given.
  *   Threads    one call at a time per context; two contexts in two threads need MPI_THREAD_MULTIPLE.
  *   Order      integers by value. Floats: -inf ... -0.0, +0.0 ... +inf; every NaN last, in both directions.
- *              HSORT_DESCENDING reverses all that is not NaN. Equal keys have equal bits, so no sort of keys
- *              alone can be told from a stable one.
+ *              HSORT_DESCENDING reverses all that is not NaN. Equal keys have equal bits, so a sort of keys
+ *              alone cannot be told from a stable one.
+ *   Versions   a struct with a struct_size grows at its end. Every size that it has had since version 0.2.0
+ *              stays valid: the library reads and writes no byte behind it, and members that a caller lacks
+ *              have their defaults. A size that is larger than the library's own, or smaller than that of
+ *              0.2.0, is HSORT_ARGUMENT. The same holds for the sizes of array elements in hsort_topology()
+ *              and hsort_try_paths(). Other structs never change.
  */
 #ifndef HYPERSORT_H
 #define HYPERSORT_H
@@ -35,29 +44,33 @@ extern "C" {
 #endif
 
 #define HSORT_VERSION_MAJOR 0
-#define HSORT_VERSION_MINOR 1
+#define HSORT_VERSION_MINOR 2
 #define HSORT_VERSION_PATCH 0
+
+/* Elements of arrays in structs: more than the lists have, so that lists can grow. The rest is 0. */
+enum { HSORT_PHASES_MAX = 8, HSORT_TRANSPORTS_MAX = 8, HSORT_RATES_MAX = 16 };
 
 /* What the cost of a sort is counted from. X(name, short name, unit)
  *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank
  *   MERGE             a merge on one rank: bytes read plus bytes written
- *   HOST_COPY         between host memory of the caller and the engine's, each way; 0: the engine works on host memory
+ *   HOST_COPY         between the caller's host memory and the engine's, each way; 0: the engine needs no
+ *                     copies
  *   STEP              from asking the engine for something small to its answer
  *   MESSAGE           a message of a few bytes between two ranks of a node
  *   LINK_LATENCY      of a transfer of keys between two ranks of a node, beside its bytes
  *   LINK              bytes that a rank sends to another of its node while it receives as many
  *   NETWORK_LATENCY   of a message or a transfer between two nodes
  *   NETWORK           as LINK, between two nodes, all ranks of both at once */
-#define HSORT_RATE_LIST(X)                                                                                    \
-    X(HSORT_RATE_SORT_4, "sort_4", "keys/s")                                                                  \
-    X(HSORT_RATE_SORT_8, "sort_8", "keys/s")                                                                  \
-    X(HSORT_RATE_MERGE, "merge", "bytes/s")                                                                   \
-    X(HSORT_RATE_HOST_COPY, "host_copy", "bytes/s")                                                           \
-    X(HSORT_RATE_STEP, "step", "s")                                                                           \
-    X(HSORT_RATE_MESSAGE, "message", "s")                                                                     \
-    X(HSORT_RATE_LINK_LATENCY, "link_latency", "s")                                                           \
-    X(HSORT_RATE_LINK, "link", "bytes/s")                                                                     \
-    X(HSORT_RATE_NETWORK_LATENCY, "network_latency", "s")                                                     \
+#define HSORT_RATE_LIST(X)                                                                                  \
+    X(HSORT_RATE_SORT_4, "sort_4", "keys/s")                                                                \
+    X(HSORT_RATE_SORT_8, "sort_8", "keys/s")                                                                \
+    X(HSORT_RATE_MERGE, "merge", "bytes/s")                                                                 \
+    X(HSORT_RATE_HOST_COPY, "host_copy", "bytes/s")                                                         \
+    X(HSORT_RATE_STEP, "step", "s")                                                                         \
+    X(HSORT_RATE_MESSAGE, "message", "s")                                                                   \
+    X(HSORT_RATE_LINK_LATENCY, "link_latency", "s")                                                         \
+    X(HSORT_RATE_LINK, "link", "bytes/s")                                                                   \
+    X(HSORT_RATE_NETWORK_LATENCY, "network_latency", "s")                                                   \
     X(HSORT_RATE_NETWORK, "network", "bytes/s")
 
 typedef enum hsort_rate {
@@ -70,47 +83,52 @@ typedef enum hsort_rate {
 /* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: by the caller, who sets it so. */
 typedef enum hsort_rate_source { HSORT_RATE_DEFAULT, HSORT_RATE_GIVEN } hsort_rate_source;
 
+/* What hsort_plan() counts with. */
 typedef struct hsort_rates {
     size_t struct_size;
     hsort_engine engine;     /* that the rates are of; never AUTO */
-    hsort_transport link;    /* between ranks of a node; never AUTO. IPC: a merge of two runs reads over the link */
-    double value[HSORT_RATES];
-    hsort_rate_source source[HSORT_RATES];
+    hsort_transport link;    /* between ranks of a node; never AUTO. With IPC merges read over the link */
+    double value[HSORT_RATES_MAX];              /* by hsort_rate */
+    hsort_rate_source source[HSORT_RATES_MAX];
 } hsort_rates;
 
-/* What one exchange is expected to cost, for uniform keys spread evenly. Bytes are doubles: they may pass 63 bits. */
+/* What one exchange is expected to cost, for uniform keys spread evenly. Bytes are doubles: they may pass 63
+ * bits. */
 typedef struct hsort_plan_exchange {
-    double messages;               /* of one rank, at most: short ones, and transfers of keys, whatever their size */
+    double messages;               /* of one rank, at most: short ones, and transfers of keys of any size */
     double messages_all;           /* of all ranks */
     double moved_bytes_largest;    /* sent by one rank, at most */
     double moved_bytes;            /* sent from one rank to another, all ranks */
-    double seconds[HSORT_PHASES];  /* as in hsort_stats */
+    double seconds[HSORT_PHASES_MAX];  /* by hsort_phase */
     double total_seconds;          /* of the phases */
 } hsort_plan_exchange;
 
+/* What hsort_plan() expects. */
 typedef struct hsort_plan_result {
     size_t struct_size;
-    int64_t shard_capacity;           /* keys on a rank: ceil(count / ranks) */
+    int64_t shard_capacity;        /* keys on a rank: ceil(count / ranks) */
     double shard_bytes;
-    double engine_bytes;           /* engine memory of a rank, beside the caller's buffers: as hsort_workspace(), about */
+    double engine_bytes;           /* of a rank, besides the caller's buffers: about hsort_workspace() */
     double caller_bytes;           /* that the caller holds in host memory, sorting in place: shard_bytes */
     hsort_exchange exchange;       /* that AUTO takes */
     hsort_plan_exchange bitonic, direct;
-    int can_partition;             /* 1: so few ranks, on one node over IPC, could sort by PARTITION; 0: they cannot */
+    int can_partition;             /* 1: these ranks, on one node over IPC, could sort by PARTITION; else 0 */
     hsort_plan_exchange partition; /* what that would cost; all 0 if they cannot */
 } hsort_plan_result;
 
-/* ---- Names ----------------------------------------------------------------------------------------------- */
+/* ---- Names --------------------------------------------------------------------------------------------- */
 
 /* Version as major * 10000 + minor * 100 + patch. Not collective. */
 HSORT_API int hsort_version(void);
 
-/* Version, commit, compiler, CUDA and MPI the library was built with, on one line. Not collective. Static. */
+/* Version, commit, compiler, CUDA and MPI that the library was built with, on one line. Not collective. Never
+ * NULL; valid until this thread ends. */
 HSORT_API const char *hsort_build_info(void);
 
-/* ---- What a sort would cost ------------------------------------------------------------------------------ */
+/* ---- What a sort would cost ---------------------------------------------------------------------------- */
 
-/* Fill *rates with defaults: round numbers for an H200 in a node of them (CUDA), for some cores (HOST).   Not collective.
+/* Fill *rates with defaults: round numbers for an H200 in a node of them (CUDA), for some cores (HOST).
+ * Not collective.
  *   rates        [1] written, each rate with the source DEFAULT; the caller changes what it knows better
  *   struct_size  sizeof(hsort_rates) as the caller compiled it
  *   engine       AUTO is CUDA, whether or not there is a GPU
@@ -119,10 +137,12 @@ HSORT_API const char *hsort_build_info(void);
 HSORT_API hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
                                         hsort_transport link);
 
-/* What sorting `count` keys in place over `ranks` ranks would take. Sorts nothing and asks no GPU.        Not collective.
- *   rates           [1] every rate greater than 0, HOST_COPY 0 or greater; from hsort_rates_init()
+/* What sorting `count` keys in place over `ranks` ranks would take. Sorts nothing and asks no GPU.
+ * Not collective.
+ *   rates           [1] from hsort_rates_init(); every rate greater than 0, HOST_COPY 0 or greater
  *   ranks           1 .. 2^30, filling one node after the other
  *   ranks_per_node  at least 1
+ *   type            of the keys
  *   count           keys on all ranks, 0 .. 2^62, uniform random, in host memory, spread evenly
  *   plan            [1] struct_size set by the caller; the rest written
  * Memory   up to 0.3 MB of host memory, until it returns.
@@ -131,17 +151,19 @@ HSORT_API hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, 
 HSORT_API hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,
                                   int64_t count, hsort_plan_result *plan);
 
-/* ---- Context --------------------------------------------------------------------------------------------- */
+/* ---- Context ------------------------------------------------------------------------------------------- */
 
 typedef struct hsort_context hsort_context;
 
 /* Called on rank 0 at the end of each step of a phase: `done` of `total` steps. Must not call the library. */
 typedef void (*hsort_progress_fn)(void *user, const char *phase, int64_t done, int64_t total);
 
-/* Asked at the safe points of a sort: is it to end here? 0: no. Ranks may answer differently. Must not call the library. */
+/* Asked at the safe points of a sort: is it to end here? 0: no. Ranks may answer differently. Must not call
+ * the library. */
 typedef int (*hsort_should_stop_fn)(void *user);
 
-/* All collective: the same on every rank. Set by hsort_options_init(), then changed field by field. */
+/* Set by hsort_options_init(), then changed field by field. The same on every rank, but for `threads`, the
+ * functions and what is handed to them. */
 typedef struct hsort_options {
     size_t struct_size;
     hsort_engine engine;
@@ -149,11 +171,13 @@ typedef struct hsort_options {
     hsort_exchange exchange;
     hsort_transport transport;
     hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
-    hsort_choice shared_memory;       /* STAGED between ranks of a node goes through /dev/shm, not MPI. AUTO is ON */
-    hsort_choice mpi_device_pointers; /* MPI is given device memory. AUTO: tried if the MPI library says that it takes it;
-                                         ON: tried whatever it says */
+    hsort_choice shared_memory;       /* STAGED between ranks of a node goes through /dev/shm, not MPI. AUTO
+                                         is ON */
+    hsort_choice mpi_device_pointers; /* MPI is given device memory. AUTO: tried if the MPI library says
+                                         that it takes it; ON: tried whatever it says */
     hsort_binding binding;
-    int threads;                      /* of the host engine, per rank; 0: the cores the rank is bound to */
+    int threads;                      /* of the host engine on this rank, at most 4 for each processing unit
+                                         of the machine, or 64; 0: one for each core that the rank may use */
     size_t chunk_bytes;               /* of one message; 0: the default; at most 1 GiB */
     size_t device_memory_limit;       /* bytes a rank may take on its GPU; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
@@ -162,66 +186,77 @@ typedef struct hsort_options {
     void *should_stop_user;           /* handed to should_stop; owned by the caller */
 } hsort_options;
 
-/* Fill *options with the defaults of the library version in use.                           Not collective.
+/* Fill *options with the defaults of the library version in use. Not collective.
  *   options      [1] written, as much of it as the caller knows
- *   struct_size  sizeof(hsort_options) as the caller compiled it; also the size it had before should_stop
- * Errors   HSORT_ARGUMENT if struct_size is unknown. */
+ *   struct_size  sizeof(hsort_options) as the caller compiled it
+ * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_size);
 
-/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks.            Collective.
+/* Create a context: choose each rank's engine, GPU and cores, and the paths between ranks. Collective.
  *   comm     an intracommunicator; duplicated, the caller keeps it
  *   options  [1] copied, or NULL for the defaults
  *   ctx      [1] written; NULL after an error; the caller destroys it
+ * Binding  options.binding AUTO binds all threads of a process that no launcher has bound to the rank's
+ *          cores, until the last such context of the process is destroyed.
  * Memory   some tens of MiB of pinned host memory per rank; buffers for keys come with the first sort.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_NO_DEVICE, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY,
- *          HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL; the text is hsort_last_error(NULL). */
+ *          HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL; the text is hsort_last_error(NULL). MPI_COMM_NULL and an
+ *          intercommunicator are refused without asking other ranks. */
 HSORT_API hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx);
 
-/* The same from Fortran and from anything that carries a communicator as an integer.           Collective. */
+/* hsort_create() for Fortran, and for all that carries a communicator as an integer. Collective. */
 HSORT_API hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx);
 
-/* Free a context and all memory it holds; *ctx becomes NULL. A NULL context is fine.            Collective. */
+/* Free a context and all memory it holds. Collective: it waits until every rank is there.
+ *   ctx  [1] becomes NULL. NULL, and a pointer to NULL, are fine
+ * Errors   none is reported. After HSORT_MPI or HSORT_CUDA it may wait for ranks that do not come, so only
+ *          ranks that are still together call it; a program that ends by MPI_Abort() or by exiting need not.
+ *          After MPI_Finalize() it frees what belongs to this process, and waits for nobody. */
 HSORT_API void hsort_destroy(hsort_context **ctx);
 
-/* One line on the last error of a context: rank, host and cause. "" if there was none. With NULL: of the last
- * hsort_create() in this thread. Not collective. Valid until the next call on the context. */
+/* One line on the last error of a context: rank, host and cause. "" if there was none. Not collective.
+ *   ctx  NULL: of the last hsort_create() in this thread
+ * Returns  never NULL; valid until the next call on the context. */
 HSORT_API const char *hsort_last_error(const hsort_context *ctx);
 
-/* ---- Sorting --------------------------------------------------------------------------------------------- */
+/* ---- Sorting ------------------------------------------------------------------------------------------- */
 
-/* Sort a distributed array in place.                                                            Collective.
+/* Sort a distributed array in place. Collective.
  *   ctx     from hsort_create()
- *   type    of the keys; collective
- *   order   collective
+ *   type    of the keys; the same on every rank
+ *   order   the same on every rank
  *   keys    [count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
  *   count   keys on this rank, >= 0; may differ between ranks; each rank keeps its count
- *   stream  a cudaStream_t after whose work the keys are ready, or NULL for the default stream or host keys
+ *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
- * Order    see the head of this file. Stable: cannot be told for keys alone.
- * Memory   as hsort_workspace() says, on the engine; kept by ctx for the next sort until it is destroyed. One rank alone
- *          does with less where less is free, down to 1/64 of its keys; slower the less there is (kernels/README.md).
+ * Order    see the head of this file. Stability does not apply, as there are keys only.
+ * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. One rank alone needs
+ *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). Host memory
+ *          is compared with the limits of the machine and of cgroups first, for all ranks of a node together.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
- * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL;
- *          after ARGUMENT and the MEMORY ones the keys are untouched, after the others undefined. HSORT_STOPPED, if
- *          options.should_stop says so, is none of these: see hsort_sort_to().
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI,
+ *          HSORT_INTERNAL. After ARGUMENT and the MEMORY ones the keys are untouched, after the others
+ *          undefined. HSORT_STOPPED is no error: see hsort_sort_to().
  * Source   Batcher 1968, "Sorting networks and their applications"; Peters, Schulz-Hildebrandt, Luttenberger,
  *          "Fast in-place sorting with CUDA based on bitonic sort", sections 2 and 3.3; mpi/README.md. */
-HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,
-                                  void *stream);
+HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
+                                  int64_t count, void *stream);
 
-/* Sort a distributed array into another one, with the counts the caller asks for.               Collective.
- *   in         [count] as `keys` above, but unchanged; may not overlap `out` unless it is the same pointer
+/* Sort a distributed array into another one, with the counts that the caller asks for. Collective.
+ *   in         [count] as `keys` of hsort_sort(), but unchanged; may not overlap `out` unless it is the same
+ *              pointer
  *   out        [out_count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
- *   out_count  keys this rank is to end with, >= 0; the counts of all ranks must sum to those of the input
- * Otherwise as hsort_sort(). A sum that differs is HSORT_ARGUMENT.
+ *   out_count  keys that this rank is to end with, >= 0; all ranks' add up to those of the input, or
+ *              HSORT_ARGUMENT
+ * Otherwise as hsort_sort().
  *
- * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points, where keys are in
- * a state that can be kept. At present there is one, between local sort and exchange; the exchange `partition`, and shards
- * of uneven counts that come in order, have none. If any rank's answer is not 0, no key changes ranks on behalf of the sort,
- * and all ranks return HSORT_STOPPED. Then
+ * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points,
+ * where keys are in a state that can be kept. There is one, between local sort and exchange. The exchange
+ * PARTITION has none, nor have shards of uneven counts that come in order. If any rank's answer is not 0, no
+ * key changes ranks on behalf of the sort, and all ranks return HSORT_STOPPED. Then
  *   - `out` of all ranks together holds the multiset of keys, each rank's as many as it asked for;
- *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought and none brought more than
- *     ceil(N / P) of the N keys on P ranks;
+ *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought, and none brought
+ *     more than ceil(N / P) of the N keys on P ranks;
  *   - hsort_last_error() names a rank that asked; statistics are still those of the sort before;
  *   - ctx is as good as before, and sorting `out` again ends what was begun. */
 HSORT_API hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
@@ -231,79 +266,96 @@ HSORT_API hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_
 typedef struct hsort_check_result {
     size_t struct_size;
     int64_t count;            /* keys on all ranks */
-    int64_t first_disorder;   /* global position of the first key that is less than the one before; -1: none */
+    int64_t first_disorder;   /* global position of the first key less than the one before it; -1: none */
     uint64_t fingerprint[2];  /* of the multiset of keys: does not depend on their order or on the ranks */
 } hsort_check_result;
 
-/* Check the order of a distributed array and take its fingerprint.                              Collective.
- *   keys    [count] host, device or managed memory; unchanged
- *   result  [1] struct_size set by the caller; the same on every rank
- * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI.
- *          Disorder is a result, not an error. */
+/* Check the order of a distributed array and take its fingerprint. Collective.
+ *   ctx     from hsort_create()
+ *   type    of the keys; the same on every rank
+ *   order   the same on every rank
+ *   keys    [count] host, device or managed memory, 8-byte aligned; unchanged
+ *   count   keys on this rank, >= 0; may differ between ranks
+ *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
+ *   result  [1] struct_size set by the caller; the rest written, the same on every rank
+ * Memory   up to 64 MiB of engine memory for keys that the engine cannot read where they are; kept by ctx.
+ * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI,
+ *          HSORT_INTERNAL. Disorder is a result, not an error.
+ * Source   the fingerprint is a sum of mixed keys, 128 bits: kernels/README.md. */
 HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                    int64_t count, void *stream, hsort_check_result *result);
 
-/* Engine memory that a sort will take on this rank, beyond the caller's buffers.            Not collective.
+/* Engine memory that a sort will take on this rank, besides the caller's buffers. Not collective.
+ *   ctx        from hsort_create()
  *   type       of the keys
- *   count      the largest count, in or out, of any rank
- *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx at most;
- *              messages take some 16 MiB more where MPI handles engine memory, and hsort_check() of host keys at least
- *              64 MiB
+ *   count      the largest count, in or out, of any rank; 0 .. 2^59
+ *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx
+ *              at most. Messages take some 16 MiB more where MPI handles engine memory, hsort_check() of host
+ *              keys up to 64 MiB
  * Errors   HSORT_ARGUMENT. */
-HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes);
+HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
+                                       size_t *bytes);
 
-/* ---- What happened, and where ---------------------------------------------------------------------------- */
+/* ---- What happened, and where -------------------------------------------------------------------------- */
 
 /* What went between ranks by one transport. */
 typedef struct hsort_path_stats {
     int64_t pairs;                  /* of ranks for which hsort_path() gives it */
     int64_t moved_bytes;            /* sent by it from one rank to another, all ranks */
     int64_t moved_bytes_largest;    /* sent by it by one rank, at most */
-    double seconds;                 /* of a rank, sending and receiving by it: the largest of all ranks. Waiting for the other
-                                       rank is in it, and, over IPC, merging what is read from the other's memory */
+    double seconds;                 /* of a rank, sending and receiving by it: the largest of all ranks.
+                                       Includes waiting for the other rank, and merging from its memory over IPC */
 } hsort_path_stats;
 
+/* What a sort did. */
 typedef struct hsort_stats {
     size_t struct_size;
     int64_t keys;                   /* sorted, all ranks */
     int64_t moved_bytes;            /* sent from one rank to another, all ranks */
     int rounds;                     /* of the exchange in which this rank moved any key */
-    double seconds[HSORT_PHASES];   /* of each phase: the largest of all ranks */
+    double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
-    hsort_path_stats paths[HSORT_TRANSPORTS]; /* by hsort_transport; AUTO: all 0. A pair may also use another transport than
-                                       its own, for memory that it cannot map; the bytes of all add up to moved_bytes */
+    hsort_path_stats paths[HSORT_TRANSPORTS_MAX]; /* by hsort_transport; AUTO: all 0. A pair may also use
+                                       another transport than its own, for memory that it cannot map. All
+                                       moved_bytes add up to the one above */
 } hsort_stats;
 
-/* Statistics of the last successful sort; same on every rank, but for `rounds`.             Not collective.
- *   stats  [1] struct_size set by the caller. Errors   HSORT_ARGUMENT if there was no sort. */
+/* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.
+ *   stats  [1] struct_size set by the caller; the rest written
+ * Errors   HSORT_ARGUMENT, also if there was no sort. */
 HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
 
-/* Where every rank runs.                                                                        Collective.
- *   infos  [size of the communicator] written on every rank; caller owns it
- * Errors   same on every rank: HSORT_ARGUMENT, HSORT_MPI. */
-HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos);
+/* Where every rank runs. Collective.
+ *   infos      [size of the communicator] written on every rank; caller owns it
+ *   info_size  sizeof(hsort_rank_info) as the caller compiled it: the distance of two elements
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
+HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos, size_t info_size);
 
-/* The engine in use, never AUTO. Not collective, same on every rank. */
+/* The engine in use, never AUTO, the same on every rank; AUTO if ctx is NULL. Not collective. */
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
-/* The exchange of the last sort, whether or not any key had to move, or, before the first one, the option.
- * Not collective, same on every rank. */
+/* The exchange of the last sort, whether or not any key had to move; before the first sort, the option; AUTO
+ * if ctx is NULL. The same on every rank. Not collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
-/* The path between this rank and `peer`, never AUTO; the same seen from `peer`. Not collective. */
+/* The path between this rank and `peer`, the same seen from `peer`. AUTO, and only then: ctx is NULL, or
+ * there is no path since `peer` is this rank or none of 0 .. size - 1. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
-/* Try how fast the paths are, all pairs of ranks that try at a time at once.                    Collective.
- *   reach  [size of the communicator] written: between this rank and each other one, the same seen from both. Up to 16 ranks
- *          all pairs are tried, of more each rank's with the next one, with the one before, and with the one half of all
- *          ranks away. Caller owns it
+/* Measure how fast the paths are, all pairs of ranks that measure at a time at once. Collective.
+ *   reach       [size of the communicator] written: between this rank and each other one, the same seen from
+ *               both. Up to 16 ranks all pairs are measured; of more ranks each one's with the next one, with
+ *               the one before, and with the one half of all ranks away. Caller owns it
+ *   reach_size  sizeof(hsort_reach) as the caller compiled it: the distance of two elements
  * Time     some tens of milliseconds a pair at most, 16 of them one after the other at most.
  * Memory   64 MiB of engine memory, until it returns.
- * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. */
-HSORT_API hsort_status hsort_try_paths(hsort_context *ctx, hsort_reach *reach);
+ * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA,
+ *          HSORT_MPI. */
+HSORT_API hsort_status hsort_try_paths(hsort_context *ctx, hsort_reach *reach, size_t reach_size);
 
-/* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no GPU, or
- * STAGED was asked for. Not collective, same on every rank. */
+/* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no
+ * GPU, STAGED was asked for, or ctx is NULL. The same on every rank. Not collective. */
 HSORT_API int hsort_mpi_takes_device_pointers(const hsort_context *ctx);
 
 #ifdef __cplusplus

@@ -103,6 +103,9 @@ long_files()
 }
 none "files of more than 600 lines" long_files
 
+wide_lines() { awk 'length > 110 { print FILENAME ":" FNR ": " $0 }' src/hypersort.h kernels/base/hypersort_types.h; }
+none "a public header has lines of more than 110 columns" wide_lines
+
 # The comment above each function, up to the blank line before it, says whether it is collective.
 undocumented()
 {

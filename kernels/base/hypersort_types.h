@@ -1,5 +1,5 @@
-/* What every layer of hypersort and its callers share: statuses, key types, orders, and the names of engines, exchanges and
- * transports. No MPI. Installed beside hypersort.h, which includes it. */
+/* What every layer of hypersort and its callers share: statuses, key types, orders, and the names of engines,
+ * exchanges and transports. No MPI. Installed beside hypersort.h, which includes it. */
 #ifndef HYPERSORT_TYPES_H
 #define HYPERSORT_TYPES_H
 
@@ -16,24 +16,24 @@ extern "C" {
 #define HSORT_API
 #endif
 
-/* ---- Statuses and key types: each list is the only place where its members are named ------------------- */
+/* ---- Statuses and key types: each list is the only place where its members are named ----------------- */
 
-/* X(name, exit code of the command, message). Where ranks fail differently, the last in the list wins. So STOPPED comes before
- * all failures: where one rank was asked to stop and another has failed, the sort has failed; said the other way round, the
- * caller would count on keys that are not there. */
-#define HSORT_STATUS_LIST(X)                                                                                  \
-    X(HSORT_OK, 0, "ok")                                                                                      \
-    X(HSORT_STOPPED, 75, "stopped, can be resumed")                                                           \
-    X(HSORT_MISMATCH, 1, "not in order, or not the same keys")                                                \
-    X(HSORT_ARGUMENT, 2, "invalid argument")                                                                  \
-    X(HSORT_FORMAT, 2, "bad input")                                                                           \
-    X(HSORT_IO, 3, "input/output error")                                                                      \
-    X(HSORT_NO_DEVICE, 4, "no usable GPU")                                                                    \
-    X(HSORT_LAUNCH, 4, "ranks were not started together")                                                     \
-    X(HSORT_DEVICE_MEMORY, 5, "out of device memory")                                                         \
-    X(HSORT_HOST_MEMORY, 5, "out of host memory")                                                             \
-    X(HSORT_CUDA, 6, "CUDA failure")                                                                          \
-    X(HSORT_MPI, 6, "MPI failure")                                                                            \
+/* X(name, exit code of the command, message). Where ranks fail differently, the last in the list wins. So
+ * STOPPED comes before all failures: where one rank was asked to stop and another has failed, the sort has
+ * failed; said the other way round, the caller would count on keys that are not there. */
+#define HSORT_STATUS_LIST(X)                                                                                \
+    X(HSORT_OK, 0, "ok")                                                                                    \
+    X(HSORT_STOPPED, 75, "stopped, can be resumed")                                                         \
+    X(HSORT_MISMATCH, 1, "not in order, or not the same keys")                                              \
+    X(HSORT_ARGUMENT, 2, "invalid argument")                                                                \
+    X(HSORT_FORMAT, 2, "bad input")                                                                         \
+    X(HSORT_IO, 3, "input/output error")                                                                    \
+    X(HSORT_NO_DEVICE, 4, "no usable GPU")                                                                  \
+    X(HSORT_LAUNCH, 4, "ranks were not started together")                                                   \
+    X(HSORT_DEVICE_MEMORY, 5, "out of device memory")                                                       \
+    X(HSORT_HOST_MEMORY, 5, "out of host memory")                                                           \
+    X(HSORT_CUDA, 6, "CUDA failure")                                                                        \
+    X(HSORT_MPI, 6, "MPI failure")                                                                          \
     X(HSORT_INTERNAL, 70, "internal error")
 
 typedef enum hsort_status {
@@ -43,12 +43,12 @@ typedef enum hsort_status {
 } hsort_status;
 
 /* X(name, short name, bytes per key) */
-#define HSORT_TYPE_LIST(X)                                                                                    \
-    X(HSORT_U32, "u32", 4)                                                                                    \
-    X(HSORT_I32, "i32", 4)                                                                                    \
-    X(HSORT_F32, "f32", 4)                                                                                    \
-    X(HSORT_U64, "u64", 8)                                                                                    \
-    X(HSORT_I64, "i64", 8)                                                                                    \
+#define HSORT_TYPE_LIST(X)                                                                                  \
+    X(HSORT_U32, "u32", 4)                                                                                  \
+    X(HSORT_I32, "i32", 4)                                                                                  \
+    X(HSORT_F32, "f32", 4)                                                                                  \
+    X(HSORT_U64, "u64", 8)                                                                                  \
+    X(HSORT_I64, "i64", 8)                                                                                  \
     X(HSORT_F64, "f64", 8)
 
 typedef enum hsort_type {
@@ -60,9 +60,9 @@ typedef enum hsort_type {
 typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
 
 /* What sorts on one rank. X(name, short name) */
-#define HSORT_ENGINE_LIST(X)                                                                                  \
-    X(HSORT_ENGINE_AUTO, "auto") /* CUDA if every rank can use a GPU, else HOST on all ranks */               \
-    X(HSORT_ENGINE_HOST, "host") /* CPU cores */                                                              \
+#define HSORT_ENGINE_LIST(X)                                                                                \
+    X(HSORT_ENGINE_AUTO, "auto") /* CUDA if every rank can use a GPU, else HOST on all ranks */             \
+    X(HSORT_ENGINE_HOST, "host") /* CPU cores */                                                            \
     X(HSORT_ENGINE_CUDA, "cuda") /* a GPU */
 
 typedef enum hsort_engine {
@@ -72,12 +72,12 @@ typedef enum hsort_engine {
     HSORT_ENGINES
 } hsort_engine;
 
-/* How keys move between ranks: mpi/README.md has the algorithms. PARTITION needs IPC between all ranks; without it, BITONIC or
- * DIRECT runs. X(name, short name) */
-#define HSORT_EXCHANGE_LIST(X)                                                                                \
-    X(HSORT_EXCHANGE_AUTO, "auto")           /* chosen by ranks, keys and links */                            \
-    X(HSORT_EXCHANGE_BITONIC, "bitonic")     /* rounds of merges over a hypercube: few messages */            \
-    X(HSORT_EXCHANGE_DIRECT, "direct")       /* each key moves once, after the local sort */                  \
+/* How keys move between ranks: mpi/README.md has the algorithms. PARTITION needs IPC between all ranks;
+ * without it, BITONIC or DIRECT runs. X(name, short name) */
+#define HSORT_EXCHANGE_LIST(X)                                                                              \
+    X(HSORT_EXCHANGE_AUTO, "auto")           /* chosen by ranks, keys and links */                          \
+    X(HSORT_EXCHANGE_BITONIC, "bitonic")     /* rounds of merges over a hypercube: few messages */          \
+    X(HSORT_EXCHANGE_DIRECT, "direct")       /* each key moves once, after the local sort */                \
     X(HSORT_EXCHANGE_PARTITION, "partition") /* each key moves once, before it is sorted */
 
 typedef enum hsort_exchange {
@@ -87,12 +87,12 @@ typedef enum hsort_exchange {
     HSORT_EXCHANGES
 } hsort_exchange;
 
-/* How bytes travel between two ranks: mpi/README.md has the mechanisms. To ask for MPI or IPC where it cannot work is an error.
- * X(name, short name) */
-#define HSORT_TRANSPORT_LIST(X)                                                                               \
-    X(HSORT_TRANSPORT_AUTO, "auto")     /* between each two ranks the last of these that works */             \
-    X(HSORT_TRANSPORT_STAGED, "staged") /* through pinned host memory */                                      \
-    X(HSORT_TRANSPORT_MPI, "mpi")       /* MPI reads and writes engine memory */                              \
+/* How bytes travel between two ranks: mpi/README.md has the mechanisms. To ask for MPI or IPC where it cannot
+ * work is an error. X(name, short name) */
+#define HSORT_TRANSPORT_LIST(X)                                                                             \
+    X(HSORT_TRANSPORT_AUTO, "auto")     /* between each two ranks the last of these that works */           \
+    X(HSORT_TRANSPORT_STAGED, "staged") /* through pinned host memory */                                    \
+    X(HSORT_TRANSPORT_MPI, "mpi")       /* MPI reads and writes engine memory */                            \
     X(HSORT_TRANSPORT_IPC, "ipc")       /* ranks of a node map each other's memory */
 
 typedef enum hsort_transport {
@@ -103,8 +103,8 @@ typedef enum hsort_transport {
 } hsort_transport;
 
 /* Where a rank's threads and its GPU come from. X(name, short name) */
-#define HSORT_BINDING_LIST(X)                                                                                 \
-    X(HSORT_BINDING_AUTO, "auto") /* bind only what the launcher left unbound */                              \
+#define HSORT_BINDING_LIST(X)                                                                               \
+    X(HSORT_BINDING_AUTO, "auto") /* bind only what the launcher left unbound */                            \
     X(HSORT_BINDING_NONE, "none") /* bind nothing */
 
 typedef enum hsort_binding {
@@ -115,9 +115,9 @@ typedef enum hsort_binding {
 } hsort_binding;
 
 /* Whether something may be used that is not to be trusted everywhere. X(name, short name) */
-#define HSORT_CHOICE_LIST(X)                                                                                  \
-    X(HSORT_CHOICE_AUTO, "auto") /* as the option says */                                                     \
-    X(HSORT_CHOICE_OFF, "off")   /* never */                                                                  \
+#define HSORT_CHOICE_LIST(X)                                                                                \
+    X(HSORT_CHOICE_AUTO, "auto") /* as the option says */                                                   \
+    X(HSORT_CHOICE_OFF, "off")   /* never */                                                                \
     X(HSORT_CHOICE_ON, "on")     /* wherever a try shows that it works */
 
 typedef enum hsort_choice {
@@ -128,11 +128,11 @@ typedef enum hsort_choice {
 } hsort_choice;
 
 /* The phases of a sort, in order; hsort_stats has a time for each. X(name, short name) */
-#define HSORT_PHASE_LIST(X)                                                                                   \
-    X(HSORT_PHASE_H2D, "h2d")                                                                                 \
-    X(HSORT_PHASE_LOCAL_SORT, "local_sort")                                                                   \
-    X(HSORT_PHASE_EXCHANGE, "exchange")                                                                       \
-    X(HSORT_PHASE_MERGE, "merge")                                                                             \
+#define HSORT_PHASE_LIST(X)                                                                                 \
+    X(HSORT_PHASE_H2D, "h2d")                                                                               \
+    X(HSORT_PHASE_LOCAL_SORT, "local_sort")                                                                 \
+    X(HSORT_PHASE_EXCHANGE, "exchange")                                                                     \
+    X(HSORT_PHASE_MERGE, "merge")                                                                           \
     X(HSORT_PHASE_D2H, "d2h")
 
 typedef enum hsort_phase {
@@ -163,7 +163,7 @@ typedef struct hsort_reach {
     double latency;           /* seconds of a swap of 64 bytes */
 } hsort_reach;
 
-/* ---- Names ----------------------------------------------------------------------------------------------- */
+/* ---- Names --------------------------------------------------------------------------------------------- */
 
 /* The message of a status, from the list above. Not collective. Static; never NULL. */
 HSORT_API const char *hsort_strerror(hsort_status status);
@@ -177,8 +177,8 @@ HSORT_API const char *hsort_type_name(hsort_type type);
 /* Bytes per key of a type, 0 if it is none. Not collective. */
 HSORT_API size_t hsort_type_bytes(hsort_type type);
 
-/* The short name of an engine, an exchange, a transport ("host", "bitonic", "staged" ...), NULL if it is none.
- * Not collective. Static. */
+/* The short name of an engine, an exchange, a transport ("host", "bitonic", "staged" ...), NULL if it is
+ * none. Not collective. Static. */
 HSORT_API const char *hsort_engine_name(hsort_engine engine);
 HSORT_API const char *hsort_exchange_name(hsort_exchange exchange);
 HSORT_API const char *hsort_transport_name(hsort_transport transport);

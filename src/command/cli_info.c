@@ -50,7 +50,7 @@ static void free_tables(struct tables *t)
  * same on every rank. Collective. */
 static hsort_status try_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
 {
-    const hsort_status status = hsort_try_paths(ctx, t->reach);
+    const hsort_status status = hsort_try_paths(ctx, t->reach, sizeof *t->reach);
     *why = status == HSORT_OK ? "" : hsort_last_error(ctx);
     if (status == HSORT_MPI)
         return report_fail(comm, status, "%s", *why);
@@ -62,7 +62,7 @@ static hsort_status try_paths(struct comm *comm, hsort_context *ctx, struct tabl
 static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables *t, const char **not_tried)
 {
     const int size = comm->size, reach_bytes = size * (int)sizeof *t->reach;
-    hsort_status status = hsort_topology(ctx, t->infos);
+    hsort_status status = hsort_topology(ctx, t->infos, sizeof *t->infos);
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(ctx));
     for (int peer = 0; peer < size; peer++)

@@ -1,4 +1,5 @@
 #include "src/library/context.h"
+#include "src/library/struct_size.h"
 #include "src/library/verify.h"
 
 enum { PIECE_BYTES = 64 << 20 };
@@ -26,7 +27,7 @@ static hsort_status check_request(hsort_context *ctx, const void *keys, int64_t 
                                   const hsort_check_result *result, enum engine_space *space)
 {
     TRY(context_check_keys(ctx, "keys", keys, count));
-    if (!result || result->struct_size != sizeof *result)
+    if (!result || !STRUCT_SIZE_IS_KNOWN(hsort_check_result, result->struct_size))
         return status_fail(HSORT_ARGUMENT, "result: its struct_size is not set");
     return ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, space);
 }
@@ -54,9 +55,12 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
     if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < bytes)) != HSORT_OK)
         return context_fail(ctx, status);
     struct verifier verifier;
+    hsort_check_result found;
     verify_start(&verifier, type, order);
     if ((status = context_finish(ctx, add_keys(ctx, &verifier, keys, count, bytes, stream))) != HSORT_OK)
         return status;
-    status = verify_finish(&verifier, &ctx->comm, result);
-    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+    if ((status = verify_finish(&verifier, &ctx->comm, &found)) != HSORT_OK)
+        return context_fail(ctx, status);
+    struct_size_copy(result, &found);
+    return HSORT_OK;
 }

@@ -2,23 +2,17 @@
 #include "kernels/base/first_error.h"
 #include "kernels/base/threads.h"
 #include "mpi/exchange/exchange.h"
+#include "src/library/struct_size.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static _Thread_local char create_error[sizeof((struct comm *)0)->error];
 
-/* Options grow at their end. A caller that was compiled before should_stop came has a shorter struct: no byte behind its
- * end is read or written, and what it lacks is as if it were 0. */
-static bool is_known(size_t struct_size)
-{
-    return struct_size == sizeof(hsort_options) || struct_size == offsetof(hsort_options, should_stop);
-}
-
 hsort_status hsort_options_init(hsort_options *options, size_t struct_size)
 {
     status_clear();
-    if (!options || !is_known(struct_size))
+    if (!options || !STRUCT_SIZE_IS_KNOWN(hsort_options, struct_size))
         return status_fail(HSORT_ARGUMENT, "options of %zu bytes: this library knows %zu", struct_size,
                            sizeof *options);
     memset(options, 0, struct_size);
@@ -110,7 +104,7 @@ hsort_status context_finish(hsort_context *ctx, hsort_status mine)
 
 static hsort_status check_options(const hsort_options *o)
 {
-    if (!is_known(o->struct_size))
+    if (!STRUCT_SIZE_IS_KNOWN(hsort_options, o->struct_size))
         return status_fail(HSORT_ARGUMENT, "options were not set by hsort_options_init()");
     if (!hsort_engine_name(o->engine))
         return status_fail(HSORT_ARGUMENT, "options: no engine %d", (int)o->engine);
@@ -222,7 +216,8 @@ static hsort_status open_exchanges(hsort_context *ctx)
         if (!all)
             continue;
         if (ops->open)
-            TRY(comm_agree(&ctx->comm, ops->open(ctx->comm.size, ctx->engine, &ctx->exchange_tables[ops->kind])));
+            TRY(comm_agree(&ctx->comm,
+                           ops->open(ctx->comm.size, ctx->engine, &ctx->exchange_tables[ops->kind])));
         ctx->usable_exchanges |= 1u << ops->kind;
     }
     return HSORT_OK;
@@ -316,7 +311,8 @@ hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_con
         return status;
     if (options) // one of an unknown size is refused when all ranks are together
         memcpy(&made->options, options,
-               is_known(options->struct_size) ? options->struct_size : sizeof options->struct_size);
+               STRUCT_SIZE_IS_KNOWN(hsort_options, options->struct_size) ? options->struct_size
+                                                                         : sizeof options->struct_size);
     else
         hsort_options_init(&made->options, sizeof made->options);
     status = set_up(made);
@@ -391,34 +387,52 @@ const char *hsort_last_error(const hsort_context *ctx)
     return ctx ? ctx->error : create_error;
 }
 
-hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos)
+/* Gather what all ranks run on, and hand the caller as much of each as it knows. */
+static hsort_status gather_infos(hsort_context *ctx, hsort_rank_info *all, hsort_rank_info *infos,
+                                 size_t info_size)
+{
+    const int bytes = sizeof *all;
+    TRY_MPI(MPI_Allgather(&ctx->info, bytes, MPI_BYTE, all, bytes, MPI_BYTE, ctx->comm.world));
+    for (int rank = 0; rank < ctx->comm.size; rank++)
+        memcpy((char *)infos + (size_t)rank * info_size, &all[rank], info_size);
+    return HSORT_OK;
+}
+
+hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos, size_t info_size)
 {
     TRY(context_enter(ctx));
-    hsort_status status = infos ? HSORT_OK : status_fail(HSORT_ARGUMENT, "hsort_topology: infos is NULL");
-    if ((status = comm_agree(&ctx->comm, status)) != HSORT_OK)
-        return context_fail(ctx, status);
-    const int bytes = sizeof(hsort_rank_info);
-    status = comm_check(MPI_Allgather(&ctx->info, bytes, MPI_BYTE, infos, bytes, MPI_BYTE, ctx->comm.world),
-                        "MPI_Allgather", false);
+    hsort_status status = HSORT_OK;
+    hsort_rank_info *all = malloc((size_t)ctx->comm.size * sizeof *all);
+    if (!infos || !STRUCT_SIZE_IS_KNOWN(hsort_rank_info, info_size))
+        status = status_fail(HSORT_ARGUMENT, "hsort_topology: infos at %p, of %zu bytes each", (void *)infos,
+                             info_size);
+    else if (!all)
+        status = status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", ctx->comm.size);
+    status = comm_agree(&ctx->comm, status);
+    if (status == HSORT_OK)
+        status = gather_infos(ctx, all, infos, info_size);
+    free(all);
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
 hsort_engine hsort_engine_in_use(const hsort_context *ctx)
 {
-    return ctx->engine->ops->kind;
+    return ctx ? ctx->engine->ops->kind : HSORT_ENGINE_AUTO;
 }
 
 hsort_exchange hsort_exchange_in_use(const hsort_context *ctx)
 {
-    return ctx->exchange;
+    return ctx ? ctx->exchange : HSORT_EXCHANGE_AUTO;
 }
 
 hsort_transport hsort_path(const hsort_context *ctx, int peer)
 {
+    if (!ctx || peer < 0 || peer >= ctx->comm.size || peer == ctx->comm.rank)
+        return HSORT_TRANSPORT_AUTO;
     return transport_path(ctx->transport, peer);
 }
 
 int hsort_mpi_takes_device_pointers(const hsort_context *ctx)
 {
-    return ctx->mpi_takes_device_pointers;
+    return ctx ? ctx->mpi_takes_device_pointers : -1;
 }

@@ -378,7 +378,7 @@ static const double MPI_BYTES_PER_SECOND = 100e9;   // of device memory, by an M
 void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link)
 {
     *rates = (struct hsort_rates){.struct_size = sizeof *rates, .engine = engine, .link = link};
-    memcpy(rates->value, defaults[engine == HSORT_ENGINE_HOST], sizeof rates->value);
+    memcpy(rates->value, defaults[engine == HSORT_ENGINE_HOST], sizeof defaults[0]);
     if (engine == HSORT_ENGINE_HOST || link == HSORT_TRANSPORT_IPC)
         return;
     rates->value[HSORT_RATE_LINK_LATENCY] = rates->value[HSORT_RATE_STEP];

@@ -4,6 +4,7 @@
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/exchange_partition.h"
 #include "src/library/cost.h"
+#include "src/library/struct_size.h"
 
 /* Of the keys, that the local sort takes on a GPU: a table per tile. */
 static const double WORKSPACE_FRACTION = 1.0 / 28;
@@ -12,13 +13,17 @@ enum { RANKS_MAX = 1 << 30 };
 hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
                               hsort_transport link)
 {
-    if (!rates || struct_size != sizeof *rates || !hsort_engine_name(engine) || !hsort_transport_name(link))
+    if (!rates || !STRUCT_SIZE_IS_KNOWN(hsort_rates, struct_size) || !hsort_engine_name(engine) ||
+        !hsort_transport_name(link))
         return HSORT_ARGUMENT;
     if (engine == HSORT_ENGINE_AUTO)
         engine = HSORT_ENGINE_CUDA;
     if (link == HSORT_TRANSPORT_AUTO)
         link = engine == HSORT_ENGINE_CUDA ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI;
-    cost_defaults(rates, engine, link);
+    hsort_rates defaults;
+    cost_defaults(&defaults, engine, link);
+    rates->struct_size = struct_size;
+    struct_size_copy(rates, &defaults);
     return HSORT_OK;
 }
 
@@ -52,18 +57,13 @@ static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const h
     return ops->kind;
 }
 
-hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,
-                        int64_t count, hsort_plan_result *plan)
+/* The plan for arguments that have been checked. */
+static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per_node, int key_bytes,
+                              int64_t count, hsort_plan_result *plan)
 {
-    const int key_bytes = (int)hsort_type_bytes(type);
-    if (!rates || rates->struct_size != sizeof *rates || !plan || plan->struct_size != sizeof *plan ||
-        ranks < 1 || ranks > RANKS_MAX || ranks_per_node < 1 || key_bytes == 0 || count < 0 ||
-        count > INT64_C(1) << 62 || !are_usable(rates))
-        return HSORT_ARGUMENT;
     struct cost_network network;
     TRY(cost_network_count(ranks, ranks_per_node, &network));
     *plan = (hsort_plan_result){
-        .struct_size = sizeof *plan,
         .shard_capacity = count / ranks + (count % ranks != 0),
         .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
         .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
@@ -76,5 +76,23 @@ hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node,
     plan->engine_bytes = (2 + fraction) * plan->shard_bytes;
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
         plan->engine_bytes += (double)partition_memory_keys(plan->shard_capacity) * key_bytes;
+    return HSORT_OK;
+}
+
+hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,
+                        int64_t count, hsort_plan_result *plan)
+{
+    const int key_bytes = (int)hsort_type_bytes(type);
+    if (!rates || !STRUCT_SIZE_IS_KNOWN(hsort_rates, rates->struct_size) || !plan ||
+        !STRUCT_SIZE_IS_KNOWN(hsort_plan_result, plan->struct_size) || ranks < 1 || ranks > RANKS_MAX ||
+        ranks_per_node < 1 || key_bytes == 0 || count < 0 || count > INT64_C(1) << 62)
+        return HSORT_ARGUMENT;
+    hsort_rates own = {0};
+    hsort_plan_result made;
+    memcpy(&own, rates, rates->struct_size);
+    if (!are_usable(&own))
+        return HSORT_ARGUMENT;
+    TRY(make_plan(&own, ranks, ranks_per_node, key_bytes, count, &made));
+    struct_size_copy(plan, &made);
     return HSORT_OK;
 }

@@ -1,20 +1,21 @@
 /* What hsort_get_stats() tells of the last sort. */
 #include <string.h>
 #include "src/library/context.h"
+#include "src/library/struct_size.h"
 
 /* What the statistics take the largest of, and what they add up, over all ranks: one message each. */
-struct largest {
+struct stats_largest {
     double seconds[HSORT_PHASES], total_seconds;
     double path_bytes[HSORT_TRANSPORTS], path_seconds[HSORT_TRANSPORTS];
 };
 
-struct sums {
+struct stats_sums {
     int64_t moved_bytes;
     int64_t pairs[HSORT_TRANSPORTS], path_bytes[HSORT_TRANSPORTS];
 };
 
 /* This rank's part of hsort_stats.paths. */
-static void describe_paths(const hsort_context *ctx, struct largest *own, struct sums *mine)
+static void describe_paths(const hsort_context *ctx, struct stats_largest *own, struct stats_sums *mine)
 {
     struct traffic traffic[HSORT_TRANSPORTS];
     transport_traffic(ctx->transport, traffic);
@@ -29,8 +30,8 @@ static void describe_paths(const hsort_context *ctx, struct largest *own, struct
 
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds)
 {
-    struct largest own = {.total_seconds = mine->total_seconds}, most;
-    struct sums added = {.moved_bytes = mine->moved_bytes}, all;
+    struct stats_largest own = {.total_seconds = mine->total_seconds}, most;
+    struct stats_sums added = {.moved_bytes = mine->moved_bytes}, all;
     memcpy(own.seconds, seconds, sizeof own.seconds);
     describe_paths(ctx, &own, &added);
     TRY_MPI(MPI_Allreduce(&own, &most, sizeof own / sizeof(double), MPI_DOUBLE, MPI_MAX, ctx->comm.world));
@@ -41,7 +42,7 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
                                .moved_bytes = all.moved_bytes,
                                .rounds = mine->rounds,
                                .total_seconds = most.total_seconds};
-    memcpy(ctx->stats.seconds, most.seconds, sizeof ctx->stats.seconds);
+    memcpy(ctx->stats.seconds, most.seconds, sizeof most.seconds);
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
         ctx->stats.paths[path] = (hsort_path_stats){.pairs = all.pairs[path],
                                                     .moved_bytes = all.path_bytes[path],
@@ -53,8 +54,8 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
 
 hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats)
 {
-    if (!ctx || !stats || stats->struct_size != sizeof *stats || !ctx->has_stats)
+    if (!ctx || !stats || !STRUCT_SIZE_IS_KNOWN(hsort_stats, stats->struct_size) || !ctx->has_stats)
         return HSORT_ARGUMENT;
-    *stats = ctx->stats;
+    struct_size_copy(stats, &ctx->stats);
     return HSORT_OK;
 }

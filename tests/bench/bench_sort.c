@@ -292,7 +292,7 @@ static void rows_of_context(const struct options *o, const char *exchange, const
     b.on_device = where <= 1 && has_gpu;
     if (where <= 2 && has_gpu) {
         hsort_rank_info *infos = malloc((size_t)size * sizeof *infos);
-        must(infos ? hsort_topology(b.ctx, infos) : HSORT_HOST_MEMORY, "hsort_topology");
+        must(infos ? hsort_topology(b.ctx, infos, sizeof *infos) : HSORT_HOST_MEMORY, "hsort_topology");
         must(engine_open_cuda(infos[rank].gpu_index, 0, &b.engine), status_text());
         free(infos);
     }

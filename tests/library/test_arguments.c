@@ -264,7 +264,13 @@ static void test_without_context(void)
           "hsort_check");
     CHECK(hsort_workspace(NULL, HSORT_U64, 1, &bytes) == HSORT_ARGUMENT, "hsort_workspace");
     CHECK(hsort_get_stats(NULL, &stats) == HSORT_ARGUMENT, "hsort_get_stats");
-    CHECK(hsort_topology(NULL, infos) == HSORT_ARGUMENT, "hsort_topology");
+    CHECK(hsort_topology(NULL, infos, sizeof *infos) == HSORT_ARGUMENT, "hsort_topology");
+    hsort_reach reach[MOST_RANKS];
+    CHECK(hsort_try_paths(NULL, reach, sizeof *reach) == HSORT_ARGUMENT, "hsort_try_paths");
+    CHECK(hsort_engine_in_use(NULL) == HSORT_ENGINE_AUTO, "hsort_engine_in_use");
+    CHECK(hsort_exchange_in_use(NULL) == HSORT_EXCHANGE_AUTO, "hsort_exchange_in_use");
+    CHECK(hsort_path(NULL, 0) == HSORT_TRANSPORT_AUTO, "hsort_path");
+    CHECK(hsort_mpi_takes_device_pointers(NULL) == -1, "hsort_mpi_takes_device_pointers");
     hsort_context *none = NULL;
     hsort_destroy(&none);
     hsort_destroy(NULL);
@@ -290,17 +296,21 @@ static void test_stats_and_topology(hsort_context *ctx)
     CHECK(hsort_get_stats(ctx, &stats) == HSORT_ARGUMENT, "statistics of another size");
 
     hsort_rank_info infos[MOST_RANKS];
-    const hsort_status status = hsort_topology(ctx, rank == size - 1 ? NULL : infos);
+    const hsort_status status = hsort_topology(ctx, rank == size - 1 ? NULL : infos, sizeof *infos);
     CHECK(status == HSORT_ARGUMENT, "nowhere to write the topology: %d", status);
     check_line(hsort_last_error(ctx), "hsort_topology", size - 1);
-    CHECK(hsort_topology(ctx, infos) == HSORT_OK, "%s", hsort_last_error(ctx));
+    CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
     for (int r = 0; r < size; r++)
         CHECK(infos[r].host[0] != '\0' && infos[r].gpu_index == -1 && infos[r].cores >= 1,
               "rank %d: host '%s', GPU %d, %d cores", r, infos[r].host, infos[r].gpu_index, infos[r].cores);
     CHECK(hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST, "engine %d", hsort_engine_in_use(ctx));
     CHECK(hsort_mpi_takes_device_pointers(ctx) == -1, "%d", hsort_mpi_takes_device_pointers(ctx));
     for (int peer = 0; peer < size; peer++)
-        CHECK(hsort_path(ctx, peer) != HSORT_TRANSPORT_AUTO, "the path to rank %d is AUTO", peer);
+        CHECK((hsort_path(ctx, peer) == HSORT_TRANSPORT_AUTO) == (peer == rank), "the path to rank %d is %d",
+              peer, hsort_path(ctx, peer));
+    const int nobody[] = {-1, size, 99, 1 << 20, INT_MIN, INT_MAX};
+    for (int i = 0; i < 6; i++)
+        CHECK(hsort_path(ctx, nobody[i]) == HSORT_TRANSPORT_AUTO, "a path to rank %d", nobody[i]);
 }
 
 /* Bytes of memory that this process has from malloc(). */

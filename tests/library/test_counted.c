@@ -394,7 +394,7 @@ int main(int argc, char **argv)
     const uint64_t seed = ranks_seed();
     if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST)) {
         hsort_rank_info infos[MOST_RANKS];
-        CHECK(hsort_topology(ctx, infos) == HSORT_OK, "%s", hsort_last_error(ctx));
+        CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : 0);
         run_all(seed);
         run_mapped(seed);

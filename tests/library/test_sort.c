@@ -491,7 +491,7 @@ static bool open_cuda(void)
                                      "cuda, partition, ipc")))
         return false;
     hsort_rank_info infos[MOST_RANKS];
-    CHECK(hsort_topology(settings[0].ctx, infos) == HSORT_OK, "%s", hsort_last_error(settings[0].ctx));
+    CHECK(hsort_topology(settings[0].ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(settings[0].ctx));
     buffer_kinds = device_buffer_kinds(infos[rank].gpu_index);
     if (hsort_mpi_takes_device_pointers(settings[0].ctx) == 1)
         return open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_MPI, HSORT_EXCHANGE_AUTO, 4096, 0,

@@ -350,29 +350,6 @@ static void check_failure_wins(void)
 }
 #endif
 
-/* A caller that was compiled before should_stop came: its options end there. What lies behind must not be called, or written. */
-static void check_old_caller(void)
-{
-    const size_t old_size = offsetof(hsort_options, should_stop);
-    hsort_options options, untouched;
-    hsort_context *ctx = NULL;
-    uint64_t key = (uint64_t)(comm.size - comm.rank);
-    memset(&options, 0x5a, sizeof options);
-    memset(&untouched, 0x5a, sizeof untouched);
-    CHECK(hsort_options_init(&options, old_size) == HSORT_OK && options.struct_size == old_size, "init");
-    CHECK(memcmp(&options.should_stop, &untouched.should_stop, sizeof options - old_size) == 0,
-          "written behind");
-    options.engine = HSORT_ENGINE_HOST;
-    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
-    CHECK(ctx && hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL) == HSORT_OK, "sort");
-    CHECK(key == (uint64_t)comm.rank + 1, "not sorted");
-    hsort_destroy(&ctx);
-    CHECK(hsort_options_init(&options, old_size - 8) == HSORT_ARGUMENT, "options of an unknown size");
-    options.struct_size = old_size - 8;
-    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT && !ctx,
-          "options of an unknown size");
-}
-
 /* On GPUs, from and to every kind of memory; device memory of the GPU that the library takes for this rank. */
 static void check_gpus(void)
 {
@@ -382,7 +359,7 @@ static void check_gpus(void)
     hsort_context *ctx = create(HSORT_EXCHANGE_BITONIC, HSORT_TRANSPORT_AUTO, &mine);
     if (!ctx)
         return;
-    CHECK(hsort_topology(ctx, infos) == HSORT_OK, "%s", hsort_last_error(ctx));
+    CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
     const int kinds = device_buffer_kinds(infos[comm.rank].gpu_index);
     hsort_destroy(&ctx);
     for (int k = 0; k < kinds; k++) {
@@ -419,7 +396,6 @@ int main(int argc, char **argv)
         check_sorts(HSORT_EXCHANGE_BITONIC, HSORT_TRANSPORT_STAGED, SORTS);
         check_sorts(HSORT_EXCHANGE_DIRECT, HSORT_TRANSPORT_MPI, SORTS);
         check_failure_wins();
-        check_old_caller();
     }
     comm_close(&comm);
     return ranks_finish();

@@ -132,9 +132,9 @@ static void test_library(void)
         CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
         if (status != HSORT_OK)
             continue;
-        CHECK(hsort_try_paths(ctx, comm.rank == 0 ? NULL : reach) == HSORT_ARGUMENT, "nowhere to write");
+        CHECK(hsort_try_paths(ctx, comm.rank == 0 ? NULL : reach, sizeof *reach) == HSORT_ARGUMENT, "nowhere to write");
         const double start = MPI_Wtime();
-        status = hsort_try_paths(ctx, reach);
+        status = hsort_try_paths(ctx, reach, sizeof *reach);
         CHECK(status == HSORT_OK, "%s", hsort_last_error(ctx));
         CHECK(MPI_Wtime() - start < 5, "took %g s", MPI_Wtime() - start);
         for (int peer = 0; peer < comm.size; peer++)
@@ -144,7 +144,7 @@ static void test_library(void)
         hsort_destroy(&ctx);
         CHECK(shared_mapped == 0, "%d mapped", shared_mapped);
     }
-    CHECK(hsort_try_paths(NULL, reach) == HSORT_ARGUMENT, "no context");
+    CHECK(hsort_try_paths(NULL, reach, sizeof *reach) == HSORT_ARGUMENT, "no context");
 }
 
 #ifdef HSORT_FAULTS
@@ -157,7 +157,7 @@ static void check_failure(hsort_context *ctx, enum fault_site site, int failing,
     snprintf(faults_case, sizeof faults_case, "site %d, rank %d, passage %d", site, failing, nth);
     faults_watch(60);
     fault_set(site, comm.rank == failing ? nth : 0);
-    const hsort_status status = hsort_try_paths(ctx, reach);
+    const hsort_status status = hsort_try_paths(ctx, reach, sizeof *reach);
     if (comm.rank == failing)
         own = !fault_untouched(site, nth);
     MPI_Bcast(&own, 1, MPI_INT, failing, comm.world);
@@ -169,7 +169,7 @@ static void check_failure(hsort_context *ctx, enum fault_site site, int failing,
     CHECK(strcmp(line, first) == 0, "%s: '%s' here, '%s' on rank 0", faults_case, line, first);
     CHECK((line[0] != '\0') == *reached, "%s: '%s'", faults_case, line);
     if (nth == 1)
-        CHECK(hsort_try_paths(ctx, reach) == HSORT_OK, "%s: again: %s", faults_case, hsort_last_error(ctx));
+        CHECK(hsort_try_paths(ctx, reach, sizeof *reach) == HSORT_OK, "%s: again: %s", faults_case, hsort_last_error(ctx));
 }
 
 static void test_faults(void)

@@ -1,0 +1,48 @@
+#!/bin/bash
+# hypersort inside another CMake project, by add_subdirectory(): it builds with a compiler that warns of more than ours, in the
+# build type of the project, and without pkg-config; the project's program links and runs.
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cache() { sed -n "s/^$1:[A-Z]*=//p" "$2/CMakeCache.txt"; }
+fail()
+{
+    echo "failed: $1"
+    exit 1
+}
+
+mkdir "$work/project"
+# shellcheck disable=SC2016 # the backquotes are Markdown's
+sed -n '/^```c$/,/^```$/p' "$SOURCE/README.md" | sed '/^```/d' >"$work/project/example.c"
+cat >"$work/project/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(example LANGUAGES C)
+# What a compiler that is not ours could find: every file of hypersort has some of these.
+set(CMAKE_C_FLAGS "\${CMAKE_C_FLAGS} -Wconversion -Wtraditional")
+set(HYPERSORT_CUDA OFF)
+add_subdirectory($SOURCE hypersort)
+add_executable(example example.c)
+target_link_libraries(example PRIVATE hypersort::shared)
+END
+
+configure()
+{
+    cmake -S "$work/project" -B "$work/$1" -DCMAKE_C_COMPILER="$(cache CMAKE_C_COMPILER "$BUILD")" "${@:2}" \
+        >"$work/log" 2>&1 || { cat "$work/log"; fail "the project $1 is not configured"; }
+}
+
+configure with_pkg_config
+[ -z "$(cache CMAKE_BUILD_TYPE "$work/with_pkg_config")" ] || fail "a build type is forced upon the project"
+configure without -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
+hwloc=$(cache HWLOC_LIBRARY "$work/without")
+[ -e "$hwloc" ] || fail "hwloc is not found without pkg-config"
+[ "$hwloc" = "$(cache HWLOC_LIBRARY "$work/with_pkg_config")" ] || fail "hwloc is another one without pkg-config"
+
+cmake --build "$work/without" --target example -j2 >"$work/log" 2>&1 || { tail "$work/log"; fail "it does not build"; }
+grep -q 'warning: ' "$work/log" || fail "the compiler was to warn"
+[ ! -e "$work/without/hypersort/tests" ] || fail "the project builds hypersort's tests"
+expected=$(printf '%s\n' '-1 -1 0 0' '2 2 3 3')
+# shellcheck disable=SC2086 # MPIRUN holds options too
+[ "$($MPIRUN -n 2 "$work/without/example" </dev/null | sort)" = "$expected" ] || fail "the program does not sort"
+echo "a project that includes hypersort builds and sorts"

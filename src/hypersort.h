@@ -305,7 +305,7 @@ typedef struct hsort_path_stats {
     int64_t moved_bytes;            /* sent by it from one rank to another, all ranks */
     int64_t moved_bytes_largest;    /* sent by it by one rank, at most */
     double seconds;                 /* of a rank, sending and receiving by it: the largest of all ranks.
-                                       Includes waiting for the other rank, and merging from its memory over IPC */
+                                       Includes waiting for the other rank, and merges over IPC */
 } hsort_path_stats;
 
 /* What a sort did. */

@@ -4,7 +4,6 @@
  * that are under way during a sort. */
 #include <limits.h>
 #include <malloc.h>
-#include <sched.h>
 #include <stdbool.h>
 #include "kernels/engine.h"
 #include "hypersort.h"
@@ -552,38 +551,17 @@ static void test_user_messages(hsort_context *ctx)
     CHECK(incoming == (rank + size - 1) % size, "got %d", incoming);
 }
 
-/* ---- Before and after MPI ------------------------------------------------------------------------------------ */
-
-/* No context can be made, and the line says why. */
-static void check_no_mpi(const char *when, const char *why)
+int main(int argc, char **argv)
 {
-    hsort_context *ctx = (hsort_context *)&when;
-    CHECK(hsort_create(MPI_COMM_WORLD, NULL, &ctx) == HSORT_MPI && !ctx, "a context %s MPI", when);
-    CHECK(strstr(hsort_last_error(NULL), why), "%s MPI: '%s'", when, hsort_last_error(NULL));
-    CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_MPI, "nowhere to write a context, %s MPI", when);
-}
-
-/* A context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is freed. */
-static void check_outlived(hsort_context *ctx)
-{
-    uint64_t key = 1;
-    hsort_check_result result = {.struct_size = sizeof result};
-    CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL) == HSORT_MPI, "sort");
-    CHECK(strstr(hsort_last_error(ctx), "finalised"), "'%s'", hsort_last_error(ctx));
-    CHECK(hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL, &result) == HSORT_MPI, "check");
-    const size_t used = memory_in_use();
-    hsort_destroy(&ctx);
-    CHECK(ctx == NULL && memory_in_use() < used, "nothing was freed");
-}
-
-/* All but the last context. Collective. */
-static void test_with_mpi(const hsort_options *options)
-{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const hsort_options options = host_options();
     hsort_context *ctx;
-    const hsort_status status = hsort_create(MPI_COMM_WORLD, options, &ctx);
+    const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
     if (status != HSORT_OK)
-        return;
+        return ranks_finish();
     test_without_context();
     test_stats_and_topology(ctx);
     test_misuses(ctx);
@@ -598,27 +576,5 @@ static void test_with_mpi(const hsort_options *options)
     test_communicators();
     test_turned_round();
     test_several_contexts(ctx); // destroys it
-}
-
-int main(int argc, char **argv)
-{
-    check_no_mpi("before", "not initialised");
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    cpu_set_t before, after;
-    sched_getaffinity(0, sizeof before, &before);
-    const hsort_options options = host_options();
-    test_with_mpi(&options);
-    sched_getaffinity(0, sizeof after, &after);
-    CHECK(CPU_EQUAL(&before, &after), "the process is bound to other cores than before the first context");
-
-    hsort_context *last = NULL;
-    CHECK(hsort_create(MPI_COMM_WORLD, &options, &last) == HSORT_OK, "%s", hsort_last_error(NULL));
-    check_usable(last, "all others");
-    int failed = ranks_finish();
-    check_failures = 0;
-    check_outlived(last);
-    check_no_mpi("after", "finalised");
-    return failed || check_failures > 0;
+    return ranks_finish();
 }

@@ -293,14 +293,14 @@ HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 /* The path between this rank and `peer`, never AUTO; the same seen from `peer`. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
-/* Try how fast the paths are, all pairs of ranks that try at a time at once.                    Collective.
- *   reach  [size of the communicator] written: between this rank and each other one, the same seen from both. Up to 16 ranks
- *          all pairs are tried, of more each rank's with the next one, with the one before, and with the one half of all
- *          ranks away. Caller owns it
- * Time     some tens of milliseconds a pair at most, 16 of them one after the other at most.
+/* Measure how fast the paths between ranks are, many pairs at once, as in a sort.               Collective.
+ *   speeds  [size of the communicator] written: between this rank and each other one, the same seen from both. Up to 16
+ *           ranks: of all pairs. More: of each rank with the next, the one before, and the one half of all ranks away.
+ *           Caller owns it
+ * Time     some tens of milliseconds a pair at most, at most 16 of them one after the other.
  * Memory   64 MiB of engine memory, until it returns.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. */
-HSORT_API hsort_status hsort_try_paths(hsort_context *ctx, hsort_reach *reach);
+HSORT_API hsort_status hsort_measure_paths(hsort_context *ctx, hsort_path_speed *speeds);
 
 /* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no GPU, or
  * STAGED was asked for. Not collective, same on every rank. */

@@ -139,7 +139,7 @@ static void check_mappings(void)
         }
         CHECK(shared_opened == before + 2 && shared_mapped == 2, "%d opened, %d mapped",
               shared_opened - before, shared_mapped);
-        transport->ops->forget(transport, FORGET_PASSING);
+        transport->ops->forget(transport, FORGET_CALLERS);
         CHECK(shared_mapped == 1, "%d mapped after the call", shared_mapped);
         ok(comm_check(MPI_Sendrecv(&before, 0, MPI_INT, peer, 1, into, 0, MPI_INT, peer, 1, MPI_COMM_WORLD,
                                    MPI_STATUS_IGNORE),

@@ -29,7 +29,7 @@
  *              stays valid: the library reads and writes no byte behind it, and members that a caller lacks
  *              have their defaults. A size that is larger than the library's own, or smaller than that of
  *              0.2.0, is HSORT_ARGUMENT. The same holds for the sizes of array elements in hsort_topology()
- *              and hsort_try_paths(). Other structs never change.
+ *              and hsort_measure_paths(). Other structs never change.
  */
 #ifndef HYPERSORT_H
 #define HYPERSORT_H
@@ -344,15 +344,15 @@ HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
 /* Measure how fast the paths are, all pairs of ranks that measure at a time at once. Collective.
- *   reach       [size of the communicator] written: between this rank and each other one, the same seen from
+ *   speeds       [size of the communicator] written: between this rank and each other one, the same seen from
  *               both. Up to 16 ranks all pairs are measured; of more ranks each one's with the next one, with
  *               the one before, and with the one half of all ranks away. Caller owns it
- *   reach_size  sizeof(hsort_reach) as the caller compiled it: the distance of two elements
+ *   speed_size  sizeof(hsort_path_speed) as the caller compiled it: the distance of two elements
  * Time     some tens of milliseconds a pair at most, 16 of them one after the other at most.
  * Memory   64 MiB of engine memory, until it returns.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA,
  *          HSORT_MPI. */
-HSORT_API hsort_status hsort_try_paths(hsort_context *ctx, hsort_reach *reach, size_t reach_size);
+HSORT_API hsort_status hsort_measure_paths(hsort_context *ctx, hsort_path_speed *speeds, size_t speed_size);
 
 /* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no
  * GPU, STAGED was asked for, or ctx is NULL. The same on every rank. Not collective. */

@@ -157,11 +157,11 @@ typedef struct hsort_rank_info {
     int bound_by_launcher;   /* 1: the mask came from the launcher and was left alone */
 } hsort_rank_info;
 
-/* What the path between two ranks reaches. Both 0: it was not tried. */
-typedef struct hsort_reach {
+/* How fast the path between two ranks is. Both 0: it was not measured. */
+typedef struct hsort_path_speed {
     double bytes_per_second;  /* each way, both ways at once */
-    double latency;           /* seconds of a swap of 64 bytes */
-} hsort_reach;
+    double latency;           /* seconds of 64 bytes each way */
+} hsort_path_speed;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 

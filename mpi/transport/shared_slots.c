@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a rank tells the others of its node; sent as bytes. */
-struct card {
+/* What a rank sends the others of its node, as bytes. */
+struct slots_header {
     int64_t rank; /* in comm->world */
     uint64_t word;
     char name[48]; /* "": it shares nothing */
@@ -31,14 +31,14 @@ static void *map_file(int fd, size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* This rank's slots, if they can be had. */
-static void make_own(struct shared_slots *shared, struct card *card)
+/* Make this rank's slots, if there is shared memory for them. */
+static void make_own_slots(struct shared_slots *shared, struct slots_header *header)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    card->word = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 16 ^ (uint64_t)getpid();
-    snprintf(card->name, sizeof card->name, "/hypersort-%ld-%09ld", (long)getpid(), now.tv_nsec);
-    const int fd = shm_open(card->name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    header->word = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 16 ^ (uint64_t)getpid();
+    snprintf(header->name, sizeof header->name, "/hypersort-%ld-%09ld", (long)getpid(), now.tv_nsec);
+    const int fd = shm_open(header->name, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd >= 0 && posix_fallocate(fd, 0, (off_t)shared->bytes) == 0)
         shared->own = map_file(fd, shared->bytes);
     if (shared->own && !shared->engine->ops->pin(shared->engine, shared->own, shared->bytes)) {
@@ -48,37 +48,37 @@ static void make_own(struct shared_slots *shared, struct card *card)
     if (fd >= 0)
         close(fd);
     if (fd >= 0 && !shared->own)
-        shm_unlink(card->name);
+        shm_unlink(header->name);
     if (shared->own)
-        memcpy(shared->own, &card->word, sizeof card->word);
+        memcpy(shared->own, &header->word, sizeof header->word);
     else
-        card->name[0] = '\0';
+        header->name[0] = '\0';
 }
 
-/* Map what a card names, if it is there and the right one. */
-static char *map_card(const struct card *card, size_t bytes)
+/* Map the file that a header names, if it is there and holds the word. */
+static char *map_peer_slots(const struct slots_header *header, size_t bytes)
 {
-    const int fd = shm_open(card->name, O_RDWR, 0);
+    const int fd = shm_open(header->name, O_RDWR, 0);
     char *memory = fd >= 0 ? map_file(fd, bytes) : NULL;
     if (fd >= 0)
         close(fd);
-    if (memory && memcmp(memory, &card->word, sizeof card->word) != 0) {
+    if (memory && memcmp(memory, &header->word, sizeof header->word) != 0) {
         munmap(memory, bytes);
         return NULL;
     }
     return memory;
 }
 
-/* Tell the node who is mapped here, and unmap those that have not mapped this rank. mapped [node_size * node_size]. */
-static hsort_status keep_mutual(struct comm *comm, const struct card *cards, char *mapped,
+/* Share who is mapped here with the node, and unmap those that have not mapped this rank. mapped [node_size * node_size]. */
+static hsort_status keep_mutual(struct comm *comm, const struct slots_header *headers, char *mapped,
                                 struct shared_slots *shared)
 {
     const int ranks = comm->node_size, own = comm->node_rank;
     for (int i = 0; i < ranks; i++)
-        mapped[own * ranks + i] = shared->of[cards[i].rank] != NULL;
+        mapped[own * ranks + i] = shared->of[headers[i].rank] != NULL;
     TRY_MPI(MPI_Allgather(MPI_IN_PLACE, ranks, MPI_CHAR, mapped, ranks, MPI_CHAR, comm->node));
     for (int i = 0; i < ranks; i++) {
-        char **of = &shared->of[cards[i].rank];
+        char **of = &shared->of[headers[i].rank];
         if (*of && !mapped[i * ranks + own]) {
             munmap(*of, shared->bytes);
             *of = NULL;
@@ -87,21 +87,22 @@ static hsort_status keep_mutual(struct comm *comm, const struct card *cards, cha
     return HSORT_OK;
 }
 
-/* cards, mapped: of the node, as keep_mutual() has them. */
-static hsort_status share(struct comm *comm, struct card *cards, char *mapped, struct shared_slots *shared)
+/* headers, mapped: of the node, as keep_mutual() has them. */
+static hsort_status share_slots(struct comm *comm, struct slots_header *headers, char *mapped,
+                                struct shared_slots *shared)
 {
-    struct card *own = &cards[comm->node_rank];
+    struct slots_header *own = &headers[comm->node_rank];
     own->rank = comm->rank;
-    make_own(shared, own);
-    hsort_status status = comm_check(
-        MPI_Allgather(MPI_IN_PLACE, sizeof *cards, MPI_BYTE, cards, sizeof *cards, MPI_BYTE, comm->node),
-        "MPI_Allgather", false);
+    make_own_slots(shared, own);
+    hsort_status status = comm_check(MPI_Allgather(MPI_IN_PLACE, sizeof *headers, MPI_BYTE, headers,
+                                                   sizeof *headers, MPI_BYTE, comm->node),
+                                     "MPI_Allgather", false);
     for (int i = 0; status == HSORT_OK && i < comm->node_size; i++) {
-        if (i != comm->node_rank && cards[i].name[0] != '\0' && shared->own)
-            shared->of[cards[i].rank] = map_card(&cards[i], shared->bytes);
+        if (i != comm->node_rank && headers[i].name[0] != '\0' && shared->own)
+            shared->of[headers[i].rank] = map_peer_slots(&headers[i], shared->bytes);
     }
     if (status == HSORT_OK)
-        status = keep_mutual(comm, cards, mapped, shared);
+        status = keep_mutual(comm, headers, mapped, shared);
     if (shared->own)
         shm_unlink(own->name);
     return status;
@@ -114,17 +115,17 @@ hsort_status shared_slots_open(struct comm *comm, struct engine *engine, size_t 
     *shared = (struct shared_slots){.engine = engine, .bytes = bytes, .size = comm->size};
     shared->of = calloc((size_t)comm->size, sizeof *shared->of);
     shared->pinned = calloc((size_t)comm->size, sizeof *shared->pinned);
-    struct card *cards = calloc(ranks, sizeof *cards);
+    struct slots_header *headers = calloc(ranks, sizeof *headers);
     char *mapped = calloc(ranks, ranks);
     hsort_status status = HSORT_OK;
     int64_t all, some;
-    const bool has_tables = shared->of && shared->pinned && cards && mapped;
+    const bool has_tables = shared->of && shared->pinned && headers && mapped;
     status = comm_range(comm, has_tables, &all, &some);
     if (status == HSORT_OK && !has_tables)
         status = status_fail(HSORT_HOST_MEMORY, "no memory to share slots with %d ranks", comm->node_size);
     if (status == HSORT_OK && all)
-        status = share(comm, cards, mapped, shared);
-    free(cards);
+        status = share_slots(comm, headers, mapped, shared);
+    free(headers);
     free(mapped);
     if (status != HSORT_OK)
         shared_slots_close(shared);

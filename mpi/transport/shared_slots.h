@@ -1,5 +1,5 @@
-/* Pinned memory of each rank that the other ranks of its node can read, too: what staged pieces lie in between two ranks of a
- * node. Through MPI they would be copied once or twice more, by the cores. */
+/* Pinned memory of each rank that the other ranks of its node can read, too: the ring slots of staged chunks between two
+ * ranks of a node. Through MPI they would be copied once or twice more, by the cores. */
 #ifndef SHARED_SLOTS_H
 #define SHARED_SLOTS_H
 

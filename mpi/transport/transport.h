@@ -1,9 +1,9 @@
 /* How keys travel between two ranks. One interface, one file per transport:
  *
  *   transport_staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works everywhere.
- *                      Between ranks of a node one ring that both see, and no MPI in between, where they can share memory
- *   transport_mpi      MPI reads engine memory itself; arriving pieces land in a small ring of engine memory
- *   transport_ipc      ranks of one node read each other's engine memory; other pairs use one of the two above
+ *                      Ranks of a node that can share memory use one ring that both see, and no MPI for the bytes
+ *   transport_mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of engine memory
+ *   transport_ipc      ranks of one node read each other's engine memory; on top of one of the two above, which serves the rest
  */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
@@ -16,7 +16,7 @@ struct transport;
 
 /* Which mappings of its peers' memory a rank gives up. */
 enum transport_forget {
-    FORGET_PASSING, /* of memory that is the peers' callers', to do with what they like once the call has returned */
+    FORGET_CALLERS, /* of caller-owned memory of peers; it may be freed after the call */
     FORGET_ALL      /* of the peers' alloc() memory too */
 };
 
@@ -25,10 +25,10 @@ struct transport_ops {
 
     /* Send [send_bytes] from `send` to rank `to` while receiving [receive_bytes] from rank `from` at `receive`. Both in
      * engine memory, or in host memory. The peers must post the matching transfer. A side whose bytes are 0 is not touched.
-     *   In place: if `send` == `receive` and `to` == `from`, each piece that arrives overwrites the piece of the same
-     *   place only after that one has left; both sides of the pair do it so. Otherwise the two regions do not overlap.
+     *   In place: if `send` == `receive` and `to` == `from`, on both sides of the pair, each chunk that arrives overwrites
+     *   the one at its offset only after that has left. Otherwise the two regions do not overlap.
      * Collective over the pair(s). After a local failure the rank keeps to the schedule, moving whatever it has, and
-     * returns the failure at the end: the peer is never left waiting. *moved_bytes grows by send_bytes, and so does
+     * returns the failure at the end: no peer waits forever. *moved_bytes grows by send_bytes, and so does
      * `traffic` of the transport that took them. */
     hsort_status (*sendrecv)(struct transport *transport, int to, const void *send, size_t send_bytes, int from,
                          void *receive, size_t receive_bytes, int64_t *moved_bytes);
@@ -41,7 +41,7 @@ struct transport_ops {
     hsort_transport (*path)(const struct transport *transport, int peer);
 
     /* Let rank `peer` read `memory` [bytes], and get *peer_memory, where this rank's copies and kernels can read what the
-     * peer offers; what is only there for 0 bytes may not be read. *peer_memory is NULL on both sides if either cannot;
+     * peer exposes; where that is 0 bytes it may not be read. *peer_memory is NULL on both sides if either cannot;
      * then nothing is exposed. Nobody writes to exposed memory before conceal(). A rank may expose to several peers at a
      * time. `bytes` count as traffic, so expose what the peer needs and no more.
      * Waits for STREAM_WORK first. Collective over the pair; keeps to the schedule as sendrecv() does. */
@@ -55,10 +55,10 @@ struct transport_ops {
     /* Unmap. Memory that sendrecv() or expose() were given stays mapped on the peers, for the next time; before it is freed,
      * every rank must have called forget(), and the ranks must have agreed on something after that:
      *
-     *     rank 0   swap(keys)   forget()  --+--  agree   free(keys)         rank 1 may have mapped `keys` in the swap;
-     *     rank 1   swap(more)   forget()  --+--  agree   (keeps `more`)     after the agreement it certainly has not
+     *     rank 0   sendrecv(keys)   forget()  --+--  agree   free(keys)     rank 1 may have mapped `keys` in sendrecv();
+     *     rank 1   sendrecv(more)   forget()  --+--  agree   (keeps `more`) after the agreement it certainly has not
      *
-     * PASSING at the end of every public call (context_finish()), ALL before a context's own buffers are freed
+     * CALLERS at the end of every public call (context_finish()), ALL before a context's own buffers are freed
      * (context_unmap(), hsort_destroy()). Not collective. */
     void (*forget)(struct transport *transport, enum transport_forget what);
 };
@@ -79,10 +79,10 @@ struct transport {
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
 
-/* Forget what was traffic, here and by the others underneath. Not collective. */
+/* Reset the traffic of this transport and of those underneath to 0. Not collective. */
 void transport_clear(struct transport *transport);
 
-/* traffic [HSORT_TRANSPORTS] written: what has gone each way since then. Not collective. */
+/* traffic [HSORT_TRANSPORTS] written: what has gone by each transport since then. Not collective. */
 void transport_traffic(const struct transport *transport, struct traffic *traffic);
 
 enum { TRANSPORT_CHUNK_DEFAULT = 4 << 20, TRANSPORT_CHUNKS_IN_FLIGHT = 4 };

@@ -1,7 +1,7 @@
-/* Which transport a context uses. The hard question is whether MPI takes device pointers: its own answer is wrong in both
- * directions in the field, and a library that does not take them may crash on one. So: asked first, because a wrong yes
- * is caught by the trial and a wrong no only costs speed; then tried, with messages whose contents are compared.
- * Whether ranks map each other's memory is never asked, only tried (transport_ipc.c). */
+/* Which transport a context uses: a plain order, see transport_choose(). The hard question is whether MPI takes device pointers.
+ * What a library says of itself can be wrong either way, and one that does not take them may crash on one. So it is asked
+ * first, because a wrong no only costs speed, and then probed with messages whose contents are compared, which finds a wrong
+ * yes. Whether ranks map each other's memory is only probed (ipc_probe.c). */
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 enum { SMALL_BYTES = 1 << 10, LARGE_BYTES = 1 << 20, TAG = 2 };
 
-/* Does the library, or a user who knows it better, say that device pointers may be tried? */
-static bool may_try(hsort_choice choice)
+/* Does the library, or the user who knows it better, say that device pointers may be probed? */
+static bool may_probe(hsort_choice choice)
 {
     if (choice != HSORT_CHOICE_AUTO)
         return choice == HSORT_CHOICE_ON;
@@ -28,8 +28,8 @@ static bool may_try(hsort_choice choice)
 }
 
 /* Send a pattern from device to device round the ring of ranks, `shift` ranks on; *whole: it arrived. Collective. */
-static hsort_status try_message(struct comm *comm, struct engine *engine, int shift, int bytes, char *device,
-                                unsigned char *host, bool *whole)
+static hsort_status probe_message(struct comm *comm, struct engine *engine, int shift, int bytes,
+                                  char *device, unsigned char *host, bool *whole)
 {
     const struct engine_ops *ops = engine->ops;
     const int to = (comm->rank + shift) % comm->size, from = (comm->rank - shift + comm->size) % comm->size;
@@ -57,18 +57,18 @@ static hsort_status try_message(struct comm *comm, struct engine *engine, int sh
 }
 
 /* Short and long messages, to a neighbour and to another node. Collective. Errors: the engine's, not agreed. */
-static hsort_status try_messages(struct comm *comm, struct engine *engine, bool *whole)
+static hsort_status probe_messages(struct comm *comm, struct engine *engine, bool *whole)
 {
     void *device = NULL;
     unsigned char *host = malloc(LARGE_BYTES);
-    hsort_status status = host ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to try MPI with");
+    hsort_status status = host ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to probe MPI with");
     if (status == HSORT_OK)
         status = engine->ops->alloc(engine, 2 * LARGE_BYTES, &device);
     status = comm_agree(comm, status);
     const int shifts[2] = {1 % comm->size, comm->node_size % comm->size};
     for (int i = 0; status == HSORT_OK && i < 2; i++) {
-        hsort_status small = try_message(comm, engine, shifts[i], SMALL_BYTES, device, host, whole);
-        hsort_status large = try_message(comm, engine, shifts[i], LARGE_BYTES, device, host, whole);
+        hsort_status small = probe_message(comm, engine, shifts[i], SMALL_BYTES, device, host, whole);
+        hsort_status large = probe_message(comm, engine, shifts[i], LARGE_BYTES, device, host, whole);
         status = comm_agree(comm, small != HSORT_OK ? small : large);
     }
     engine->ops->free(engine, device);
@@ -76,14 +76,14 @@ static hsort_status try_messages(struct comm *comm, struct engine *engine, bool 
     return status;
 }
 
-/* Is device memory what MPI takes? *takes as transport_choose() says. Collective. */
-static hsort_status ask_mpi(struct comm *comm, struct engine *engine, hsort_choice choice, int *takes)
+/* Does MPI take device memory? *takes as transport_choose() says. Collective. */
+static hsort_status probe_mpi(struct comm *comm, struct engine *engine, hsort_choice choice, int *takes)
 {
-    bool whole = may_try(choice);
+    bool whole = may_probe(choice);
     int64_t all_whole, some_whole;
     TRY(comm_range(comm, whole, &all_whole, &some_whole));
     if (all_whole) {
-        TRY(try_messages(comm, engine, &whole));
+        TRY(probe_messages(comm, engine, &whole));
         TRY(comm_range(comm, whole, &all_whole, &some_whole));
     }
     *takes = (int)all_whole;
@@ -110,8 +110,8 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
 
 /* Put `ipc` on top of *transport where any two ranks map each other's memory. None do: an error if IPC was asked for.
  * Collective. */
-static hsort_status add_ipc(struct comm *comm, struct engine *engine, const struct transport_options *wanted,
-                            struct transport **transport)
+static hsort_status put_ipc_on_top(struct comm *comm, struct engine *engine,
+                                   const struct transport_options *wanted, struct transport **transport)
 {
     char why[256] = "there is only one rank";
     struct transport *ipc = NULL;
@@ -130,14 +130,14 @@ static hsort_status add_ipc(struct comm *comm, struct engine *engine, const stru
                                         "transport ipc: no two ranks map each other's memory: %s", why));
 }
 
-/* The transport that serves all pairs. Collective. */
-static hsort_status open_lowest(struct comm *comm, struct engine *engine,
-                                const struct transport_options *wanted, struct transport **transport,
-                                int *takes_device_pointers)
+/* Open mpi if it takes this engine's memory and is not ruled out, else staged: either serves all pairs. Collective. */
+static hsort_status open_base(struct comm *comm, struct engine *engine,
+                              const struct transport_options *wanted, struct transport **transport,
+                              int *takes_device_pointers)
 {
     const bool on_device = engine->ops->kind == HSORT_ENGINE_CUDA;
     if (on_device && wanted->transport != HSORT_TRANSPORT_STAGED)
-        TRY(ask_mpi(comm, engine, wanted->mpi_device_pointers, takes_device_pointers));
+        TRY(probe_mpi(comm, engine, wanted->mpi_device_pointers, takes_device_pointers));
     const bool mpi = wanted->transport != HSORT_TRANSPORT_STAGED && *takes_device_pointers != 0;
     if (wanted->transport == HSORT_TRANSPORT_MPI && !mpi)
         return comm_agree(
@@ -155,10 +155,10 @@ hsort_status transport_choose(struct comm *comm, struct engine *engine,
 {
     *transport = NULL;
     *takes_device_pointers = -1;
-    hsort_status status = open_lowest(comm, engine, wanted, transport, takes_device_pointers);
+    hsort_status status = open_base(comm, engine, wanted, transport, takes_device_pointers);
     if (status == HSORT_OK &&
         (wanted->transport == HSORT_TRANSPORT_AUTO || wanted->transport == HSORT_TRANSPORT_IPC))
-        status = add_ipc(comm, engine, wanted, transport);
+        status = put_ipc_on_top(comm, engine, wanted, transport);
     if (status != HSORT_OK && *transport) {
         (*transport)->ops->close(*transport);
         *transport = NULL;

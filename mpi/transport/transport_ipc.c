@@ -1,31 +1,33 @@
-/* Ranks of one node read each other's engine memory. A rank tells its peer where its bytes lie; the peer maps that memory
- * (engine.h: struct engine_peer_ops) and fetches them itself, with one copy or with the kernel that needs them:
+/* Ranks of one node read each other's engine memory. A rank sends its peer a header that says where its bytes lie; the peer maps
+ * that memory (engine.h: struct engine_peer_ops) and fetches them itself, with one copy or with the kernel that needs them:
  *
- *     rank 0   offer: my bytes are at H+o  ---->  rank 1   opens H once, keeps it        copies from mapped H+o
- *              offer: mine are at K+p      <----
- *              copies from mapped K+p                      "I have read them"  <--->  "I have read them"
+ *     rank 0   header: bytes are at H+o  ---->  rank 1   opens H once, keeps it        copies from mapped H+o
+ *              header: bytes are at K+p  <----
+ *              copies from mapped K+p                    "I have read them"  <--->  "I have read them"
  *
- * Fetching and not delivering: who fetches knows by its own streams when the bytes are there, and needs no room to be offered.
+ * The receiver fetches, and the sender does not deliver: then the receiver's own streams say when the bytes have come, and it
+ * need not say where they may go.
  *
  * Pairs that do not map each other, memory that cannot be mapped (the caller's own may be of any kind), and transfers in place
- * are served by another transport. In place, who fetches would overwrite what the peer has yet to fetch. Both sides of a pair must take the same way, so each says whether it could open what it was offered.
+ * are served by another transport. In place, a rank would overwrite bytes that its peer has yet to fetch. Both sides of a pair
+ * must use the same transport, so each says whether it could open the other's memory.
  *
- * A failed rank sends the same messages; who reads from it reads whatever lies there. */
+ * A failed rank sends the same messages; its peers read whatever lies there. */
 #include "kernels/base/first_error.h"
 #include "mpi/transport/transport.h"
 #include <stdlib.h>
 #include <string.h>
-#include "mpi/transport/transport_ipc_trial.h"
+#include "mpi/transport/ipc_probe.h"
 
-enum { TAG_OFFER = 11, TAG_ANSWER = 12, TAG_TRADE = 13 };
+enum { TAG_HEADER = 11, TAG_FETCHED = 12, TAG_PAIR = 13 };
 
 /* An allocation of a peer's, mapped here. */
-struct mapping {
+struct peer_mapping {
     int peer;
     bool lasting;
     unsigned char allocation[sizeof((struct engine_peer_handle *)0)->allocation];
     void *memory;
-    struct mapping *older;
+    struct peer_mapping *older;
 };
 
 struct ipc {
@@ -33,56 +35,60 @@ struct ipc {
     struct comm *comm;
     struct engine *engine;
     bool *maps; /* [size] peers with which memory is mapped, both ways */
-    struct mapping *mappings;
+    struct peer_mapping *mappings;
     int exposed;          /* peers that have been exposed to, and not concealed from */
     double exposed_since; /* the first of them */
 };
 
-enum offer_kind {
-    OFFER_NONE,  /* memory that cannot be mapped */
-    OFFER_EMPTY, /* no bytes */
-    OFFER_MEMORY
+enum header_kind {
+    HEADER_UNMAPPABLE, /* memory that cannot be mapped */
+    HEADER_EMPTY,      /* no bytes */
+    HEADER_MEMORY
 };
 
-struct offer {
+/* Where a rank's bytes lie. */
+struct memory_header {
     int32_t kind;
     struct engine_peer_handle handle;
 };
 
-static const char nothing; /* where no bytes are */
+static const char no_bytes; /* what a header of none points to */
 
 /* ---- mappings --------------------------------------------------------------------------------------------- */
 
-static struct offer make_offer(struct ipc *ipc, const void *memory, size_t bytes)
+static struct memory_header describe_memory(struct ipc *ipc, const void *memory, size_t bytes)
 {
-    struct offer offer = {.kind = OFFER_EMPTY};
+    struct memory_header header = {.kind = HEADER_EMPTY};
     if (bytes > 0)
-        offer.kind = ipc->engine->ops->peer->export_memory(ipc->engine, memory, &offer.handle) == HSORT_OK
-                         ? OFFER_MEMORY
-                         : OFFER_NONE;
-    return offer;
+        header.kind = ipc->engine->ops->peer->export_memory(ipc->engine, memory, &header.handle) == HSORT_OK
+                          ? HEADER_MEMORY
+                          : HEADER_UNMAPPABLE;
+    return header;
 }
 
-static struct mapping *find_mapping(const struct ipc *ipc, int peer, const struct engine_peer_handle *handle)
+static struct peer_mapping *find_peer_mapping(const struct ipc *ipc, int peer,
+                                              const struct engine_peer_handle *handle)
 {
-    struct mapping *mapping = ipc->mappings;
+    struct peer_mapping *mapping = ipc->mappings;
     while (mapping && (mapping->peer != peer ||
                        memcmp(mapping->allocation, handle->allocation, sizeof mapping->allocation) != 0))
         mapping = mapping->older;
     return mapping;
 }
 
-/* Map an allocation of `peer`, or find that it is. NULL if it cannot be; there is another way then, so nothing has failed. */
-static struct mapping *map(struct ipc *ipc, int peer, const struct engine_peer_handle *handle)
+/* Map an allocation of `peer`, or find that it is. NULL if it cannot be mapped, which is no failure:
+ * the other transport serves it. */
+static struct peer_mapping *map_peer_memory(struct ipc *ipc, int peer,
+                                            const struct engine_peer_handle *handle)
 {
-    struct mapping *mapping = find_mapping(ipc, peer, handle);
+    struct peer_mapping *mapping = find_peer_mapping(ipc, peer, handle);
     if (mapping)
         return mapping;
     const bool failed_before = status_text()[0] != '\0';
     mapping = malloc(sizeof *mapping);
     if (!mapping)
         return NULL;
-    *mapping = (struct mapping){.peer = peer, .lasting = handle->lasting, .older = ipc->mappings};
+    *mapping = (struct peer_mapping){.peer = peer, .lasting = handle->lasting, .older = ipc->mappings};
     memcpy(mapping->allocation, handle->allocation, sizeof mapping->allocation);
     if (ipc->engine->ops->peer->open(ipc->engine, handle, &mapping->memory) != HSORT_OK) {
         if (!failed_before)
@@ -94,22 +100,23 @@ static struct mapping *map(struct ipc *ipc, int peer, const struct engine_peer_h
     return mapping;
 }
 
-/* Where what `peer` offers can be read; NULL if it cannot. */
-static const char *open_offer(struct ipc *ipc, int peer, const struct offer *offer)
+/* Where the memory of a peer's header can be read; NULL if it cannot. */
+static const char *open_peer_memory(struct ipc *ipc, int peer, const struct memory_header *header)
 {
-    if (offer->kind == OFFER_EMPTY)
-        return &nothing;
-    const struct mapping *mapping = offer->kind == OFFER_MEMORY ? map(ipc, peer, &offer->handle) : NULL;
-    return mapping ? (const char *)mapping->memory + offer->handle.offset : NULL;
+    if (header->kind == HEADER_EMPTY)
+        return &no_bytes;
+    const struct peer_mapping *mapping =
+        header->kind == HEADER_MEMORY ? map_peer_memory(ipc, peer, &header->handle) : NULL;
+    return mapping ? (const char *)mapping->memory + header->handle.offset : NULL;
 }
 
 static void ipc_forget(struct transport *transport, enum transport_forget what)
 {
     struct ipc *ipc = (struct ipc *)transport;
-    struct mapping **link = &ipc->mappings;
+    struct peer_mapping **link = &ipc->mappings;
     while (*link) {
-        struct mapping *mapping = *link;
-        if (what == FORGET_PASSING && mapping->lasting) {
+        struct peer_mapping *mapping = *link;
+        if (what == FORGET_CALLERS && mapping->lasting) {
             link = &mapping->older;
             continue;
         }
@@ -119,32 +126,34 @@ static void ipc_forget(struct transport *transport, enum transport_forget what)
     }
 }
 
-/* ---- the two sides of a pair meet --------------------------------------------------------------------------- */
+/* ---- both sides of a pair ---------------------------------------------------------------------------------- */
 
-static hsort_status trade(const struct ipc *ipc, int peer, const void *send, void *receive, size_t bytes)
+static hsort_status pair_sendrecv(const struct ipc *ipc, int peer, const void *send, void *receive,
+                                  size_t bytes)
 {
-    return comm_check(MPI_Sendrecv(send, (int)bytes, MPI_BYTE, peer, TAG_TRADE, receive, (int)bytes, MPI_BYTE,
-                                   peer, TAG_TRADE, ipc->comm->world, MPI_STATUS_IGNORE),
+    return comm_check(MPI_Sendrecv(send, (int)bytes, MPI_BYTE, peer, TAG_PAIR, receive, (int)bytes, MPI_BYTE,
+                                   peer, TAG_PAIR, ipc->comm->world, MPI_STATUS_IGNORE),
                       "MPI_Sendrecv", true);
 }
 
-/* Both sides have got so far. Collective over the pair. */
-static hsort_status keep_step(const struct ipc *ipc, int peer)
+/* Wait until the peer is here, too. Collective over the pair. */
+static hsort_status pair_barrier(const struct ipc *ipc, int peer)
 {
     int32_t here = 1, there = 0;
-    return trade(ipc, peer, &here, &there, sizeof here);
+    return pair_sendrecv(ipc, peer, &here, &there, sizeof here);
 }
 
-/* Offer `memory` [bytes] to the peer and open what it offers: *theirs is where to read it, NULL on both sides if either
- * cannot. Collective over the pair. */
-static hsort_status meet(struct ipc *ipc, int peer, const void *memory, size_t bytes, const char **theirs)
+/* Describe `memory` [bytes] to the peer, and open the peer's: *theirs is where to read it, NULL on both sides if either
+ * cannot be opened. Collective over the pair. */
+static hsort_status pair_open(struct ipc *ipc, int peer, const void *memory, size_t bytes,
+                              const char **theirs)
 {
-    const struct offer own = make_offer(ipc, memory, bytes);
-    struct offer other = {.kind = OFFER_NONE};
-    hsort_status status = trade(ipc, peer, &own, &other, sizeof own);
-    const char *opened = open_offer(ipc, peer, &other);
+    const struct memory_header own = describe_memory(ipc, memory, bytes);
+    struct memory_header other = {.kind = HEADER_UNMAPPABLE};
+    hsort_status status = pair_sendrecv(ipc, peer, &own, &other, sizeof own);
+    const char *opened = open_peer_memory(ipc, peer, &other);
     int32_t can_read = opened != NULL, is_read = 0;
-    keep_first_error(&status, trade(ipc, peer, &can_read, &is_read, sizeof can_read));
+    keep_first_error(&status, pair_sendrecv(ipc, peer, &can_read, &is_read, sizeof can_read));
     *theirs = is_read ? opened : NULL;
     return status;
 }
@@ -159,7 +168,7 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
         return HSORT_OK;
     const double start = MPI_Wtime();
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
-    keep_first_error(&status, meet(ipc, peer, memory, bytes, &theirs));
+    keep_first_error(&status, pair_open(ipc, peer, memory, bytes, &theirs));
     *peer_memory = theirs;
     if (theirs) {
         transport->traffic.bytes += (int64_t)bytes;
@@ -175,96 +184,99 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
     hsort_status status = HSORT_OK;
     for (enum engine_stream stream = 0; stream < ENGINE_STREAMS; stream++)
         keep_first_error(&status, ipc->engine->ops->stream_synchronize(ipc->engine, stream));
-    keep_first_error(&status, keep_step(ipc, peer));
+    keep_first_error(&status, pair_barrier(ipc, peer));
     if (--ipc->exposed == 0)
         transport->traffic.seconds += MPI_Wtime() - ipc->exposed_since;
     return status;
 }
 
-/* ---- a swap from one region into another ---------------------------------------------------------------------- */
+/* ---- send and receive -------------------------------------------------------------------------------------- */
 
-/* One direction of it: an offer, and an answer when the bytes have been read or are wanted the other way. The two
+/* One direction of it: a header, and a flag when the bytes have been read or must come by the other transport. The two
  * directions may lead to different ranks, each of which may be reached by another transport:
  *
- *     rank r-1 ---offer--->   rank r   ---offer--->  rank r+1        first all offers, then all reading, then all answers,
- *              <--answer---            <--answer---                  and what is left goes by the other transport
+ *     rank r-1 ---header-->   rank r   ---header-->  rank r+1        first all headers, then all reading, then all flags,
+ *              <---flag----            <---flag----                  and what is left goes by the other transport
  *
- * so a rank waits here only for what its peers do before they wait for it: rings of ranks cannot lock up. */
-enum { OFFERED, ANSWERED, MESSAGES };
+ * A rank waits here only for what its peers do before they wait for it, so rings of ranks cannot deadlock. */
+enum { REQUEST_HEADER, REQUEST_FLAG, REQUESTS };
 
-struct way {
+struct ipc_direction {
     int peer;
-    bool mapped; /* there is an offer */
-    int32_t read;
-    struct offer offer;
-    MPI_Request requests[MESSAGES];
+    bool mapped;  /* a header is sent */
+    int32_t read; /* the flag */
+    struct memory_header header;
+    MPI_Request requests[REQUESTS];
 };
 
-static struct way way_of(const struct ipc *ipc, int peer, size_t bytes)
+static struct ipc_direction direction_to(const struct ipc *ipc, int peer, size_t bytes)
 {
-    return (struct way){.peer = peer,
-                        .mapped = bytes > 0 && ipc->maps[peer],
-                        .offer = {.kind = OFFER_NONE},
-                        .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
+    return (struct ipc_direction){.peer = peer,
+                                  .mapped = bytes > 0 && ipc->maps[peer],
+                                  .header = {.kind = HEADER_UNMAPPABLE},
+                                  .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 }
 
-static hsort_status begin_send(const struct ipc *ipc, int peer, const void *message, size_t bytes, int tag,
-                               MPI_Request *request)
+static hsort_status begin_message(const struct ipc *ipc, int peer, const void *message, size_t bytes, int tag,
+                                  MPI_Request *request)
 {
     return comm_check(MPI_Isend(message, (int)bytes, MPI_BYTE, peer, tag, ipc->comm->world, request),
                       "MPI_Isend", true);
 }
 
-static hsort_status begin_receive(const struct ipc *ipc, int peer, void *message, size_t bytes, int tag,
-                                  MPI_Request *request)
+static hsort_status begin_wait(const struct ipc *ipc, int peer, void *message, size_t bytes, int tag,
+                               MPI_Request *request)
 {
     return comm_check(MPI_Irecv(message, (int)bytes, MPI_BYTE, peer, tag, ipc->comm->world, request),
                       "MPI_Irecv", true);
 }
 
-static hsort_status begin_offer(struct ipc *ipc, struct way *out, const void *send, size_t bytes)
+static hsort_status begin_header(struct ipc *ipc, struct ipc_direction *out, const void *send, size_t bytes)
 {
-    out->offer = make_offer(ipc, send, bytes);
+    out->header = describe_memory(ipc, send, bytes);
     hsort_status status =
-        begin_receive(ipc, out->peer, &out->read, sizeof out->read, TAG_ANSWER, &out->requests[ANSWERED]);
-    keep_first_error(&status,
-         begin_send(ipc, out->peer, &out->offer, sizeof out->offer, TAG_OFFER, &out->requests[OFFERED]));
+        begin_wait(ipc, out->peer, &out->read, sizeof out->read, TAG_FETCHED, &out->requests[REQUEST_FLAG]);
+    keep_first_error(&status, begin_message(ipc, out->peer, &out->header, sizeof out->header, TAG_HEADER,
+                                            &out->requests[REQUEST_HEADER]));
     return status;
 }
 
-/* Read what the peer offers into `receive`, and answer. */
-static hsort_status fetch(struct ipc *ipc, struct way *in, void *receive, size_t bytes)
+/* Read the peer's bytes into `receive`, and flag that. */
+static hsort_status fetch_from(struct ipc *ipc, struct ipc_direction *in, void *receive, size_t bytes)
 {
     const struct engine_ops *ops = ipc->engine->ops;
     hsort_status status =
-        begin_receive(ipc, in->peer, &in->offer, sizeof in->offer, TAG_OFFER, &in->requests[OFFERED]);
-    keep_first_error(&status, comm_check(MPI_Wait(&in->requests[OFFERED], MPI_STATUS_IGNORE), "MPI_Wait", true));
-    const char *theirs = open_offer(ipc, in->peer, &in->offer);
+        begin_wait(ipc, in->peer, &in->header, sizeof in->header, TAG_HEADER, &in->requests[REQUEST_HEADER]);
+    keep_first_error(
+        &status, comm_check(MPI_Wait(&in->requests[REQUEST_HEADER], MPI_STATUS_IGNORE), "MPI_Wait", true));
+    const char *theirs = open_peer_memory(ipc, in->peer, &in->header);
     if (theirs) {
         keep_first_error(&status, ops->copy(ipc->engine, STREAM_IN, receive, theirs, bytes));
         keep_first_error(&status, ops->stream_synchronize(ipc->engine, STREAM_IN));
     }
-    in->read = theirs != NULL; // also if the copy failed: the bytes would not come better by another way
-    keep_first_error(&status, begin_send(ipc, in->peer, &in->read, sizeof in->read, TAG_ANSWER, &in->requests[ANSWERED]));
+    in->read = theirs != NULL; // also if the copy failed: the other transport would not do better
+    keep_first_error(&status, begin_message(ipc, in->peer, &in->read, sizeof in->read, TAG_FETCHED,
+                                            &in->requests[REQUEST_FLAG]));
     return status;
 }
 
 /* What could not be read goes by the other transport: *send_left, *receive_left bytes. */
-static hsort_status swap_apart(struct ipc *ipc, int to, const void *send, size_t send_bytes, int from,
-                               void *receive, size_t receive_bytes, size_t *send_left, size_t *receive_left)
+static hsort_status sendrecv_mapped(struct ipc *ipc, int to, const void *send, size_t send_bytes, int from,
+                                    void *receive, size_t receive_bytes, size_t *send_left,
+                                    size_t *receive_left)
 {
-    struct way out = way_of(ipc, to, send_bytes), in = way_of(ipc, from, receive_bytes);
+    struct ipc_direction out = direction_to(ipc, to, send_bytes), in = direction_to(ipc, from, receive_bytes);
     hsort_status status = HSORT_OK;
     if (out.mapped)
-        keep_first_error(&status, begin_offer(ipc, &out, send, send_bytes));
+        keep_first_error(&status, begin_header(ipc, &out, send, send_bytes));
     if (in.mapped)
-        keep_first_error(&status, fetch(ipc, &in, receive, receive_bytes));
+        keep_first_error(&status, fetch_from(ipc, &in, receive, receive_bytes));
     if (out.mapped)
-        keep_first_error(&status,
-             comm_check(MPI_Waitall(MESSAGES, out.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
+        keep_first_error(&status, comm_check(MPI_Waitall(REQUESTS, out.requests, MPI_STATUSES_IGNORE),
+                                             "MPI_Waitall", true));
     if (in.mapped)
-        keep_first_error(&status,
-             comm_check(MPI_Waitall(MESSAGES, in.requests, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
+        keep_first_error(&status, comm_check(MPI_Waitall(REQUESTS, in.requests, MPI_STATUSES_IGNORE),
+                                             "MPI_Waitall", true));
     *send_left = out.read ? 0 : send_bytes;
     *receive_left = in.read ? 0 : receive_bytes;
     return status;
@@ -281,8 +293,8 @@ static hsort_status ipc_sendrecv(struct transport *transport, int to, const void
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
     if (send != receive || to != from)
-        keep_first_error(&status, swap_apart(ipc, to, send, send_bytes, from, receive, receive_bytes,
-                                             &send_left, &receive_left));
+        keep_first_error(&status, sendrecv_mapped(ipc, to, send, send_bytes, from, receive, receive_bytes,
+                                                  &send_left, &receive_left));
     *moved_bytes += (int64_t)send_bytes;
     transport->traffic.bytes += (int64_t)(send_bytes - send_left);
     transport->traffic.seconds += MPI_Wtime() - start;
@@ -327,8 +339,8 @@ static const struct transport_ops ipc_ops = {
     .forget = ipc_forget,
 };
 
-static hsort_status make_ipc(struct comm *comm, struct engine *engine, struct transport *other,
-                             struct ipc **made)
+static hsort_status allocate_ipc(struct comm *comm, struct engine *engine, struct transport *other,
+                                 struct ipc **made)
 {
     struct ipc *ipc = calloc(1, sizeof *ipc);
     bool *maps = calloc((size_t)comm->size, sizeof *maps);
@@ -350,9 +362,9 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct
     bool some = false;
     *transport = NULL;
     why[0] = '\0';
-    hsort_status status = comm_agree(comm, make_ipc(comm, engine, other, &ipc));
+    hsort_status status = comm_agree(comm, allocate_ipc(comm, engine, other, &ipc));
     if (status == HSORT_OK)
-        status = ipc_try_pairs(comm, engine, ipc->maps, &some, why, why_bytes);
+        status = ipc_probe_pairs(comm, engine, ipc->maps, &some, why, why_bytes);
     if (status != HSORT_OK || !some) {
         free_ipc(ipc);
         return status;

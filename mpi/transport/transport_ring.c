@@ -1,5 +1,5 @@
-/* A swap as two rows of pieces. Each piece takes these steps, always in order of its number, and SLOTS pieces of each
- * row may be on their way:
+/* A transfer is two directions of chunks. Each chunk takes these steps, always in order of its number, and SLOTS chunks of each
+ * direction may be under way:
  *
  *     out   engine memory --copy--> slot --Isend--> peer                  (through_host; else Isend straight from memory)
  *     in    peer --Irecv--> slot --copy--> engine memory                  (not in place and not through_host: no slot)
@@ -9,21 +9,21 @@
  *     out   engine memory --copy--> slot     "it is there"  -->           <-- "it was read": the slot is free again
  *     in                      the peer's slot --copy--> engine memory
  *
- *     piece      0     1     2     3     4     5        SLOTS = 4; a number is the step that the piece has reached
+ *     chunk      0     1     2     3     4     5        SLOTS = 4; below, the step that the chunk has reached
  *     out      sent  sent  Isend copy  copy   -
  *     in       done  copy  here  Irecv Irecv  -
  *
- * In place, piece i of the incoming row overwrites piece i of the outgoing one: its copy waits until that one has left.
- * This cannot lock up: piece i waits at most for the peer's pieces up to i, and those only for ours up to i - SLOTS.
+ * In place, incoming chunk i overwrites outgoing chunk i: its copy waits until that one has left. This cannot deadlock: chunk i
+ * waits at most for the peer's chunks up to i, and those only for ours up to i - SLOTS.
  *
- * Why polling and not MPI_Waitall: MPI makes progress only when called, and the copies of the engine are not known to
- * it, so one loop asks both. A rank that fails goes on with its pieces, whatever they hold, and reports at the end. */
+ * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's copies, so one loop
+ * asks both. A rank that fails goes on with its chunks, whatever they hold, and reports at the end. */
 #include "kernels/base/first_error.h"
 #include "mpi/transport/transport_ring.h"
 #include "mpi/transport/shared_slots.h"
 #include <stdlib.h>
 
-enum { SLOTS = TRANSPORT_CHUNKS_IN_FLIGHT, TAG = 1, TAG_READ = 4, PIECE_MAX = 1 << 30 };
+enum { SLOTS = TRANSPORT_CHUNKS_IN_FLIGHT, TAG = 1, TAG_READ = 4, CHUNK_MAX = 1 << 30 };
 
 struct ring {
     struct transport base;
@@ -34,219 +34,233 @@ struct ring {
     struct shared_slots shared; /* when through_host */
     char *out_slots;            /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
     char *in_slots;             /* [SLOTS * chunk_bytes] */
-    struct engine_event *out_mark[SLOTS], *in_mark[SLOTS];
+    struct engine_event *out_event[SLOTS], *in_event[SLOTS];
 };
 
-/* One row of pieces. The counters say how many pieces have completed each step, so first >= second >= third. */
-struct row {
+/* The chunks of one direction. The counters say how many have completed each step, so first >= second >= third. */
+struct ring_direction {
     int peer;
     char *memory; /* [bytes] engine memory */
     size_t bytes;
-    int64_t pieces;
-    int64_t copied_begun, copied, posted, passed; /* passed: MPI has finished with the piece */
+    int64_t chunks;
+    int64_t copied_begun, copied, posted, passed; /* passed: MPI has finished with the chunk */
     MPI_Request request[SLOTS];
-    char *shared;              /* slots of the sender, which both see; NULL: pieces go by MPI */
+    char *shared;              /* slots of the sender, which both see; NULL: chunks go by MPI */
     MPI_Request notice[SLOTS]; /* then, the empty messages that this rank has sent for them */
 };
 
-struct swap {
+struct ring_transfer {
     struct ring *ring;
-    struct row out, in;
+    struct ring_direction out, in;
     bool in_place;
     hsort_status status;
 };
 
-static size_t piece_offset(const struct swap *swap, int64_t piece)
+static size_t chunk_offset(const struct ring_transfer *transfer, int64_t chunk)
 {
-    return (size_t)piece * swap->ring->chunk_bytes;
+    return (size_t)chunk * transfer->ring->chunk_bytes;
 }
 
-static size_t piece_size(const struct swap *swap, const struct row *row, int64_t piece)
+static size_t chunk_size(const struct ring_transfer *transfer, const struct ring_direction *direction,
+                         int64_t chunk)
 {
-    size_t rest = row->bytes - piece_offset(swap, piece);
-    return rest < swap->ring->chunk_bytes ? rest : swap->ring->chunk_bytes;
+    size_t rest = direction->bytes - chunk_offset(transfer, chunk);
+    return rest < transfer->ring->chunk_bytes ? rest : transfer->ring->chunk_bytes;
 }
 
-static char *slot_of(const struct swap *swap, char *slots, int64_t piece)
+static char *ring_slot(const struct ring_transfer *transfer, char *slots, int64_t chunk)
 {
-    return slots + (size_t)(piece % SLOTS) * swap->ring->chunk_bytes;
+    return slots + (size_t)(chunk % SLOTS) * transfer->ring->chunk_bytes;
 }
 
-static void copy_begin(struct swap *swap, enum engine_stream stream, struct engine_event *mark, void *to,
-                       const void *from, size_t bytes)
+static void begin_chunk_copy(struct ring_transfer *transfer, enum engine_stream stream,
+                             struct engine_event *event, void *to, const void *from, size_t bytes)
 {
-    struct engine *engine = swap->ring->engine;
-    keep_first_error(&swap->status, engine->ops->copy(engine, stream, to, from, bytes));
-    keep_first_error(&swap->status, engine->ops->event_record(engine, mark, stream));
+    struct engine *engine = transfer->ring->engine;
+    keep_first_error(&transfer->status, engine->ops->copy(engine, stream, to, from, bytes));
+    keep_first_error(&transfer->status, engine->ops->event_record(engine, event, stream));
 }
 
-static bool copy_done(struct swap *swap, struct engine_event *mark)
+static bool chunk_copy_done(struct ring_transfer *transfer, struct engine_event *event)
 {
     bool done = true;
-    hsort_status status = swap->ring->engine->ops->event_done(swap->ring->engine, mark, &done);
-    keep_first_error(&swap->status, status);
+    hsort_status status = transfer->ring->engine->ops->event_done(transfer->ring->engine, event, &done);
+    keep_first_error(&transfer->status, status);
     return done || status != HSORT_OK;
 }
 
-/* Tell the peer that `piece` is there, or was read. */
-static void notify(struct swap *swap, struct row *row, int64_t piece, int tag)
+/* Notify the peer that `chunk` is there, or was read. */
+static void notify(struct ring_transfer *transfer, struct ring_direction *direction, int64_t chunk, int tag)
 {
-    MPI_Request *notice = &row->notice[piece % SLOTS];
-    keep_first_error(&swap->status, comm_check(MPI_Wait(notice, MPI_STATUS_IGNORE), "MPI_Wait", false)); // of SLOTS pieces ago
-    keep_first_error(&swap->status, comm_check(MPI_Isend(NULL, 0, MPI_BYTE, row->peer, tag, swap->ring->comm->world, notice),
-                          "MPI_Isend", true));
+    MPI_Request *notice = &direction->notice[chunk % SLOTS];
+    keep_first_error(&transfer->status, comm_check(MPI_Wait(notice, MPI_STATUS_IGNORE), "MPI_Wait",
+                                                   false)); // of SLOTS chunks ago
+    keep_first_error(&transfer->status, comm_check(MPI_Isend(NULL, 0, MPI_BYTE, direction->peer, tag,
+                                                             transfer->ring->comm->world, notice),
+                                                   "MPI_Isend", true));
 }
 
-/* Wait for word of `piece` from the peer. */
-static void await_notice(struct swap *swap, struct row *row, int64_t piece, int tag)
+/* Post the receive of a notice of `chunk` from the peer. */
+static void expect_notice(struct ring_transfer *transfer, struct ring_direction *direction, int64_t chunk,
+                          int tag)
 {
-    keep_first_error(&swap->status, comm_check(MPI_Irecv(NULL, 0, MPI_BYTE, row->peer, tag, swap->ring->comm->world,
-                                    &row->request[piece % SLOTS]),
-                          "MPI_Irecv", true));
+    keep_first_error(&transfer->status,
+                     comm_check(MPI_Irecv(NULL, 0, MPI_BYTE, direction->peer, tag,
+                                          transfer->ring->comm->world, &direction->request[chunk % SLOTS]),
+                                "MPI_Irecv", true));
 }
 
-/* Has MPI finished with the oldest piece it was given? */
-static bool pass_oldest(struct swap *swap, struct row *row)
+/* Has MPI finished with the oldest chunk it was given? */
+static bool pass_oldest(struct ring_transfer *transfer, struct ring_direction *direction)
 {
     int flag = 1;
-    keep_first_error(&swap->status, comm_check(MPI_Test(&row->request[row->passed % SLOTS], &flag, MPI_STATUS_IGNORE), "MPI_Test",
-                          false));
+    keep_first_error(&transfer->status, comm_check(MPI_Test(&direction->request[direction->passed % SLOTS],
+                                                            &flag, MPI_STATUS_IGNORE),
+                                                   "MPI_Test", false));
     return flag != 0;
 }
 
-static void post_out(struct swap *swap, int64_t piece)
+static void post_out(struct ring_transfer *transfer, int64_t chunk)
 {
-    struct ring *ring = swap->ring;
-    struct row *out = &swap->out;
+    struct ring *ring = transfer->ring;
+    struct ring_direction *out = &transfer->out;
     if (out->shared) {
-        await_notice(swap, out, piece, TAG_READ);
-        notify(swap, out, piece, TAG);
+        expect_notice(transfer, out, chunk, TAG_READ);
+        notify(transfer, out, chunk, TAG);
         return;
     }
-    char *from =
-        ring->through_host ? slot_of(swap, ring->out_slots, piece) : out->memory + piece_offset(swap, piece);
-    keep_first_error(&swap->status, comm_check(MPI_Isend(from, (int)piece_size(swap, out, piece), MPI_BYTE, out->peer, TAG,
-                                    ring->comm->world, &out->request[piece % SLOTS]),
-                          "MPI_Isend", true));
+    char *from = ring->through_host ? ring_slot(transfer, ring->out_slots, chunk)
+                                    : out->memory + chunk_offset(transfer, chunk);
+    keep_first_error(&transfer->status,
+                     comm_check(MPI_Isend(from, (int)chunk_size(transfer, out, chunk), MPI_BYTE, out->peer,
+                                          TAG, ring->comm->world, &out->request[chunk % SLOTS]),
+                                "MPI_Isend", true));
 }
 
-static void advance_out(struct swap *swap)
+static void advance_out(struct ring_transfer *transfer)
 {
-    struct ring *ring = swap->ring;
-    struct row *out = &swap->out;
+    struct ring *ring = transfer->ring;
+    struct ring_direction *out = &transfer->out;
     if (ring->through_host) {
-        if (out->copied_begun < out->pieces && out->copied_begun - out->passed < SLOTS) {
-            int64_t piece = out->copied_begun++;
-            copy_begin(swap, STREAM_OUT, ring->out_mark[piece % SLOTS], slot_of(swap, ring->out_slots, piece),
-                       out->memory + piece_offset(swap, piece), piece_size(swap, out, piece));
+        if (out->copied_begun < out->chunks && out->copied_begun - out->passed < SLOTS) {
+            int64_t chunk = out->copied_begun++;
+            begin_chunk_copy(transfer, STREAM_OUT, ring->out_event[chunk % SLOTS],
+                             ring_slot(transfer, ring->out_slots, chunk),
+                             out->memory + chunk_offset(transfer, chunk), chunk_size(transfer, out, chunk));
         }
-        if (out->copied < out->copied_begun && copy_done(swap, ring->out_mark[out->copied % SLOTS]))
+        if (out->copied < out->copied_begun &&
+            chunk_copy_done(transfer, ring->out_event[out->copied % SLOTS]))
             out->copied++;
     } else {
-        out->copied = out->pieces;
+        out->copied = out->chunks;
     }
     if (out->posted < out->copied && out->posted - out->passed < SLOTS)
-        post_out(swap, out->posted++);
-    if (out->passed < out->posted && pass_oldest(swap, out))
+        post_out(transfer, out->posted++);
+    if (out->passed < out->posted && pass_oldest(transfer, out))
         out->passed++;
 }
 
-/* May incoming piece `piece` be written over the outgoing one of the same place? */
-static bool place_is_free(const struct swap *swap, int64_t piece)
+/* May incoming chunk `chunk` be written over the outgoing one of its number? */
+static bool may_overwrite(const struct ring_transfer *transfer, int64_t chunk)
 {
-    if (!swap->in_place || piece >= swap->out.pieces)
+    if (!transfer->in_place || chunk >= transfer->out.chunks)
         return true;
-    return piece < (swap->ring->through_host ? swap->out.copied : swap->out.passed);
+    return chunk < (transfer->ring->through_host ? transfer->out.copied : transfer->out.passed);
 }
 
-static void post_in(struct swap *swap, int64_t piece, bool through_slot)
+static void post_in(struct ring_transfer *transfer, int64_t chunk, bool through_slot)
 {
-    struct ring *ring = swap->ring;
-    struct row *in = &swap->in;
+    struct ring *ring = transfer->ring;
+    struct ring_direction *in = &transfer->in;
     if (in->shared) {
-        await_notice(swap, in, piece, TAG);
+        expect_notice(transfer, in, chunk, TAG);
         return;
     }
-    char *to = through_slot ? slot_of(swap, ring->in_slots, piece) : in->memory + piece_offset(swap, piece);
-    keep_first_error(&swap->status, comm_check(MPI_Irecv(to, (int)piece_size(swap, in, piece), MPI_BYTE, in->peer, TAG,
-                                    ring->comm->world, &in->request[piece % SLOTS]),
-                          "MPI_Irecv", true));
+    char *to = through_slot ? ring_slot(transfer, ring->in_slots, chunk)
+                            : in->memory + chunk_offset(transfer, chunk);
+    keep_first_error(&transfer->status,
+                     comm_check(MPI_Irecv(to, (int)chunk_size(transfer, in, chunk), MPI_BYTE, in->peer, TAG,
+                                          ring->comm->world, &in->request[chunk % SLOTS]),
+                                "MPI_Irecv", true));
 }
 
-static void advance_in(struct swap *swap)
+static void advance_in(struct ring_transfer *transfer)
 {
-    struct ring *ring = swap->ring;
-    struct row *in = &swap->in;
-    const bool through_slot = ring->through_host || swap->in_place;
-    if (in->posted < in->pieces && in->posted - in->copied < SLOTS)
-        post_in(swap, in->posted++, through_slot);
-    if (in->passed < in->posted && pass_oldest(swap, in))
+    struct ring *ring = transfer->ring;
+    struct ring_direction *in = &transfer->in;
+    const bool through_slot = ring->through_host || transfer->in_place;
+    if (in->posted < in->chunks && in->posted - in->copied < SLOTS)
+        post_in(transfer, in->posted++, through_slot);
+    if (in->passed < in->posted && pass_oldest(transfer, in))
         in->passed++;
     if (!through_slot) {
         in->copied = in->passed;
         return;
     }
-    if (in->copied_begun < in->passed && place_is_free(swap, in->copied_begun)) {
-        int64_t piece = in->copied_begun++;
-        copy_begin(swap, STREAM_IN, ring->in_mark[piece % SLOTS], in->memory + piece_offset(swap, piece),
-                   slot_of(swap, in->shared ? in->shared : ring->in_slots, piece),
-                   piece_size(swap, in, piece));
+    if (in->copied_begun < in->passed && may_overwrite(transfer, in->copied_begun)) {
+        int64_t chunk = in->copied_begun++;
+        begin_chunk_copy(transfer, STREAM_IN, ring->in_event[chunk % SLOTS],
+                         in->memory + chunk_offset(transfer, chunk),
+                         ring_slot(transfer, in->shared ? in->shared : ring->in_slots, chunk),
+                         chunk_size(transfer, in, chunk));
     }
-    if (in->copied < in->copied_begun && copy_done(swap, ring->in_mark[in->copied % SLOTS])) {
+    if (in->copied < in->copied_begun && chunk_copy_done(transfer, ring->in_event[in->copied % SLOTS])) {
         if (in->shared)
-            notify(swap, in, in->copied, TAG_READ);
+            notify(transfer, in, in->copied, TAG_READ);
         in->copied++;
     }
 }
 
-static struct row row_of(const struct ring *ring, int peer, const void *memory, size_t bytes)
+static struct ring_direction make_direction(const struct ring *ring, int peer, const void *memory,
+                                            size_t bytes)
 {
-    struct row row = {.peer = peer, .memory = (char *)memory, .bytes = bytes};
-    row.pieces = (int64_t)((bytes + ring->chunk_bytes - 1) / ring->chunk_bytes);
+    struct ring_direction direction = {.peer = peer, .memory = (char *)memory, .bytes = bytes};
+    direction.chunks = (int64_t)((bytes + ring->chunk_bytes - 1) / ring->chunk_bytes);
     for (int i = 0; i < SLOTS; i++)
-        row.request[i] = row.notice[i] = MPI_REQUEST_NULL;
-    return row;
+        direction.request[i] = direction.notice[i] = MPI_REQUEST_NULL;
+    return direction;
 }
 
-/* The slots that pieces between this rank and `peer` lie in, the sender's, if both see them. */
+/* The sender's slots between this rank and `peer`, if both see them. */
 static char *shared_by(struct ring *ring, int peer, bool sends)
 {
     char *theirs = shared_slots_of(&ring->shared, peer);
     return theirs && sends ? ring->shared.own : theirs;
 }
 
-static void end_notices(struct swap *swap, struct row *row)
+static void end_notices(struct ring_transfer *transfer, struct ring_direction *direction)
 {
-    keep_first_error(&swap->status, comm_check(MPI_Waitall(SLOTS, row->notice, MPI_STATUSES_IGNORE), "MPI_Waitall", false));
+    keep_first_error(&transfer->status, comm_check(MPI_Waitall(SLOTS, direction->notice, MPI_STATUSES_IGNORE),
+                                                   "MPI_Waitall", false));
 }
 
 hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
                                  int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ring *ring = (struct ring *)transport;
-    struct swap swap = {.ring = ring,
-                        .out = row_of(ring, to, send, send_bytes),
-                        .in = row_of(ring, from, receive, receive_bytes),
-                        .in_place = send == receive,
-                        .status = HSORT_OK};
+    struct ring_transfer transfer = {.ring = ring,
+                                     .out = make_direction(ring, to, send, send_bytes),
+                                     .in = make_direction(ring, from, receive, receive_bytes),
+                                     .in_place = send == receive,
+                                     .status = HSORT_OK};
     const double start = MPI_Wtime();
     if (send_bytes > 0)
-        swap.out.shared = shared_by(ring, to, true);
+        transfer.out.shared = shared_by(ring, to, true);
     if (receive_bytes > 0)
-        swap.in.shared = shared_by(ring, from, false);
+        transfer.in.shared = shared_by(ring, from, false);
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
-    keep_first_error(&swap.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_WORK));
-    while (swap.out.passed < swap.out.pieces || swap.in.copied < swap.in.pieces) {
-        advance_out(&swap);
-        advance_in(&swap);
+    keep_first_error(&transfer.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_WORK));
+    while (transfer.out.passed < transfer.out.chunks || transfer.in.copied < transfer.in.chunks) {
+        advance_out(&transfer);
+        advance_in(&transfer);
     }
-    keep_first_error(&swap.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
-    end_notices(&swap, &swap.out);
-    end_notices(&swap, &swap.in);
+    keep_first_error(&transfer.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
+    end_notices(&transfer, &transfer.out);
+    end_notices(&transfer, &transfer.in);
     *moved_bytes += (int64_t)send_bytes;
     transport->traffic.bytes += (int64_t)send_bytes;
     transport->traffic.seconds += MPI_Wtime() - start;
-    return swap.status;
+    return transfer.status;
 }
 
 void transport_ring_close(struct transport *transport)
@@ -256,8 +270,8 @@ void transport_ring_close(struct transport *transport)
         return;
     const struct engine_ops *ops = ring->engine->ops;
     for (int i = 0; i < SLOTS; i++) {
-        ops->event_destroy(ring->engine, ring->out_mark[i]);
-        ops->event_destroy(ring->engine, ring->in_mark[i]);
+        ops->event_destroy(ring->engine, ring->out_event[i]);
+        ops->event_destroy(ring->engine, ring->in_event[i]);
     }
     if (ring->through_host) {
         if (!ring->shared.own)
@@ -270,13 +284,13 @@ void transport_ring_close(struct transport *transport)
     free(ring);
 }
 
-static hsort_status make_slots(struct ring *ring)
+static hsort_status make_ring_slots(struct ring *ring)
 {
     struct engine *engine = ring->engine;
     const size_t bytes = SLOTS * ring->chunk_bytes;
     for (int i = 0; i < SLOTS; i++) {
-        TRY(engine->ops->event_create(engine, &ring->out_mark[i]));
-        TRY(engine->ops->event_create(engine, &ring->in_mark[i]));
+        TRY(engine->ops->event_create(engine, &ring->out_event[i]));
+        TRY(engine->ops->event_create(engine, &ring->in_event[i]));
     }
     if (!ring->through_host)
         return engine->ops->alloc(engine, bytes, (void **)&ring->in_slots);
@@ -293,9 +307,9 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     *transport = NULL;
     if (chunk_bytes == 0)
         chunk_bytes = TRANSPORT_CHUNK_DEFAULT;
-    if (chunk_bytes % 8 != 0 || chunk_bytes > PIECE_MAX)
-        return status_fail(HSORT_ARGUMENT, "a piece of %zu bytes: wanted a multiple of 8, at most %d",
-                           chunk_bytes, PIECE_MAX);
+    if (chunk_bytes % 8 != 0 || chunk_bytes > CHUNK_MAX)
+        return status_fail(HSORT_ARGUMENT, "a chunk of %zu bytes: wanted a multiple of 8, at most %d",
+                           chunk_bytes, CHUNK_MAX);
     struct shared_slots slots = {0};
     if (shared) // collective, so before anything can fail on this rank alone
         TRY(shared_slots_open(comm, engine, SLOTS * chunk_bytes, &slots));
@@ -310,7 +324,7 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     ring->chunk_bytes = chunk_bytes;
     ring->through_host = through_host;
     ring->shared = slots;
-    hsort_status status = make_slots(ring);
+    hsort_status status = make_ring_slots(ring);
     if (status != HSORT_OK)
         transport_ring_close(&ring->base);
     else

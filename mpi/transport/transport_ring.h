@@ -1,4 +1,4 @@
-/* What transport_staged and transport_mpi share: a swap cut into pieces, a few of which are on their way at once in both
+/* What transport_staged and transport_mpi share: a transfer cut into chunks, a few of which are under way at once in both
  * directions. Private to the transports. */
 #ifndef TRANSPORT_RING_H
 #define TRANSPORT_RING_H
@@ -6,8 +6,8 @@
 #include "mpi/transport/transport.h"
 
 /* Open a ring transport.
- *   through_host  true: pieces pass through pinned host memory on both sides (staged). false: MPI works on engine memory,
- *                 and only pieces that may not land yet wait in a ring of engine memory (mpi).
+ *   through_host  true: chunks pass through pinned host memory on both sides (staged). false: MPI works on engine memory,
+ *                 and only chunks that may not be written yet wait in a ring of engine memory (mpi).
  *   shared        between ranks of a node that can share it, the receiver reads the sender's pinned memory itself
  * Collective if shared, in any case called by all. Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY,
  * HSORT_DEVICE_MEMORY, HSORT_MPI. */

@@ -21,7 +21,7 @@ static int64_t lockable_bytes(void)
 struct tables {
     hsort_rank_info *infos; /* [size] */
     int *path, *paths;      /* [size] of this rank, and, on rank 0, [size * size] of all */
-    hsort_reach *reach, *reaches;
+    hsort_path_speed *speeds, *all_speeds; /* the same */
 };
 
 static hsort_status make_tables(const struct comm *comm, struct tables *t)
@@ -30,9 +30,9 @@ static hsort_status make_tables(const struct comm *comm, struct tables *t)
     t->infos = calloc(size, sizeof *t->infos);
     t->path = calloc(size, sizeof *t->path);
     t->paths = calloc(all, sizeof *t->paths);
-    t->reach = calloc(size, sizeof *t->reach);
-    t->reaches = calloc(all, sizeof *t->reaches);
-    return t->infos && t->path && t->paths && t->reach && t->reaches
+    t->speeds = calloc(size, sizeof *t->speeds);
+    t->all_speeds = calloc(all, sizeof *t->all_speeds);
+    return t->infos && t->path && t->paths && t->speeds && t->all_speeds
                ? HSORT_OK
                : status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", comm->size);
 }
@@ -42,15 +42,15 @@ static void free_tables(struct tables *t)
     free(t->infos);
     free(t->path);
     free(t->paths);
-    free(t->reach);
-    free(t->reaches);
+    free(t->speeds);
+    free(t->all_speeds);
 }
 
-/* Paths that cannot be tried, for want of memory say, are no reason to say nothing of the rest; why [1] is the line then, the
+/* Paths that cannot be measured, for want of memory say, do not keep the rest from being reported; why [1] is the line then, the
  * same on every rank. Collective. */
-static hsort_status try_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
+static hsort_status measure_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
 {
-    const hsort_status status = hsort_try_paths(ctx, t->reach, sizeof *t->reach);
+    const hsort_status status = hsort_measure_paths(ctx, t->speeds, sizeof *t->speeds);
     *why = status == HSORT_OK ? "" : hsort_last_error(ctx);
     if (status == HSORT_MPI)
         return report_fail(comm, status, "%s", *why);
@@ -59,17 +59,18 @@ static hsort_status try_paths(struct comm *comm, hsort_context *ctx, struct tabl
 }
 
 /* Collective. */
-static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables *t, const char **not_tried)
+static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables *t, const char **not_measured)
 {
-    const int size = comm->size, reach_bytes = size * (int)sizeof *t->reach;
+    const int size = comm->size, speeds_bytes = size * (int)sizeof *t->speeds;
     hsort_status status = hsort_topology(ctx, t->infos, sizeof *t->infos);
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(ctx));
     for (int peer = 0; peer < size; peer++)
         t->path[peer] = peer == comm->rank ? -1 : (int)hsort_path(ctx, peer);
-    TRY(try_paths(comm, ctx, t, not_tried));
+    TRY(measure_paths(comm, ctx, t, not_measured));
     TRY_MPI(MPI_Gather(t->path, size, MPI_INT, t->paths, size, MPI_INT, 0, comm->world));
-    TRY_MPI(MPI_Gather(t->reach, reach_bytes, MPI_BYTE, t->reaches, reach_bytes, MPI_BYTE, 0, comm->world));
+    TRY_MPI(
+        MPI_Gather(t->speeds, speeds_bytes, MPI_BYTE, t->all_speeds, speeds_bytes, MPI_BYTE, 0, comm->world));
     return HSORT_OK;
 }
 
@@ -93,12 +94,13 @@ static hsort_status describe(struct comm *comm, hsort_context *ctx, bool json)
 {
     struct tables t;
     hsort_status status = comm_agree(comm, make_tables(comm, &t));
-    struct info_report report = {.ranks = comm->size, .infos = t.infos, .paths = t.paths, .reach = t.reaches};
+    struct info_report report = {
+        .ranks = comm->size, .infos = t.infos, .paths = t.paths, .speeds = t.all_speeds};
     int64_t most;
     if (status == HSORT_OK)
         status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
     if (status == HSORT_OK)
-        status = gather(comm, ctx, &t, &report.not_tried);
+        status = gather(comm, ctx, &t, &report.not_measured);
     if (status == HSORT_OK)
         status = job_open(comm, &report.job);
     if (status == HSORT_OK)

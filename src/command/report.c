@@ -354,16 +354,16 @@ static void print_rank_json(struct json *json, const hsort_rank_info *info)
     json_close(json, '}');
 }
 
-/* The pairs whose path was tried, the lower rank first. */
-static void print_reach_json(struct json *json, const struct info_report *report)
+/* The pairs whose path was measured, the lower rank first. */
+static void print_speeds_json(struct json *json, const struct info_report *report)
 {
     const int ranks = report->ranks;
-    if (report->not_tried[0] == '\0') {
-        json_open(json, "reach", '[');
+    if (report->not_measured[0] == '\0') {
+        json_open(json, "path_speeds", '[');
         for (int low = 0; low < ranks; low++)
             for (int high = low + 1; high < ranks; high++) {
-                const hsort_reach *reach = &report->reach[low * ranks + high];
-                if (reach->bytes_per_second <= 0)
+                const hsort_path_speed *speed = &report->speeds[low * ranks + high];
+                if (speed->bytes_per_second <= 0)
                     continue;
                 json_open(json, NULL, '{');
                 json_open(json, "ranks", '[');
@@ -372,15 +372,15 @@ static void print_reach_json(struct json *json, const struct info_report *report
                 json_close(json, ']');
                 json_text(json, "path",
                           hsort_transport_name((hsort_transport)report->paths[low * ranks + high]));
-                json_real(json, "gb_per_s", reach->bytes_per_second / 1e9);
-                json_real(json, "latency_s", reach->latency);
+                json_real(json, "gb_per_s", speed->bytes_per_second / 1e9);
+                json_real(json, "latency_s", speed->latency);
                 json_close(json, '}');
             }
         json_close(json, ']');
-        json_null(json, "reach_error");
+        json_null(json, "path_speeds_error");
     } else {
-        json_null(json, "reach");
-        json_text(json, "reach_error", report->not_tried);
+        json_null(json, "path_speeds");
+        json_text(json, "path_speeds_error", report->not_measured);
     }
 }
 
@@ -412,7 +412,7 @@ static hsort_status print_info_json(const struct info_report *report)
         json_close(&json, ']');
     }
     json_close(&json, ']');
-    print_reach_json(&json, report);
+    print_speeds_json(&json, report);
     print_job_json(&json, &report->job);
     return close_object(&json);
 }
@@ -467,18 +467,18 @@ static void print_paths(const struct info_report *report)
     }
 }
 
-static double gb_per_second(const hsort_reach *reach)
+static double gb_per_second(const hsort_path_speed *speed)
 {
-    return reach->bytes_per_second / 1e9;
+    return speed->bytes_per_second / 1e9;
 }
 
-static double latency_us(const hsort_reach *reach)
+static double latency_us(const hsort_path_speed *speed)
 {
-    return reach->latency * 1e6;
+    return speed->latency * 1e6;
 }
 
 /* A row and a column for each rank. */
-static void print_table(const struct info_report *report, double (*number)(const hsort_reach *))
+static void print_table(const struct info_report *report, double (*number)(const hsort_path_speed *))
 {
     const int ranks = report->ranks;
     printf("%12s", "");
@@ -491,22 +491,22 @@ static void print_table(const struct info_report *report, double (*number)(const
             if (to == from)
                 printf(" %8s", ".");
             else
-                printf(" %8.2f", number(&report->reach[from * ranks + to]));
+                printf(" %8.2f", number(&report->speeds[from * ranks + to]));
         printf("\n");
     }
 }
 
-static void print_reach(const struct info_report *report)
+static void print_speeds(const struct info_report *report)
 {
     const int ranks = report->ranks;
     bool all = true;
     for (int pair = 0; pair < ranks * ranks; pair++)
-        all &=
-            pair % (ranks + 1) == 0 || report->reach[pair].bytes_per_second > 0; // to itself: every ranks + 1
+        all &= pair % (ranks + 1) == 0 ||
+               report->speeds[pair].bytes_per_second > 0; // to itself: every ranks + 1
     if (ranks == 1)
         return;
-    if (report->not_tried[0] != '\0') {
-        printf("GB/s         not tried: %s\n", report->not_tried);
+    if (report->not_measured[0] != '\0') {
+        printf("GB/s         not measured: %s\n", report->not_measured);
     } else if (all) {
         printf("GB/s         of each pair of ranks, each way, both ways at once\n");
         print_table(report, gb_per_second);
@@ -516,9 +516,9 @@ static void print_reach(const struct info_report *report)
         printf("GB/s         each way, both ways at once, and latency; of neighbours and of ranks half of "
                "all apart\n");
         for (int pair = 0; pair < ranks * ranks; pair++)
-            if (pair % ranks > pair / ranks && report->reach[pair].bytes_per_second > 0)
+            if (pair % ranks > pair / ranks && report->speeds[pair].bytes_per_second > 0)
                 printf("%9d-%-6d %8.2f GB/s %8.2f us, %s\n", pair / ranks, pair % ranks,
-                       gb_per_second(&report->reach[pair]), latency_us(&report->reach[pair]),
+                       gb_per_second(&report->speeds[pair]), latency_us(&report->speeds[pair]),
                        hsort_transport_name((hsort_transport)report->paths[pair]));
     }
 }
@@ -540,6 +540,6 @@ hsort_status report_info(const struct info_report *report, bool json)
     for (int rank = 0; rank < report->ranks; rank++)
         print_rank(rank, &report->infos[rank]);
     print_paths(report);
-    print_reach(report);
+    print_speeds(report);
     return report_flush();
 }

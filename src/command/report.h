@@ -39,8 +39,8 @@ struct info_report {
     int ranks;
     const hsort_rank_info *infos; /* [ranks] */
     const int *paths;             /* [ranks * ranks] hsort_transport from one to another; -1 to itself */
-    const hsort_reach *reach;     /* [ranks * ranks] hsort_try_paths() of each rank */
-    const char *not_tried;        /* why there is nothing in it, or "" */
+    const hsort_path_speed *speeds; /* [ranks * ranks] hsort_measure_paths() of each rank */
+    const char *not_measured;       /* why there is nothing in it, or "" */
     const char *engine, *no_gpu;  /* no_gpu: why there is none, or "" */
     const char *mpi_library;
     int device_pointers;    /* hsort_mpi_takes_device_pointers() */

@@ -78,7 +78,7 @@ static void forget(hsort_context *ctx, enum transport_forget what)
 
 hsort_status context_agree(hsort_context *ctx, hsort_status mine)
 {
-    forget(ctx, FORGET_PASSING);
+    forget(ctx, FORGET_CALLERS);
     return comm_agree(&ctx->comm, mine);
 }
 

@@ -15,7 +15,7 @@
     X(hsort_check_result, fingerprint)          \
     X(hsort_stats, paths)                       \
     X(hsort_rank_info, bound_by_launcher)       \
-    X(hsort_reach, latency)
+    X(hsort_path_speed, latency)
 
 /* first_size_of_STRUCT: its size in version 0.2.0, with the padding at its end. */
 enum {

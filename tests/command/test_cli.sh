@@ -157,10 +157,10 @@ good_json()
     ok 1 sort "$name" --type f32 -o out.raw --json
     json "r['paths'] == {} and r['moved_bytes'] == 0"
     ok 1 info --json
-    json "r['reach'] == [] and r['reach_error'] is None"
+    json "r['path_speeds'] == [] and r['path_speeds_error'] is None"
     ok 3 info --json
-    json "[p['ranks'] for p in r['reach']] == [[0, 1], [0, 2], [1, 2]] and r['reach_error'] is None"
-    json "all(p['gb_per_s'] > 0 and p['latency_s'] > 0 and p['path'] == r['paths'][0][1] for p in r['reach'])"
+    json "[p['ranks'] for p in r['path_speeds']] == [[0, 1], [0, 2], [1, 2]] and r['path_speeds_error'] is None"
+    json "all(p['gb_per_s'] > 0 and p['latency_s'] > 0 and p['path'] == r['paths'][0][1] for p in r['path_speeds'])"
     json "len(r['ranks']) == 3 and [len(p) for p in r['paths']] == [3, 3, 3] and r['paths'][1][1] is None"
     rm ./*
 }

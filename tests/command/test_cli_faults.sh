@@ -66,21 +66,21 @@ broken_later()
     cp in.raw out
 }
 
-# Without the memory to try paths with, info says so and all the rest.
+# Without the memory to measure paths with, info says so and all the rest.
 info_without_memory()
 {
     local nth said=0
     for ((nth = 1; nth <= 9; nth++)); do
         HYPERSORT_FAULT=alloc:1:$nth run 3 info --engine host
-        if grep -q '^GB/s  *not tried: rank 1 on .* memory' "$work.out"; then
+        if grep -q '^GB/s  *not measured: rank 1 on .* memory' "$work.out"; then
             said=$((said + 1))
-            [ "$code" = 0 ] || fail "info without memory to try paths: exit code $code"
+            [ "$code" = 0 ] || fail "info without memory to measure paths: exit code $code"
             [ "$(grep -c '^rank [0-2] \|^paths ' "$work.out")" = 4 ] || fail "info without memory says too little"
             HYPERSORT_FAULT=alloc:1:$nth run 3 info --engine host --json
-            grep -q '"reach": null, "reach_error": "rank 1 on .* memory' "$work.out" || fail "info --json without memory"
+            grep -q '"path_speeds": null, "path_speeds_error": "rank 1 on .* memory' "$work.out" || fail "info --json without memory"
         fi
     done
-    [ "$said" -gt 0 ] || fail "info found memory to try paths with whatever failed"
+    [ "$said" -gt 0 ] || fail "info found memory to measure paths with whatever failed"
 }
 
 # A rank that is killed outright ends the run; the others, told to stop, remove the temporary.

@@ -5,7 +5,7 @@
 #define HSORT_FAULTS
 #define FAULT_H /* in the place of kernels/base/fault.h */
 #define FAULT_SITE_LIST(X)                 \
-    X(FAULT_RATES, "rates")                \
+    X(FAULT_PLAIN, "rates")                \
     X(FAULT_LONGER, "rates_of_every_rank") \
     X(FAULT_DIGIT, "copy2d")
 
@@ -32,16 +32,16 @@ static void arms(const char *order, enum fault_site site, int nth)
 
 int main(void)
 {
-    arms("rates:1", FAULT_RATES, 1);
-    arms("rates:1:3", FAULT_RATES, 3);
-    arms("rates:0", FAULT_RATES, 0);
-    arms("rates", FAULT_RATES, 0);
-    arms("rate:1", FAULT_RATES, 0);
+    arms("rates:1", FAULT_PLAIN, 1);
+    arms("rates:1:3", FAULT_PLAIN, 3);
+    arms("rates:0", FAULT_PLAIN, 0);
+    arms("rates", FAULT_PLAIN, 0);
+    arms("rate:1", FAULT_PLAIN, 0);
     arms("rates_of_every_rank:1:2", FAULT_LONGER, 2);
-    arms("rates_of_every_rank:1:2", FAULT_RATES, 0);
+    arms("rates_of_every_rank:1:2", FAULT_PLAIN, 0);
     arms("copy2d:1", FAULT_DIGIT, 1);
     arms("rates:0,copy2d:1:4,rates:1", FAULT_DIGIT, 4);
-    arms("copy2d:0,rates:1:2", FAULT_RATES, 2);
+    arms("copy2d:0,rates:1:2", FAULT_PLAIN, 2);
     fault_set(FAULT_DIGIT, 1);
     fault_pause(true);
     CHECK(!fault_hit(FAULT_DIGIT), "a passage while paused");

@@ -7,7 +7,7 @@
 #define STRUCTS(X)                                                                                         \
     X(hsort_rates)                                                                                         \
     X(hsort_plan_exchange) X(hsort_plan_result) X(hsort_options) X(hsort_check_result) X(hsort_path_stats) \
-        X(hsort_stats) X(hsort_rank_info) X(hsort_reach)
+        X(hsort_stats) X(hsort_rank_info) X(hsort_path_speed)
 
 static void print_list(void)
 {

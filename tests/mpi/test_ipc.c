@@ -139,7 +139,7 @@ static void check_mappings(void)
         }
         CHECK(shared_opened == before + 2 && shared_mapped == 2, "%d opened, %d mapped",
               shared_opened - before, shared_mapped);
-        transport->ops->forget(transport, FORGET_PASSING);
+        transport->ops->forget(transport, FORGET_CALLERS);
         CHECK(shared_mapped == 1, "%d mapped after the call", shared_mapped);
         ok(comm_check(MPI_Sendrecv(&before, 0, MPI_INT, peer, 1, into, 0, MPI_INT, peer, 1, MPI_COMM_WORLD,
                                    MPI_STATUS_IGNORE),
@@ -297,6 +297,84 @@ static bool downwards(int owner, int reader)
     return reader < owner;
 }
 
+/* ---- on top of two transports ------------------------------------------------------------------------------------- */
+
+/* A transport that serves some pairs, and leaves the others to the one underneath. */
+static bool serves(int a, int b)
+{
+    return (a + b) % 2 == 0;
+}
+
+static hsort_transport middle_path(const struct transport *middle, int peer)
+{
+    return serves(comm.rank, peer) ? middle->ops->kind : transport_path(middle->other, peer);
+}
+
+static hsort_status middle_sendrecv(struct transport *middle, int to, const void *send, size_t send_bytes,
+                                    int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+{
+    struct transport *other = middle->other;
+    int64_t counted = 0;
+    const struct traffic before = other->traffic;
+    const hsort_status status =
+        other->ops->sendrecv(other, to, send, send_bytes, from, receive, receive_bytes, &counted);
+    if (serves(comm.rank, to)) {
+        middle->traffic.bytes += (int64_t)send_bytes;
+        other->traffic = before;
+    }
+    *moved_bytes += (int64_t)send_bytes;
+    return status;
+}
+
+static void middle_close(struct transport *middle)
+{
+    middle->other->ops->close(middle->other);
+}
+
+/* Which transport a pair uses and what each has carried, where ipc lies on two others. */
+static void check_two_underneath(void)
+{
+    static const struct transport_ops middle_ops = {.kind = HSORT_TRANSPORT_STAGED,
+                                                    .sendrecv = middle_sendrecv,
+                                                    .path = middle_path,
+                                                    .close = middle_close};
+    struct transport middle = {.ops = &middle_ops}, *ipc = NULL;
+    struct traffic traffic[HSORT_TRANSPORTS];
+    int64_t expected[HSORT_TRANSPORTS] = {0}, moved = 0;
+    uint64_t into[KEYS];
+    char why[256];
+    ok(transport_open_mpi(&comm, engine, 0, &middle.other), "open mpi");
+    shared_may_map = some_may;
+    ok(transport_open_ipc(&comm, engine, &middle, &ipc, why, sizeof why), "open ipc");
+    for (int sum = 0; ipc && sum < comm.size; sum++) {
+        const int peer = (sum - comm.rank + comm.size) % comm.size;
+        if (peer == comm.rank)
+            continue;
+        const hsort_transport kind = some_may(comm.rank, peer) ? HSORT_TRANSPORT_IPC
+                                     : serves(comm.rank, peer) ? HSORT_TRANSPORT_STAGED
+                                                               : HSORT_TRANSPORT_MPI;
+        CHECK(transport_path(ipc, peer) == kind, "rank %d, peer %d: path %d", comm.rank, peer,
+              transport_path(ipc, peer));
+        ok(ipc->ops->sendrecv(ipc, peer, memory, sizeof into, peer, into, sizeof into, &moved), "sendrecv");
+        expected[kind] += (int64_t)sizeof into;
+    }
+    if (ipc) {
+        transport_traffic(ipc, traffic);
+        for (int kind = 0; kind < HSORT_TRANSPORTS; kind++)
+            CHECK(traffic[kind].bytes == expected[kind], "transport %d: %lld bytes, not %lld", kind,
+                  (long long)traffic[kind].bytes, (long long)expected[kind]);
+        ipc->ops->forget(ipc, FORGET_ALL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    shared_may_map = NULL;
+    if (ipc)
+        ipc->ops->close(ipc);
+    else
+        middle_close(&middle);
+}
+
+/* ---- what is chosen ----------------------------------------------------------------------------------------------- */
+
 static hsort_choice peer_memory;
 
 /* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
@@ -376,6 +454,7 @@ int main(int argc, char **argv)
         close_transport();
     }
     check_bitonic(seed);
+    check_two_underneath();
     shared_may_map = some_may;
     if (open_transport())
         check_pairs(some_may);

@@ -1,6 +1,5 @@
-/* What is said of the paths between ranks: who meets whom to try them, that what is reached is what a path of known speed gives,
- * that each transport counts what it traffic, and that a rank that fails keeps nobody waiting. */
-#include <unistd.h>
+/* How fast paths are said to be: who is paired with whom, what is made of transfers whose time is known, that each transport counts
+ * the bytes it was given, and that a rank that fails keeps nobody waiting. Time is made up: MPI_Wtime() is a counter here. */
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "tests/support/faults.h"
@@ -14,7 +13,18 @@ enum { SIZES = 80, ALL = 16, MOST_RANKS = 16 };
 static struct comm comm;
 static struct engine *engine;
 
-/* ---- who meets whom: pure --------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+static double now, tick; /* seconds; `tick` passes with every look at the clock */
+
+double __wrap_MPI_Wtime(void);
+
+double __wrap_MPI_Wtime(void)
+{
+    return now += tick;
+}
+
+/* ---- who is paired with whom: pure --------------------------------------------------------------------------------------- */
 
 static int distance(int a, int b, int size)
 {
@@ -22,105 +32,131 @@ static int distance(int a, int b, int size)
     return there < size - there ? there : size - there;
 }
 
-/* Does a pair of `size` ranks meet? Up to ALL ranks every pair, else neighbours in the ring and ranks half of all apart. */
-static bool should_meet(int a, int b, int size)
+/* Is a pair of `size` ranks measured? Up to ALL ranks every pair, else neighbours in the ring and ranks half of all apart. */
+static bool is_measured(int a, int b, int size)
 {
     const int half = size / 2;
     return size <= ALL || distance(a, b, size) == 1 || (a < half && b == a + half) ||
            (b < half && a == b + half);
 }
 
-static void test_meetings(void)
+static void test_pairing(void)
 {
     for (int size = 1; size <= SIZES; size++) {
-        int met[SIZES][SIZES] = {{0}};
+        int paired[SIZES][SIZES] = {{0}};
         const int rounds = path_table_rounds(size);
         CHECK(rounds <= ALL, "%d ranks: %d rounds", size, rounds);
         for (int round = 0; round < rounds; round++)
             for (int rank = 0; rank < size; rank++) {
                 const int partner = path_table_partner(rank, size, round);
-                CHECK(partner >= -1 && partner < size && partner != rank, "%d ranks, round %d: %d meets %d",
+                CHECK(partner >= -1 && partner < size && partner != rank, "%d ranks, round %d: %d with %d",
                       size, round, rank, partner);
                 if (partner < 0)
                     continue;
-                CHECK(path_table_partner(partner, size, round) == rank, "%d ranks, round %d: %d meets %d",
+                CHECK(path_table_partner(partner, size, round) == rank, "%d ranks, round %d: %d with %d",
                       size, round, rank, partner);
-                met[rank][partner]++;
+                paired[rank][partner]++;
             }
         for (int a = 0; a < size; a++)
             for (int b = 0; b < size; b++)
-                CHECK(met[a][b] == (a != b && should_meet(a, b, size)), "%d ranks: %d and %d meet %d times",
-                      size, a, b, met[a][b]);
+                CHECK(paired[a][b] == (a != b && is_measured(a, b, size)),
+                      "%d ranks: %d and %d are paired %d times", size, a, b, paired[a][b]);
     }
 }
 
-/* ---- what is reached: a transport of known speed ------------------------------------------------------------------- */
+/* ---- transfers of a known time ------------------------------------------------------------------------------------ */
 
-static size_t largest_swap;
+enum { FIRST = 64 << 10, LAST = 32 << 20, KINDS = 4 };
+static const double START_UP = 20e-6, LIMIT = 5e-3 / 8; /* of a size after which there is a larger one */
 
-/* Seconds per byte between two ranks. */
+/* Seconds per byte as rank `a` sees them: from a fast link to one too slow for a second size. The two sides differ. */
 static double slowness(int a, int b)
 {
-    return (1 + (a + b) % 3) * 10e-9;
+    static const double kinds[KINDS] = {10e-9, 1e-9, 0.1e-9, 0.003e-9};
+    return kinds[(a + b) % KINDS] * (a < b ? 1 : 1.5);
 }
 
-static hsort_status slow_swap(struct transport *transport, int to, const void *send, size_t send_bytes,
-                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+static double seconds_of(size_t bytes, int a, int b)
 {
-    (void)transport, (void)send, (void)receive, (void)receive_bytes;
-    CHECK(to == from && send_bytes == receive_bytes, "not a swap with one partner");
-    largest_swap = send_bytes > largest_swap ? send_bytes : largest_swap;
+    const double here = START_UP + (double)bytes * slowness(a, b),
+                 there = START_UP + (double)bytes * slowness(b, a);
+    return here > there ? here : there;
+}
+
+/* The size at which a pair stops. */
+static size_t last_size(int a, int b)
+{
+    size_t bytes = FIRST;
+    while (bytes < LAST && seconds_of(bytes, a, b) <= LIMIT)
+        bytes *= 8;
+    return bytes;
+}
+
+static size_t largest[MOST_RANKS];
+
+static hsort_status timed_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
+                                   int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+{
+    (void)transport, (void)send, (void)receive;
+    CHECK(to == from && send_bytes == receive_bytes, "not a transfer with one partner");
+    largest[to] = send_bytes > largest[to] ? send_bytes : largest[to];
     *moved_bytes += (int64_t)send_bytes;
-    MPI_Sendrecv(NULL, 0, MPI_BYTE, to, 9, NULL, 0, MPI_BYTE, from, 9, comm.world, MPI_STATUS_IGNORE);
-    const double end = MPI_Wtime() + 20e-6 + (double)send_bytes * slowness(comm.rank, to);
-    while (MPI_Wtime() < end)
-        usleep(20);
+    now += START_UP + (double)send_bytes * slowness(comm.rank, to);
     return HSORT_OK;
 }
 
 /* Both sides of a pair must have the same. */
-static void check_mirrored(const hsort_reach *reach)
+static void check_mirrored(const hsort_path_speed *speeds)
 {
-    hsort_reach all[MOST_RANKS][MOST_RANKS];
-    const int bytes = comm.size * (int)sizeof *reach;
-    hsort_reach rows[MOST_RANKS * MOST_RANKS];
-    MPI_Allgather(reach, bytes, MPI_BYTE, rows, bytes, MPI_BYTE, comm.world);
+    hsort_path_speed all[MOST_RANKS][MOST_RANKS];
+    const int bytes = comm.size * (int)sizeof *speeds;
+    hsort_path_speed rows[MOST_RANKS * MOST_RANKS];
+    MPI_Allgather(speeds, bytes, MPI_BYTE, rows, bytes, MPI_BYTE, comm.world);
     for (int rank = 0; rank < comm.size; rank++)
         memcpy(all[rank], rows + rank * comm.size, (size_t)bytes);
     for (int peer = 0; peer < comm.size; peer++)
-        CHECK(memcmp(&all[comm.rank][peer], &all[peer][comm.rank], sizeof *reach) == 0,
+        CHECK(memcmp(&all[comm.rank][peer], &all[peer][comm.rank], sizeof *speeds) == 0,
               "ranks %d and %d do not say the same", comm.rank, peer);
 }
 
-static void test_reach(void)
+static bool is_near(double found, double expected)
 {
-    const struct transport_ops ops = {.kind = HSORT_TRANSPORT_STAGED, .sendrecv = slow_swap};
-    struct transport slow = {.ops = &ops};
-    hsort_reach reach[MOST_RANKS];
-    CHECK(path_table_measure(&comm, engine, &slow, reach) == HSORT_OK, "%s", comm.error);
+    return found > expected * (1 - 1e-6) && found < expected * (1 + 1e-6);
+}
+
+static void test_speeds(void)
+{
+    const struct transport_ops ops = {.kind = HSORT_TRANSPORT_STAGED, .sendrecv = timed_sendrecv};
+    struct transport timed = {.ops = &ops};
+    hsort_path_speed speeds[MOST_RANKS];
+    now = tick = 0;
+    CHECK(path_table_measure(&comm, engine, &timed, speeds) == HSORT_OK, "%s", comm.error);
     for (int peer = 0; peer < comm.size; peer++) {
-        // Sleep may be longer than asked for, never shorter.
-        const double rate = 1 / slowness(comm.rank, peer);
-        if (peer != comm.rank)
-            CHECK(reach[peer].bytes_per_second <= rate && reach[peer].bytes_per_second > rate / 20 &&
-                      reach[peer].latency >= 20e-6 && reach[peer].latency < 20e-3,
-                  "rank %d: %g B/s and %g s to %d, not %g B/s", comm.rank, reach[peer].bytes_per_second,
-                  reach[peer].latency, peer, rate);
+        const hsort_path_speed *speed = &speeds[peer];
+        const size_t bytes = last_size(comm.rank, peer);
+        if (peer == comm.rank)
+            CHECK(speed->bytes_per_second == 0 && speed->latency == 0, "something to itself");
         else
-            CHECK(reach[peer].bytes_per_second == 0 && reach[peer].latency == 0, "something to itself");
+            CHECK(is_near(speed->latency, seconds_of(64, comm.rank, peer)) && largest[peer] == bytes &&
+                      is_near(speed->bytes_per_second, (double)bytes / seconds_of(bytes, comm.rank, peer)),
+                  "rank %d: %g B/s and %g s to %d, at %zu bytes instead of %zu", comm.rank,
+                  speed->bytes_per_second, speed->latency, peer, largest[peer], bytes);
     }
-    check_mirrored(reach);
-    // 64 KiB take longer than the limit of the size after next, whatever the pair.
-    CHECK(largest_swap <= 64 << 10, "a slow path was given %zu bytes", largest_swap);
+    check_mirrored(speeds);
 }
 
 /* ---- through the library --------------------------------------------------------------------------------------------- */
+
+/* A look at the clock takes so long: then a pair goes on to the largest size, or stops at the first. Of the largest there is one
+ * pair only, as it takes its time. */
+static const double QUICK = 1e-6, SLOW = 1e-3;
 
 static void test_library(void)
 {
     hsort_options options;
     hsort_context *ctx;
-    hsort_reach reach[MOST_RANKS];
+    hsort_path_speed speeds[MOST_RANKS];
+    tick = comm.size == 2 ? QUICK : SLOW;
     hsort_options_init(&options, sizeof options);
     options.engine = HSORT_ENGINE_HOST;
     options.threads = 1;
@@ -132,32 +168,30 @@ static void test_library(void)
         CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
         if (status != HSORT_OK)
             continue;
-        CHECK(hsort_try_paths(ctx, comm.rank == 0 ? NULL : reach, sizeof *reach) == HSORT_ARGUMENT, "nowhere to write");
-        const double start = MPI_Wtime();
-        status = hsort_try_paths(ctx, reach, sizeof *reach);
+        CHECK(hsort_measure_paths(ctx, comm.rank == 0 ? NULL : speeds, sizeof *speeds) == HSORT_ARGUMENT, "nowhere to write");
+        status = hsort_measure_paths(ctx, speeds, sizeof *speeds);
         CHECK(status == HSORT_OK, "%s", hsort_last_error(ctx));
-        CHECK(MPI_Wtime() - start < 5, "took %g s", MPI_Wtime() - start);
         for (int peer = 0; peer < comm.size; peer++)
-            CHECK(peer == comm.rank || (reach[peer].bytes_per_second > 1e3 && reach[peer].latency > 0),
-                  "path to %d", peer);
-        check_mirrored(reach);
+            CHECK(peer == comm.rank || (speeds[peer].bytes_per_second > 0 && speeds[peer].latency >= tick),
+                  "path to %d: %g B/s, %g s", peer, speeds[peer].bytes_per_second, speeds[peer].latency);
+        check_mirrored(speeds);
         hsort_destroy(&ctx);
         CHECK(shared_mapped == 0, "%d mapped", shared_mapped);
     }
-    CHECK(hsort_try_paths(NULL, reach, sizeof *reach) == HSORT_ARGUMENT, "no context");
+    CHECK(hsort_measure_paths(NULL, speeds, sizeof *speeds) == HSORT_ARGUMENT, "no context");
 }
 
 #ifdef HSORT_FAULTS
 /* One rank fails, at the first message, copy or allocation or at one far into it: all say so, and the context goes on. */
 static void check_failure(hsort_context *ctx, enum fault_site site, int failing, int nth, bool *reached)
 {
-    hsort_reach reach[MOST_RANKS];
+    hsort_path_speed speeds[MOST_RANKS];
     char line[256], first[256];
     int own = 0;
     snprintf(faults_case, sizeof faults_case, "site %d, rank %d, passage %d", site, failing, nth);
     faults_watch(60);
     fault_set(site, comm.rank == failing ? nth : 0);
-    const hsort_status status = hsort_try_paths(ctx, reach, sizeof *reach);
+    const hsort_status status = hsort_measure_paths(ctx, speeds, sizeof *speeds);
     if (comm.rank == failing)
         own = !fault_untouched(site, nth);
     MPI_Bcast(&own, 1, MPI_INT, failing, comm.world);
@@ -169,11 +203,13 @@ static void check_failure(hsort_context *ctx, enum fault_site site, int failing,
     CHECK(strcmp(line, first) == 0, "%s: '%s' here, '%s' on rank 0", faults_case, line, first);
     CHECK((line[0] != '\0') == *reached, "%s: '%s'", faults_case, line);
     if (nth == 1)
-        CHECK(hsort_try_paths(ctx, reach, sizeof *reach) == HSORT_OK, "%s: again: %s", faults_case, hsort_last_error(ctx));
+        CHECK(hsort_measure_paths(ctx, speeds, sizeof *speeds) == HSORT_OK, "%s: again: %s", faults_case,
+              hsort_last_error(ctx));
 }
 
 static void test_faults(void)
 {
+    tick = SLOW;
     static const enum fault_site sites[] = {FAULT_ALLOC, FAULT_MPI, FAULT_COPY};
     hsort_options options;
     hsort_context *ctx;
@@ -185,7 +221,7 @@ static void test_faults(void)
     int reached_at_all = 0;
     for (int site = 0; ctx && site < 3; site++) {
         bool reached = true;
-        // All would take minutes: how many there are depends on the speed of the machine.
+        // All would take minutes.
         for (int nth = 1; reached && nth < 100; nth += nth) {
             check_failure(ctx, sites[site], nth % comm.size, nth, &reached);
             reached_at_all += reached;
@@ -197,7 +233,7 @@ static void test_faults(void)
 }
 #endif
 
-/* ---- what was traffic ------------------------------------------------------------------------------------------------- */
+/* ---- traffic ------------------------------------------------------------------------------------------------- */
 
 enum { ROOM = 5000 };
 
@@ -206,7 +242,7 @@ static bool some_may(int owner, int reader)
     return (owner + reader) % 3 == 1;
 }
 
-/* What each pair sends in a turn, alike on both sides. */
+/* Bytes that each pair sends in a turn, the same on both sides. */
 static size_t bytes_of(uint64_t seed, int from, int to, int turn)
 {
     uint64_t state = seed + (uint64_t)((from * 64 + to) * 64 + turn);
@@ -215,7 +251,7 @@ static size_t bytes_of(uint64_t seed, int from, int to, int turn)
 
 /* Each pair transfers in place, then from one region into another, then exposes; and all in a ring, which leads to two peers at a
  * time. `expected` counts by who maps whom; in place nobody uses ipc. */
-static void test_carried(uint64_t seed)
+static void test_traffic(uint64_t seed)
 {
     struct traffic traffic[HSORT_TRANSPORTS];
     int64_t expected[HSORT_TRANSPORTS] = {0}, moved = 0, sent = 0;
@@ -284,11 +320,11 @@ int main(int argc, char **argv)
     snprintf(faults_case, sizeof faults_case, "test_paths");
     faults_watch(120);
     if (comm.rank == 0)
-        test_meetings();
-    test_reach();
+        test_pairing();
+    test_speeds();
     test_library();
     if (comm.size > 1) {
-        test_carried(seed);
+        test_traffic(seed);
 #ifdef HSORT_FAULTS
         test_faults();
 #endif

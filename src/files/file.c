@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
@@ -44,7 +45,33 @@ enum file_format file_format_resolve(const char *path, enum file_format format)
     const char *suffix = strrchr(path, '.');
     if (format != FILE_AUTO)
         return format;
-    return suffix && strcmp(suffix, ".npy") == 0 ? FILE_NPY : FILE_RAW;
+    return suffix && strcasecmp(suffix, ".npy") == 0 ? FILE_NPY : FILE_RAW;
+}
+
+/* What other formats are called, and how their files begin. */
+static const struct {
+    const char *suffix, *start;
+} foreign[] = {{".h5", "\x89HDF\r\n\x1a\n"},
+               {".hdf5", "\x89HDF\r\n\x1a\n"},
+               {".npz", "PK\3\4"},
+               {".zip", "PK\3\4"},
+               {".parquet", "PAR1"},
+               {".gz", "\x1f\x8b\b"},
+               {".bam", "\x1f\x8b\b"},
+               {".zst", "\x28\xb5\x2f\xfd"},
+               {".fits", "SIMPLE  ="},
+               {".csv", NULL},
+               {".txt", NULL},
+               {".npy", "\x93NUMPY"}}; // under another name
+enum { FOREIGN = sizeof foreign / sizeof *foreign, START_MOST = 9 };
+
+const char *file_foreign_suffix(const char *path)
+{
+    const char *suffix = strrchr(path, '.');
+    for (int i = 0; suffix && i < FOREIGN; i++)
+        if (strcasecmp(suffix, foreign[i].suffix) == 0 && file_format_resolve(path, FILE_AUTO) == FILE_RAW)
+            return foreign[i].suffix;
+    return NULL;
 }
 
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count)
@@ -146,11 +173,28 @@ static hsort_status examine_npy(const char *path, int fd, const hsort_type *want
     return HSORT_OK;
 }
 
+/* A file that nobody said is raw: does it begin as one of another format? */
+static hsort_status check_start(const char *path, int fd, int64_t bytes)
+{
+    char start[START_MOST] = "";
+    TRY(file_read_bytes(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
+    for (int i = 0; i < FOREIGN; i++)
+        if (foreign[i].start && memcmp(start, foreign[i].start, strlen(foreign[i].start)) == 0)
+            return status_fail(HSORT_FORMAT,
+                               "%s: begins as a %s file does; if its keys are raw, say --format raw", path,
+                               foreign[i].suffix);
+    return HSORT_OK;
+}
+
 static hsort_status examine_raw(const char *path, const hsort_type *wanted_type, struct layout *layout)
 {
+#define X(name, short_name, bytes) "|" short_name
+    static const char types[] = HSORT_TYPE_LIST(X);
+#undef X
     if (!wanted_type)
-        return status_fail(HSORT_ARGUMENT, "%s: a raw file does not say what type its keys have: name it",
-                           path);
+        return status_fail(HSORT_ARGUMENT,
+                           "%s: a raw file does not say what type its keys have: add --type %s", path,
+                           types + 1);
     const int64_t key_bytes = (int64_t)hsort_type_bytes(*wanted_type);
     if (layout->bytes % key_bytes != 0)
         return status_fail(HSORT_FORMAT,
@@ -181,6 +225,8 @@ static hsort_status open_first(const char *path, enum file_format format, const 
     layout->device = facts.st_dev;
     layout->inode = facts.st_ino;
     layout->format = file_format_resolve(path, format);
+    if (format == FILE_AUTO && layout->format == FILE_RAW)
+        TRY(check_start(path, file->fd, facts.st_size));
     return layout->format == FILE_NPY ? examine_npy(path, file->fd, wanted_type, layout)
                                       : examine_raw(path, wanted_type, layout);
 }

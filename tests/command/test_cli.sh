@@ -99,13 +99,17 @@ good_check()
     for ranks in 1 3 4; do
         run "$ranks" check last.raw --type u64
         if [ "$code" != 1 ] || ! grep -q "key 999 is 0 after 18409850585562132512" "$work.out" ||
+            ! grep -q "last.raw: not in ascending order: key 999 (0) is less than key 998 (18409850585562132512)$" "$work.err" ||
             [ "$(wc -l <"$work.err")" != 1 ]; then
             fail "check of a file whose last key is out of order, on $ranks ranks"
         fi
         run "$ranks" check sorted.raw --type u64 -r
-        if [ "$code" != 1 ] || ! grep -q "key 1 is 18446744073709551 after 0" "$work.out"; then
+        if [ "$code" != 1 ] || ! grep -q "key 1 is 18446744073709551 after 0" "$work.out" ||
+            ! grep -q "not in descending order: key 1 (18446744073709551) is greater than key 0 (0)$" "$work.err"; then
             fail "check -r of ascending keys, on $ranks ranks"
         fi
+        run "$ranks" check sorted.raw --type u64 -r --against fewer.raw
+        grep -q "than key 0 (0); nor does it hold the keys of fewer.raw$" "$work.err" || fail "two faults of one file"
         for other in last.raw fewer.raw; do
             run "$ranks" check sorted.raw --type u64 --against "$other"
             if [ "$code" != 1 ] || ! grep -q "NOT THE SAME KEYS" "$work.out"; then
@@ -225,13 +229,47 @@ bad_usage()
     refused 3 2 "--count: '1.5'" gen -n 1.5 -o out
     refused 3 2 "--seed: '18446744073709551616'" gen -n 1 -s 18446744073709551616 -o out
     refused 3 2 "--output: '' is no FILE" gen -n 1 -o ""
+    refused 3 2 "--nodes: '0'" plan in.npy -n 4 --nodes 0
+    refused 0 2 "--ranks-per-node: '0'" plan in.npy -n 4 --ranks-per-node 0
     refused 3 2 "-n COUNT is missing" gen -o out
+    # What would be taken for raw keys, or for a file called -.
+    local suffix
+    for suffix in h5 hdf5 npz csv txt parquet fits bam gz zst H5; do
+        refused 0 2 "out.$suffix|'.${suffix,,}' files|--format raw" gen -n 1 -o "out.$suffix"
+        refused 0 2 "out.$suffix|--output-format raw" sort in.npy -o "out.$suffix"
+        refused 0 2 "in.$suffix|--format raw" sort "in.$suffix" --type u64 -o out
+        refused 0 2 "in.$suffix|--format raw" check in.npy --against "in.$suffix"
+    done
+    refused 3 2 "standard input|./-" sort - --type u64 -o out
+    refused 0 2 "standard input or output|./-" sort in --type u64 -o -
+    refused 0 2 "standard input or output|./-" gen -n 1 -o -
+    refused 0 2 "standard input or output|./-" check in --type u64 --against -
     refused 3 2 "-o FILE is missing" sort in
     refused 3 2 "IN is missing" sort -o out
     refused 3 2 "unexpected argument 'more'" sort in more -o out
     refused 3 2 "unexpected argument 'more'" info more
     refused_everywhere 2 "'gaus' is no distribution|narrow:BITS" gen -n 1 --dist gaus -o out
     refused 3 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out
+}
+
+# What the refusals above say helps; options may stand anywhere; files with names that are options or hold control characters.
+odd_names()
+{
+    ok 0 gen -n 100 --format raw -o keys.h5
+    ok 2 sort --format raw keys.h5 --type u64 -o out.csv --output-format raw
+    ok 0 check out.csv --format raw --type u64 --against keys.h5
+    ok 0 gen -n 100 -o keys.NPY
+    ok 0 sort keys.NPY -o ./-
+    ok 0 check ./- --type u64 --against keys.NPY
+    POSIXLY_CORRECT=1 ok 2 sort keys.NPY -o out --output-format npy --verify
+    POSIXLY_CORRECT=1 ok 0 sort -o --out -- keys.NPY
+    cmp -s ./- ./--out || fail "operands behind --"
+    ok 0 gen -n 100 --dist sorted -o $'a\n\033[2Jb.raw'
+    ok 0 check $'a\n\033[2Jb.raw' --type u64 --against $'a\n\033[2Jb.raw'
+    grep -q 'against      a??\[2Jb.raw, 100 keys: the same keys' "$work.out" || fail "control characters in a report of check"
+    ok 0 plan $'a\n\033[2Jb.raw' --type u64 -n 2
+    grep -q 'input        a??\[2Jb.raw: 100 u64 keys' "$work.out" || fail "control characters in a plan"
+    rm -- ./*
 }
 
 # ---- Bad input
@@ -253,6 +291,16 @@ bad_input()
     refused_everywhere 2 "good.npy|f64|u64" check good.raw --type u64 --against good.npy
     refused 3 3 "missing.raw" check good.raw --type u64 --against missing.raw
 
+    local start
+    for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0'; do
+        # shellcheck disable=SC2059  # bytes
+        { printf "$start"; head -c 64 good.raw; } | head -c 64 >other.raw
+        refused 0 2 "other.raw: begins as a .|say --format raw" sort other.raw --type u64 -o out
+        refused 0 2 "other.raw: begins as a .|say --format raw" check good.raw --type u64 --against other.raw
+        ok 0 sort other.raw --format raw --type u64 -o out
+        rm out
+    done
+    rm other.raw
     : >empty.npy
     head -c 40 good.npy >cut.npy
     head -c 1000 good.npy >short.npy
@@ -504,6 +552,7 @@ good_check
 good_json
 good_texts
 bad_usage
+odd_names
 bad_input
 bad_output
 stale_part

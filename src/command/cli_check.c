@@ -22,7 +22,8 @@ struct scanner {
 /* Not collective. The scanner may be half open after an error; close_scanner() frees what there is. */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
-    TRY(engine_open_host(launch_threads(scanner->comm, threads), &scanner->engine));
+    TRY(launch_threads(scanner->comm, threads, &threads));
+    TRY(engine_open_host(threads, &scanner->engine));
     return scanner->engine->ops->alloc(scanner->engine, CLI_PIECE_BYTES, &scanner->piece);
 }
 

@@ -73,6 +73,16 @@ refused()
     fi
 }
 
+# json PYTHON-EXPRESSION: the last run printed one JSON object, and the expression holds for it as `r`.
+json()
+{
+    if [ -z "$python" ]; then
+        [ "$(wc -l <"$work.out")" = 1 ] || fail "--json: not one line"
+    elif ! "$python" -c "import json, sys; r = json.load(sys.stdin); sys.exit(not ($1))" <"$work.out"; then
+        fail "--json: not so: $1"
+    fi
+}
+
 # little NUMBER BYTES: the number in little-endian bytes.
 little()
 {

@@ -12,6 +12,11 @@ static const char first_words[] = "hypersort checkpoint ", last_word[] = "checks
 
 static const char *const stage_names[] = {"begun", "runs", "sorted"};
 static const char *const order_names[] = {"ascending", "descending"};
+static const char *const format_names[] = {
+#define X(name, short_name) short_name,
+    FILE_FORMAT_LIST(X)
+#undef X
+};
 static const char *const type_names[] = {
 #define X(name, short_name, bytes) short_name,
     HSORT_TYPE_LIST(X)
@@ -199,27 +204,27 @@ static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
 {
     int64_t generation;
     int stage = -1, type = -1, order = -1, format = -1;
-    const char *const formats[] = {file_format_name(FILE_RAW), file_format_name(FILE_NPY)};
-    const bool read = is_id(take_line(reader, "id"), &checkpoint->id) &&
-                      is_count(take_line(reader, "generation"), &generation) && generation < INT_MAX &&
-                      (stage = find_name(take_line(reader, "stage"), stage_names, STAGES)) >= 0 &&
-                      (type = find_name(take_line(reader, "type"), type_names, TYPES)) >= 0 &&
-                      (order = find_name(take_line(reader, "order"), order_names, ORDERS)) >= 0 &&
-                      is_count(take_line(reader, "keys"), &checkpoint->keys) &&
-                      is_count(take_line(reader, "input_bytes"), &checkpoint->input_bytes) &&
-                      is_time(take_line(reader, "input_time"), &checkpoint->input_time) &&
-                      is_path(take_line(reader, "input"), checkpoint->input) &&
-                      (format = find_name(take_line(reader, "output_format"), formats, 2)) >= 0 &&
-                      is_path(take_line(reader, "output"), checkpoint->output) &&
-                      (stage == CHECKPOINT_BEGUN ||
-                       is_fingerprint(take_line(reader, "fingerprint"), checkpoint->fingerprint));
+    const bool read =
+        is_id(take_line(reader, "id"), &checkpoint->id) &&
+        is_count(take_line(reader, "generation"), &generation) && generation < INT_MAX &&
+        (stage = find_name(take_line(reader, "stage"), stage_names, STAGES)) >= 0 &&
+        (type = find_name(take_line(reader, "type"), type_names, TYPES)) >= 0 &&
+        (order = find_name(take_line(reader, "order"), order_names, ORDERS)) >= 0 &&
+        is_count(take_line(reader, "keys"), &checkpoint->keys) &&
+        is_count(take_line(reader, "input_bytes"), &checkpoint->input_bytes) &&
+        is_time(take_line(reader, "input_time"), &checkpoint->input_time) &&
+        is_path(take_line(reader, "input"), checkpoint->input) &&
+        (format = find_name(take_line(reader, "output_format"), format_names, FILE_FORMATS)) >= 0 &&
+        format != FILE_AUTO && is_path(take_line(reader, "output"), checkpoint->output) &&
+        (stage == CHECKPOINT_BEGUN ||
+         is_fingerprint(take_line(reader, "fingerprint"), checkpoint->fingerprint));
     if (!read)
         return false;
     checkpoint->generation = checkpoint->tried = (int)generation;
     checkpoint->stage = (enum checkpoint_stage)stage;
     checkpoint->type = (hsort_type)type;
     checkpoint->order = (hsort_order)order;
-    checkpoint->output_format = format == 0 ? FILE_RAW : FILE_NPY;
+    checkpoint->output_format = (enum file_format)format;
     return true;
 }
 

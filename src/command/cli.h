@@ -64,7 +64,7 @@ struct cli_options {
 /* Keys of one read, write or check go by in pieces of this size. */
 enum { CLI_PIECE_BYTES = 64 << 20 };
 
-/* Parse the command line. Ranks may have been given different ones: launch_agree() sees to it. Not collective.
+/* Parse the command line. The words of argv change their order. Ranks may have been given different ones: launch_agree() sees to it. Not collective.
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 

@@ -22,7 +22,8 @@ struct scanner {
 /* Not collective. The scanner may be half open after an error; close_scanner() frees what there is. */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
-    TRY(engine_open_host(launch_threads(scanner->comm, threads), &scanner->engine));
+    TRY(launch_threads(scanner->comm, threads, &threads));
+    TRY(engine_open_host(threads, &scanner->engine));
     return scanner->engine->ops->alloc(scanner->engine, CLI_PIECE_BYTES, &scanner->piece);
 }
 
@@ -61,7 +62,7 @@ static hsort_status scan(struct scanner *scanner, const struct file_in *file, hs
     return verify_finish(&verifier, scanner->comm, result);
 }
 
-/* bits [2] = the keys before and at the first disorder, on rank 0. Collective. */
+/* bits [2] = the keys before and at the first disorder, on every rank. Collective. */
 static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place,
                                    uint64_t *bits)
 {
@@ -72,7 +73,33 @@ static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file
         status = file_read(file, place - 1, 2, is_narrow ? (void *)narrow : (void *)bits);
     for (int i = 0; i < 2 && is_narrow; i++)
         bits[i] = narrow[i];
-    return comm_agree(comm, status);
+    TRY(comm_agree(comm, status));
+    return comm_check(MPI_Bcast(bits, 2, MPI_UINT64_T, 0, comm->world), "MPI_Bcast", false);
+}
+
+static bool is_nan(hsort_type type, uint64_t bits)
+{
+    char text[REPORT_KEY_TEXT];
+    return report_key_text(type, bits, text)[0] == 'n';
+}
+
+/* The error line of a file that is not in order, perhaps nor with the keys of the other one. Returns the status. */
+static hsort_status fail_order(struct comm *comm, const struct check_report *report)
+{
+    char before[REPORT_KEY_TEXT], key[REPORT_KEY_TEXT];
+    const uint64_t *bits = report->disorder;
+    const int64_t place = report->found.first_disorder;
+    const bool descends = report->order == HSORT_DESCENDING,
+               others = report->against && !report_same_keys(report);
+    return report_fail(comm, HSORT_MISMATCH,
+                       "%s: not in %s order: key %" PRId64 " (%s) %s key %" PRId64 " (%s)%s%s", report->file,
+                       descends ? "descending" : "ascending", place,
+                       report_key_text(report->type, bits[1], key),
+                       is_nan(report->type, bits[0]) ? "belongs before"
+                       : descends                    ? "is greater than"
+                                                     : "is less than",
+                       place - 1, report_key_text(report->type, bits[0], before),
+                       others ? "; nor does it hold the keys of " : "", others ? report->against : "");
 }
 
 /* Both scans and the report. `other` is NULL without --against. Collective. */
@@ -96,8 +123,7 @@ static hsort_status check(struct scanner *scanner, const struct cli_options *opt
 
     TRY(comm_agree(comm, comm->rank == 0 ? report_check(&report, options->json) : HSORT_OK));
     if (place >= 0)
-        return report_fail(comm, HSORT_MISMATCH, "%s: not in order: key %" PRId64 " comes after key %" PRId64,
-                           file->path, place, place - 1);
+        return fail_order(comm, &report);
     if (other && !report_same_keys(&report))
         return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s", file->path, other->path);
     return HSORT_OK;

@@ -38,7 +38,8 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
                           .count = options->count};
     if (input_parse(options->distribution, &input) != HSORT_OK)
         return report_fail(comm, HSORT_ARGUMENT, "--dist: %s", status_text());
-    launch_threads(comm, options->sort.threads);
+    int threads;
+    TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));
 
     struct file_out file;
     TRY(file_create(comm, options->output, options->format, input.type, input.count, NULL, &file));

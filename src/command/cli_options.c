@@ -25,12 +25,13 @@ enum value_kind {
     TEXT,   /* const char * */
     WORD,   /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
     NUMBER, /* int, 0 or greater */
-    SIZE,   /* size_t, with K, M, G */
-    COUNT,  /* int64_t, with K, M, G */
-    RANKS,  /* one more of cli_options.ranks */
-    GIGA,   /* double, in 10^9 of what it counts; greater than 0 */
-    MICRO,  /* double, seconds given in microseconds; greater than 0 */
-    SEED    /* uint64_t */
+    AT_LEAST_1, /* int */
+    SIZE,       /* size_t, with K, M, G */
+    COUNT,      /* int64_t, with K, M, G */
+    RANKS,      /* one more of cli_options.ranks */
+    GIGA,       /* double, in 10^9 of what it counts; greater than 0 */
+    MICRO,      /* double, seconds given in microseconds; greater than 0 */
+    SEED        /* uint64_t */
 };
 
 struct option_row {
@@ -56,8 +57,8 @@ static const struct option_row rows[] = {
     {"count", 'n', GEN, COUNT, "COUNT", FIELD(count), "keys to make"},
     {"ranks", 'n', PLAN, RANKS, "RANKS", FIELD(ranks),
      "how many ranks to plan for; more may follow, after IN"},
-    {"nodes", 0, PLAN, NUMBER, "N", FIELD(nodes), "machines that share the ranks"},
-    {"ranks-per-node", 0, PLAN, NUMBER, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
+    {"nodes", 0, PLAN, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
+    {"ranks-per-node", 0, PLAN, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
     {"sort-gkeys", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_SORT_4]),
      "local sort of a rank, 10^9 keys/s of the type"},
     {"merge-gbs", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_MERGE]),
@@ -81,7 +82,8 @@ static const struct option_row rows[] = {
     {"dist", 0, GEN, TEXT, "DIST", FIELD(distribution), "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
     {"output", 'o', GEN | SORT, TEXT, "FILE", FIELD(output),
-     "the file to write; it appears when it is whole"},
+     "the file to write; it appears when it is whole, in the place of one of that name, or of the one that a "
+     "link leads to"},
     {"checkpoint", 0, SORT, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM keep in DIR what the same command, started again, goes on from; exit code 75"},
     {"reverse", 'r', SORT | CHECK, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
@@ -216,7 +218,8 @@ static hsort_status store(const struct option_row *row, const char *value, struc
         return HSORT_OK;
     }
     case NUMBER:
-        if (!parse_number(value, false, INT_MAX, &number))
+    case AT_LEAST_1:
+        if (!parse_number(value, false, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
             break;
         *(int *)field = (int)number;
         return HSORT_OK;
@@ -252,6 +255,7 @@ static hsort_status store(const struct option_row *row, const char *value, struc
 /* The tables that getopt_long() wants, of what `command` knows. Long options return LONG_ONLY + row. */
 static void make_tables(enum cli_command command, struct option *longs, char *letters)
 {
+    *letters++ = '-'; // options may follow operands, also where POSIXLY_CORRECT is set
     *letters++ = ':'; // tell a missing value from an unknown option
     for (int row = 0; row < ROWS; row++) {
         if (!(rows[row].commands & 1u << command))
@@ -290,20 +294,54 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
     return complain(options, "unknown option '%.128s'", word);
 }
 
-static hsort_status parse_options(int argc, char **argv, struct cli_options *options)
+/* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how many they are. */
+static hsort_status parse_options(int argc, char **argv, struct cli_options *options, int *operands)
 {
+    enum { OPERAND = 1 };
     struct option longs[ROWS + 1];
-    char letters[2 * ROWS + 2];
+    char letters[2 * ROWS + 3];
     make_tables(options->command, longs, letters);
+    *operands = 0;
     opterr = 0; // every rank would print
     optind = 0; // glibc: start anew
     int found;
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (found == '?' || found == ':')
             return fail_option(options, found, argv[optind - 1]);
-        TRY(store(find_row(options->command, found), optarg, options));
+        if (found == OPERAND)
+            argv[1 + (*operands)++] = optarg;
+        else
+            TRY(store(find_row(options->command, found), optarg, options));
     }
+    while (optind < argc) // behind "--"
+        argv[1 + (*operands)++] = argv[optind++];
     return HSORT_OK;
+}
+
+/* Can the file be one of keys, by its name? */
+static hsort_status check_name(const struct cli_options *options, const char *name, enum file_format format,
+                               const char *option)
+{
+    if (!name)
+        return HSORT_OK;
+    if (strcmp(name, "-") == 0)
+        return complain(
+            options, "'-': keys are in files, not in standard input or output; a file of that name is ./-");
+    const char *suffix = format == FILE_AUTO ? file_foreign_suffix(name) : NULL;
+    if (suffix)
+        return complain(
+            options, "%.200s: '%s' files are not known here; for raw keys in a file of that name give %s raw",
+            name, suffix, option);
+    return HSORT_OK;
+}
+
+static hsort_status check_names(const struct cli_options *options)
+{
+    const bool sorts = options->command == CLI_SORT;
+    TRY(check_name(options, options->file, options->format, "--format"));
+    TRY(check_name(options, options->against, options->format, "--format"));
+    return check_name(options, options->output, sorts ? options->output_format : options->format,
+                      sorts ? "--output-format" : "--format");
 }
 
 /* What is left of the command line after its options, and what must not be missing from it. */
@@ -351,11 +389,13 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     options->command = (enum cli_command)command;
     if (command == CLI_COMMANDS)
         return complain(options, "'%.128s' is no command", word);
-    TRY(parse_options(argc - 1, argv + 1, options));
+    int operands;
+    TRY(parse_options(argc - 1, argv + 1, options, &operands));
     if (options->help || options->version)
         return HSORT_OK;
     options->type_given = (int)options->type >= 0;
-    return take_operand(argc - 1 - optind, argv + 1 + optind, options);
+    TRY(take_operand(operands, argv + 2, options));
+    return check_names(options);
 }
 
 /* ---- What ranks must have in common ---------------------------------------------------------------------- */
@@ -379,9 +419,10 @@ static uint64_t digest_text(const char *text)
 static uint64_t digest_value(const struct option_row *row, const struct cli_options *options)
 {
     static const size_t bytes[] = {
-        [FLAG] = sizeof(bool),   [WORD] = sizeof(int),      [NUMBER] = sizeof(int),
-        [SIZE] = sizeof(size_t), [COUNT] = sizeof(int64_t), [RANKS] = sizeof options->ranks,
-        [GIGA] = sizeof(double), [MICRO] = sizeof(double),  [SEED] = sizeof(uint64_t)};
+        [FLAG] = sizeof(bool),           [WORD] = sizeof(int),    [NUMBER] = sizeof(int),
+        [AT_LEAST_1] = sizeof(int),      [SIZE] = sizeof(size_t), [COUNT] = sizeof(int64_t),
+        [RANKS] = sizeof options->ranks, [GIGA] = sizeof(double), [MICRO] = sizeof(double),
+        [SEED] = sizeof(uint64_t)};
     const void *field = (const char *)options + row->field;
     if (row->kind == TEXT)
         return digest_text(*(const char *const *)field);

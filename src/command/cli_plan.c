@@ -176,7 +176,9 @@ static void print_text(const struct cli_options *options, const struct file_in *
                        const hsort_rates *rates, const hsort_plan_result *plans)
 {
     char size[16];
-    printf("input        %s: %" PRId64 " %s keys, %s\n", file->path, file->count, hsort_type_name(file->type),
+    printf("input        ");
+    report_name(file->path);
+    printf(": %" PRId64 " %s keys, %s\n", file->count, hsort_type_name(file->type),
            progress_size(file->count * (int64_t)hsort_type_bytes(file->type), size));
     print_rates(rates);
     for (int i = 0; i < options->ranks_count; i++)

@@ -88,89 +88,9 @@ void job_close(struct job *job)
     job->hosts = 0;
 }
 
-/* ---- their abbreviation ----------------------------------------------------------------------------------
- *
- *     hosts        n08.lab  n09.lab  n10.lab  n12.lab  io  n13
- *     number         08       09       10       12     -    13      the last one before the first dot
- *     families     '-------------------------------'   '--' '---'   alike but for the number, one after the other
- *     printed      n[08-10,12].lab,io,n13
- *
- * The order is kept, since it is that of the ranks: sorted, the list would be shorter now and then, and say less. Numbers are
- * compared as digits, not by value: so n9 goes on as n10, n09 as n10 too, but never n09 as n010, and they may be of any length. */
-
-struct name {
-    const char *text;
-    int number, tail; /* where the number begins, and where it ends; the same where there is none */
-};
-
-static struct name split_name(const char *text)
-{
-    struct name name = {.text = text, .tail = (int)strcspn(text, ".")};
-    while (name.tail > 0 && !isdigit((unsigned char)text[name.tail - 1]))
-        name.tail--;
-    name.number = name.tail;
-    while (name.number > 0 && isdigit((unsigned char)text[name.number - 1]))
-        name.number--;
-    return name;
-}
-
-static bool same_family(struct name a, struct name b)
-{
-    return a.number < a.tail && b.number < b.tail && a.number == b.number &&
-           memcmp(a.text, b.text, (size_t)a.number) == 0 && strcmp(a.text + a.tail, b.text + b.tail) == 0;
-}
-
-/* Is b's number a's and one more, with as many zeros in front as it takes? Both of one family. */
-static bool follows(struct name a, struct name b)
-{
-    char next[1 + sizeof((struct job *)0)->host[0]];
-    const int digits = a.tail - a.number;
-    next[0] = '0'; // where 9 becomes 10
-    memcpy(next + 1, a.text + a.number, (size_t)digits);
-    int at = digits;
-    for (; next[at] == '9'; at--)
-        next[at] = '0';
-    next[at]++;
-    const char *first = next[0] == '0' ? next + 1 : next;
-    const int length = (int)(next + 1 + digits - first);
-    return b.tail - b.number == length && memcmp(b.text + b.number, first, (size_t)length) == 0;
-}
-
-static void print_number(struct name name, FILE *out)
-{
-    fprintf(out, "%.*s", name.tail - name.number, name.text + name.number);
-}
-
-/* Print the numbers of hosts first .. end - 1, all of one family. */
-static void print_numbers(const struct job *job, int first, int end, FILE *out)
-{
-    for (int host = first; host < end;) {
-        const struct name from = split_name(job->host[host]);
-        struct name to = from;
-        for (host++; host < end && follows(to, split_name(job->host[host])); host++)
-            to = split_name(job->host[host]);
-        print_number(from, out);
-        if (to.text != from.text) {
-            fputc('-', out);
-            print_number(to, out);
-        }
-        fputs(host < end ? "," : "", out);
-    }
-}
-
 void job_print_hosts(const struct job *job, FILE *out)
 {
-    for (int first = 0, end; first < job->hosts; first = end) {
-        const struct name name = split_name(job->host[first]);
-        for (end = first + 1; end < job->hosts && same_family(name, split_name(job->host[end]));)
-            end++;
-        fputs(first > 0 ? "," : "", out);
-        if (end - first == 1) {
-            fputs(name.text, out);
-            continue;
-        }
-        fprintf(out, "%.*s[", name.number, name.text);
-        print_numbers(job, first, end, out);
-        fprintf(out, "]%s", name.text + name.tail);
-    }
+    for (int host = 0; host < job->hosts && host < JOB_HOSTS_SHOWN; host++)
+        fprintf(out, "%s%s", host > 0 ? "," : "", job->host[host]);
+    fputs(job->hosts > JOB_HOSTS_SHOWN ? ", ..." : "", out);
 }

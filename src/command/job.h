@@ -24,8 +24,8 @@ hsort_status job_open(struct comm *comm, struct job *job);
 /* Not collective. */
 void job_close(struct job *job);
 
-/* Print the hosts abbreviated, in their order: "node[1-3,7],login". Slurm's commands take that as it is, unless something stands
- * behind the bracket, as of "node[1-3].lab", which only people and other tools read. Not collective. */
+/* Print the first hosts, with commas between them. Not collective. */
+enum { JOB_HOSTS_SHOWN = 16 };
 void job_print_hosts(const struct job *job, FILE *out);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "kernels/base/threads.h"
 
 /* Names under which launchers say how many tasks they started, and which one this is. */
 static const struct {
@@ -120,15 +121,17 @@ int64_t launch_share(int64_t count, int rank, int size)
     return count / size * rank + count % size * rank / size;
 }
 
-int launch_threads(const struct comm *comm, int wanted)
+hsort_status launch_threads(const struct comm *comm, int wanted, int *threads)
 {
-    int threads = wanted;
-    if (threads == 0 && getenv("OMP_NUM_THREADS"))
-        threads = omp_get_max_threads();
-    if (threads == 0)
-        threads = omp_get_num_procs() / comm->node_size;
-    if (threads < 1)
-        threads = 1;
-    omp_set_num_threads(threads);
-    return threads;
+    const bool from_environment = wanted == 0 && getenv("OMP_NUM_THREADS");
+    *threads = from_environment ? omp_get_max_threads() : wanted;
+    if (*threads > threads_max())
+        return status_fail(HSORT_ARGUMENT, "%s: %d threads, on this machine at most %d",
+                           from_environment ? "OMP_NUM_THREADS" : "--threads", *threads, threads_max());
+    if (*threads == 0)
+        *threads = omp_get_num_procs() / comm->node_size;
+    if (*threads < 1)
+        *threads = 1;
+    omp_set_num_threads(*threads);
+    return HSORT_OK;
 }

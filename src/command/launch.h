@@ -43,8 +43,8 @@ hsort_status launch_commit(struct comm *comm, struct file_out *file, hsort_statu
  * Shares differ by at most one. With rank == size: `count`. Not collective. */
 int64_t launch_share(int64_t count, int rank, int size);
 
-/* Threads for this rank's own work: `wanted`, or if that is 0 what OMP_NUM_THREADS says, or else the rank's
- * part of the processors it may run on. Sets it for OpenMP. Not collective. */
-int launch_threads(const struct comm *comm, int wanted);
+/* *threads for this rank's own work: `wanted`, or if that is 0 what OMP_NUM_THREADS says, or else the rank's part of the
+ * processors it may run on. Sets it for OpenMP. Not collective. Errors HSORT_ARGUMENT: more than OpenMP can be asked for. */
+hsort_status launch_threads(const struct comm *comm, int wanted, int *threads);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_TEXT = 48, PHASES = HSORT_PHASES + 3 };
+enum { PHASES = HSORT_PHASES + 3 };
 
 hsort_status report_flush(void)
 {
@@ -39,6 +39,12 @@ void report_error(const char *text)
         if (iscntrl((unsigned char)line[i]))
             line[i] = '?';
     fprintf(stderr, "%s\n", line);
+}
+
+void report_name(const char *name)
+{
+    for (; *name; name++)
+        putchar(iscntrl((unsigned char)*name) ? '?' : *name);
 }
 
 void report_stale(const struct comm *comm, const struct file_out *file)
@@ -242,8 +248,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
 
 /* ---- check --------------------------------------------------------------------------------------------- */
 
-/* A key in digits that name it exactly; a NaN by its bits. text is [KEY_TEXT]. Returns text. */
-static const char *key_text(hsort_type type, uint64_t bits, char *text)
+const char *report_key_text(hsort_type type, uint64_t bits, char *text)
 {
     const bool narrow = hsort_type_bytes(type) == 4;
     const uint32_t low = (uint32_t)bits;
@@ -254,13 +259,13 @@ static const char *key_text(hsort_type type, uint64_t bits, char *text)
     if (type == HSORT_F32)
         real = (double)single;
     if (type == HSORT_U32 || type == HSORT_U64)
-        snprintf(text, KEY_TEXT, "%" PRIu64, bits);
+        snprintf(text, REPORT_KEY_TEXT, "%" PRIu64, bits);
     else if (type == HSORT_I32 || type == HSORT_I64)
-        snprintf(text, KEY_TEXT, "%" PRId64, narrow ? (int32_t)low : (int64_t)bits);
+        snprintf(text, REPORT_KEY_TEXT, "%" PRId64, narrow ? (int32_t)low : (int64_t)bits);
     else if (real != real)
-        snprintf(text, KEY_TEXT, "nan(0x%0*" PRIx64 ")", narrow ? 8 : 16, bits);
+        snprintf(text, REPORT_KEY_TEXT, "nan(0x%0*" PRIx64 ")", narrow ? 8 : 16, bits);
     else
-        snprintf(text, KEY_TEXT, "%.*g", narrow ? 9 : 17, real);
+        snprintf(text, REPORT_KEY_TEXT, "%.*g", narrow ? 9 : 17, real);
     return text;
 }
 
@@ -274,7 +279,7 @@ bool report_same_keys(const struct check_report *report)
 static hsort_status print_check_json(const struct check_report *report)
 {
     struct json json = {false};
-    char text[KEY_TEXT];
+    char text[REPORT_KEY_TEXT];
     const hsort_check_result *found = &report->found;
     open_object(&json);
     json_text(&json, "file", report->file);
@@ -287,8 +292,8 @@ static hsort_status print_check_json(const struct check_report *report)
     if (found->first_disorder >= 0) {
         json_open(&json, "first_disorder", '{');
         json_integer(&json, "position", found->first_disorder);
-        json_text(&json, "before", key_text(report->type, report->disorder[0], text));
-        json_text(&json, "key", key_text(report->type, report->disorder[1], text));
+        json_text(&json, "before", report_key_text(report->type, report->disorder[0], text));
+        json_text(&json, "key", report_key_text(report->type, report->disorder[1], text));
         json_close(&json, '}');
     } else {
         json_null(&json, "first_disorder");
@@ -312,7 +317,7 @@ hsort_status report_check(const struct check_report *report, bool json)
 {
     if (json)
         return print_check_json(report);
-    char before[KEY_TEXT], key[KEY_TEXT];
+    char before[REPORT_KEY_TEXT], key[REPORT_KEY_TEXT];
     const hsort_check_result *found = &report->found;
     const int64_t place = found->first_disorder;
     printf("keys         %" PRId64 " %s\n", found->count, hsort_type_name(report->type));
@@ -320,12 +325,15 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf("order        %s\n", order_name(report->order));
     else
         printf("order        NOT %s: key %" PRId64 " is %s after %s\n", order_name(report->order), place,
-               key_text(report->type, report->disorder[1], key),
-               key_text(report->type, report->disorder[0], before));
+               report_key_text(report->type, report->disorder[1], key),
+               report_key_text(report->type, report->disorder[0], before));
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
-    if (report->against)
-        printf("against      %s, %" PRId64 " keys: %s\n", report->against, report->other.count,
+    if (report->against) {
+        printf("against      ");
+        report_name(report->against);
+        printf(", %" PRId64 " keys: %s\n", report->other.count,
                report_same_keys(report) ? "the same keys" : "NOT THE SAME KEYS");
+    }
     return report_flush();
 }
 

@@ -63,6 +63,13 @@ hsort_status report_flush(void);
 hsort_status report_fail(struct comm *comm, hsort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Print the name of a file on stdout, its control characters as '?'. */
+void report_name(const char *name);
+
+/* text [REPORT_KEY_TEXT] = a key in digits that name it exactly; a NaN by its bits. Returns text. */
+enum { REPORT_KEY_TEXT = 48 };
+const char *report_key_text(hsort_type type, uint64_t bits, char *text);
+
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);
 

@@ -21,31 +21,13 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files and '<' dtypes are read as they lie");
 
 /* What rank 0 tells the others; sent as bytes. */
-struct layout {
+struct key_layout {
     struct npy_header header; /* of a raw file: what a header would say */
     enum file_format format;
     int64_t bytes; /* of the file */
     dev_t device;
     ino_t inode;
 };
-
-const char *file_format_name(enum file_format format)
-{
-    static const char *const names[] = {
-#define X(name, short_name) short_name,
-        FILE_FORMAT_LIST(X)
-#undef X
-    };
-    return names[format];
-}
-
-enum file_format file_format_resolve(const char *path, enum file_format format)
-{
-    const char *suffix = strrchr(path, '.');
-    if (format != FILE_AUTO)
-        return format;
-    return suffix && strcmp(suffix, ".npy") == 0 ? FILE_NPY : FILE_RAW;
-}
 
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count)
 {
@@ -118,49 +100,6 @@ hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t by
     return HSORT_OK;
 }
 
-/* Read the header of a .npy file and hold it against the size. */
-static hsort_status examine_npy(const char *path, int fd, const hsort_type *wanted_type,
-                                struct layout *layout)
-{
-    unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
-    size_t bytes = layout->bytes < NPY_HEAD_BYTES ? (size_t)layout->bytes : NPY_HEAD_BYTES;
-    size_t announced = 0;
-    TRY(file_read_bytes(path, fd, 0, bytes, header));
-    TRY(npy_header_bytes(path, header, bytes, &announced));
-    bytes = layout->bytes < (int64_t)announced ? (size_t)layout->bytes : announced;
-    TRY(file_read_bytes(path, fd, 0, bytes, header));
-    TRY(npy_parse(path, header, bytes, &layout->header));
-
-    const struct npy_header *said = &layout->header;
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(said->type);
-    if (layout->bytes - said->data_offset != said->count * key_bytes)
-        return status_fail(HSORT_FORMAT,
-                           "%s: header and size disagree: %" PRId64 " keys of %" PRId64
-                           " bytes after %" PRId64 " bytes of header would make %" PRIu64
-                           " bytes, the file has %" PRId64,
-                           path, said->count, key_bytes, said->data_offset,
-                           (uint64_t)(said->count * key_bytes) + (uint64_t)said->data_offset, layout->bytes);
-    if (wanted_type && *wanted_type != said->type)
-        return status_fail(HSORT_FORMAT, "%s: holds %s keys, not %s", path, hsort_type_name(said->type),
-                           hsort_type_name(*wanted_type));
-    return HSORT_OK;
-}
-
-static hsort_status examine_raw(const char *path, const hsort_type *wanted_type, struct layout *layout)
-{
-    if (!wanted_type)
-        return status_fail(HSORT_ARGUMENT, "%s: a raw file does not say what type its keys have: name it",
-                           path);
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(*wanted_type);
-    if (layout->bytes % key_bytes != 0)
-        return status_fail(HSORT_FORMAT,
-                           "%s: %" PRId64 " bytes are not a whole number of %s keys of %" PRId64 " bytes",
-                           path, layout->bytes, hsort_type_name(*wanted_type), key_bytes);
-    layout->header.type = *wanted_type;
-    layout->header.count = layout->bytes / key_bytes;
-    return HSORT_OK;
-}
-
 /* Keep what an open file was found to be. */
 static void remember_facts(struct file_in *file, const struct stat *facts)
 {
@@ -172,7 +111,7 @@ static void remember_facts(struct file_in *file, const struct stat *facts)
 
 /* Rank 0's part of file_open(). */
 static hsort_status open_first(const char *path, enum file_format format, const hsort_type *wanted_type,
-                               struct file_in *file, struct layout *layout)
+                               struct file_in *file, struct key_layout *layout)
 {
     struct stat facts;
     TRY(file_open_regular(path, true, &file->fd, &facts));
@@ -181,13 +120,14 @@ static hsort_status open_first(const char *path, enum file_format format, const 
     layout->device = facts.st_dev;
     layout->inode = facts.st_ino;
     layout->format = file_format_resolve(path, format);
-    return layout->format == FILE_NPY ? examine_npy(path, file->fd, wanted_type, layout)
-                                      : examine_raw(path, wanted_type, layout);
+    if (format == FILE_AUTO)
+        TRY(file_check_start(path, file->fd, layout->format, layout->bytes));
+    return file_examine(path, file->fd, layout->format, wanted_type, layout->bytes, &layout->header);
 }
 
 /* The other ranks' part: the same file must be here. On another node it may be another file, of the same size: a copy on a
  * disk of its own. */
-static hsort_status open_again(const char *path, const struct layout *layout, bool beside_rank_0,
+static hsort_status open_again(const char *path, const struct key_layout *layout, bool beside_rank_0,
                                struct file_in *file)
 {
     struct stat facts;
@@ -205,7 +145,7 @@ static hsort_status open_again(const char *path, const struct layout *layout, bo
 hsort_status file_open(struct comm *comm, const char *path, enum file_format format,
                        const hsort_type *wanted_type, struct file_in *file)
 {
-    struct layout layout;
+    struct key_layout layout;
     memset(&layout, 0, sizeof layout); // its padding is sent too
     *file = (struct file_in){.fd = -1, .path = strdup(path)};
 

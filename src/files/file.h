@@ -22,6 +22,7 @@ enum file_format {
 #define X(name, short_name) name,
     FILE_FORMAT_LIST(X)
 #undef X
+        FILE_FORMATS
 };
 
 /* A key file open for reading on every rank. */
@@ -55,8 +56,9 @@ struct file_out {
  *   wanted_type  the type the user named, or NULL: then only a format that names its type will do
  *   file         [1] written; file_close() frees it; nothing to free after an error
  * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, ...),
- *          HSORT_FORMAT (size not a multiple of the key size; a bad, lying, huge, empty header; 2-D; Fortran order of
- *          anything but one dimension; a dtype that is no key type; a type that contradicts wanted_type),
+ *          HSORT_FORMAT (AUTO, and it begins as a file of another format; size not a multiple of the key size; a bad, lying,
+ *          huge, empty header; 2-D; Fortran order of anything but one dimension; a dtype that is no key type; a type that
+ *          contradicts wanted_type),
  *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
 hsort_status file_open(struct comm *comm, const char *path, enum file_format format, const hsort_type *wanted_type,
                        struct file_in *file);
@@ -110,6 +112,10 @@ hsort_status file_write(const struct file_out *file, int64_t first, int64_t coun
  * after agreement. With `mine` not HSORT_OK on any rank, or on failure, the temporary is removed.  Collective.
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
+
+/* The suffix of `path` if it is that of a format which is not known here, such as ".h5"; else NULL. A file of that name is not
+ * taken for raw keys unless somebody says so. Not collective. Static. */
+const char *file_foreign_suffix(const char *path);
 
 /* "raw", "npy". Not collective. */
 const char *file_format_name(enum file_format format);

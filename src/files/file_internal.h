@@ -4,12 +4,26 @@
 
 #include <sys/stat.h>
 #include "src/files/file.h"
+#include "src/files/npy.h"
 
 /* Most bytes of one pread or pwrite; Linux itself moves at most 0x7ffff000 in a call. */
 enum { FILE_PIECE_BYTES = 64 << 20 };
 
 /* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
 enum file_format file_format_resolve(const char *path, enum file_format format);
+
+/* Read the header of an open file of `format`, never AUTO, that has so many bytes in all, and hold it against them; a raw file has
+ * none, and *header [1] is what one would say. Not collective. Errors as file_open(). */
+hsort_status file_examine(const char *path, int fd, enum file_format format, const hsort_type *wanted_type,
+                          int64_t bytes, struct npy_header *header);
+
+/* The header for so many keys: header [FILE_HEADER_ROOM]. Returns its length. Not collective. */
+enum { FILE_HEADER_ROOM = 128 };
+size_t file_put_header(enum file_format format, hsort_type type, int64_t count, unsigned char *header);
+
+/* A file that is to be read as `format` although nobody said so: does it begin as one of a format that is not known here? Not
+ * collective. Errors HSORT_IO, HSORT_FORMAT. */
+hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes);
 
 /* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);

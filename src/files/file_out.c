@@ -30,10 +30,7 @@
 #include "kernels/base/fault.h"
 #include "src/files/file.h"
 #include "src/files/file_internal.h"
-#include "src/files/npy.h"
 #include "kernels/base/status.h"
-
-enum { HEADER_ROOM = 128 };
 
 /* What rank 0 tells the others; sent as bytes. */
 struct names {
@@ -171,7 +168,7 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
                    const struct names *names, struct file_out *file)
 {
     struct stat there;
-    unsigned char found[HEADER_ROOM];
+    unsigned char found[FILE_HEADER_ROOM];
     // Without O_NONBLOCK the opening of a FIFO would wait.
     file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file->fd < 0)
@@ -190,7 +187,7 @@ static hsort_status create_first(const char *path, const struct file_in *input, 
                                  const unsigned char *header, struct file_out *file, struct names *names)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
-    if (file->count > (INT64_MAX - HEADER_ROOM) / key_bytes)
+    if (file->count > (INT64_MAX - FILE_HEADER_ROOM) / key_bytes)
         return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", path,
                            file->count);
     const int64_t bytes = file->data_offset + file->count * key_bytes;
@@ -266,12 +263,11 @@ static hsort_status create(struct comm *comm, const char *path, enum file_format
             comm, status_fail(HSORT_INTERNAL, "%s: a second output while %s is open", path, guard.temporary));
 
     struct names names;
-    unsigned char header[HEADER_ROOM];
+    unsigned char header[FILE_HEADER_ROOM];
     memset(&names, 0, sizeof names); // what lies behind the texts is sent too
     *file = (struct file_out){
         .fd = -1, .format = file_format_resolve(path, format), .type = type, .count = count};
-    if (file->format == FILE_NPY)
-        file->data_offset = (int64_t)npy_format(type, count, header, sizeof header);
+    file->data_offset = (int64_t)file_put_header(file->format, type, count, header);
 
     hsort_status status =
         comm->rank == 0 ? create_first(path, input, temporary, header, file, &names) : HSORT_OK;

@@ -1,18 +1,8 @@
 #!/bin/bash
-# The command as its user sees it: what works, on several rank counts; and for every kind of bad input and bad
-# luck that needs no fault site: the exit code, one clear line, no output, no temporary, the input untouched,
-# no hang.
+# The command as its user sees it: what works, on several rank counts. test_cli_refusals.sh: what does not.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-
-refused_everywhere()
-{
-    local ranks
-    for ranks in 1 3 4; do
-        refused "$ranks" "$@"
-    done
-}
 
 # ---- Good paths
 # ---------------------------------------------------------------------------------------------
@@ -99,13 +89,17 @@ good_check()
     for ranks in 1 3 4; do
         run "$ranks" check last.raw --type u64
         if [ "$code" != 1 ] || ! grep -q "key 999 is 0 after 18409850585562132512" "$work.out" ||
+            ! grep -q "last.raw: not in ascending order: key 999 (0) is less than key 998 (18409850585562132512)$" "$work.err" ||
             [ "$(wc -l <"$work.err")" != 1 ]; then
             fail "check of a file whose last key is out of order, on $ranks ranks"
         fi
         run "$ranks" check sorted.raw --type u64 -r
-        if [ "$code" != 1 ] || ! grep -q "key 1 is 18446744073709551 after 0" "$work.out"; then
+        if [ "$code" != 1 ] || ! grep -q "key 1 is 18446744073709551 after 0" "$work.out" ||
+            ! grep -q "not in descending order: key 1 (18446744073709551) is greater than key 0 (0)$" "$work.err"; then
             fail "check -r of ascending keys, on $ranks ranks"
         fi
+        run "$ranks" check sorted.raw --type u64 -r --against fewer.raw
+        grep -q "than key 0 (0); nor does it hold the keys of fewer.raw$" "$work.err" || fail "two faults of one file"
         for other in last.raw fewer.raw; do
             run "$ranks" check sorted.raw --type u64 --against "$other"
             if [ "$code" != 1 ] || ! grep -q "NOT THE SAME KEYS" "$work.out"; then
@@ -114,16 +108,6 @@ good_check()
         done
     done
     rm ./*
-}
-
-# json PYTHON-EXPRESSION: the last run printed one JSON object, and the expression holds for it as `r`.
-json()
-{
-    if [ -z "$python" ]; then
-        [ "$(wc -l <"$work.out")" = 1 ] || fail "--json: not one line"
-    elif ! "$python" -c "import json, sys; r = json.load(sys.stdin); sys.exit(not ($1))" <"$work.out"; then
-        fail "--json: not so: $1"
-    fi
 }
 
 good_json()
@@ -202,299 +186,24 @@ good_texts()
     rm ./*
 }
 
-# ---- Usage
-# --------------------------------------------------------------------------------------------------
-
-bad_usage()
+# Names that need --format; options may stand anywhere; files with names that are options or hold control characters.
+odd_names()
 {
-    refused_everywhere 2 "no command|'hypersort --help'"
-    refused_everywhere 2 "'sorf' is no command" sorf in -o out
-    refused_everywhere 2 "unknown option '--bogus'|'hypersort sort --help'" sort in -o out --bogus
-    refused 3 2 "unknown option '-x'" check -x in
-    refused 3 2 "unknown option '--verify'" check --verify in
-    refused 3 2 "'--type' lacks its u32" sort in -o out --type
-    refused 3 2 "'-o' lacks its FILE" sort in -o
-    refused 3 2 "--verify takes no value" sort in -o out --verify=1
-    refused 3 2 "--type: 'u16' is none of u32|i32" sort in -o out --type u16
-    refused 3 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
-    refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
-    refused 3 2 "--threads: '-1'" sort in -o out --threads -1
-    refused 3 2 "--threads: '1K'" sort in -o out --threads 1K
-    refused 3 2 "--piece: '1T'" sort in -o out --piece 1T
-    refused 3 2 "--piece: '99999999999G'" sort in -o out --piece 99999999999G
-    refused 3 2 "--count: '1.5'" gen -n 1.5 -o out
-    refused 3 2 "--seed: '18446744073709551616'" gen -n 1 -s 18446744073709551616 -o out
-    refused 3 2 "--output: '' is no FILE" gen -n 1 -o ""
-    refused 3 2 "-n COUNT is missing" gen -o out
-    refused 3 2 "-o FILE is missing" sort in
-    refused 3 2 "IN is missing" sort -o out
-    refused 3 2 "unexpected argument 'more'" sort in more -o out
-    refused 3 2 "unexpected argument 'more'" info more
-    refused_everywhere 2 "'gaus' is no distribution|narrow:BITS" gen -n 1 --dist gaus -o out
-    refused 3 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out
-}
-
-# ---- Bad input
-# ----------------------------------------------------------------------------------------------
-
-bad_input()
-{
-    local f=False three="'shape': (3,), }" keys='123456789012'
-    ok 1 gen -n 1000 --type f64 -o good.npy
-    ok 1 gen -n 1000 --type u64 -o good.raw
-    head -c 7999 good.raw >odd.raw
-    mkdir folder
-    refused_everywhere 3 "missing.raw|No such file" sort missing.raw --type u64 -o out
-    refused_everywhere 3 "folder" sort folder --type u64 -o out
-    refused_everywhere 2 "odd.raw|7999|8" sort odd.raw --type u64 -o out
-    refused_everywhere 2 "odd.raw" check odd.raw --type u64
-    refused_everywhere 2 "good.raw" sort good.raw -o out
-    refused_everywhere 2 "good.npy|f64|u64" sort good.npy --type u64 -o out
-    refused_everywhere 2 "good.npy|f64|u64" check good.raw --type u64 --against good.npy
-    refused 3 3 "missing.raw" check good.raw --type u64 --against missing.raw
-
-    : >empty.npy
-    head -c 40 good.npy >cut.npy
-    head -c 1000 good.npy >short.npy
-    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (3, 1), }"; printf %s "$keys"; } >flat.npy
-    { npy 1 "{'descr': '<u4', 'fortran_order': True, 'shape': (1, 3), }"; printf %s "$keys"; } >fortran.npy
-    { npy 1 "{'descr': '<c8', 'fortran_order': $f, $three"; printf %s "$keys$keys"; } >complex.npy
-    { npy 1 "{'descr': '<u2', 'fortran_order': $f, $three"; printf %s "123456"; } >u16.npy
-    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (4,), }"; printf %s "$keys"; } >lie.npy
-    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (99999999999999999999,), }"; echo; } >huge.npy
-    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (-3,), }"; printf %s "$keys"; } >negative.npy
-    { npy 9 "{'descr': '<u4', 'fortran_order': $f, $three"; printf %s "$keys"; } >version.npy
-    { printf '\x93NUMPY\x02\x00\xff\xff\xff\xff'; printf "{'descr': '<u4'"; } >header.npy
-    printf 'not at all an array of numbers' >text.npy
-    local name
-    for name in empty cut short flat fortran complex u16 lie huge negative version header text; do
-        refused 1 2 "$name.npy" check "$name.npy"
-        refused 3 2 "$name.npy" sort "$name.npy" -o out
-    done
-    rm -r ./*
-}
-
-# ---- Bad output, bad luck
-# -----------------------------------------------------------------------------------
-
-bad_output()
-{
-    ok 1 gen -n 1000 -o in.raw
-    ok 1 gen -n 5 -o old.raw
-    mkdir folder
-    ln -s in.raw link
-    ln in.raw hard
-    refused_everywhere 3 "nowhere/out|No such file" sort in.raw --type u64 -o nowhere/out
-    refused_everywhere 3 "folder|directory" sort in.raw --type u64 -o folder
-    refused_everywhere 2 "in.raw|is the input" sort in.raw --type u64 -o in.raw
-    refused_everywhere 2 "link|is the input" sort in.raw --type u64 -o link
-    refused 4 2 "hard|is the input" sort in.raw --type u64 -o hard
-    refused 3 2 "is the input" sort hard --type u64 -o ./folder/../in.raw
-    refused 3 3 "nowhere/out|No such file" gen -n 10 -o nowhere/out
-    refused 3 2 "rung" sort in.raw --type u64 -o old.raw --local 99
-    if [ "$(id -u)" != 0 ]; then
-        chmod a-w folder
-        refused_everywhere 3 "folder/out|Permission denied" sort in.raw --type u64 -o folder/out
-        chmod a-r in.raw
-        refused_everywhere 3 "in.raw|Permission denied" sort in.raw --type u64 -o out
-        chmod a+r in.raw
-        chmod a+w folder
-    fi
-    rm -r ./*
-}
-
-# What a killed run left is named and stays.
-stale_part()
-{
-    local stale=$'out\n.hypersort-1-000000002.part'
-    ok 1 gen -n 100 -o in.raw
-    echo left >"$stale"
-    for command in "gen -n 10" "sort in.raw --type u64"; do
-        # shellcheck disable=SC2086  # two words and more
-        run 3 $command -o $'out\n'
-        if [ "$code" != 0 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ "$(cat "$stale")" != left ] ||
-            ! grep -q '^hypersort: out?.hypersort-1-000000002.part was left by a run that was killed' "$work.err"; then
-            fail "$command beside a temporary that was left: exit code $code"
-        fi
-    done
-    rm ./*
-}
-
-bad_disk()
-{
-    mkdir disk
-    if [ "$(id -u)" != 0 ] || ! mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null; then
-        echo "not tested: a full disk (a tmpfs cannot be mounted here)"
-        return
-    fi
-    ok 1 gen -n 100000 --type u32 -o in.raw
-    echo old >disk/out
-    refused_everywhere 3 "disk/out|No space left" sort in.raw --type u32 -o disk/out
-    refused_everywhere 3 "disk/new|No space left" gen -n 100000 -o disk/new
-    umount disk
-    rm -r ./*
-}
-
-bad_device()
-{
-    ok 1 gen -n 100000 -o in.raw
-    run 1 info --engine auto
-    if grep -q '^ *GPU [0-9]' "$work.out"; then
-        refused_everywhere 5 "memory" sort in.raw --type u64 -o out --engine cuda --device-memory 64K
-    else
-        refused_everywhere 4 "rank 0|GPU" sort in.raw --type u64 -o out --engine cuda
-    fi
-    rm ./*
-}
-
-# A world of one that was started as several tasks; started without mpirun, as a foreign launcher does it.
-alone()
-{
-    code=0
-    env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u SLURM_STEP_NUM_TASKS "$@" >"$work.out" 2>"$work.err" || code=$?
-}
-
-bad_launch()
-{
-    local setting sort=("$HYPERSORT" sort in.raw --type u64 -o out)
-    ok 1 gen -n 100 -o in.raw
-    for setting in OMPI_COMM_WORLD_SIZE=4 PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4; do
-        alone "$setting" "${sort[@]}"
-        if [ "$code" != 4 ] || [ -e out ] || ! grep -q 'hypersort: started as 4 tasks' "$work.err"; then
-            fail "a lone rank under $setting: exit code $code"
-        fi
-    done
-    alone PMI_SIZE=4 PMI_RANK=1 "${sort[@]}"
-    if [ "$code" != 4 ] || [ -e out ] || [ -s "$work.err" ]; then
-        fail "the second of 4 lone ranks repeats the line"
-    fi
-    alone SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=1 SLURM_STEP_NUM_TASKS=2 "${sort[@]}"
-    if [ "$code" != 0 ] || [ ! -e out ]; then
-        fail "a single task in a batch script of 4: exit code $code"
-    fi
-    rm ./*
-}
-
-# pair RANKS WORDS FIRST SECOND: rank 0 is given the words of FIRST, RANKS others those of SECOND: one line, exit code 2, no
-# hang, nothing changed.
-pair()
-{
-    local before
-    before=$(contents)
-    code=0
-    # shellcheck disable=SC2086  # options and words
-    timeout 30 $MPIRUN --quiet -n 1 "$HYPERSORT" $3 : -n "$1" "$HYPERSORT" $4 >"$work.out" 2>"$work.err" </dev/null || code=$?
-    if [ "$code" != 2 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
-        ! grep -q "^hypersort: $2" "$work.err" || [ "$(contents)" != "$before" ]; then
-        fail "'$3' on rank 0, '$4' on $1 others: exit code $code, not 2, or not one line with '$2'"
-    fi
-}
-
-bad_pairs()
-{
-    ok 1 gen -n 1000 -o a.raw
-    ok 1 gen -n 1000 -s 2 -o b.raw
-    local sort="sort a.raw --type u64 -o out"
-    pair 1 "rank 1 on .*: unknown option '--nonsense'" "$sort" "$sort --nonsense"
-    pair 2 "rank 0 on .*: unknown option '--nonsense'" "$sort --nonsense" "$sort"
-    pair 2 "rank 0 on .*: unknown option '--this'" "$sort --this" "$sort --that"
-    pair 2 "rank 1 on .*: -o FILE is missing" "$sort" "sort a.raw --type u64"
-    pair 1 "rank 1 on .*: no command given" "$sort" ""
-    pair 1 "rank 1 on .*: --help is not that of rank 0" "info" "info --help"
-    pair 2 "rank 1 on .*: the command is not that of rank 0" "sort --help" "--help"
-    pair 1 "rank 1 on .*: the command is not that of rank 0" "check a.raw --type u64" "$sort"
-    pair 2 "rank 1 on .*: the command is not that of rank 0" "$sort" "--version"
-    pair 2 "rank 1 on .*: --verify is not that" "$sort" "$sort --verify"
-    pair 1 "rank 1 on .*: --verify is not that" "$sort --verify" "$sort"
-    pair 1 "rank 1 on .*: --checkpoint is not that" "$sort --checkpoint ck" "$sort"
-    pair 1 "rank 1 on .*: --checkpoint is not that" "$sort" "$sort --checkpoint ck"
-    pair 2 "rank 1 on .*: --against is not that" "check a.raw --type u64" "check a.raw --type u64 --against b.raw"
-    pair 2 "rank 1 on .*: IN is not that of rank 0" "$sort" "sort b.raw --type u64 -o out"
-    pair 1 "rank 1 on .*: --output is not that" "$sort" "sort a.raw --type u64 -o out2"
-    pair 1 "rank 1 on .*: --seed is not that" "gen -n 10 -o out" "gen -n 10 -o out -s 2"
-    pair 2 "rank 1 on .*: --count is not that" "gen -n 10 -o out" "gen -n 11 -o out"
-    pair 1 "rank 1 on .*: --type is not that" "gen -n 10 -o out" "gen -n 10 -o out --type u32"
-    pair 1 "rank 1 on .*: --ranks is not that" "plan a.raw --type u64 -n 2" "plan a.raw --type u64 -n 2 3"
-    # Different words that say the same; and the number of threads is each rank's own.
-    # shellcheck disable=SC2086  # options
-    $MPIRUN --quiet -n 1 "$HYPERSORT" gen -n 1K --threads 1 -o out : -n 2 "$HYPERSORT" gen --out=out --count 1024 --threads 2 \
-        >"$work.out" 2>"$work.err" </dev/null || fail "two spellings of one command"
-    cmp -s -n 8000 out a.raw || fail "two spellings of one command wrote another file"
-    rm ./*
-}
-
-# Texts and wrong command lines need no MPI where no launcher speaks of several ranks.
-without_mpi()
-{
-    local words
-    for words in 0:--help 0:--version "0:sort --help" 2:sorf "2:sort in --nonsense" "2:gen -n 5"; do
-        code=0
-        # shellcheck disable=SC2086  # words
-        alone -u PMIX_RANK -u PMI_RANK -u SLURM_PROCID OMPI_MCA_pml=none "$HYPERSORT" ${words#*:}
-        if [ "$code" != "${words%%:*}" ] || [ "$(cat "$work.out" "$work.err" | wc -l)" = 0 ]; then
-            fail "'${words#*:}' where MPI cannot start: exit code $code"
-        fi
-    done
-}
-
-# Standard files that are closed: no other file takes their numbers.
-closed_files()
-{
-    "$HYPERSORT" gen -n 1000 -o closed.raw 0<&- 1>&- 2>&-
-    code=$?
-    "$HYPERSORT" sort closed.raw --type u64 -o out.raw --progress 0<&- 1>&- 2>&- || code=$?
-    "$HYPERSORT" check out.raw --type u64 --against closed.raw >"$work.out" 2>"$work.err" 0<&- || code=$?
-    [ "$code" = 0 ] || fail "closed standard files: exit code $code"
-    if [ "$HAS_FAULTS" = ON ]; then # a run that waits shows its descriptors
-        HYPERSORT_FAULT=holdread:0 "$HYPERSORT" sort closed.raw --type u64 -o out.raw --checkpoint ck 0<&- 1>&- 2>&- &
-        local pid=$! fd naps
-        for ((naps = 0; naps < 300; naps++)); do
-            compgen -G 'out.raw.*.part' >/dev/null && break
-            sleep 0.1
-        done
-        for fd in 0 1 2; do
-            [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] ||
-                fail "descriptor $fd, which was closed, is $(readlink "/proc/$pid/fd/$fd")"
-        done
-        kill -USR1 $pid
-        wait $pid
-        rm -r ck
-    fi
-    rm -f ./*
-}
-
-bad_stdout()
-{
-    code=0
-    "$HYPERSORT" info >/dev/full 2>"$work.err" || code=$?
-    : >"$work.out"
-    if [ "$code" != 3 ] || ! grep -q 'standard output: No space' "$work.err"; then
-        fail "info on a full disk: exit code $code"
-    fi
-    { sleep 0.5; "$HYPERSORT" --help; echo $? >"$work.out"; } 2>"$work.err" | true
-    if [ "$(cat "$work.out")" != 3 ] || ! grep -q 'standard output: Broken pipe' "$work.err"; then
-        fail "--help into a closed pipe"
-    fi
-}
-
-# A sort that sorts wrongly, to see that --verify notices: tests/command/broken_sort.c says how it breaks them.
-bad_sort()
-{
-    local HYPERSORT=$BUILD/tests/hypersort_broken damage words before
-    ok 1 gen -n 1000 -o in.raw
-    before=$(contents)
-    for damage in swap:sorted lose:fingerprint_ok; do
-        for ranks in 1 3; do
-            BROKEN_SORT=${damage%:*} run "$ranks" sort in.raw --type u64 -o out --verify --json
-            words=${damage#*:}
-            if [ "$code" != 1 ] || [ "$(grep -c 'in.raw: the sorted keys are not' "$work.err")" != 1 ] ||
-                [ "$(contents)" != "$before" ]; then
-                fail "--verify of a sort that does $damage, on $ranks ranks: exit code $code"
-            fi
-            json "not r['verify']['$words'] and r['verify']['count_ok']"
-        done
-    done
-    rm ./*
+    ok 0 gen -n 100 --format raw -o keys.h5
+    ok 2 sort --format raw keys.h5 --type u64 -o out.csv --output-format raw
+    ok 0 check out.csv --format raw --type u64 --against keys.h5
+    ok 0 gen -n 100 -o keys.NPY
+    ok 0 sort keys.NPY -o ./-
+    ok 0 check ./- --type u64 --against keys.NPY
+    POSIXLY_CORRECT=1 ok 2 sort keys.NPY -o out --output-format npy --verify
+    POSIXLY_CORRECT=1 ok 0 sort -o --out -- keys.NPY
+    cmp -s ./- ./--out || fail "operands behind --"
+    ok 0 gen -n 100 --dist sorted -o $'a\n\033[2Jb.raw'
+    ok 0 check $'a\n\033[2Jb.raw' --type u64 --against $'a\n\033[2Jb.raw'
+    grep -q 'against      a??\[2Jb.raw, 100 keys: the same keys' "$work.out" || fail "control characters in a report of check"
+    ok 0 plan $'a\n\033[2Jb.raw' --type u64 -n 2
+    grep -q 'input        a??\[2Jb.raw: 100 u64 keys' "$work.out" || fail "control characters in a plan"
+    rm -- ./*
 }
 
 good_gen
@@ -503,16 +212,5 @@ good_formats
 good_check
 good_json
 good_texts
-bad_usage
-bad_input
-bad_output
-stale_part
-bad_disk
-bad_device
-bad_launch
-bad_pairs
-without_mpi
-closed_files
-bad_stdout
-bad_sort
+odd_names
 finish

@@ -33,9 +33,9 @@ lists_agree()
 # broken CODE SITES ARGUMENT...: the run fails at the first passage of each site on each rank.
 broken()
 {
-    local expected=$1 sites=$2 site rank
+    local expected=$1 words=$2 site rank
     shift 2
-    for site in $sites; do
+    for site in $words; do
         for rank in 0 1 2; do
             HYPERSORT_FAULT=$site:$rank refused 3 "$expected" "rank $rank on " "$@"
         done

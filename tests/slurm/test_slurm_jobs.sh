@@ -38,7 +38,7 @@ normal_ends()
     says eight '^ranks  *8,' || fail "the report of 'eight' does not say 8 ranks" eight.log
     says by_mpirun '^ranks  *8,' || fail "the report of 'by_mpirun' does not say 8 ranks" by_mpirun.log
     says eight "^job  *${job[eight]}, slurm$" || fail "the report does not name the job" eight.log
-    says eight '^hosts  *4: node\[1-4\]$' || fail "the report does not name the nodes" eight.log
+    says eight '^hosts  *4: node1,node2,node3,node4$' || fail "the report does not name the nodes" eight.log
 }
 
 # --progress: lines that are whole, though several processes write to the log, and name the job.

@@ -21,13 +21,15 @@ fail()
     sed 's/^/    stderr: /' "$work.err" | head -n 20
 }
 
-# run RANKS ARGUMENT...: the command on that many ranks; $code, $work.out and $work.err are what came of it. A
-# run that hangs ends with 124.
+# run RANKS ARGUMENT...: the command on that many ranks, 0: on one without a launcher; $code, $work.out and $work.err are what
+# came of it. A run that hangs ends with 124.
 run()
 {
+    local launcher="$MPIRUN --quiet -n $1"
+    [ "$1" = 0 ] && launcher=
     code=0
     # shellcheck disable=SC2086  # MPIRUN holds options
-    timeout 60 $MPIRUN --quiet -n "$1" "$HYPERSORT" "${@:2}" >"$work.out" 2>"$work.err" </dev/null || code=$?
+    timeout 60 $launcher "$HYPERSORT" "${@:2}" >"$work.out" 2>"$work.err" </dev/null || code=$?
     # Open MPI's event loop may notice, as it ends, that a descriptor it watches is closed.
     sed -i '/^\[warn\] Epoll /d' "$work.err"
 }
@@ -68,6 +70,16 @@ refused()
     if [ "$(contents)" != "$before" ]; then
         fail "$* on $ranks ranks: files were left or changed"
         diff <(echo "$before") <(contents) | head -n 5
+    fi
+}
+
+# json PYTHON-EXPRESSION: the last run printed one JSON object, and the expression holds for it as `r`.
+json()
+{
+    if [ -z "$python" ]; then
+        [ "$(wc -l <"$work.out")" = 1 ] || fail "--json: not one line"
+    elif ! "$python" -c "import json, sys; r = json.load(sys.stdin); sys.exit(not ($1))" <"$work.out"; then
+        fail "--json: not so: $1"
     fi
 }
 

@@ -1,0 +1,152 @@
+/* The formats of key files: their names, and how a header is read and written. A new one is a line of FILE_FORMAT_LIST
+ * (file.h) and a row of the table here. */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+#include "kernels/base/status.h"
+#include "src/files/file_internal.h"
+#include "src/files/npy.h"
+
+/* ---- Headers ------------------------------------------------------------------------------------------- */
+
+/* Read the header of a .npy file and hold it against the size. */
+static hsort_status examine_npy(const char *path, int fd, const hsort_type *wanted_type, int64_t file_bytes,
+                                struct npy_header *said)
+{
+    unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
+    size_t bytes = file_bytes < NPY_HEAD_BYTES ? (size_t)file_bytes : NPY_HEAD_BYTES;
+    size_t announced = 0;
+    TRY(file_read_bytes(path, fd, 0, bytes, header));
+    TRY(npy_header_bytes(path, header, bytes, &announced));
+    bytes = file_bytes < (int64_t)announced ? (size_t)file_bytes : announced;
+    TRY(file_read_bytes(path, fd, 0, bytes, header));
+    TRY(npy_parse(path, header, bytes, said));
+
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(said->type);
+    if (file_bytes - said->data_offset != said->count * key_bytes)
+        return status_fail(HSORT_FORMAT,
+                           "%s: header and size disagree: %" PRId64 " keys of %" PRId64
+                           " bytes after %" PRId64 " bytes of header would make %" PRIu64
+                           " bytes, the file has %" PRId64,
+                           path, said->count, key_bytes, said->data_offset,
+                           (uint64_t)(said->count * key_bytes) + (uint64_t)said->data_offset, file_bytes);
+    if (wanted_type && *wanted_type != said->type)
+        return status_fail(HSORT_FORMAT, "%s: holds %s keys, not %s", path, hsort_type_name(said->type),
+                           hsort_type_name(*wanted_type));
+    return HSORT_OK;
+}
+
+/* Not collective. */
+static hsort_status examine_raw(const char *path, int fd, const hsort_type *wanted_type, int64_t file_bytes,
+                                struct npy_header *said)
+{
+#define X(name, short_name, bytes) "|" short_name
+    static const char types[] = HSORT_TYPE_LIST(X);
+#undef X
+    if (!wanted_type)
+        return status_fail(HSORT_ARGUMENT,
+                           "%s: a raw file does not say what type its keys have: add --type %s", path,
+                           types + 1);
+    (void)fd;
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(*wanted_type);
+    if (file_bytes % key_bytes != 0)
+        return status_fail(HSORT_FORMAT,
+                           "%s: %" PRId64 " bytes are not a whole number of %s keys of %" PRId64 " bytes",
+                           path, file_bytes, hsort_type_name(*wanted_type), key_bytes);
+    said->type = *wanted_type;
+    said->count = file_bytes / key_bytes;
+    return HSORT_OK;
+}
+
+static size_t no_header(hsort_type type, int64_t count, unsigned char *header, size_t bytes)
+{
+    (void)type, (void)count, (void)header, (void)bytes;
+    return 0;
+}
+
+/* ---- The table ----------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *suffix; /* of the files that AUTO takes for this format; NULL: of all others */
+    hsort_status (*examine)(const char *, int, const hsort_type *, int64_t, struct npy_header *);
+    size_t (*put_header)(hsort_type, int64_t, unsigned char *, size_t);
+} formats[] = {
+    [FILE_AUTO] = {NULL, NULL, NULL},
+    [FILE_RAW] = {NULL, examine_raw, no_header},
+    [FILE_NPY] = {".npy", examine_npy, npy_format},
+};
+_Static_assert(sizeof formats / sizeof *formats == FILE_FORMATS, "a row for each format");
+
+const char *file_format_name(enum file_format format)
+{
+    static const char *const names[] = {
+#define X(name, short_name) short_name,
+        FILE_FORMAT_LIST(X)
+#undef X
+    };
+    return names[format];
+}
+
+enum file_format file_format_resolve(const char *path, enum file_format format)
+{
+    const char *suffix = strrchr(path, '.');
+    if (format != FILE_AUTO)
+        return format;
+    for (int f = 0; suffix && f < FILE_FORMATS; f++)
+        if (formats[f].suffix && strcasecmp(suffix, formats[f].suffix) == 0)
+            return (enum file_format)f;
+    return FILE_RAW;
+}
+
+hsort_status file_examine(const char *path, int fd, enum file_format format, const hsort_type *wanted_type,
+                          int64_t bytes, struct npy_header *header)
+{
+    return formats[format].examine(path, fd, wanted_type, bytes, header);
+}
+
+size_t file_put_header(enum file_format format, hsort_type type, int64_t count, unsigned char *header)
+{
+    return formats[format].put_header(type, count, header, FILE_HEADER_ROOM);
+}
+
+/* ---- Formats of others --------------------------------------------------------------------------------- */
+
+/* What other formats are called, and how their files begin. */
+static const struct {
+    const char *suffix, *start;
+} foreign[] = {{".h5", "\x89HDF\r\n\x1a\n"},
+               {".hdf5", "\x89HDF\r\n\x1a\n"},
+               {".npz", "PK\3\4"},
+               {".zip", "PK\3\4"},
+               {".parquet", "PAR1"},
+               {".gz", "\x1f\x8b\b"},
+               {".bam", "\x1f\x8b\b"},
+               {".zst", "\x28\xb5\x2f\xfd"},
+               {".fits", "SIMPLE  ="},
+               {".csv", NULL},
+               {".txt", NULL},
+               {".npy", "\x93NUMPY"}}; // under another name
+enum { FOREIGN = sizeof foreign / sizeof *foreign, START_MOST = 9 };
+
+const char *file_foreign_suffix(const char *path)
+{
+    const char *suffix = strrchr(path, '.');
+    for (int i = 0; suffix && i < FOREIGN; i++)
+        if (strcasecmp(suffix, foreign[i].suffix) == 0 && file_format_resolve(path, FILE_AUTO) == FILE_RAW)
+            return foreign[i].suffix;
+    return NULL;
+}
+
+hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes)
+{
+    char start[START_MOST] = "";
+    if (format != FILE_RAW)
+        return HSORT_OK;
+    TRY(file_read_bytes(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
+    for (int i = 0; i < FOREIGN; i++)
+        if (foreign[i].start && memcmp(start, foreign[i].start, strlen(foreign[i].start)) == 0)
+            return status_fail(HSORT_FORMAT,
+                               "%s: begins as a %s file does; if its keys are raw, say --format raw", path,
+                               foreign[i].suffix);
+    return HSORT_OK;
+}

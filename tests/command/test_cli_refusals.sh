@@ -1,0 +1,365 @@
+#!/bin/bash
+# The command and what goes wrong, for every kind of bad input and bad luck that needs no fault site: the exit code, one clear
+# line, no output, no temporary, the input untouched, no hang.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+refused_everywhere()
+{
+    local ranks
+    for ranks in 1 3 4; do
+        refused "$ranks" "$@"
+    done
+}
+
+# ---- Usage
+# --------------------------------------------------------------------------------------------------
+
+bad_usage()
+{
+    refused_everywhere 2 "no command|'hypersort --help'"
+    refused_everywhere 2 "'sorf' is no command" sorf in -o out
+    refused_everywhere 2 "unknown option '--bogus'|'hypersort sort --help'" sort in -o out --bogus
+    refused 3 2 "unknown option '-x'" check -x in
+    refused 3 2 "unknown option '--verify'" check --verify in
+    refused 3 2 "'--type' lacks its u32" sort in -o out --type
+    refused 3 2 "'-o' lacks its FILE" sort in -o
+    refused 3 2 "--verify takes no value" sort in -o out --verify=1
+    refused 3 2 "--type: 'u16' is none of u32|i32" sort in -o out --type u16
+    refused 3 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
+    refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
+    refused 3 2 "--threads: '-1'" sort in -o out --threads -1
+    refused 3 2 "--threads: '1K'" sort in -o out --threads 1K
+    refused 3 2 "--piece: '1T'" sort in -o out --piece 1T
+    refused 3 2 "--piece: '99999999999G'" sort in -o out --piece 99999999999G
+    refused 3 2 "--count: '1.5'" gen -n 1.5 -o out
+    refused 3 2 "--seed: '18446744073709551616'" gen -n 1 -s 18446744073709551616 -o out
+    refused 3 2 "--output: '' is no FILE" gen -n 1 -o ""
+    refused 3 2 "--nodes: '0'" plan in.npy -n 4 --nodes 0
+    refused 0 2 "--ranks-per-node: '0'" plan in.npy -n 4 --ranks-per-node 0
+    refused 3 2 "-n COUNT is missing" gen -o out
+    # What would be taken for raw keys, or for a file called -.
+    local suffix
+    for suffix in h5 hdf5 npz csv txt parquet fits bam gz zst H5; do
+        refused 0 2 "out.$suffix|'.${suffix,,}' files|--format raw" gen -n 1 -o "out.$suffix"
+        refused 0 2 "out.$suffix|--output-format raw" sort in.npy -o "out.$suffix"
+        refused 0 2 "in.$suffix|--format raw" sort "in.$suffix" --type u64 -o out
+        refused 0 2 "in.$suffix|--format raw" check in.npy --against "in.$suffix"
+    done
+    refused 3 2 "standard input|./-" sort - --type u64 -o out
+    refused 0 2 "standard input or output|./-" sort in --type u64 -o -
+    refused 0 2 "standard input or output|./-" gen -n 1 -o -
+    refused 0 2 "standard input or output|./-" check in --type u64 --against -
+    refused 3 2 "-o FILE is missing" sort in
+    refused 3 2 "IN is missing" sort -o out
+    refused 3 2 "unexpected argument 'more'" sort in more -o out
+    refused 3 2 "unexpected argument 'more'" info more
+    refused_everywhere 2 "'gaus' is no distribution|narrow:BITS" gen -n 1 --dist gaus -o out
+    refused 3 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out
+}
+
+# ---- Bad input
+# ----------------------------------------------------------------------------------------------
+
+bad_input()
+{
+    local f=False three="'shape': (3,), }" keys='123456789012'
+    ok 1 gen -n 1000 --type f64 -o good.npy
+    ok 1 gen -n 1000 --type u64 -o good.raw
+    head -c 7999 good.raw >odd.raw
+    mkdir folder
+    refused_everywhere 3 "missing.raw|No such file" sort missing.raw --type u64 -o out
+    refused_everywhere 3 "folder" sort folder --type u64 -o out
+    refused_everywhere 2 "odd.raw|7999|8" sort odd.raw --type u64 -o out
+    refused_everywhere 2 "odd.raw" check odd.raw --type u64
+    refused_everywhere 2 "good.raw" sort good.raw -o out
+    refused_everywhere 2 "good.npy|f64|u64" sort good.npy --type u64 -o out
+    refused_everywhere 2 "good.npy|f64|u64" check good.raw --type u64 --against good.npy
+    refused 3 3 "missing.raw" check good.raw --type u64 --against missing.raw
+
+    local start
+    for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0'; do
+        # shellcheck disable=SC2059  # bytes
+        { printf "$start"; head -c 64 good.raw; } | head -c 64 >other.raw
+        refused 0 2 "other.raw: begins as a .|say --format raw" sort other.raw --type u64 -o out
+        refused 0 2 "other.raw: begins as a .|say --format raw" check good.raw --type u64 --against other.raw
+        ok 0 sort other.raw --format raw --type u64 -o out
+        rm out
+    done
+    rm other.raw
+    : >empty.npy
+    head -c 40 good.npy >cut.npy
+    head -c 1000 good.npy >short.npy
+    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (3, 1), }"; printf %s "$keys"; } >flat.npy
+    { npy 1 "{'descr': '<u4', 'fortran_order': True, 'shape': (1, 3), }"; printf %s "$keys"; } >fortran.npy
+    { npy 1 "{'descr': '<c8', 'fortran_order': $f, $three"; printf %s "$keys$keys"; } >complex.npy
+    { npy 1 "{'descr': '<u2', 'fortran_order': $f, $three"; printf %s "123456"; } >u16.npy
+    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (4,), }"; printf %s "$keys"; } >lie.npy
+    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (99999999999999999999,), }"; echo; } >huge.npy
+    { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (-3,), }"; printf %s "$keys"; } >negative.npy
+    { npy 9 "{'descr': '<u4', 'fortran_order': $f, $three"; printf %s "$keys"; } >version.npy
+    { printf '\x93NUMPY\x02\x00\xff\xff\xff\xff'; printf "{'descr': '<u4'"; } >header.npy
+    printf 'not at all an array of numbers' >text.npy
+    local name
+    for name in empty cut short flat fortran complex u16 lie huge negative version header text; do
+        refused 1 2 "$name.npy" check "$name.npy"
+        refused 3 2 "$name.npy" sort "$name.npy" -o out
+    done
+    rm -r ./*
+}
+
+# More threads than OpenMP can make end the process, in the middle of the work or before it.
+bad_threads()
+{
+    local command
+    ok 1 gen -n 1000 -o in.raw
+    for command in "gen -n 1000 -o out" "sort in.raw --type u64 -o out" "check in.raw --type u64" "info"; do
+        # shellcheck disable=SC2086  # words
+        refused 2 2 "threads, on this machine at most" $command --threads 100000
+        # shellcheck disable=SC2086  # words
+        refused 0 2 "2147483647 threads, on this machine at most" $command --threads 2147483647
+    done
+    OMP_NUM_THREADS=100000 refused 1 2 "OMP_NUM_THREADS: 100000 threads" gen -n 1000 -o out
+    OMP_NUM_THREADS=100000 refused 1 2 "OMP_NUM_THREADS: 100000 threads" check in.raw --type u64
+    OMP_NUM_THREADS=100000 ok 1 sort in.raw --type u64 -o out # takes the cores it may use
+    rm ./*
+}
+
+# ---- Bad output, bad luck
+# -----------------------------------------------------------------------------------
+
+bad_output()
+{
+    ok 1 gen -n 1000 -o in.raw
+    ok 1 gen -n 5 -o old.raw
+    mkdir folder
+    ln -s in.raw link
+    ln in.raw hard
+    refused_everywhere 3 "nowhere/out|No such file" sort in.raw --type u64 -o nowhere/out
+    refused_everywhere 3 "folder|directory" sort in.raw --type u64 -o folder
+    refused_everywhere 2 "in.raw|is the input" sort in.raw --type u64 -o in.raw
+    refused_everywhere 2 "link|is the input" sort in.raw --type u64 -o link
+    refused 4 2 "hard|is the input" sort in.raw --type u64 -o hard
+    refused 3 2 "is the input" sort hard --type u64 -o ./folder/../in.raw
+    refused 3 3 "nowhere/out|No such file" gen -n 10 -o nowhere/out
+    refused 3 2 "rung" sort in.raw --type u64 -o old.raw --local 99
+    if [ "$(id -u)" != 0 ]; then
+        chmod a-w folder
+        refused_everywhere 3 "folder/out|Permission denied" sort in.raw --type u64 -o folder/out
+        chmod a-r in.raw
+        refused_everywhere 3 "in.raw|Permission denied" sort in.raw --type u64 -o out
+        chmod a+r in.raw
+        chmod a+w folder
+    fi
+    rm -r ./*
+}
+
+# What a killed run left is named and stays.
+stale_part()
+{
+    local stale=$'out\n.hypersort-1-000000002.part'
+    ok 1 gen -n 100 -o in.raw
+    echo left >"$stale"
+    for command in "gen -n 10" "sort in.raw --type u64"; do
+        # shellcheck disable=SC2086  # two words and more
+        run 3 $command -o $'out\n'
+        if [ "$code" != 0 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ "$(cat "$stale")" != left ] ||
+            ! grep -q '^hypersort: out?.hypersort-1-000000002.part was left by a run that was killed' "$work.err"; then
+            fail "$command beside a temporary that was left: exit code $code"
+        fi
+    done
+    rm ./*
+}
+
+bad_disk()
+{
+    mkdir disk
+    if [ "$(id -u)" != 0 ] || ! mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null; then
+        echo "not tested: a full disk (a tmpfs cannot be mounted here)"
+        return
+    fi
+    ok 1 gen -n 100000 --type u32 -o in.raw
+    echo old >disk/out
+    refused_everywhere 3 "disk/out|No space left" sort in.raw --type u32 -o disk/out
+    refused_everywhere 3 "disk/new|No space left" gen -n 100000 -o disk/new
+    umount disk
+    rm -r ./*
+}
+
+bad_device()
+{
+    ok 1 gen -n 100000 -o in.raw
+    run 1 info --engine auto
+    if grep -q '^ *GPU [0-9]' "$work.out"; then
+        refused_everywhere 5 "memory" sort in.raw --type u64 -o out --engine cuda --device-memory 64K
+    else
+        refused_everywhere 4 "rank 0|GPU" sort in.raw --type u64 -o out --engine cuda
+    fi
+    rm ./*
+}
+
+# A world of one that was started as several tasks; started without mpirun, as a foreign launcher does it.
+alone()
+{
+    code=0
+    env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u SLURM_STEP_NUM_TASKS "$@" >"$work.out" 2>"$work.err" || code=$?
+}
+
+bad_launch()
+{
+    local setting sort=("$HYPERSORT" sort in.raw --type u64 -o out)
+    ok 1 gen -n 100 -o in.raw
+    for setting in OMPI_COMM_WORLD_SIZE=4 PMI_SIZE=4 SLURM_STEP_NUM_TASKS=4; do
+        alone "$setting" "${sort[@]}"
+        if [ "$code" != 4 ] || [ -e out ] || ! grep -q 'hypersort: started as 4 tasks' "$work.err"; then
+            fail "a lone rank under $setting: exit code $code"
+        fi
+    done
+    alone PMI_SIZE=4 PMI_RANK=1 "${sort[@]}"
+    if [ "$code" != 4 ] || [ -e out ] || [ -s "$work.err" ]; then
+        fail "the second of 4 lone ranks repeats the line"
+    fi
+    alone SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=1 SLURM_STEP_NUM_TASKS=2 "${sort[@]}"
+    if [ "$code" != 0 ] || [ ! -e out ]; then
+        fail "a single task in a batch script of 4: exit code $code"
+    fi
+    rm ./*
+}
+
+# pair RANKS WORDS FIRST SECOND: rank 0 is given the words of FIRST, RANKS others those of SECOND: one line, exit code 2, no
+# hang, nothing changed.
+pair()
+{
+    local before
+    before=$(contents)
+    code=0
+    # shellcheck disable=SC2086  # options and words
+    timeout 30 $MPIRUN --quiet -n 1 "$HYPERSORT" $3 : -n "$1" "$HYPERSORT" $4 >"$work.out" 2>"$work.err" </dev/null || code=$?
+    if [ "$code" != 2 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
+        ! grep -q "^hypersort: $2" "$work.err" || [ "$(contents)" != "$before" ]; then
+        fail "'$3' on rank 0, '$4' on $1 others: exit code $code, not 2, or not one line with '$2'"
+    fi
+}
+
+bad_pairs()
+{
+    ok 1 gen -n 1000 -o a.raw
+    ok 1 gen -n 1000 -s 2 -o b.raw
+    local command="sort a.raw --type u64 -o out"
+    pair 1 "rank 1 on .*: unknown option '--nonsense'" "$command" "$command --nonsense"
+    pair 2 "rank 0 on .*: unknown option '--nonsense'" "$command --nonsense" "$command"
+    pair 2 "rank 0 on .*: unknown option '--this'" "$command --this" "$command --that"
+    pair 2 "rank 1 on .*: -o FILE is missing" "$command" "sort a.raw --type u64"
+    pair 1 "rank 1 on .*: no command given" "$command" ""
+    pair 1 "rank 1 on .*: --help is not that of rank 0" "info" "info --help"
+    pair 2 "rank 1 on .*: the command is not that of rank 0" "sort --help" "--help"
+    pair 1 "rank 1 on .*: the command is not that of rank 0" "check a.raw --type u64" "$command"
+    pair 2 "rank 1 on .*: the command is not that of rank 0" "$command" "--version"
+    pair 2 "rank 1 on .*: --verify is not that" "$command" "$command --verify"
+    pair 1 "rank 1 on .*: --verify is not that" "$command --verify" "$command"
+    pair 1 "rank 1 on .*: --checkpoint is not that" "$command --checkpoint ck" "$command"
+    pair 1 "rank 1 on .*: --checkpoint is not that" "$command" "$command --checkpoint ck"
+    pair 2 "rank 1 on .*: --against is not that" "check a.raw --type u64" "check a.raw --type u64 --against b.raw"
+    pair 2 "rank 1 on .*: IN is not that of rank 0" "$command" "sort b.raw --type u64 -o out"
+    pair 1 "rank 1 on .*: --output is not that" "$command" "sort a.raw --type u64 -o out2"
+    pair 1 "rank 1 on .*: --seed is not that" "gen -n 10 -o out" "gen -n 10 -o out -s 2"
+    pair 2 "rank 1 on .*: --count is not that" "gen -n 10 -o out" "gen -n 11 -o out"
+    pair 1 "rank 1 on .*: --type is not that" "gen -n 10 -o out" "gen -n 10 -o out --type u32"
+    pair 1 "rank 1 on .*: --ranks is not that" "plan a.raw --type u64 -n 2" "plan a.raw --type u64 -n 2 3"
+    # Different words that say the same; and the number of threads is each rank's own.
+    # shellcheck disable=SC2086  # options
+    $MPIRUN --quiet -n 1 "$HYPERSORT" gen -n 1K --threads 1 -o out : -n 2 "$HYPERSORT" gen --out=out --count 1024 --threads 2 \
+        >"$work.out" 2>"$work.err" </dev/null || fail "two spellings of one command"
+    cmp -s -n 8000 out a.raw || fail "two spellings of one command wrote another file"
+    rm ./*
+}
+
+# Texts and wrong command lines need no MPI where no launcher speaks of several ranks.
+without_mpi()
+{
+    local words
+    for words in 0:--help 0:--version "0:sort --help" 2:sorf "2:sort in --nonsense" "2:gen -n 5"; do
+        code=0
+        # shellcheck disable=SC2086  # words
+        alone -u PMIX_RANK -u PMI_RANK -u SLURM_PROCID OMPI_MCA_pml=none "$HYPERSORT" ${words#*:}
+        if [ "$code" != "${words%%:*}" ] || [ "$(cat "$work.out" "$work.err" | wc -l)" = 0 ]; then
+            fail "'${words#*:}' where MPI cannot start: exit code $code"
+        fi
+    done
+}
+
+# Standard files that are closed: no other file takes their numbers.
+closed_files()
+{
+    "$HYPERSORT" gen -n 1000 -o closed.raw 0<&- 1>&- 2>&-
+    code=$?
+    "$HYPERSORT" sort closed.raw --type u64 -o out.raw --progress 0<&- 1>&- 2>&- || code=$?
+    "$HYPERSORT" check out.raw --type u64 --against closed.raw >"$work.out" 2>"$work.err" 0<&- || code=$?
+    [ "$code" = 0 ] || fail "closed standard files: exit code $code"
+    if [ "$HAS_FAULTS" = ON ]; then # a run that waits shows its descriptors
+        HYPERSORT_FAULT=holdread:0 "$HYPERSORT" sort closed.raw --type u64 -o out.raw --checkpoint ck 0<&- 1>&- 2>&- &
+        local pid=$! fd naps
+        for ((naps = 0; naps < 300; naps++)); do
+            compgen -G 'out.raw.*.part' >/dev/null && break
+            sleep 0.1
+        done
+        for fd in 0 1 2; do
+            [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] ||
+                fail "descriptor $fd, which was closed, is $(readlink "/proc/$pid/fd/$fd")"
+        done
+        kill -USR1 $pid
+        wait $pid
+        rm -r ck
+    fi
+    rm -f ./*
+}
+
+bad_stdout()
+{
+    code=0
+    "$HYPERSORT" info >/dev/full 2>"$work.err" || code=$?
+    : >"$work.out"
+    if [ "$code" != 3 ] || ! grep -q 'standard output: No space' "$work.err"; then
+        fail "info on a full disk: exit code $code"
+    fi
+    { sleep 0.5; "$HYPERSORT" --help; echo $? >"$work.out"; } 2>"$work.err" | true
+    if [ "$(cat "$work.out")" != 3 ] || ! grep -q 'standard output: Broken pipe' "$work.err"; then
+        fail "--help into a closed pipe"
+    fi
+}
+
+# A sort that sorts wrongly, to see that --verify notices: tests/command/broken_sort.c says how it breaks them.
+bad_sort()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage words before
+    ok 1 gen -n 1000 -o in.raw
+    before=$(contents)
+    for damage in swap:sorted lose:fingerprint_ok; do
+        for ranks in 1 3; do
+            BROKEN_SORT=${damage%:*} run "$ranks" sort in.raw --type u64 -o out --verify --json
+            words=${damage#*:}
+            if [ "$code" != 1 ] || [ "$(grep -c 'in.raw: the sorted keys are not' "$work.err")" != 1 ] ||
+                [ "$(contents)" != "$before" ]; then
+                fail "--verify of a sort that does $damage, on $ranks ranks: exit code $code"
+            fi
+            json "not r['verify']['$words'] and r['verify']['count_ok']"
+        done
+    done
+    rm ./*
+}
+
+bad_usage
+bad_input
+bad_threads
+bad_output
+stale_part
+bad_disk
+bad_device
+bad_launch
+bad_pairs
+without_mpi
+closed_files
+bad_stdout
+bad_sort
+finish

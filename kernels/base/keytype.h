@@ -21,6 +21,7 @@
 #ifndef KEYTYPE_H
 #define KEYTYPE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "kernels/base/hypersort_types.h"
@@ -31,6 +32,35 @@
 #define KEYTYPE_FN static inline
 #endif
 
+/* The widths of keys that there are kernels for, and the only list of them (key_width.h).
+ * X(bytes, suffix, unsigned integer, ...) with what else the caller hands over. */
+#define KEY_WIDTH_LIST(X, ...)       \
+    X(4, u32, uint32_t, __VA_ARGS__) \
+    X(8, u64, uint64_t, __VA_ARGS__)
+
+#define KEY_WIDTH_IS(bytes, suffix, type, key_bytes) || (key_bytes) == (bytes)
+#define KEY_WIDTH_KNOWN(key_bytes) (0 KEY_WIDTH_LIST(KEY_WIDTH_IS, key_bytes))
+
+#define X(name, short_name, bytes) \
+    static_assert(KEY_WIDTH_KNOWN(bytes), "there are kernels for keys of " #name);
+HSORT_TYPE_LIST(X)
+#undef X
+
+/* The largest code that keys of `key_bytes` can have; 0 where there are no kernels for them. */
+static inline uint64_t key_max(int key_bytes)
+{
+    switch (key_bytes) {
+#define X(bytes, suffix, type, unused)                                               \
+    case bytes: {                                                                    \
+        static_assert(sizeof(type) <= sizeof(uint64_t), "a code fits into 64 bits"); \
+        return (type)-1;                                                             \
+    }
+        KEY_WIDTH_LIST(X, )
+#undef X
+    }
+    return 0;
+}
+
 /* How keys of one type and order become unsigned integers; made by keymap_make(), passed by value to kernels. */
 struct keymap {
     uint64_t sign;    /* the top bit of a key */
@@ -38,20 +68,22 @@ struct keymap {
     uint64_t fold;    /* flipped too in keys whose top bit is set */
     uint64_t shift;   /* subtracted then: the number of negative NaNs */
     uint64_t top;     /* the largest code that descending order mirrors */
-    int key_bytes;    /* 4 or 8 */
+    int key_bytes;    /* of KEY_WIDTH_LIST */
     bool descending;
     bool identity;    /* codes are the keys themselves: encoding may be skipped */
 };
 
 static inline struct keymap keymap_make(hsort_type type, hsort_order order)
 {
-    const bool wide = type == HSORT_U64 || type == HSORT_I64 || type == HSORT_F64;
+#define X(name, short_name, bytes) type == name ? bytes:
+    const int key_bytes = HSORT_TYPE_LIST(X) 0;
+#undef X
     const bool is_float = type == HSORT_F32 || type == HSORT_F64;
     const bool is_signed = type == HSORT_I32 || type == HSORT_I64;
-    const uint64_t all = wide ? UINT64_MAX : UINT32_MAX;
-    const int mantissa_bits = wide ? 52 : 23;
+    const uint64_t all = key_max(key_bytes);
+    const int mantissa_bits = type == HSORT_F32 ? 23 : 52;
     struct keymap map;
-    map.key_bytes = wide ? 8 : 4;
+    map.key_bytes = key_bytes;
     map.sign = all ^ (all >> 1);
     map.flip = is_float || is_signed ? map.sign : 0;
     map.fold = is_float ? all >> 1 : 0;
@@ -62,25 +94,25 @@ static inline struct keymap keymap_make(hsort_type type, hsort_order order)
     return map;
 }
 
-KEYTYPE_FN uint64_t keymap_encode64(struct keymap map, uint64_t bits)
+KEYTYPE_FN uint64_t keymap_encode_u64(struct keymap map, uint64_t bits)
 {
     uint64_t code = (bits ^ map.flip ^ (bits & map.sign ? map.fold : 0)) - map.shift;
     return map.descending && code <= map.top ? map.top - code : code;
 }
 
-KEYTYPE_FN uint64_t keymap_decode64(struct keymap map, uint64_t code)
+KEYTYPE_FN uint64_t keymap_decode_u64(struct keymap map, uint64_t code)
 {
     uint64_t turned = (map.descending && code <= map.top ? map.top - code : code) + map.shift;
     return turned ^ map.flip ^ (turned & map.sign ? 0 : map.fold);
 }
 
-KEYTYPE_FN uint32_t keymap_encode32(struct keymap map, uint32_t bits)
+KEYTYPE_FN uint32_t keymap_encode_u32(struct keymap map, uint32_t bits)
 {
     uint32_t code = (bits ^ (uint32_t)map.flip ^ (bits & map.sign ? (uint32_t)map.fold : 0)) - (uint32_t)map.shift;
     return map.descending && code <= map.top ? (uint32_t)map.top - code : code;
 }
 
-KEYTYPE_FN uint32_t keymap_decode32(struct keymap map, uint32_t code)
+KEYTYPE_FN uint32_t keymap_decode_u32(struct keymap map, uint32_t code)
 {
     uint32_t turned = (map.descending && code <= map.top ? (uint32_t)map.top - code : code) + (uint32_t)map.shift;
     return turned ^ (uint32_t)map.flip ^ (turned & map.sign ? 0 : (uint32_t)map.fold);

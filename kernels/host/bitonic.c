@@ -21,22 +21,10 @@
 
 enum { PARALLEL_COUNT = 1 << 15 }; // keys from which on a step pays for waking the threads
 
-#define KEY uint32_t
-#define NAMED(name) name##_u32
-#include "kernels/host/bitonic_body.h"
-#undef KEY
-#undef NAMED
-
-#define KEY uint64_t
-#define NAMED(name) name##_u64
-#include "kernels/host/bitonic_body.h"
-#undef KEY
-#undef NAMED
+#define KEY_WIDTH_BODY "kernels/host/bitonic_body.h"
+#include "kernels/host/for_key_widths.h"
 
 void bitonic_sort(int threads, int key_bytes, void *keys, int64_t count)
 {
-    if (key_bytes == 4)
-        sort_u32(keys, count, threads);
-    else
-        sort_u64(keys, count, threads);
+    KEY_CALL(key_bytes, sort_by_network, keys, count, threads);
 }

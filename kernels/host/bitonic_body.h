@@ -2,7 +2,7 @@
  * its name. */
 
 /* One step: every key i meets key i XOR mask. A pair is touched by the iteration of its lower place alone. */
-static void NAMED(step)(KEY *keys, int64_t count, int64_t mask, int threads)
+static void NAMED(compare_step)(KEY *keys, int64_t count, int64_t mask, int threads)
 {
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int64_t i = 0; i < count; i++) {
@@ -15,11 +15,11 @@ static void NAMED(step)(KEY *keys, int64_t count, int64_t mask, int threads)
     }
 }
 
-static void NAMED(sort)(KEY *keys, int64_t count, int threads)
+static void NAMED(sort_by_network)(KEY *keys, int64_t count, int threads)
 {
     for (int64_t block = 2; block / 2 < count; block *= 2) {
-        NAMED(step)(keys, count, block - 1, threads);
+        NAMED(compare_step)(keys, count, block - 1, threads);
         for (int64_t stride = block / 4; stride > 0; stride /= 2)
-            NAMED(step)(keys, count, stride, threads);
+            NAMED(compare_step)(keys, count, stride, threads);
     }
 }

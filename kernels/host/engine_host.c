@@ -9,6 +9,7 @@
 #include "kernels/base/host_memory.h"
 #include "kernels/host/bitonic.h"
 #include "kernels/in_place.h"
+#include "kernels/host/keys.h"
 #include "kernels/host/merge.h"
 #include "kernels/host/merge_many.h"
 #include "kernels/host/radix.h"
@@ -173,51 +174,29 @@ static hsort_status host_stream_synchronize(struct engine *engine, enum engine_s
 
 /* ---- work on keys ---- */
 
+static void map_or_copy(struct engine *engine, struct keymap map, bool decode, void *to, const void *from,
+                        int64_t count)
+{
+    const int threads = host_threads(engine);
+    if (!map.identity)
+        map_keys(threads, map, decode, to, from, count);
+    else if (to != from)
+        copy_bytes(threads, to, from, (size_t)count * (size_t)map.key_bytes);
+}
+
 static hsort_status host_encode(struct engine *engine, struct keymap map, void *to, const void *from,
                                 int64_t count)
 {
-    const int threads = host_threads(engine);
-    const uint32_t *from32 = from;
-    const uint64_t *from64 = from;
-    uint32_t *to32 = to;
-    uint64_t *to64 = to;
-    TRY(kernel_passes("encode"));
-    if (map.identity) {
-        if (to != from)
-            copy_bytes(threads, to, from, (size_t)count * (size_t)map.key_bytes);
-    } else if (map.key_bytes == 4) {
-#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
-        for (int64_t i = 0; i < count; i++)
-            to32[i] = keymap_encode32(map, from32[i]);
-    } else {
-#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
-        for (int64_t i = 0; i < count; i++)
-            to64[i] = keymap_encode64(map, from64[i]);
-    }
+    TRY(kernel_takes("encode", map.key_bytes));
+    map_or_copy(engine, map, false, to, from, count);
     return HSORT_OK;
 }
 
 static hsort_status host_decode(struct engine *engine, struct keymap map, void *to, const void *from,
                                 int64_t count)
 {
-    const int threads = host_threads(engine);
-    const uint32_t *from32 = from;
-    const uint64_t *from64 = from;
-    uint32_t *to32 = to;
-    uint64_t *to64 = to;
-    TRY(kernel_passes("decode"));
-    if (map.identity) {
-        if (to != from)
-            copy_bytes(threads, to, from, (size_t)count * (size_t)map.key_bytes);
-    } else if (map.key_bytes == 4) {
-#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
-        for (int64_t i = 0; i < count; i++)
-            to32[i] = keymap_decode32(map, from32[i]);
-    } else {
-#pragma omp parallel for num_threads(threads) if (count >= PARALLEL_COUNT)
-        for (int64_t i = 0; i < count; i++)
-            to64[i] = keymap_decode64(map, from64[i]);
-    }
+    TRY(kernel_takes("decode", map.key_bytes));
+    map_or_copy(engine, map, true, to, from, count);
     return HSORT_OK;
 }
 
@@ -241,8 +220,8 @@ static hsort_status host_sort_workspace(struct engine *engine, int rung, int key
                                         int64_t scratch_count, size_t *bytes)
 {
     int chosen;
-    (void)key_bytes;
     *bytes = 0;
+    TRY(key_width_check(key_bytes));
     TRY(choose_rung(rung, count, scratch_count, &chosen));
     *bytes = chosen == RUNG_RADIX ? radix_workspace(host_threads(engine)) : 0;
     return HSORT_OK;
@@ -251,7 +230,7 @@ static hsort_status host_sort_workspace(struct engine *engine, int rung, int key
 static hsort_status sort_codes(struct engine *engine, int chosen, int key_bytes, void *keys, void *scratch,
                                int64_t scratch_count, int64_t count, void *workspace)
 {
-    TRY(kernel_passes("sort"));
+    TRY(kernel_takes("sort", key_bytes));
     if (chosen == RUNG_BITONIC)
         bitonic_sort(host_threads(engine), key_bytes, keys, count);
     else if (scratch_count < count && count > 1)
@@ -277,7 +256,7 @@ static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, vo
 static hsort_status host_merge(struct engine *engine, int key_bytes, const void *a, int64_t a_count,
                                const void *b, int64_t b_count, void *out)
 {
-    TRY(kernel_passes("merge"));
+    TRY(kernel_takes("merge", key_bytes));
     merge_runs(host_threads(engine), key_bytes, a, a_count, b, b_count, out);
     return HSORT_OK;
 }
@@ -286,7 +265,7 @@ static hsort_status host_merge_runs(struct engine *engine, int key_bytes, void *
                                     int k, void *out, void **merged)
 {
     *merged = runs;
-    TRY(kernel_passes("merge of runs"));
+    TRY(kernel_takes("merge of runs", key_bytes));
     *merged = merge_many(host_threads(engine), key_bytes, runs, run_offset, k, out);
     return HSORT_OK;
 }
@@ -296,7 +275,7 @@ static hsort_status host_cut(struct engine *engine, int key_bytes, const void *a
 {
     (void)engine;
     *from_a = 0;
-    TRY(kernel_passes("cut"));
+    TRY(kernel_takes("cut", key_bytes));
     *from_a = merge_cut(key_bytes, a, a_count, b, b_count, outputs);
     return HSORT_OK;
 }
@@ -304,7 +283,7 @@ static hsort_status host_cut(struct engine *engine, int key_bytes, const void *a
 static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, void *b, int64_t count)
 {
     const int64_t pieces = count / SWAP_KEYS + (count % SWAP_KEYS != 0);
-    TRY(kernel_passes("swap"));
+    TRY(kernel_takes("swap", key_bytes));
 #pragma omp parallel for num_threads(host_threads(engine)) if (count >= PARALLEL_COUNT)
     for (int64_t piece = 0; piece < pieces; piece++) {
         const int64_t first = piece * SWAP_KEYS, left = count - first;
@@ -318,31 +297,20 @@ static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, voi
     return HSORT_OK;
 }
 
-static inline uint64_t key_at(const void *keys, int key_bytes, int64_t i)
-{
-    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
-}
-
-static inline uint64_t code_at(struct keymap map, const void *keys, int64_t i)
-{
-    return map.key_bytes == 4 ? keymap_encode32(map, ((const uint32_t *)keys)[i])
-                              : keymap_encode64(map, ((const uint64_t *)keys)[i]);
-}
-
 static hsort_status host_gather(struct engine *engine, int key_bytes, const void *keys,
                                 const int64_t *positions, int count, uint64_t *codes)
 {
     (void)engine;
-    TRY(kernel_passes("gather"));
+    TRY(kernel_takes("gather", key_bytes));
     for (int i = 0; i < count; i++)
-        codes[i] = key_at(keys, key_bytes, positions[i]);
+        codes[i] = key_load(key_bytes, keys, positions[i]);
     return HSORT_OK;
 }
 
 static hsort_status host_search(struct engine *engine, int key_bytes, const void *keys, int64_t count,
                                 const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater)
 {
-    TRY(kernel_passes("search"));
+    TRY(kernel_takes("search", key_bytes));
 #pragma omp parallel for num_threads(host_threads(engine)) if (probe_count >= PARALLEL_SEARCHES)
     for (int i = 0; i < probe_count; i++) {
         less[i] = merge_find(key_bytes, keys, count, probes[i], false);
@@ -351,26 +319,11 @@ static hsort_status host_search(struct engine *engine, int key_bytes, const void
     return HSORT_OK;
 }
 
-/* ---- one pass ---- */
-
 static hsort_status host_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                                  struct engine_inspection *result)
 {
-    uint64_t sum[2] = {0, 0};
-    int64_t descent = count;
-    TRY(kernel_passes("inspect"));
-    // Each key looks at the one before it, also if that is another thread's: no descent falls between two.
-#pragma omp parallel for num_threads(host_threads(engine)) if (count >= PARALLEL_COUNT) \
-    reduction(+ : sum) reduction(min : descent)
-    for (int64_t i = 0; i < count; i++) {
-        fingerprint_add(key_at(keys, map.key_bytes, i), sum);
-        if (i > 0 && i < descent && code_at(map, keys, i) < code_at(map, keys, i - 1))
-            descent = i;
-    }
-    result->first_descent = descent;
-    result->first = count > 0 ? code_at(map, keys, 0) : 0;
-    result->last = count > 0 ? code_at(map, keys, count - 1) : 0;
-    memcpy(result->fingerprint, sum, sizeof sum);
+    TRY(kernel_takes("inspect", map.key_bytes));
+    inspect_keys(host_threads(engine), map, keys, count, result);
     return HSORT_OK;
 }
 

@@ -2,6 +2,7 @@
 #ifndef HOST_ENGINE_H
 #define HOST_ENGINE_H
 
+#include "kernels/base/key_width.h"
 #include "kernels/engine.h"
 
 enum { PARALLEL_COUNT = 1 << 14 }; // keys from which on waking the threads pays
@@ -20,6 +21,13 @@ static inline int host_threads(const struct engine *engine)
 static inline hsort_status kernel_passes(const char *name)
 {
     return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_INTERNAL, "%s on the host failed", name) : HSORT_OK;
+}
+
+/* The same, where keys are taken: the only place that asks whether the host engine knows their width. */
+static inline hsort_status kernel_takes(const char *name, int key_bytes)
+{
+    TRY(key_width_check(key_bytes));
+    return kernel_passes(name);
 }
 
 extern const struct engine_partition_ops host_partition_ops; /* partition.c */

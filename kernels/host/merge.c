@@ -37,36 +37,21 @@ static int64_t hold_cut(int64_t cut, int64_t a_from, int64_t length, int64_t a_c
     return cut < least ? least : cut > most ? most : cut;
 }
 
-#define KEY uint32_t
-#define NAMED(name) name##_u32
-#include "kernels/host/merge_body.h"
-#undef KEY
-#undef NAMED
-
-#define KEY uint64_t
-#define NAMED(name) name##_u64
-#include "kernels/host/merge_body.h"
-#undef KEY
-#undef NAMED
+#define KEY_WIDTH_BODY "kernels/host/merge_body.h"
+#include "kernels/host/for_key_widths.h"
 
 int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, int64_t rank)
 {
-    return key_bytes == 4 ? cut_u32(a, a_count, b, b_count, rank) : cut_u64(a, a_count, b, b_count, rank);
+    KEY_RETURN(key_bytes, merge_path, a, a_count, b, b_count, rank);
 }
 
 void merge_pieces(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out)
 {
-    if (key_bytes == 4)
-        merge_part_u32(a, a_count, b, b_count, out);
-    else
-        merge_part_u64(a, a_count, b, b_count, out);
+    KEY_CALL(key_bytes, merge_part, a, a_count, b, b_count, out);
 }
 
 void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
                 void *out)
 {
-    if (key_bytes == 4)
-        merge_u32(a, a_count, b, b_count, out, threads);
-    else
-        merge_u64(a, a_count, b, b_count, out, threads);
+    KEY_CALL(key_bytes, merge_by_threads, a, a_count, b, b_count, out, threads);
 }

@@ -8,7 +8,7 @@ struct NAMED(pieces) {
 };
 
 /* How many of the first `rank` keys of the merged whole are of a. */
-static int64_t NAMED(cut)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_count, int64_t rank)
+static int64_t NAMED(merge_path)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_count, int64_t rank)
 {
     int64_t low = rank > b_count ? rank - b_count : 0, high = rank < a_count ? rank : a_count;
     while (low < high) {
@@ -29,7 +29,7 @@ static int64_t NAMED(safe_steps)(const struct NAMED(pieces) * pieces)
 }
 
 /* Merge one key. Without a branch: on random keys every other one would be mispredicted. */
-static inline void NAMED(step)(struct NAMED(pieces) * pieces)
+static inline void NAMED(merge_step)(struct NAMED(pieces) * pieces)
 {
     const KEY a = *pieces->a, b = *pieces->b;
     const int of_b = b < a;
@@ -39,11 +39,11 @@ static inline void NAMED(step)(struct NAMED(pieces) * pieces)
 }
 
 /* Merge all that is left. */
-static void NAMED(finish)(struct NAMED(pieces) pieces)
+static void NAMED(merge_rest)(struct NAMED(pieces) pieces)
 {
     for (int64_t steps; (steps = NAMED(safe_steps)(&pieces)) > 0;)
         for (; steps > 0; steps--)
-            NAMED(step)(&pieces);
+            NAMED(merge_step)(&pieces);
     const KEY *rest = pieces.a < pieces.a_end ? pieces.a : pieces.b;
     const KEY *end = pieces.a < pieces.a_end ? pieces.a_end : pieces.b_end;
     if (rest < end) // an empty run may be NULL, which memcpy() may not be given
@@ -53,7 +53,7 @@ static void NAMED(finish)(struct NAMED(pieces) pieces)
 /* Merge by one thread, the lower and the upper half of the output in step. */
 static void NAMED(merge_part)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_count, KEY *out)
 {
-    const int64_t half = (a_count + b_count) / 2, a_cut = NAMED(cut)(a, a_count, b, b_count, half),
+    const int64_t half = (a_count + b_count) / 2, a_cut = NAMED(merge_path)(a, a_count, b, b_count, half),
                   b_cut = half - a_cut;
     struct NAMED(pieces) lower = {a, a + a_cut, b, b + b_cut, out};
     struct NAMED(pieces) upper = {a + a_cut, a + a_count, b + b_cut, b + b_count, out + half};
@@ -63,24 +63,25 @@ static void NAMED(merge_part)(const KEY *a, int64_t a_count, const KEY *b, int64
         if (steps == 0)
             break;
         for (; steps > 0; steps--) {
-            NAMED(step)(&lower);
-            NAMED(step)(&upper);
+            NAMED(merge_step)(&lower);
+            NAMED(merge_step)(&upper);
         }
     }
-    NAMED(finish)(lower);
-    NAMED(finish)(upper);
+    NAMED(merge_rest)(lower);
+    NAMED(merge_rest)(upper);
 }
 
-static void NAMED(merge)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_count, KEY *out, int threads)
+static void NAMED(merge_by_threads)(const KEY *a, int64_t a_count, const KEY *b, int64_t b_count, KEY *out,
+                                    int threads)
 {
     const int64_t count = a_count + b_count;
 #pragma omp parallel num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     {
         const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads();
         const int64_t from = count * me / parts, until = count * (me + 1) / parts;
-        const int64_t a_from = NAMED(cut)(a, a_count, b, b_count, from);
-        const int64_t a_until = hold_cut(NAMED(cut)(a, a_count, b, b_count, until), a_from, until - from,
-                                         a_count, until - b_count);
+        const int64_t a_from = NAMED(merge_path)(a, a_count, b, b_count, from);
+        const int64_t a_until = hold_cut(NAMED(merge_path)(a, a_count, b, b_count, until), a_from,
+                                         until - from, a_count, until - b_count);
         const int64_t a_part = a_until - a_from, b_from = from - a_from, b_part = until - from - a_part;
         NAMED(merge_part)(a + a_from, a_part, b + b_from, b_part, out + from);
     }

@@ -34,26 +34,15 @@ struct stretch {
     int64_t begin, end;
 };
 
-#define KEY uint32_t
-#define NAMED(name) name##_u32
-#include "kernels/host/merge_many_body.h"
-#undef KEY
-#undef NAMED
-
-#define KEY uint64_t
-#define NAMED(name) name##_u64
-#include "kernels/host/merge_many_body.h"
-#undef KEY
-#undef NAMED
+#define KEY_WIDTH_BODY "kernels/host/merge_many_body.h"
+#include "kernels/host/for_key_widths.h"
 
 int64_t merge_find(int key_bytes, const void *keys, int64_t count, uint64_t code, bool or_equal)
 {
     const struct stretch all = {0, count};
-    if (key_bytes == 8)
-        return find_u64(keys, all, code, or_equal);
-    if (code > UINT32_MAX)
+    if (code > key_max(key_bytes))
         return count;
-    return find_u32(keys, all, (uint32_t)code, or_equal);
+    KEY_RETURN(key_bytes, find_in_run, keys, all, code, or_equal);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -69,10 +58,7 @@ static void merge_group(int threads, int key_bytes, const void *runs, const int6
     int count = 0;
     for (; count < MANY && first < k; count++, first += stride)
         run[count] = (struct stretch){run_offset[first], run_offset[least(first + stride, k)]};
-    if (key_bytes == 4)
-        merge_all_u32(threads, runs, run, count, out);
-    else
-        merge_all_u64(threads, runs, run, count, out);
+    KEY_CALL(key_bytes, merge_all, threads, runs, run, count, out);
 }
 
 static bool is_one_run(const int64_t *run_offset, int k)

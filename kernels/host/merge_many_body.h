@@ -2,7 +2,7 @@
  * NAMED(name) its name. */
 
 /* How many of the keys in a stretch are less than `code`, or, if or_equal, not greater. */
-static int64_t NAMED(find)(const KEY *keys, struct stretch in, KEY code, bool or_equal)
+static int64_t NAMED(find_in_run)(const KEY *keys, struct stretch in, KEY code, bool or_equal)
 {
     int64_t low = in.begin, high = in.end;
     while (low < high) {
@@ -17,14 +17,14 @@ static int64_t NAMED(find)(const KEY *keys, struct stretch in, KEY code, bool or
 
 /* Narrow stretches of all runs to where a cut at position `rank` of the merged whole lies: cut[i].begin in the end. A
  * turn halves the codes low .. high that the key at `rank` may have; the stretches hold the keys of such codes. */
-static void NAMED(narrow)(const KEY *keys, struct stretch *cut, int k, int64_t rank)
+static void NAMED(narrow_cut)(const KEY *keys, struct stretch *cut, int k, int64_t rank)
 {
     KEY low = 0, high = (KEY)-1;
     while (low < high) {
         const KEY middle = low + (high - low) / 2;
         int64_t not_greater = 0, found[MANY];
         for (int i = 0; i < k; i++) {
-            found[i] = NAMED(find)(keys, cut[i], middle, true);
+            found[i] = NAMED(find_in_run)(keys, cut[i], middle, true);
             not_greater += found[i];
         }
         const bool above = not_greater <= rank;
@@ -53,7 +53,7 @@ static void NAMED(cut_all)(const KEY *keys, const struct stretch *run, int k, in
 {
     struct stretch cut[MANY];
     memcpy(cut, run, (size_t)k * sizeof *run);
-    NAMED(narrow)(keys, cut, k, rank);
+    NAMED(narrow_cut)(keys, cut, k, rank);
     for (int i = 0; i < k; i++)
         cut_offset[i] = cut[i].begin;
 }
@@ -74,7 +74,7 @@ static void NAMED(take_tile)(const KEY *keys, struct stretch *left, int k, struc
     for (int i = 0; i < k; i++) {
         if (pivot >= 0 && i != pivot)
             piece[i].end =
-                piece[i].begin + NAMED(find)(keys, piece[i], keys[piece[pivot].end - 1], i < pivot);
+                piece[i].begin + NAMED(find_in_run)(keys, piece[i], keys[piece[pivot].end - 1], i < pivot);
         left[i].begin = piece[i].end;
     }
 }

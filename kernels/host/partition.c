@@ -35,6 +35,7 @@
 #include <omp.h>
 #include <string.h>
 #include "kernels/host/host_engine.h"
+#include "kernels/host/keys.h"
 #include "kernels/host/radix.h"
 
 enum {
@@ -96,37 +97,8 @@ static inline int64_t part_start(int64_t count, int part, int parts)
     return count / parts * part + count % parts * part / parts;
 }
 
-static inline uint32_t encode_u32(struct keymap map, uint32_t bits)
-{
-    return keymap_encode32(map, bits);
-}
-
-static inline uint64_t encode_u64(struct keymap map, uint64_t bits)
-{
-    return keymap_encode64(map, bits);
-}
-
-static inline uint32_t decode_u32(struct keymap map, uint32_t code)
-{
-    return keymap_decode32(map, code);
-}
-
-static inline uint64_t decode_u64(struct keymap map, uint64_t code)
-{
-    return keymap_decode64(map, code);
-}
-
-#define KEY uint32_t
-#define NAMED(name) name##_u32
-#include "kernels/host/partition_body.h"
-#undef KEY
-#undef NAMED
-
-#define KEY uint64_t
-#define NAMED(name) name##_u64
-#include "kernels/host/partition_body.h"
-#undef KEY
-#undef NAMED
+#define KEY_WIDTH_BODY "kernels/host/partition_body.h"
+#include "kernels/host/for_key_widths.h"
 
 /* ---- sample and map ---- */
 
@@ -143,13 +115,12 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
 {
     const struct keymap map = bits->map;
     const int threads = host_threads(engine);
-    (void)key_bytes, (void)workspace;
-    TRY(kernel_passes("sample of keys"));
+    (void)workspace;
+    TRY(kernel_takes("sample of keys", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
     for (int i = 0; i < sample; i++) {
         const int64_t at = sample_position(first + i, total, log) - before;
-        codes[i] = map.key_bytes == 4 ? encode_u32(map, ((const uint32_t *)bits->from)[at])
-                                      : encode_u64(map, ((const uint64_t *)bits->from)[at]);
+        codes[i] = keymap_encode(map, key_load(map.key_bytes, bits->from, at));
     }
     return HSORT_OK;
 }
@@ -162,9 +133,9 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
     const int threads = host_threads(engine);
     const struct partition_space space = space_at(threads, workspace);
     const int64_t sample = INT64_C(1) << log, share = sample / ENGINE_REGIONS;
-    (void)key_bytes, (void)total;
+    (void)total;
     *verdict = ENGINE_MAP_REFUSED;
-    TRY(kernel_passes("map of regions"));
+    TRY(kernel_takes("map of regions", key_bytes));
     memcpy(space.sample, codes, (size_t)sample * sizeof *codes);
     radix_sort(threads, sizeof *codes, space.sample, space.scratch, sample, space.radix);
     memset(map, 0, sizeof *map); // all of its bytes travel
@@ -208,15 +179,11 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
 {
     const int threads = host_threads(engine);
     struct partition_part *parts = space_at(threads, workspace).parts;
-    (void)key_bytes;
-    TRY(kernel_passes("count of regions"));
+    TRY(kernel_takes("count of regions", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
-        if (bits->map.key_bytes == 4)
-            count_part_u32(bits->map, bits->from, from, until, map->bytes, &parts[part]);
-        else
-            count_part_u64(bits->map, bits->from, from, until, map->bytes, &parts[part]);
+        KEY_CALL(key_bytes, count_part, bits->map, bits->from, from, until, map->bytes, &parts[part]);
     }
     *ascends = *descends = false;
     for (int part = 0; part < threads; part++) {
@@ -234,15 +201,11 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
 {
     const int threads = host_threads(engine);
     struct partition_part *parts = space_at(threads, workspace).parts;
-    (void)key_bytes;
-    TRY(kernel_passes("partition"));
+    TRY(kernel_takes("partition", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
-        if (bits->map.key_bytes == 4)
-            move_part_u32(bits->map, bits->from, from, until, map->bytes, &parts[part], to);
-        else
-            move_part_u64(bits->map, bits->from, from, until, map->bytes, &parts[part], to);
+        KEY_CALL(key_bytes, move_part, bits->map, bits->from, from, until, map->bytes, &parts[part], to);
     }
     return HSORT_OK;
 }
@@ -280,12 +243,8 @@ static void sort_region(int threads, struct stretch region, const struct raw_key
 {
     const int64_t first_byte = region.start * bits->map.key_bytes;
     radix_sort(threads, bits->map.key_bytes, out + first_byte, scratch + first_byte, region.keys, radix);
-    if (!bits->decode || bits->map.identity)
-        return;
-    if (bits->map.key_bytes == 4)
-        decode_keys_u32(threads, bits->map, (uint32_t *)(out + first_byte), region.keys);
-    else
-        decode_keys_u64(threads, bits->map, (uint64_t *)(out + first_byte), region.keys);
+    if (bits->decode && !bits->map.identity)
+        map_keys(threads, bits->map, true, out + first_byte, out + first_byte, region.keys);
 }
 
 static int64_t host_region_scratch(const struct engine *engine, int64_t count)
@@ -303,7 +262,7 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
     char *radix = space_at(threads, workspace).radix;
     struct stretch regions[ENGINE_PIECES_MAX];
     (void)map;
-    TRY(kernel_passes("sort of regions"));
+    TRY(kernel_takes("sort of regions", key_bytes));
     const int found = copy_pieces(threads, key_bytes, pieces, count, out, regions);
     const int64_t all = regions[found - 1].start + regions[found - 1].keys;
     const int team = all < PARALLEL_COUNT ? 1 : threads;

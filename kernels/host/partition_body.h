@@ -7,7 +7,7 @@ static inline int NAMED(next_codes)(struct keymap map, const KEY *keys, int64_t 
                                     const uint64_t *bounds, uint64_t *codes, int *regions)
 {
     for (int i = 0; i < TOGETHER; i++)
-        codes[i] = NAMED(encode)(map, keys[at + i < until ? at + i : until - 1]);
+        codes[i] = NAMED(keymap_encode)(map, keys[at + i < until ? at + i : until - 1]);
     find_regions(bounds, codes, regions);
     return until - at < TOGETHER ? (int)(until - at) : TOGETHER;
 }
@@ -19,7 +19,7 @@ static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, 
 {
     bool ascends = false, descends = false;
     memset(part->next, 0, sizeof part->next);
-    uint64_t before = until > from ? NAMED(encode)(map, keys[from > 0 ? from - 1 : 0]) : 0;
+    uint64_t before = until > from ? NAMED(keymap_encode)(map, keys[from > 0 ? from - 1 : 0]) : 0;
     for (int64_t i = from; i < until; i += TOGETHER) {
         uint64_t codes[TOGETHER];
         int regions[TOGETHER];
@@ -46,11 +46,4 @@ static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, i
         for (int j = 0; j < found; j++)
             to[part->next[regions[j]]++] = (KEY)codes[j];
     }
-}
-
-static void NAMED(decode_keys)(int threads, struct keymap map, KEY *keys, int64_t count)
-{
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        keys[i] = NAMED(decode)(map, keys[i]);
 }

@@ -211,17 +211,8 @@ static inline void lines_written(void)
 #endif
 }
 
-#define KEY uint32_t
-#define NAMED(name) name##_u32
-#include "kernels/host/radix_body.h"
-#undef KEY
-#undef NAMED
-
-#define KEY uint64_t
-#define NAMED(name) name##_u64
-#include "kernels/host/radix_body.h"
-#undef KEY
-#undef NAMED
+#define KEY_WIDTH_BODY "kernels/host/radix_body.h"
+#include "kernels/host/for_key_widths.h"
 
 size_t radix_workspace(int threads)
 {
@@ -230,8 +221,5 @@ size_t radix_workspace(int threads)
 
 void radix_sort(int threads, int key_bytes, void *keys, void *scratch, int64_t count, void *workspace)
 {
-    if (key_bytes == 4)
-        sort_range_u32(keys, scratch, keys, count, 32, workspace, threads);
-    else
-        sort_range_u64(keys, scratch, keys, count, 64, workspace, threads);
+    KEY_CALL(key_bytes, sort_range, keys, scratch, keys, count, 8 * key_bytes, workspace, threads);
 }

@@ -20,9 +20,10 @@
  * One thread counts. Threads with a table each would need as many times the memory, and one for all needs a claim on
  * each place; either is worth its code only where the host engine is to be fast at this, and it is here so that there
  * is something to compare a GPU's table with. */
-#include "kernels/host/host_engine.h"
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/host/host_engine.h"
+#include "kernels/host/keys.h"
 
 enum { ALIGNMENT = 256 };
 
@@ -79,15 +80,12 @@ static hsort_status host_count_values(struct engine *engine, int key_bytes, cons
 {
     const struct keymap map = bits->map;
     struct table *table = workspace;
-    (void)key_bytes, (void)low, (void)high;
+    (void)low, (void)high;
     *fits = false;
-    TRY(kernel_passes("count of values"));
+    TRY(kernel_takes("count of values", key_bytes));
     memset(table, 0, host_values_workspace(engine, log));
     for (int64_t i = 0; i < count && !table->full; i++)
-        table->full = !add(table, log,
-                           map.key_bytes == 4 ? keymap_encode32(map, ((const uint32_t *)bits->from)[i])
-                                              : keymap_encode64(map, ((const uint64_t *)bits->from)[i]),
-                           1);
+        table->full = !add(table, log, keymap_encode(map, key_load(map.key_bytes, bits->from, i)), 1);
     *fits = !table->full;
     return HSORT_OK;
 }
@@ -162,21 +160,6 @@ static int64_t find_value(const struct table *table, int64_t position)
     return low;
 }
 
-/* Write the key that `code` stands for to out [from, until). */
-static void fill(const struct raw_keys *bits, uint64_t code, void *out, int64_t from, int64_t until)
-{
-    const struct keymap map = bits->map;
-    if (map.key_bytes == 4) {
-        const uint32_t key = bits->decode ? keymap_decode32(map, (uint32_t)code) : (uint32_t)code;
-        for (int64_t i = from; i < until; i++)
-            ((uint32_t *)out)[i] = key;
-    } else {
-        const uint64_t key = bits->decode ? keymap_decode64(map, code) : code;
-        for (int64_t i = from; i < until; i++)
-            ((uint64_t *)out)[i] = key;
-    }
-}
-
 /* Each thread writes one contiguous part. */
 static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
                                       int log, void *workspace, int64_t from, int64_t until, void *out)
@@ -184,15 +167,17 @@ static hsort_status host_write_values(struct engine *engine, int key_bytes, cons
     const struct table *table = workspace;
     const int64_t count = until - from;
     const int parts = count >= PARALLEL_COUNT ? host_threads(engine) : 1;
-    (void)key_bytes, (void)log;
-    TRY(kernel_passes("write of values"));
+    (void)log;
+    TRY(kernel_takes("write of values", key_bytes));
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int part = 0; part < parts; part++) {
         int64_t next = count / parts * part;
         const int64_t stop = part == parts - 1 ? count : count / parts * (part + 1);
         for (int64_t i = find_value(table, from + next); i < table->values && next < stop; i++) {
             const int64_t end = table->places[i].end - from;
-            fill(bits, table->places[i].code, out, next, end < stop ? end : stop);
+            const uint64_t code = table->places[i].code,
+                           key = bits->decode ? keymap_decode(bits->map, code) : code;
+            fill_keys(key_bytes, key, out, next, end < stop ? end : stop);
             next = end;
         }
     }

@@ -135,7 +135,7 @@ hsort_status splitters_open(int size, struct splitters **splitters)
 
 static void start(struct splitters *s, const struct exchange *x, const int64_t *target_offset)
 {
-    const uint64_t greatest = x->key_bytes == 4 ? UINT32_MAX : UINT64_MAX;
+    const uint64_t greatest = key_max(x->key_bytes);
     const int64_t total = target_offset[s->size];
     s->open = 0;
     for (int rank = 1; rank < s->size; rank++) {

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/key_width.h"
 #include "src/files/file_internal.h"
 #include "src/files/npy.h"
 #include "kernels/base/status.h"
@@ -177,16 +178,16 @@ hsort_status file_open(struct comm *comm, const char *path, enum file_format for
     return HSORT_OK;
 }
 
-static void swap_keys(void *keys, int64_t count, size_t key_bytes)
+static void swap_bytes_u32(uint32_t *keys, int64_t count)
 {
-    uint32_t *narrow = keys;
-    uint64_t *wide = keys;
-    if (key_bytes == 4)
-        for (int64_t i = 0; i < count; i++)
-            narrow[i] = __builtin_bswap32(narrow[i]);
-    else
-        for (int64_t i = 0; i < count; i++)
-            wide[i] = __builtin_bswap64(wide[i]);
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = __builtin_bswap32(keys[i]);
+}
+
+static void swap_bytes_u64(uint64_t *keys, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = __builtin_bswap64(keys[i]);
 }
 
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys)
@@ -196,7 +197,7 @@ hsort_status file_read(const struct file_in *file, int64_t first, int64_t count,
     TRY(file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
                         (size_t)count * key_bytes, keys));
     if (file->swapped)
-        swap_keys(keys, count, key_bytes);
+        KEY_CALL((int)key_bytes, swap_bytes, keys, count);
     return HSORT_OK;
 }
 

@@ -130,12 +130,13 @@ static hsort_status parse_descr(struct text *text, struct dictionary *dictionary
         return status_fail(HSORT_FORMAT, "%s: has a structured dtype; only plain keys can be sorted",
                            text->path);
     TRY(take_string(text, &descr));
-    if (descr.length == 3 && (descr.begin[0] == '<' || descr.begin[0] == '>')) {
+    if (descr.length >= 3 && (descr.begin[0] == '<' || descr.begin[0] == '>')) {
         dictionary->swapped = descr.begin[0] == '>';
-#define X(name, short_name, bytes)                                          \
-    if (descr.begin[1] == short_name[0] && descr.begin[2] == '0' + bytes) { \
-        dictionary->type = name;                                            \
-        return HSORT_OK;                                                    \
+        const struct word width = {descr.begin + 2, descr.length - 2};
+#define X(name, short_name, bytes)                              \
+    if (descr.begin[1] == short_name[0] && is(width, #bytes)) { \
+        dictionary->type = name;                                \
+        return HSORT_OK;                                        \
     }
         HSORT_TYPE_LIST(X)
 #undef X

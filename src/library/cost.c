@@ -322,12 +322,25 @@ static struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
     return s;
 }
 
+/* The rate of a local sort. A width without one does not compile. */
+static hsort_rate sort_rate(int key_bytes)
+{
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        return HSORT_RATE_SORT_##bytes;
+    switch (key_bytes) {
+        KEY_WIDTH_LIST(X, )
+    }
+#undef X
+    return HSORT_RATE_SORT_8;
+}
+
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange)
 {
     const struct shard_size s = shard_size_of(network->size, key_bytes, total);
     struct hsort_plan_exchange cost = {.messages = 0};
-    const double sort = rate(rates, key_bytes == 4 ? HSORT_RATE_SORT_4 : HSORT_RATE_SORT_8);
+    const double sort = rate(rates, sort_rate(key_bytes));
     const double copy = rate(rates, HSORT_RATE_HOST_COPY);
     if (total > 0) {
         cost.seconds[HSORT_PHASE_LOCAL_SORT] = (double)s.capacity / sort + rate(rates, HSORT_RATE_STEP);

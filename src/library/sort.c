@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/key_width.h"
 #include "mpi/exchange/rebalance.h"
 #include "src/library/sort_memory.h"
 
@@ -217,7 +218,7 @@ static bool in_order(struct sort *s)
         keep_first_error(&s->status, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->held,
                                                               (int64_t[]){0, last}, 2, own + 1));
     for (int i = 1; i < 3 && s->form == FORM_RAW; i++)
-        own[i] = map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)own[i]) : keymap_encode64(map, own[i]);
+        own[i] = keymap_encode(map, own[i]);
     keep_first_error(&s->status, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T,
                                                           ctx->comm.world),
                                             "MPI_Allgather", false));

@@ -2,7 +2,7 @@
  * type. */
 #include "tests/support/check.h"
 #include "src/files/input.h"
-#include "kernels/base/keytype.h"
+#include "kernels/base/key_width.h"
 #include "kernels/base/status.h"
 #include <inttypes.h>
 #include <math.h>
@@ -36,8 +36,7 @@ static void make_codes(const struct input *input, uint64_t *codes)
     static uint64_t keys[KEYS];
     input_fill(input, 0, input->count, keys);
     for (int64_t i = 0; i < input->count; i++)
-        codes[i] = map.key_bytes == 8 ? keymap_encode64(map, keys[i])
-                                      : keymap_encode32(map, ((const uint32_t *)keys)[i]);
+        codes[i] = keymap_encode(map, key_load(map.key_bytes, keys, i));
 }
 
 static uint64_t code_of(hsort_type type, double value)
@@ -47,10 +46,9 @@ static uint64_t code_of(hsort_type type, double value)
     uint64_t bits = (uint64_t)value;
     if (type == HSORT_F64)
         memcpy(&bits, &value, sizeof value);
-    uint32_t low = (uint32_t)bits;
     if (type == HSORT_F32)
-        memcpy(&low, &narrow, sizeof narrow);
-    return map.key_bytes == 8 ? keymap_encode64(map, bits) : keymap_encode32(map, low);
+        memcpy(&bits, &narrow, sizeof narrow); // little-endian
+    return keymap_encode(map, bits);
 }
 
 static int compare_codes(const void *a, const void *b)
@@ -300,9 +298,7 @@ static void test_huge_count(hsort_type type)
     const struct keymap map = keymap_make(type, HSORT_ASCENDING);
     uint64_t keys[2];
     input_fill(&input, count - 2, 2, keys);
-    uint32_t last;
-    memcpy(&last, (const char *)keys + 4, sizeof last);
-    const uint64_t code = map.key_bytes == 8 ? keymap_encode64(map, keys[1]) : keymap_encode32(map, last);
+    const uint64_t code = keymap_encode(map, key_load(map.key_bytes, keys, 1));
     const uint64_t step = map.key_bytes == 8 ? UINT64_C(1) << 24 : 1;
     const uint64_t end = is_float(type) ? code_of(type, 1.0) : (map.key_bytes == 8 ? 0 : UINT64_C(1) << 32);
     CHECK(is_float(type) ? code < end && code > code_of(type, 0.999999) : code == end - step,

@@ -7,6 +7,7 @@
 #define ENGINE_TEST_H
 
 #include "tests/support/check.h"
+#include "kernels/base/key_width.h"
 #include "kernels/engine.h"
 #include "tests/support/order.h"
 
@@ -135,7 +136,7 @@ enum { FEW_PATTERNS = sizeof few_patterns / sizeof few_patterns[0] };
 
 static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t count, uint64_t *random)
 {
-    const uint64_t all = bits == 64 ? UINT64_MAX : UINT32_MAX;
+    const uint64_t all = key_max(bits / 8);
     const uint64_t any = check_random(random) & all;
     switch (pattern) {
     case SORTED:
@@ -210,25 +211,9 @@ static inline int64_t first_difference(const void *result, const void *expected,
     return -1;
 }
 
-/* One key in a row of keys, and its code. */
-static inline uint64_t load(int key_bytes, const void *keys, int64_t i)
-{
-    return key_bytes == 4 ? ((const uint32_t *)keys)[i] : ((const uint64_t *)keys)[i];
-}
-
 static inline void store(int key_bytes, void *keys, int64_t i, uint64_t bits)
 {
     memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
-}
-
-static inline uint64_t encode(struct keymap map, uint64_t bits)
-{
-    return map.key_bytes == 4 ? keymap_encode32(map, (uint32_t)bits) : keymap_encode64(map, bits);
-}
-
-static inline uint64_t decode(struct keymap map, uint64_t code)
-{
-    return map.key_bytes == 4 ? keymap_decode32(map, (uint32_t)code) : keymap_decode64(map, code);
 }
 
 static inline void shuffle(uint64_t *items, int count, uint64_t *random)

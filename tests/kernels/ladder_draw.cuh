@@ -186,12 +186,12 @@ DRAW_FN uint64_t float_code(const struct shape *s, double number)
     uint64_t bits = 0;
     if (s->key_bits == 64) {
         memcpy(&bits, &number, sizeof number);
-        return keymap_encode64(s->map, bits);
+        return keymap_encode_u64(s->map, bits);
     }
     const float narrow = (float)number;
     uint32_t narrow_bits;
     memcpy(&narrow_bits, &narrow, sizeof narrow);
-    return keymap_encode32(s->map, narrow_bits);
+    return keymap_encode_u32(s->map, narrow_bits);
 }
 
 DRAW_FN uint64_t special_float_code(const struct shape *s, int64_t i)
@@ -218,7 +218,7 @@ DRAW_FN uint64_t special_float_code(const struct shape *s, int64_t i)
     default:
         return float_code(s, normal_number(s, i));
     }
-    return s->key_bits == 64 ? keymap_encode64(s->map, bits) : keymap_encode32(s->map, (uint32_t)bits);
+    return s->key_bits == 64 ? keymap_encode_u64(s->map, bits) : keymap_encode_u32(s->map, (uint32_t)bits);
 }
 
 /* Key i of the shape, in the low key_bits; what is above is meaningless. */

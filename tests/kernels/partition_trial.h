@@ -63,16 +63,17 @@ static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int
     case ZIPF:
         return (uint64_t)exp((double)(any >> 11) * 0x1p-53 * log((double)trial->count + 1));
     case FAR_CLUSTERS:
-        return decode(map, (any & 0xffff) + (any >> 63 << (bits - 2)));
+        return keymap_decode(map, (any & 0xffff) + (any >> 63 << (bits - 2)));
     case MEASURED:
         return float_bits(map.key_bytes, measured(random));
     case NEIGHBOURS:
-        return decode(map, uniform_codes[any % (1u << trial->log)] + check_random(random) % 3 - 1);
+        return keymap_decode(map, uniform_codes[any % (1u << trial->log)] + check_random(random) % 3 - 1);
     case SIGNED:
         return float_bits(map.key_bytes, ((double)(any >> 11) * 0x1p-52 - 1) * (any % 8 ? 1 : 0x1p-40));
     case STRAGGLERS:
-        return decode(map, check_random(random) % 4096 == 0 ? any >> (64 - bits)
-                                                            : (any >> (70 - bits)) + (any % 2 << (bits - 2)));
+        return keymap_decode(map, check_random(random) % 4096 == 0
+                                      ? any >> (64 - bits)
+                                      : (any >> (70 - bits)) + (any % 2 << (bits - 2)));
     default:
         CHECK(trial->shape < PATTERNS, "nobody makes keys of shape %s", shape_name(trial->shape));
         return key_of((enum pattern)trial->shape, bits, i, trial->count, random);

@@ -186,8 +186,7 @@ static void test_gather(uint64_t random)
 
 static uint64_t code_of(struct keymap map, const void *keys, int64_t i)
 {
-    return map.key_bytes == 4 ? keymap_encode32(map, ((const uint32_t *)keys)[i])
-                              : keymap_encode64(map, ((const uint64_t *)keys)[i]);
+    return keymap_encode(map, key_load(map.key_bytes, keys, i));
 }
 
 static void check_encode(struct keymap map, int64_t count, bool in_place, uint64_t *random)
@@ -244,9 +243,7 @@ static struct engine_inspection inspect_slowly(struct keymap map, const void *ke
 {
     struct engine_inspection result = {.first_descent = count};
     for (int64_t i = 0; i < count; i++) {
-        const uint32_t *narrow = keys;
-        const uint64_t *wide = keys;
-        fingerprint_add(map.key_bytes == 4 ? narrow[i] : wide[i], result.fingerprint);
+        fingerprint_add(key_load(map.key_bytes, keys, i), result.fingerprint);
         if (i > 0 && i < result.first_descent && code_of(map, keys, i) < code_of(map, keys, i - 1))
             result.first_descent = i;
     }
@@ -349,8 +346,7 @@ static void test_inspect(uint64_t random)
             for (int64_t k = 0; k < count; k++) {
                 const uint64_t code =
                     (uint64_t)k + (map.key_bytes == 4 ? 0x7f7f0000u : UINT64_C(0x7fef000000000000));
-                const uint64_t key =
-                    map.key_bytes == 4 ? keymap_decode32(map, (uint32_t)code) : keymap_decode64(map, code);
+                const uint64_t key = keymap_decode(map, code);
                 memcpy(keys + k * map.key_bytes, &key, (size_t)map.key_bytes);
             }
             buffer = buffer_new(keys, (size_t)count * (size_t)map.key_bytes, (size_t)map.key_bytes);
@@ -428,6 +424,80 @@ static void test_faults(void)
 }
 #endif
 
+/* ---- keys of a width that there are no kernels for ---- */
+
+enum { STRANGE_BYTES = 16, STRANGE_COUNT = 64 };
+
+/* Every function that takes keys, the nth of them; HSORT_OK behind the last. */
+static hsort_status call_strangely(int nth, void *keys, void *other, const char **name)
+{
+    static struct engine_map regions;
+    static int64_t counts[ENGINE_REGIONS];
+    struct keymap map = keymap_make(HSORT_I64, HSORT_ASCENDING);
+    map.key_bytes = STRANGE_BYTES;
+    const struct raw_keys raw = {.map = map, .from = keys};
+    const struct engine_piece piece = {.keys = keys, .count = STRANGE_COUNT};
+    const int64_t positions[] = {0}, run_offset[] = {0, STRANGE_COUNT / 2, STRANGE_COUNT};
+    const int log = ENGINE_VALUES_LOG_MIN;
+    struct engine_inspection found;
+    enum engine_map_verdict verdict;
+    uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN] = {0};
+    int64_t number, other_number;
+    size_t bytes;
+    bool flag, other_flag;
+    void *result;
+    int i = 0;
+#define CALL(group, function, ...)                       \
+    if (i++ == nth) {                                    \
+        *name = #function;                               \
+        return ops->group function(engine, __VA_ARGS__); \
+    }
+    CALL(, encode, map, other, keys, STRANGE_COUNT)
+    CALL(, decode, map, other, keys, STRANGE_COUNT)
+    CALL(, sort_workspace, -1, STRANGE_BYTES, STRANGE_COUNT, STRANGE_COUNT, &bytes)
+    CALL(, sort, -1, STRANGE_BYTES, keys, other, STRANGE_COUNT, STRANGE_COUNT, NULL, NULL, &result)
+    CALL(, merge, STRANGE_BYTES, keys, STRANGE_COUNT / 2, keys, STRANGE_COUNT / 2, other)
+    CALL(, merge_runs, STRANGE_BYTES, keys, run_offset, 2, other, &result)
+    CALL(, cut, STRANGE_BYTES, keys, STRANGE_COUNT, other, STRANGE_COUNT, 1, &number)
+    CALL(, swap, STRANGE_BYTES, keys, other, STRANGE_COUNT)
+    CALL(, gather, STRANGE_BYTES, keys, positions, 1, codes)
+    CALL(, search, STRANGE_BYTES, keys, STRANGE_COUNT, codes, 1, &number, &other_number)
+    CALL(, inspect, map, keys, STRANGE_COUNT, &found)
+    CALL(partition->, sample, STRANGE_BYTES, &raw, 0, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1, other,
+         codes)
+    CALL(partition->, make_map, STRANGE_BYTES, codes, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, other, &regions,
+         &verdict)
+    CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag, &other_flag)
+    CALL(partition->, scatter, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, other)
+    CALL(partition->, sort_regions, STRANGE_BYTES, &regions, &piece, 1, &raw, other, other, other)
+    CALL(counting->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, 0, 9, log, other, &flag)
+    CALL(counting->, write, STRANGE_BYTES, &raw, log, other, 0, STRANGE_COUNT, other)
+#undef CALL
+    *name = NULL;
+    return HSORT_OK;
+}
+
+/* Refused, and nothing is read or written by the kernels of another width. */
+static void test_strange_width(void)
+{
+    struct buffer keys = buffer_new(NULL, STRANGE_BYTES * STRANGE_COUNT, 0),
+                  other = buffer_new(NULL, STRANGE_BYTES * STRANGE_COUNT, 0);
+    for (int nth = 0;; nth++) {
+        const char *name;
+        status_clear();
+        const hsort_status status = call_strangely(nth, buffer_keys(&keys), buffer_keys(&other), &name);
+        if (!name)
+            break;
+        CHECK(status == HSORT_INTERNAL, "%s: %s", name, hsort_strerror(status));
+        CHECK(strstr(status_text(), "keys of 16 bytes"), "%s: \"%s\"", name, status_text());
+    }
+    status_clear();
+    buffer_result(&keys, "strange width");
+    buffer_result(&other, "strange width");
+    buffer_free(&keys);
+    buffer_free(&other);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = check_seed();
@@ -441,6 +511,7 @@ int main(int argc, char **argv)
     test_gather(seed);
     test_encode(seed);
     test_inspect(seed);
+    test_strange_width();
 #ifdef HSORT_FAULTS
     test_faults();
 #endif

@@ -119,12 +119,8 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
     memcpy(expected, keys, bytes);
     order_sort(given.type, given.order, expected, count);
     const struct keymap map = keymap_make(given.type, given.order);
-    for (int64_t i = 0; i < count && !given.decode; i++) {
-        if (key_bytes == 4)
-            ((uint32_t *)expected)[i] = keymap_encode32(map, ((uint32_t *)expected)[i]);
-        else
-            ((uint64_t *)expected)[i] = keymap_encode64(map, ((uint64_t *)expected)[i]);
-    }
+    for (int64_t i = 0; i < count && !given.decode; i++)
+        store(key_bytes, expected, i, keymap_encode(map, key_load(key_bytes, expected, i)));
 
     size_t workspace_bytes;
     must(ops->sort_workspace(engine, -1, key_bytes, count, count, &workspace_bytes), what);
@@ -308,7 +304,7 @@ static uint64_t draw_probe(int key_bytes, const char *keys, int64_t count, uint6
     if (count > 0)
         memcpy(&key, keys + (int64_t)(check_random(random) % (uint64_t)count) * key_bytes, (size_t)key_bytes);
     const uint64_t probe = draw % 4 == 0 ? key + 1 : draw % 4 == 1 ? key - 1 : draw % 8 == 2 ? draw : key;
-    return key_bytes == 4 ? (uint32_t)probe : probe;
+    return probe & key_max(key_bytes);
 }
 
 static void check_search(int key_bytes, enum runs kind, int64_t count, int probe_count, uint64_t *random)
@@ -318,9 +314,7 @@ static void check_search(int key_bytes, enum runs kind, int64_t count, int probe
     char *run = host_alloc((size_t)count * (size_t)key_bytes + 1);
     fill_run(kind, key_bytes, false, run, count, random);
     for (int i = 0; i < probe_count; i++) {
-        probes[i] = i == 0   ? 0
-                    : i == 1 ? key_bytes == 4 ? UINT32_MAX : UINT64_MAX
-                             : draw_probe(key_bytes, run, count, random);
+        probes[i] = i == 0 ? 0 : i == 1 ? key_max(key_bytes) : draw_probe(key_bytes, run, count, random);
         less[i] = not_greater[i] = -1;
     }
     struct buffer keys = buffer_new(run, (size_t)count * (size_t)key_bytes, (size_t)key_bytes);

@@ -39,12 +39,12 @@ static bool is_wide(hsort_type type)
 
 static uint64_t encode(struct keymap map, uint64_t bits)
 {
-    return map.key_bytes == 8 ? keymap_encode64(map, bits) : keymap_encode32(map, (uint32_t)bits);
+    return map.key_bytes == 8 ? keymap_encode_u64(map, bits) : keymap_encode_u32(map, (uint32_t)bits);
 }
 
 static uint64_t decode(struct keymap map, uint64_t code)
 {
-    return map.key_bytes == 8 ? keymap_decode64(map, code) : keymap_decode32(map, (uint32_t)code);
+    return map.key_bytes == 8 ? keymap_decode_u64(map, code) : keymap_decode_u32(map, (uint32_t)code);
 }
 
 /* -1, 0, 1 as a comes before, is, comes after b in the documented order. */
@@ -118,10 +118,10 @@ static void test_documented(void)
     const struct keymap up = keymap_make(HSORT_F32, HSORT_ASCENDING),
                         down = keymap_make(HSORT_F32, HSORT_DESCENDING);
     for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
-        CHECK(keymap_encode32(up, rows[i][0]) == rows[i][1], "%08x is %08x", rows[i][0],
-              keymap_encode32(up, rows[i][0]));
-        CHECK(keymap_encode32(down, rows[i][0]) == rows[i][2], "%08x is %08x", rows[i][0],
-              keymap_encode32(down, rows[i][0]));
+        CHECK(keymap_encode_u32(up, rows[i][0]) == rows[i][1], "%08x is %08x", rows[i][0],
+              keymap_encode_u32(up, rows[i][0]));
+        CHECK(keymap_encode_u32(down, rows[i][0]) == rows[i][2], "%08x is %08x", rows[i][0],
+              keymap_encode_u32(down, rows[i][0]));
     }
 }
 

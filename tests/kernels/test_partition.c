@@ -90,7 +90,8 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
     }
     int wrong = 0;
     for (int i = 0; i < sample; i++)
-        wrong += codes[i] != encode(map, load(map.key_bytes, keys, position_of(i, trial->count, trial->log)));
+        wrong += codes[i] !=
+                 keymap_encode(map, key_load(map.key_bytes, keys, position_of(i, trial->count, trial->log)));
     CHECK(wrong == 0, "%s: %d keys of the sample are not those at its positions", trial->what, wrong);
 }
 
@@ -187,14 +188,14 @@ static void check_partition(const struct trial *trial, struct keymap map, const 
         CHECK(first_difference(from, shard, map.key_bytes, ranks[r].count) < 0, "%s: the keys have changed",
               trial->what);
         for (int64_t i = 0; i < ranks[r].count; i++) {
-            fingerprint_add(encode(map, load(map.key_bytes, shard, i)), expected);
-            fingerprint_add(load(map.key_bytes, to, i), found);
+            fingerprint_add(keymap_encode(map, key_load(map.key_bytes, shard, i)), expected);
+            fingerprint_add(key_load(map.key_bytes, to, i), found);
         }
         CHECK(memcmp(expected, found, sizeof found) == 0, "%s: partition() loses keys of rank %d",
               trial->what, r);
         for (int region = 0; region < ENGINE_REGIONS; region++)
             for (int64_t i = 0; i < ranks[r].counts[region]; i++, held[region]++) {
-                const uint64_t code = load(map.key_bytes, to, ranks[r].starts[region] + i);
+                const uint64_t code = key_load(map.key_bytes, to, ranks[r].starts[region] + i);
                 low[region] = held[region] == 0 || code < low[region] ? code : low[region];
                 high[region] = held[region] == 0 || code > high[region] ? code : high[region];
             }
@@ -323,7 +324,7 @@ static void check_sorted(const struct trial *trial, struct keymap map, const cha
     memcpy(expected, keys, bytes);
     order_sort(trial->type, trial->order, expected, trial->count);
     for (int64_t i = 0; i < trial->count && !trial->decode; i++)
-        store(map.key_bytes, expected, i, encode(map, load(map.key_bytes, expected, i)));
+        store(map.key_bytes, expected, i, keymap_encode(map, key_load(map.key_bytes, expected, i)));
     if (left)
         finish_regions(trial, map.key_bytes, sorted, starts);
     const int64_t wrong = first_difference(sorted, expected, map.key_bytes, trial->count);
@@ -458,7 +459,7 @@ static void test_far_samples(uint64_t random)
         must(ops->partition->sample(engine, key_bytes, &bits, before, total, log, first, 1,
                                     buffer_keys(&workspaces[key_bytes == 8][0]), &code),
              "sample");
-        CHECK(code == encode(map, load(key_bytes, keys, at - before)),
+        CHECK(code == keymap_encode(map, key_load(key_bytes, keys, at - before)),
               "%s: sample %lld of 2^%d of %lld keys is wrong", ops->name, (long long)first, log,
               (long long)total);
         buffer_free(&from);

@@ -184,7 +184,7 @@ static char *sort_trial(const struct trial *trial, struct keymap map, const char
     memcpy(sorted, keys, bytes);
     order_sort(trial->type, trial->order, sorted, trial->count);
     for (int64_t i = 0; i < trial->count && !trial->decode; i++)
-        store(map.key_bytes, sorted, i, encode(map, load(map.key_bytes, sorted, i)));
+        store(map.key_bytes, sorted, i, keymap_encode(map, key_load(map.key_bytes, sorted, i)));
     return sorted;
 }
 
@@ -349,7 +349,7 @@ static void check_far(const struct raw_keys *bits, const struct buffer *room, in
     uint64_t expected[FAR_KEYS];
     struct buffer out = buffer_new(NULL, sizeof expected, 0);
     for (int64_t i = 0; i < FAR_KEYS; i++)
-        expected[i] = decode(bits->map, far_code(from + i));
+        expected[i] = keymap_decode(bits->map, far_code(from + i));
     must(ops->counting->write(engine, 8, bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), from,
                               from + FAR_KEYS, buffer_keys(&out)),
          "write_values");

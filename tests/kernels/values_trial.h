@@ -83,29 +83,29 @@ static inline uint64_t special_bits(int key_bytes, uint64_t any)
 /* Of `values` keys or more each value has one. */
 static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int64_t i, uint64_t *random)
 {
-    const uint64_t all = map.key_bytes == 4 ? UINT32_MAX : UINT64_MAX, any = check_random(random);
+    const uint64_t all = key_max(map.key_bytes), any = check_random(random);
     const uint64_t value = i < trial->values ? (uint64_t)i : any % (uint64_t)trial->values;
     switch (trial->shape) {
     case SHAPE_ONE:
-        return decode(map, 42);
+        return keymap_decode(map, 42);
     case SHAPE_LOWEST:
-        return decode(map, 0);
+        return keymap_decode(map, 0);
     case SHAPE_GREATEST:
-        return decode(map, all);
+        return keymap_decode(map, all);
     case SHAPE_BOTH_ENDS:
-        return decode(map, any & 1 ? all : 0);
+        return keymap_decode(map, any & 1 ? all : 0);
     case SHAPE_ZIPF:
-        return decode(map, (uint64_t)exp((double)(any >> 11) * 0x1p-53 * log(65537)));
+        return keymap_decode(map, (uint64_t)exp((double)(any >> 11) * 0x1p-53 * log(65537)));
     case SHAPE_OUTLIERS:
         if (any >> 32 << 32 < UINT64_MAX / 500)
-            return decode(map, any & 1 ? all - (any & 6) : any & 6);
-        return decode(map, all / 3 + value);
+            return keymap_decode(map, any & 1 ? all - (any & 6) : any & 6);
+        return keymap_decode(map, all / 3 + value);
     case SHAPE_DENSE:
-        return decode(map, all / 3 + value);
+        return keymap_decode(map, all / 3 + value);
     case SHAPE_WIDE: // an odd factor: no two of 2^32 become one
-        return decode(map, value * UINT64_C(0x9e3779b97f4a7c15) & all);
+        return keymap_decode(map, value * UINT64_C(0x9e3779b97f4a7c15) & all);
     case SHAPE_STRIDES:
-        return decode(map, value << (8 * map.key_bytes - 23) & all);
+        return keymap_decode(map, value << (8 * map.key_bytes - 23) & all);
     case SHAPE_SPECIAL:
         return special_bits(map.key_bytes, any);
     default:
@@ -133,7 +133,7 @@ static inline struct engine_value *count_on_host(struct keymap map, const char *
 {
     struct engine_value *found = host_alloc((size_t)count * sizeof *found + 1);
     for (int64_t i = 0; i < count; i++)
-        found[i] = (struct engine_value){encode(map, load(map.key_bytes, keys, i)), 1};
+        found[i] = (struct engine_value){keymap_encode(map, key_load(map.key_bytes, keys, i)), 1};
     qsort(found, (size_t)count, sizeof *found, compare_values);
     *values = 0;
     for (int64_t i = 0; i < count; i++) {

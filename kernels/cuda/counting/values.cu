@@ -130,15 +130,17 @@ static hsort_status cuda_count_values(struct engine *base, int key_bytes, const 
     struct value_table table = table_of(room, log);
     struct value_header header;
     *fits = false;
-    TRY(kernel_fault("count of values"));
+    TRY(kernel_takes("count of values", key_bytes));
     lay_window(low, high, log, &table);
     TRY(empty_table(engine, table, log));
     if (count > 0 && table.width > 0)
-        TRY(key_bytes == 4 ? (queue_count<true, uint32_t>(engine, bits, count, table))
-                           : (queue_count<true, uint64_t>(engine, bits, count, table)));
+        TRY(with_key_type(key_bytes, [&](auto key) {
+            return queue_count<true, decltype(key)>(engine, bits, count, table);
+        }));
     else if (count > 0)
-        TRY(key_bytes == 4 ? (queue_count<false, uint32_t>(engine, bits, count, table))
-                           : (queue_count<false, uint64_t>(engine, bits, count, table)));
+        TRY(with_key_type(key_bytes, [&](auto key) {
+            return queue_count<false, decltype(key)>(engine, bits, count, table);
+        }));
     TRY(fetch_header(engine, room, &header));
     *fits = header.full == 0;
     return HSORT_OK;
@@ -225,17 +227,15 @@ static hsort_status cuda_write_values(struct engine *base, int key_bytes, const 
     const struct coding coding = {bits->map, false, !bits->map.identity && bits->decode};
     const unsigned blocks =
         (unsigned)divide_up(until - from + sizeof(uint4), MSD_WRITE_THREADS * MSD_WRITE_KEYS);
-    TRY(kernel_fault("write of values"));
+    TRY(kernel_takes("write of values", key_bytes));
     if (from == until)
         return HSORT_OK;
-    if (key_bytes == 4)
+    return with_key_type(key_bytes, [&](auto key) {
         write_sorted_kernel<<<blocks, MSD_WRITE_THREADS, 0, stream>>>(coding, table, from, until,
-                                                                      (uint32_t *)out);
-    else
-        write_sorted_kernel<<<blocks, MSD_WRITE_THREADS, 0, stream>>>(coding, table, from, until,
-                                                                      (uint64_t *)out);
-    TRY_LAUNCH("a write of sorted keys");
-    return HSORT_OK;
+                                                                      (decltype(key) *)out);
+        TRY_LAUNCH("a write of sorted keys");
+        return HSORT_OK;
+    });
 }
 
 const struct engine_counting_ops cuda_counting_ops = {

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 #include <cudaTypedefs.h>
+#include "kernels/base/key_width.h"
 #include "kernels/engine.h"
 #include "kernels/cuda/engine/pageable.h"
 
@@ -105,6 +106,13 @@ static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int
 static inline hsort_status kernel_fault(const char *what)
 {
     return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_CUDA, "%s: fault switched on", what) : HSORT_OK;
+}
+
+/* The same where keys are taken: is there a kernel for their width? */
+static inline hsort_status kernel_takes(const char *what, int key_bytes)
+{
+    TRY(key_width_check(key_bytes));
+    return kernel_fault(what);
 }
 
 static inline int64_t divide_up(int64_t count, int64_t by)

@@ -265,7 +265,7 @@ static hsort_status engine_encode(struct engine *base, struct keymap map, void *
                                   int64_t count)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("encode"));
+    TRY(kernel_takes("encode", map.key_bytes));
     return count > 0 ? keys_encode(cuda(base), map, to, from, count) : HSORT_OK;
 }
 
@@ -273,7 +273,7 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
                                   int64_t count)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("decode"));
+    TRY(kernel_takes("decode", map.key_bytes));
     return count > 0 ? keys_decode(cuda(base), map, to, from, count) : HSORT_OK;
 }
 
@@ -307,6 +307,7 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     device_scope scope(cuda(base));
     struct sort_plan plan;
     *bytes = 0;
+    TRY(key_width_check(key_bytes));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
     struct rung_job job = {};
     job.key_bytes = key_bytes;
@@ -338,7 +339,7 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     job.workspace = workspace;
     job.bits = bits;
     *sorted = keys;
-    TRY(kernel_fault("sort"));
+    TRY(kernel_takes("sort", key_bytes));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
     if (plan.chunk < count)
         return sort_in_chunks(base, &plan, &job, scratch_count);
@@ -351,7 +352,7 @@ static hsort_status engine_merge(struct engine *base, int key_bytes, const void 
                                  const void *b, int64_t b_count, void *out)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("merge"));
+    TRY(kernel_takes("merge", key_bytes));
     return a_count + b_count > 0 ? keys_merge(cuda(base), key_bytes, a, a_count, b, b_count, out) : HSORT_OK;
 }
 
@@ -360,7 +361,7 @@ static hsort_status engine_merge_runs(struct engine *base, int key_bytes, void *
 {
     device_scope scope(cuda(base));
     *merged = runs;
-    TRY(kernel_fault("merge of runs"));
+    TRY(kernel_takes("merge of runs", key_bytes));
     return keys_merge_runs(cuda(base), key_bytes, runs, run_offset, k, out, merged);
 }
 
@@ -369,14 +370,14 @@ static hsort_status engine_cut(struct engine *base, int key_bytes, const void *a
 {
     device_scope scope(cuda(base));
     *from_a = 0;
-    TRY(kernel_fault("cut"));
+    TRY(kernel_takes("cut", key_bytes));
     return keys_cut(cuda(base), key_bytes, a, a_count, b, b_count, outputs, from_a);
 }
 
 static hsort_status engine_swap(struct engine *base, int key_bytes, void *a, void *b, int64_t count)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("swap"));
+    TRY(kernel_takes("swap", key_bytes));
     return count > 0 ? keys_swap(cuda(base), key_bytes, a, b, count) : HSORT_OK;
 }
 
@@ -384,7 +385,7 @@ static hsort_status engine_gather(struct engine *base, int key_bytes, const void
                                   const int64_t *positions, int count, uint64_t *codes)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("gather"));
+    TRY(kernel_takes("gather", key_bytes));
     return count > 0 ? keys_gather(cuda(base), key_bytes, keys, positions, count, codes) : HSORT_OK;
 }
 
@@ -393,7 +394,7 @@ static hsort_status engine_search(struct engine *base, int key_bytes, const void
                                   int64_t *not_greater)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("search"));
+    TRY(kernel_takes("search", key_bytes));
     if (probe_count == 0)
         return HSORT_OK;
     return keys_search(cuda(base), key_bytes, keys, count, probes, probe_count, less, not_greater);
@@ -403,7 +404,7 @@ static hsort_status engine_inspect(struct engine *base, struct keymap map, const
                                    struct engine_inspection *found)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_fault("inspect"));
+    TRY(kernel_takes("inspect", map.key_bytes));
     memset(found, 0, sizeof *found);
     return count > 0 ? keys_inspect(cuda(base), map, keys, count, found) : HSORT_OK;
 }

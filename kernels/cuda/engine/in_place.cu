@@ -1,6 +1,7 @@
 /* What in_place.c asks of the GPU beside sorts and merges: where a merge stands after so many keys, and two
  * stretches of keys that change places. */
 #include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 
 enum { SWAP_TILE = PASS_THREADS * PASS_KEYS };
@@ -40,10 +41,10 @@ static hsort_status find_cut(struct cuda_engine *engine, const K *a, int64_t a_c
 extern "C" hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                                  const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
 {
-    if (key_bytes == 4)
-        TRY(find_cut(engine, (const uint32_t *)a, a_count, (const uint32_t *)b, b_count, outputs));
-    else
-        TRY(find_cut(engine, (const uint64_t *)a, a_count, (const uint64_t *)b, b_count, outputs));
+    TRY(with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return find_cut(engine, (const K *)a, a_count, (const K *)b, b_count, outputs);
+    }));
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     *from_a = engine->result->cut;
     return HSORT_OK;
@@ -75,10 +76,10 @@ extern "C" hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, voi
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(count, SWAP_TILE);
-    if (key_bytes == 4)
-        swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((uint32_t *)a, (uint32_t *)b, count);
-    else
-        swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((uint64_t *)a, (uint64_t *)b, count);
-    TRY_LAUNCH("swap");
-    return HSORT_OK;
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((K *)a, (K *)b, count);
+        TRY_LAUNCH("swap");
+        return HSORT_OK;
+    });
 }

@@ -2,6 +2,7 @@
  * bound by the bytes they read, so each thread has PASS_KEYS loads in flight before it uses the first. */
 #include "kernels/cuda/msd/coding.cuh"
 #include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <string.h>
 
@@ -38,15 +39,14 @@ static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool
     if (map.identity && to == from)
         return HSORT_OK;
     if (map.identity)
-        TRY_CUDA(cudaMemcpyAsync(to, from, (size_t)count * map.key_bytes, cudaMemcpyDefault, stream));
-    else if (map.key_bytes == 4)
-        map_kernel<<<blocks, PASS_THREADS, 0, stream>>>(map, encoding, (uint32_t *)to, (const uint32_t *)from,
-                                                        count);
-    else
-        map_kernel<<<blocks, PASS_THREADS, 0, stream>>>(map, encoding, (uint64_t *)to, (const uint64_t *)from,
-                                                        count);
-    TRY_LAUNCH("encode or decode");
-    return HSORT_OK;
+        return cuda_check(cudaMemcpyAsync(to, from, (size_t)count * map.key_bytes, cudaMemcpyDefault, stream),
+                          "cudaMemcpyAsync");
+    return with_key_type(map.key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        map_kernel<<<blocks, PASS_THREADS, 0, stream>>>(map, encoding, (K *)to, (const K *)from, count);
+        TRY_LAUNCH("encode or decode");
+        return HSORT_OK;
+    });
 }
 
 extern "C" hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
@@ -153,8 +153,9 @@ static hsort_status launch_inspect(struct cuda_engine *engine, struct keymap map
 extern "C" hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys,
                                      int64_t count, struct engine_inspection *found)
 {
-    TRY(map.key_bytes == 4 ? launch_inspect(engine, map, (const uint32_t *)keys, count)
-                           : launch_inspect(engine, map, (const uint64_t *)keys, count));
+    TRY(with_key_type(map.key_bytes, [&](auto key) {
+        return launch_inspect(engine, map, (const decltype(key) *)keys, count);
+    }));
     TRY_CUDA(cudaMemcpyAsync(&engine->result->inspection, engine->inspection, sizeof *found,
                              cudaMemcpyDefault, engine->streams[STREAM_WORK]));
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
@@ -179,11 +180,11 @@ extern "C" hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, c
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     memcpy(engine->result->positions, positions, (size_t)count * sizeof *positions);
-    if (key_bytes == 4)
-        gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const uint32_t *)keys, count, engine->result);
-    else
-        gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const uint64_t *)keys, count, engine->result);
-    TRY_LAUNCH("gather");
+    TRY(with_key_type(key_bytes, [&](auto key) {
+        gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const decltype(key) *)keys, count, engine->result);
+        TRY_LAUNCH("gather");
+        return HSORT_OK;
+    }));
     TRY_CUDA(cudaStreamSynchronize(stream));
     memcpy(codes, engine->result->codes, (size_t)count * sizeof *codes);
     return HSORT_OK;

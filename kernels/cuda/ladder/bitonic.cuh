@@ -14,12 +14,10 @@
 #define BITONIC_CUH
 
 #include <type_traits>
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/ladder.h"
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
-
-struct no_value {
-};
 
 template <typename V>
 constexpr bool has_value = !std::is_same<V, no_value>::value;
@@ -163,12 +161,9 @@ static columns<K, V> columns_of(const struct rung_job *job)
 template <typename F>
 static hsort_status with_columns(const struct rung_job *job, F run)
 {
-    if (job->key_bytes == 4)
-        return job->value_bytes == 0 ? run(columns_of<uint32_t, no_value>(job))
-                                     : run(columns_of<uint32_t, uint32_t>(job));
-    return job->value_bytes == 0   ? run(columns_of<uint64_t, no_value>(job))
-           : job->value_bytes == 4 ? run(columns_of<uint64_t, uint32_t>(job))
-                                   : run(columns_of<uint64_t, uint64_t>(job));
+    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+        return run(columns_of<decltype(key), decltype(value)>(job));
+    });
 }
 
 extern "C" {

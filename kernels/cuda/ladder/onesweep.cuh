@@ -100,9 +100,8 @@ struct pass {
 template <typename K, typename V>
 static __host__ __device__ constexpr int tile_size()
 {
-    return ONESWEEP_THREADS * (sizeof(K) == 8 ? ONESWEEP_KEYS_8
-                               : has_value<V> ? ONESWEEP_KEYS_4_PAIRS
-                                              : ONESWEEP_KEYS_4);
+    return ONESWEEP_THREADS *
+           by_width<K>(has_value<V> ? ONESWEEP_KEYS_4_PAIRS : ONESWEEP_KEYS_4, ONESWEEP_KEYS_8);
 }
 
 template <typename K, typename V>

@@ -12,6 +12,7 @@
  * Source   cub::DeviceRadixSort; Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for
  *          GPUs", 2022. cub::DeviceMergeSort. */
 #include "kernels/cuda/ladder/rung_0_cub.h"
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/ladder.h"
 #include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
@@ -44,18 +45,12 @@ static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job,
 static hsort_status sort_cub(struct cuda_engine *engine, struct rung_job *job, void *workspace,
                              size_t *workspace_bytes)
 {
-    if (job->key_bytes == 4)
-        return job->value_bytes == 0
-                   ? sort_keys<uint32_t>(engine, job, workspace, workspace_bytes)
-                   : sort_pairs<uint32_t, uint32_t>(engine, job, workspace, workspace_bytes);
-    switch (job->value_bytes) {
-    case 0:
-        return sort_keys<uint64_t>(engine, job, workspace, workspace_bytes);
-    case 4:
-        return sort_pairs<uint64_t, uint32_t>(engine, job, workspace, workspace_bytes);
-    default:
-        return sort_pairs<uint64_t, uint64_t>(engine, job, workspace, workspace_bytes);
-    }
+    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+        if constexpr (std::is_same<decltype(value), no_value>::value)
+            return sort_keys<decltype(key)>(engine, job, workspace, workspace_bytes);
+        else
+            return sort_pairs<decltype(key), decltype(value)>(engine, job, workspace, workspace_bytes);
+    });
 }
 
 extern "C" hsort_status rung_0_cub_workspace(struct cuda_engine *engine, const struct rung_job *job,
@@ -118,8 +113,9 @@ static hsort_status merge_sort(struct cuda_engine *engine, struct rung_job *job,
 static hsort_status merge_sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
                                     size_t *workspace_bytes)
 {
-    return job->key_bytes == 4 ? merge_sort<uint32_t>(engine, job, workspace, workspace_bytes)
-                               : merge_sort<uint64_t>(engine, job, workspace, workspace_bytes);
+    return with_key_type(job->key_bytes, [&](auto key) {
+        return merge_sort<decltype(key)>(engine, job, workspace, workspace_bytes);
+    });
 }
 
 extern "C" hsort_status cub_merge_sort_workspace(struct cuda_engine *engine, const struct rung_job *job,

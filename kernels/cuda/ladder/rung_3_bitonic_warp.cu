@@ -388,14 +388,17 @@ static hsort_status sort_rows(struct cuda_engine *engine, void (*kernel)(K *, in
 extern "C" hsort_status rung_3_sort_rows(struct cuda_engine *engine, int key_bytes, void *keys, int64_t rows,
                                          int repeats)
 {
-    return key_bytes == 4 ? sort_rows(engine, sort_rows_kernel<uint32_t>, (uint32_t *)keys, rows, repeats)
-                          : sort_rows(engine, sort_rows_kernel<uint64_t>, (uint64_t *)keys, rows, repeats);
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return sort_rows(engine, sort_rows_kernel<K>, (K *)keys, rows, repeats);
+    });
 }
 
 extern "C" hsort_status rung_3_sort_rows_shared(struct cuda_engine *engine, int key_bytes, void *keys,
                                                 int64_t rows, int repeats)
 {
-    return key_bytes == 4
-               ? sort_rows(engine, sort_rows_shared_kernel<uint32_t>, (uint32_t *)keys, rows, repeats)
-               : sort_rows(engine, sort_rows_shared_kernel<uint64_t>, (uint64_t *)keys, rows, repeats);
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return sort_rows(engine, sort_rows_shared_kernel<K>, (K *)keys, rows, repeats);
+    });
 }

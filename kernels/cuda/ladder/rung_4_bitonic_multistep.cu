@@ -36,7 +36,7 @@
 template <typename K, typename V>
 constexpr int largest_degree()
 {
-    return has_value<V> ? BITONIC_DEGREE_PAIRS : sizeof(K) == 4 ? BITONIC_DEGREE_4 : BITONIC_DEGREE_8;
+    return has_value<V> ? BITONIC_DEGREE_PAIRS : by_width<K>(BITONIC_DEGREE_4, BITONIC_DEGREE_8);
 }
 
 /* The steps of strides 2^(log_low + DEGREE - 1) down to 2^log_low. Thread t holds the positions whose other

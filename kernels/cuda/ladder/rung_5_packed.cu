@@ -51,7 +51,7 @@ struct tuned {
     static constexpr int LOG_KEYS = BYTES == 4   ? PACKED_LOG_KEYS_4
                                     : BYTES == 8 ? PACKED_LOG_KEYS_8
                                                  : PACKED_LOG_KEYS_16;
-    static constexpr int LOG_RUN = sizeof(K) == 4 ? PACKED_LOG_RUN_4 : PACKED_LOG_RUN_8;
+    static constexpr int LOG_RUN = by_width<K>(PACKED_LOG_RUN_4, PACKED_LOG_RUN_8);
     static constexpr int BLOCKS = BYTES == 4   ? PACKED_BLOCKS_4
                                   : BYTES == 8 ? PACKED_BLOCKS_8
                                                : PACKED_BLOCKS_16;

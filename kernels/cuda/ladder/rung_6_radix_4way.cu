@@ -49,6 +49,7 @@
  *          "Prefix sums and their applications", 1990; Harris, Sengupta, Owens, "Parallel prefix sum (scan)
  *          with CUDA", GPU Gems 3, 2007. */
 #include "kernels/cuda/ladder/rung_6_radix_4way.h"
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/ladder.h"
 #include "kernels/cuda/ladder/tuning.h"
 #include <type_traits>
@@ -63,10 +64,6 @@ enum {
 
 static_assert(BINS * FIELD_BITS == 64, "the fields fill a word");
 static_assert((SCAN_TILE & (SCAN_TILE - 1)) == 0, "the tree of the scan is complete");
-
-/* The value beside a key that has none. */
-struct no_value {
-};
 
 template <typename V>
 static constexpr bool HAS_VALUES = !std::is_empty<V>::value;
@@ -277,17 +274,9 @@ static hsort_status sort_4way(struct cuda_engine *engine, struct rung_job *job)
 template <int THREADS>
 static hsort_status sort_in_blocks(struct cuda_engine *engine, struct rung_job *job)
 {
-    if (job->key_bytes == 4)
-        return job->value_bytes == 0 ? sort_4way<uint32_t, no_value, THREADS>(engine, job)
-                                     : sort_4way<uint32_t, uint32_t, THREADS>(engine, job);
-    switch (job->value_bytes) {
-    case 0:
-        return sort_4way<uint64_t, no_value, THREADS>(engine, job);
-    case 4:
-        return sort_4way<uint64_t, uint32_t, THREADS>(engine, job);
-    default:
-        return sort_4way<uint64_t, uint64_t, THREADS>(engine, job);
-    }
+    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+        return sort_4way<decltype(key), decltype(value), THREADS>(engine, job);
+    });
 }
 
 extern "C" hsort_status rung_6_threads(struct cuda_engine *engine, struct rung_job *job, int threads)

@@ -180,24 +180,15 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *j
 extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, const struct rung_job *job,
                                                   size_t *bytes)
 {
-    const int64_t count = job->count;
-    *bytes = tables_bytes(job->key_bytes == 8     ? onesweep_tiles<uint64_t, uint64_t>(count)
-                          : job->value_bytes == 0 ? onesweep_tiles<uint32_t, no_value>(count)
-                                                  : onesweep_tiles<uint32_t, uint32_t>(count));
-    return HSORT_OK;
+    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+        *bytes = tables_bytes(onesweep_tiles<decltype(key), decltype(value)>(job->count));
+        return HSORT_OK;
+    });
 }
 
 extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, struct rung_job *job)
 {
-    if (job->key_bytes == 4)
-        return job->value_bytes == 0 ? sort_onesweep<uint32_t, no_value>(engine, job)
-                                     : sort_onesweep<uint32_t, uint32_t>(engine, job);
-    switch (job->value_bytes) {
-    case 0:
-        return sort_onesweep<uint64_t, no_value>(engine, job);
-    case 4:
-        return sort_onesweep<uint64_t, uint32_t>(engine, job);
-    default:
-        return sort_onesweep<uint64_t, uint64_t>(engine, job);
-    }
+    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+        return sort_onesweep<decltype(key), decltype(value)>(engine, job);
+    });
 }

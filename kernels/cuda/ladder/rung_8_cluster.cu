@@ -471,6 +471,6 @@ extern "C" bool rung_8_cluster_fits(const struct cuda_engine *engine, const stru
 
 extern "C" hsort_status rung_8_cluster(struct cuda_engine *engine, struct rung_job *job, bool *done)
 {
-    return job->key_bytes == 4 ? sort_by_cluster<uint32_t>(engine, job, done)
-                               : sort_by_cluster<uint64_t>(engine, job, done);
+    return with_key_type(job->key_bytes,
+                         [&](auto key) { return sort_by_cluster<decltype(key)>(engine, job, done); });
 }

@@ -450,10 +450,14 @@ extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct rung_job *
     const int capacity = leaf_capacity(engine, job->value_bytes > 0);
     if (engine->block_bytes < MSD_ROOMY_BYTES || job->count / BUCKETS > capacity - capacity / 16)
         return ladder_sort_codes(engine, job, rung_7_onesweep);
-    if (job->key_bytes == 4)
-        return job->value_bytes == 0 ? sort_keys<uint32_t, MSD_PASS_KEYS_4>(engine, job)
-                                     : rung_7_onesweep(engine, job); // its passes are few
-    return job->value_bytes == 0   ? sort_keys<uint64_t, MSD_PASS_KEYS_8>(engine, job)
-           : job->value_bytes == 4 ? sort_pairs<uint64_t, uint32_t>(engine, job)
-                                   : sort_pairs<uint64_t, uint64_t>(engine, job);
+    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+        typedef decltype(key) K;
+        typedef decltype(value) V;
+        if constexpr (!has_value<V>)
+            return sort_keys<K, by_width<K>(MSD_PASS_KEYS_4, MSD_PASS_KEYS_8)>(engine, job);
+        else if constexpr (sizeof(K) == 4)
+            return rung_7_onesweep(engine, job); // its passes are few
+        else
+            return sort_pairs<K, V>(engine, job);
+    });
 }

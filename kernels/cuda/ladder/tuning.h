@@ -153,7 +153,8 @@ enum {
     INSPECT_BLOCKS = 8 /* per multiprocessor */
 };
 
-/* The rung for `count` keys of `key_bytes`: the first row that covers them. jobs/tune.sh measures and writes the rows. */
+/* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none
+ * is for the width. jobs/tune.sh measures and writes the rows. */
 static inline int tuning_rung(int key_bytes, int64_t count)
 {
     static const struct {
@@ -170,10 +171,10 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         {8, INT64_MAX, 8},
         // clang-format on
     };
-    int row = 0;
-    while (rows[row].key_bytes != key_bytes || rows[row].up_to < count)
-        row++;
-    return rows[row].rung;
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++)
+        if (rows[row].key_bytes == key_bytes && count <= rows[row].up_to)
+            return rows[row].rung;
+    return -1;
 }
 
 #endif

@@ -207,16 +207,13 @@ static hsort_status merge_by(struct cuda_engine *engine, struct two_runs<K> runs
 extern "C" hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                                    const void *b, int64_t b_count, void *out)
 {
-    if (key_bytes == 4) {
-        const struct two_runs<uint32_t> runs = {
-            (const uint32_t *)a, (const uint32_t *)b, a_count, b_count, (uint32_t *)out, 0, 0
-        };
-        return merge_by<MERGE_KEYS_4, MERGE_BLOCKS_4>(engine, runs);
-    }
-    const struct two_runs<uint64_t> runs = {
-        (const uint64_t *)a, (const uint64_t *)b, a_count, b_count, (uint64_t *)out, 0, 0
-    };
-    if (engine->block_bytes < MERGE_ROOMY_BYTES)
-        return merge_by<MERGE_KEYS_8_TIGHT, MERGE_BLOCKS_8>(engine, runs);
-    return merge_by<MERGE_KEYS_8, MERGE_BLOCKS_8>(engine, runs);
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        const struct two_runs<K> runs = {(const K *)a, (const K *)b, a_count, b_count, (K *)out, 0, 0};
+        if constexpr (sizeof(K) == 8)
+            if (engine->block_bytes < MERGE_ROOMY_BYTES)
+                return merge_by<MERGE_KEYS_8_TIGHT, MERGE_BLOCKS_8>(engine, runs);
+        constexpr int KEYS = by_width<K>(MERGE_KEYS_4, MERGE_KEYS_8);
+        return merge_by<KEYS, by_width<K>(MERGE_BLOCKS_4, MERGE_BLOCKS_8)>(engine, runs);
+    });
 }

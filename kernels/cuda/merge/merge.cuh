@@ -4,6 +4,7 @@
 #define MERGE_CUH
 
 #include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/merge/merge_plan.h"
 #include "kernels/cuda/ladder/tuning.h"
 #include <cuda_pipeline_primitives.h>

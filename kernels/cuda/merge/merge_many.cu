@@ -457,18 +457,25 @@ static hsort_status merge_any(struct cuda_engine *engine, const void *const *run
     return k <= 8 ? merge_many<KEYS, BLOCKS, 8>(engine, runs) : merge_many<KEYS, BLOCKS, 16>(engine, runs);
 }
 
+template <typename K>
+constexpr int many_keys = by_width<K>(MERGE_MANY_KEYS_4, MERGE_MANY_KEYS_8);
+
 extern "C" bool keys_merge_many_fits(const struct cuda_engine *engine, int key_bytes)
 {
-    const size_t most = key_bytes == 4
-                            ? sizeof(struct many_shared<uint32_t, MERGE_MANY_KEYS_4, MERGE_RUNS_MAX>)
-                            : sizeof(struct many_shared<uint64_t, MERGE_MANY_KEYS_8, MERGE_RUNS_MAX>);
+    size_t most = SIZE_MAX;
+    with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        most = sizeof(struct many_shared<K, many_keys<K>, MERGE_RUNS_MAX>);
+        return HSORT_OK;
+    });
     return (size_t)engine->block_bytes >= most;
 }
 
 extern "C" hsort_status keys_merge_many(struct cuda_engine *engine, int key_bytes, const void *const *runs,
                                         const int64_t *counts, int k, void *out)
 {
-    if (key_bytes == 4)
-        return merge_any<MERGE_MANY_KEYS_4, MERGE_BLOCKS_4>(engine, runs, counts, k, (uint32_t *)out);
-    return merge_any<MERGE_MANY_KEYS_8, MERGE_BLOCKS_8>(engine, runs, counts, k, (uint64_t *)out);
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return merge_any<many_keys<K>, by_width<K>(MERGE_BLOCKS_4, MERGE_BLOCKS_8)>(engine, runs, counts, k, (K *)out);
+    });
 }

@@ -1,5 +1,6 @@
 /* What the exchange `direct` asks of the GPU: many searches in one run, and the merge of many runs. */
 #include "kernels/cuda/merge/merge_many.h"
+#include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <string.h>
 
@@ -43,13 +44,12 @@ extern "C" hsort_status keys_search(struct cuda_engine *engine, int key_bytes, c
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(probe_count, SEARCH_THREADS);
     memcpy(engine->result->probes, probes, (size_t)probe_count * sizeof *probes);
-    if (key_bytes == 4)
-        search_kernel<<<blocks, SEARCH_THREADS, 0, stream>>>((const uint32_t *)keys, count, probe_count,
+    TRY(with_key_type(key_bytes, [&](auto key) {
+        search_kernel<<<blocks, SEARCH_THREADS, 0, stream>>>((const decltype(key) *)keys, count, probe_count,
                                                              engine->result);
-    else
-        search_kernel<<<blocks, SEARCH_THREADS, 0, stream>>>((const uint64_t *)keys, count, probe_count,
-                                                             engine->result);
-    TRY_LAUNCH("search");
+        TRY_LAUNCH("search");
+        return HSORT_OK;
+    }));
     TRY_CUDA(cudaStreamSynchronize(stream));
     memcpy(less, engine->result->less, (size_t)probe_count * sizeof *less);
     memcpy(not_greater, engine->result->not_greater, (size_t)probe_count * sizeof *not_greater);

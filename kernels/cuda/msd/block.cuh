@@ -83,6 +83,7 @@ static __device__ constexpr int log2_of(int power)
 template <typename K>
 static __device__ int bits_of(K number)
 {
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8, "a number of either width");
     return sizeof(K) == 4 ? 32 - __clz((int)number) : 64 - __clzll((long long)number);
 }
 

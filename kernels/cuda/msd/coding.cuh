@@ -17,13 +17,15 @@ struct coding {
 template <typename K>
 static __device__ K encode(const struct keymap &map, K bits)
 {
-    return sizeof(K) == 4 ? (K)keymap_encode32(map, (uint32_t)bits) : (K)keymap_encode64(map, bits);
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8, "a key of either width");
+    return sizeof(K) == 4 ? (K)keymap_encode_u32(map, (uint32_t)bits) : (K)keymap_encode_u64(map, bits);
 }
 
 template <typename K>
 static __device__ K decode(const struct keymap &map, K code)
 {
-    return sizeof(K) == 4 ? (K)keymap_decode32(map, (uint32_t)code) : (K)keymap_decode64(map, code);
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8, "a key of either width");
+    return sizeof(K) == 4 ? (K)keymap_decode_u32(map, (uint32_t)code) : (K)keymap_decode_u64(map, code);
 }
 
 /* Of the keys that a thread has loaded. Those that do not exist come to no harm. */

@@ -39,10 +39,10 @@ typedef leaf_size<LEAF_THREADS, LEAF_KEYS, LEAF_BLOCKS> largest_leaf;
 template <typename K, typename V>
 using usual_leaf = typename std::conditional<
     has_value<V>, leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, LEAF_BLOCKS_PAIRS>,
-    leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, sizeof(K) == 4 ? LEAF_BLOCKS_4 : LEAF_BLOCKS_8>>::type;
+    leaf_size<LEAF_THREADS / 2, LEAF_KEYS_USUAL, by_width<K>(LEAF_BLOCKS_4, LEAF_BLOCKS_8)>>::type;
 template <typename K>
 using roomy_leaf =
-    leaf_size<LEAF_THREADS / 2, LEAF_KEYS_ROOMY, sizeof(K) == 4 ? LEAF_BLOCKS_4_ROOMY : LEAF_BLOCKS_8>;
+    leaf_size<LEAF_THREADS / 2, LEAF_KEYS_ROOMY, by_width<K>(LEAF_BLOCKS_4_ROOMY, LEAF_BLOCKS_8)>;
 template <typename V>
 using wide_leaf = leaf_size<LEAF_THREADS, has_value<V> ? LEAF_KEYS : LEAF_KEYS + 2, LEAF_BLOCKS>;
 template <typename V>

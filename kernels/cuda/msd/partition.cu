@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+template <typename K>
+constexpr int pass_keys = by_width<K>(MSD_PASS_KEYS_4, MSD_PASS_KEYS_8);
+
 static_assert(sizeof(struct window) <= sizeof(struct engine_map), "a map travels whole");
 static_assert(offsetof(struct partition_work, window) == 0, "the map is what the workspace begins with");
 
@@ -31,16 +34,15 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(sample, SAMPLE_THREADS);
     uint64_t *taken = (uint64_t *)work->codes;
-    TRY(kernel_fault("sample"));
+    TRY(kernel_takes("sample", key_bytes));
     if (sample == 0)
         return HSORT_OK;
-    if (key_bytes == 4)
+    TRY(with_key_type(key_bytes, [&](auto key) {
         part_sample_kernel<<<blocks, SAMPLE_THREADS, 0, stream>>>(
-            coding_of(bits), (const uint32_t *)bits->from, before, total, log, first, sample, taken);
-    else
-        part_sample_kernel<<<blocks, SAMPLE_THREADS, 0, stream>>>(
-            coding_of(bits), (const uint64_t *)bits->from, before, total, log, first, sample, taken);
-    TRY_LAUNCH("the sample of a partition");
+            coding_of(bits), (const decltype(key) *)bits->from, before, total, log, first, sample, taken);
+        TRY_LAUNCH("the sample of a partition");
+        return HSORT_OK;
+    }));
     TRY_CUDA(cudaMemcpyAsync(codes, taken, (size_t)sample * sizeof *codes, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     return HSORT_OK;
@@ -92,12 +94,12 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     struct partition_work *work = (struct partition_work *)workspace;
     cudaStream_t stream = engine->streams[STREAM_WORK];
     *verdict = ENGINE_MAP_REFUSED;
-    TRY(kernel_fault("map of regions"));
+    TRY(kernel_takes("map of regions", key_bytes));
     if (engine->block_bytes < MSD_ROOMY_BYTES)
         return HSORT_OK;
     TRY_CUDA(cudaMemcpyAsync(work->codes, codes, sizeof *codes << log, cudaMemcpyDefault, stream));
-    TRY(key_bytes == 4 ? queue_map<uint32_t>(engine, log, total, work)
-                       : queue_map<uint64_t>(engine, log, total, work));
+    TRY(with_key_type(key_bytes,
+                      [&](auto key) { return queue_map<decltype(key)>(engine, log, total, work); }));
     TRY_CUDA(cudaMemcpyAsync(map, &work->window, sizeof work->window, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     const struct window *window = (const struct window *)map;
@@ -142,14 +144,14 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes,
     static_assert((int)ENGINE_SEARCH_MAX >= (int)ENGINE_REGIONS, "room for the counts");
     memset(counts, 0, ENGINE_REGIONS * sizeof *counts);
     *ascends = *descends = false;
-    TRY(kernel_fault("count of regions"));
+    TRY(kernel_takes("count of regions", key_bytes));
     TRY_CUDA(cudaMemcpyAsync(&work->window, map, sizeof work->window, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaMemsetAsync(
         &work->ascents, 0,
         offsetof(struct partition_work, region_cursors) - offsetof(struct partition_work, ascents), stream));
     if (count > 0)
-        TRY(key_bytes == 4 ? queue_count<uint32_t>(engine, bits, count, work)
-                           : queue_count<uint64_t>(engine, bits, count, work));
+        TRY(with_key_type(key_bytes,
+                          [&](auto key) { return queue_count<decltype(key)>(engine, bits, count, work); }));
     region_begins_kernel<<<1, ENGINE_REGIONS, 0, stream>>>(work, found, flags);
     TRY_LAUNCH("the begins of regions");
     TRY_CUDA(cudaStreamSynchronize(stream));
@@ -191,11 +193,13 @@ static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, c
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
-    TRY(kernel_fault("partition"));
+    TRY(kernel_takes("partition", key_bytes));
     if (count == 0)
         return HSORT_OK;
-    return key_bytes == 4 ? queue_partition<uint32_t, MSD_PASS_KEYS_4>(engine, bits, count, map, work, to)
-                          : queue_partition<uint64_t, MSD_PASS_KEYS_8>(engine, bits, count, map, work, to);
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return queue_partition<K, pass_keys<K>>(engine, bits, count, map, work, to);
+    });
 }
 
 /* ---- regions to order ---------------------------------------------------------------------------------- */
@@ -320,12 +324,11 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     struct partition_work *work = (struct partition_work *)workspace;
-    TRY(kernel_fault("sort of regions"));
-    if (key_bytes == 4)
-        return queue_regions<uint32_t, MSD_PASS_KEYS_4>(engine, map, pieces, count, bits, work,
-                                                        (uint32_t *)scratch, (uint32_t *)out);
-    return queue_regions<uint64_t, MSD_PASS_KEYS_8>(engine, map, pieces, count, bits, work,
-                                                    (uint64_t *)scratch, (uint64_t *)out);
+    TRY(kernel_takes("sort of regions", key_bytes));
+    return with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return queue_regions<K, pass_keys<K>>(engine, map, pieces, count, bits, work, (K *)scratch, (K *)out);
+    });
 }
 
 /* Sort one bucket that was left. *fits: there was room for that. */
@@ -365,7 +368,7 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
     struct part_left left[PART_LEFT];
     uint32_t *word = (uint32_t *)&engine->result->cut;
     *unsorted = true;
-    TRY(kernel_fault("rest of regions"));
+    TRY(kernel_takes("rest of regions", key_bytes));
     TRY_CUDA(cudaMemcpyAsync(word, &work->left_count, sizeof *word, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     const uint32_t count = *word;

@@ -1,0 +1,84 @@
+/* What is done for a key width that is known at run time only. A leaf.
+ *
+ * KEY_WIDTH_LIST (keytype.h) is the only list of widths. What there is once for each of them is called by KEY_CALL() and
+ * KEY_RETURN(): a width in the list that such a function lacks does not compile. A width that is not in the list is an error
+ * of key_width_check(), which both engines ask before they do anything else: nothing below meets one, and does nothing where it
+ * has no case for it. */
+#ifndef KEY_WIDTH_H
+#define KEY_WIDTH_H
+
+#include "kernels/base/keytype.h"
+#include "kernels/base/status.h"
+
+/* Errors HSORT_INTERNAL, where there are no kernels for keys of `key_bytes`. */
+static inline hsort_status key_width_check(int key_bytes)
+{
+    return KEY_WIDTH_KNOWN(key_bytes)
+               ? HSORT_OK
+               : status_fail(HSORT_INTERNAL, "no kernels for keys of %d bytes", key_bytes);
+}
+
+#define KEY_CALL_CASE(bytes, suffix, type, function, arguments) \
+    case bytes:                                                 \
+        function##_##suffix arguments;                          \
+        break;
+#define KEY_RETURN_CASE(bytes, suffix, type, function, arguments) \
+    case bytes:                                                   \
+        return function##_##suffix arguments;
+
+/* Call function_u32(...) or function_u64(...), whichever is for keys of `key_bytes`. */
+#define KEY_CALL(key_bytes, function, ...)                         \
+    do {                                                           \
+        switch (key_bytes) {                                       \
+            KEY_WIDTH_LIST(KEY_CALL_CASE, function, (__VA_ARGS__)) \
+        }                                                          \
+    } while (0)
+
+/* The same, and return what it returns, a number; the last statement of a function. */
+#define KEY_RETURN(key_bytes, function, ...)                     \
+    switch (key_bytes) {                                         \
+        KEY_WIDTH_LIST(KEY_RETURN_CASE, function, (__VA_ARGS__)) \
+    }                                                            \
+    return 0
+
+/* keys[i], a key or a code; 0 for a width that is not in the list, here and below. */
+static inline uint64_t key_load(int key_bytes, const void *keys, int64_t i)
+{
+#define X(bytes, suffix, type, unused)                                              \
+    case bytes: {                                                                   \
+        static_assert(sizeof(type) <= sizeof(uint64_t), "a key fits into 64 bits"); \
+        return ((const type *)keys)[i];                                             \
+    }
+    switch (key_bytes) {
+        KEY_WIDTH_LIST(X, )
+    }
+#undef X
+    return 0;
+}
+
+/* The code of a key, and the key of a code. */
+static inline uint64_t keymap_encode(struct keymap map, uint64_t bits)
+{
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        return keymap_encode_##suffix(map, (type)bits);
+    switch (map.key_bytes) {
+        KEY_WIDTH_LIST(X, )
+    }
+#undef X
+    return 0;
+}
+
+static inline uint64_t keymap_decode(struct keymap map, uint64_t code)
+{
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        return keymap_decode_##suffix(map, (type)code);
+    switch (map.key_bytes) {
+        KEY_WIDTH_LIST(X, )
+    }
+#undef X
+    return 0;
+}
+
+#endif

@@ -1,4 +1,4 @@
-/* Counting values, the kernels (README.md, "Few values").
+/* Counting values, the kernels (kernels/cuda/README.md, "Few distinct values").
  *
  * The table lies in the L2 cache, and a key there costs a load and an atomic addition, which is what limits the count. So most
  * keys are to be counted before: each block keeps the values that it meets first in shared memory, and what is frequent is met

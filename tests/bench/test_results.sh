@@ -1,0 +1,87 @@
+#!/bin/bash
+# Where a measurement writes (results_of in jobs/setup.sh), on a made-up machine of two GPUs: into jobs/results for a clean tree and a
+# build of its commit only. And the tables of the pages are those that the results make.
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python=${PYTHON:-python3}
+failures=0 checks=0
+for program in "$python" git; do
+    if ! command -v "$program" >/dev/null; then
+        echo "skipped: no $program"
+        exit 77
+    fi
+done
+
+# check WHAT FOUND WANTED
+check()
+{
+    checks=$((checks + 1))
+    if [ "$2" != "$3" ]; then
+        echo "failed: $1: $2, wanted $3"
+        failures=$((failures + 1))
+    fi
+}
+
+mkdir -p "$work/bin" "$work/tree/jobs"
+printf '#!/bin/bash\necho "NVIDIA H200"\necho "NVIDIA H200"\n' >"$work/bin/nvidia-smi"
+chmod +x "$work/bin/nvidia-smi"
+cp "$SOURCE/jobs/setup.sh" "$work/tree/jobs"
+cd "$work/tree"
+git init -q .
+printf 'build/\n' >.gitignore
+touch page.md source.c
+git add .
+git -c user.name=test -c user.email=test@example.org commit -qm test
+
+# where TABLE [GPUS]: below which folder, and where there.
+where()
+{
+    env -u COMMIT ${COMMIT:+COMMIT="$COMMIT"} PATH="$work/bin:$PATH" bash -c '. jobs/setup.sh build; results_of "$@"' bash "$@" 2>/dev/null |
+        sed "s|^$work/tree/||"
+}
+built() { mkdir -p build/release/private; echo "#define BUILD_COMMIT \"$1\"" >build/release/private/build_info.h; }
+
+unset COMMIT
+commit=$(git describe --always --abbrev=12)
+check "no build" "$(where exchange)" build/results/h200x2/exchange.csv
+built "$commit"
+check "a clean tree" "$(where exchange)" jobs/results/h200x2/exchange.csv
+check "one GPU of two" "$(where ladder 1)" jobs/results/h200x1/ladder.csv
+echo row >jobs/results/h200x2/exchange.csv
+echo table >>page.md
+check "results and a page that an earlier measurement wrote" "$(where ladder)" jobs/results/h200x2/ladder.csv
+echo code >>source.c
+check "a source that differs" "$(where ladder)" build/results/h200x2/ladder.csv
+git checkout -q source.c
+touch new.c
+check "a source that is new" "$(where ladder)" build/results/h200x2/ladder.csv
+rm new.c
+built 0123456789ab
+check "a build of another commit" "$(where ladder)" build/results/h200x2/ladder.csv
+mv .git "$work/git"
+check "no history" "$(where ladder)" build/results/h200x2/ladder.csv
+check "no history, the commit named" "$(COMMIT=0123456789ab where ladder)" jobs/results/h200x2/ladder.csv
+check "no history, a tree that differed" "$(COMMIT=0123456789ab-dirty where ladder)" build/results/h200x2/ladder.csv
+
+# A copy, so that the paths in the captions stay.
+cp -r "$SOURCE/jobs" "$SOURCE/README.md" "$work"
+mkdir "$work/kernels" "$work/mpi"
+cp "$SOURCE/kernels/measured.md" "$work/kernels"
+cp "$SOURCE/mpi/measured.md" "$work/mpi"
+cd "$work"
+for part in ladder types less_scratch; do
+    if [ -e "jobs/results/h200x1/$part.csv" ]; then
+        "$python" jobs/ladder_table.py "jobs/results/h200x1/$part.csv" kernels/measured.md
+    fi
+done
+"$python" jobs/tune_table.py jobs/results/h200x1/tune.csv "$SOURCE/kernels/cuda/ladder/tuning.h" kernels/measured.md
+"$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md
+"$python" jobs/simulate_table.py jobs/results/simulated/exchange.csv mpi/measured.md
+"$python" jobs/first_table.py
+for page in README.md kernels/measured.md mpi/measured.md; do
+    check "$page" "$(diff "$SOURCE/$page" "$page" | grep -c '^[<>]' || true) lines differ" "0 lines differ"
+done
+echo "$checks checks, $failures failures"
+[ "$failures" = 0 ]

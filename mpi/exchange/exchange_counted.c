@@ -22,7 +22,7 @@ enum { OUT_PIECES = 8 };
 enum { GATHERED_VALUES, GATHERED_FAILED, GATHERED };
 
 /* The table of values that a rank counts in. */
-struct value_table {
+struct counting {
     int log;                   /* of the table of values; 0: there is no memory for one */
     void *workspace;           /* of the table */
     struct engine_value *list; /* [most] for the peers to read */
@@ -30,7 +30,7 @@ struct value_table {
 };
 
 /* As large a table as the memory allows, as one value too many means that counting has failed. */
-static struct value_table plan_value_table(const struct exchange *x)
+static struct counting plan_counting(const struct exchange *x)
 {
     enum { ALIGNMENT = sizeof(struct engine_value) };
     const struct engine_ops *ops = x->engine->ops;
@@ -38,10 +38,10 @@ static struct value_table plan_value_table(const struct exchange *x)
     // Once keys have been spread anew x->scratch may be the caller's memory, which has the alignment of a key.
     const size_t skipped = -(uintptr_t)x->scratch % ALIGNMENT;
     const int64_t left = x->capacity * x->key_bytes - (int64_t)skipped;
-    struct value_table t = {.log = ops->counting ? ENGINE_VALUES_LOG_MAX : 0,
-                            .workspace = x->memory,
-                            .list = (struct engine_value *)((char *)x->scratch + skipped),
-                            .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
+    struct counting t = {.log = ops->counting ? ENGINE_VALUES_LOG_MAX : 0,
+                         .workspace = x->memory,
+                         .list = (struct engine_value *)((char *)x->scratch + skipped),
+                         .most = left > 0 ? left / (int64_t)sizeof *t.list : 0};
     while (t.log >= ENGINE_VALUES_LOG_MIN && ops->counting->workspace(x->engine, t.log) > available)
         t.log--;
     if (t.log < ENGINE_VALUES_LOG_MIN)
@@ -64,7 +64,7 @@ static void sample_range(const struct exchange *x, uint64_t *low, uint64_t *high
 
 /* Count this rank's keys, and list their values if there is anybody to read that. *values: in the list; -1: there are too
  * many. */
-static hsort_status count_own(struct exchange *x, int64_t count, const struct value_table *t, int64_t *values)
+static hsort_status count_values(struct exchange *x, int64_t count, const struct counting *t, int64_t *values)
 {
     const struct engine_ops *ops = x->engine->ops;
     uint64_t low, high;
@@ -98,8 +98,7 @@ static bool gather_list_sizes(struct exchange *x, int64_t values, hsort_status *
 }
 
 /* Expose the whole list to every peer. `status` and *all as for partition_all_exposed().                        Collective. */
-static hsort_status expose_list(struct exchange *x, const struct value_table *t, hsort_status status,
-                                bool *all)
+static hsort_status expose_list(struct exchange *x, const struct counting *t, hsort_status status, bool *all)
 {
     const int64_t bytes =
         partition_of(x)->found[x->comm->rank * GATHERED + GATHERED_VALUES] * (int64_t)sizeof *t->list;
@@ -110,7 +109,7 @@ static hsort_status expose_list(struct exchange *x, const struct value_table *t,
 }
 
 /* Add the peers' lists to the table. Each rank begins with another peer, or all would read the same list at first. */
-static hsort_status add_lists(struct exchange *x, const struct value_table *t)
+static hsort_status add_lists(struct exchange *x, const struct counting *t)
 {
     const struct partition_tables *p = x->tables;
     for (int step = 1; step < x->comm->size; step++) {
@@ -125,7 +124,7 @@ static hsort_status add_lists(struct exchange *x, const struct value_table *t)
 
 /* Make one table of all ranks' keys, on each. *all: it has them all, on every rank, and none has failed; the same on every
  * rank. The lists are exposed, and no longer needed afterwards.                                         Collective. */
-static hsort_status merge_tables(struct exchange *x, const struct value_table *t, bool *all)
+static hsort_status merge_tables(struct exchange *x, const struct counting *t, bool *all)
 {
     bool fits = false;
     int64_t each, any;
@@ -140,8 +139,8 @@ static hsort_status merge_tables(struct exchange *x, const struct value_table *t
 }
 
 /* Write this rank's part, the positions [from, until) of all keys, and take it to the host if it is wanted there. */
-static hsort_status write_part(struct exchange *x, struct keymap map, const struct value_table *t,
-                               int64_t from, int64_t until)
+static hsort_status write_part(struct exchange *x, struct keymap map, const struct counting *t, int64_t from,
+                               int64_t until)
 {
     const struct engine_ops *ops = x->engine->ops;
     const struct raw_keys raw = {.map = map, .decode = true};
@@ -175,14 +174,14 @@ static int list_partners(const struct exchange *x)
 
 hsort_status exchange_counted(struct exchange *x, hsort_status status, bool *done)
 {
-    const struct value_table t = plan_value_table(x);
+    const struct counting t = plan_counting(x);
     const int rank = x->comm->rank;
     const double began = MPI_Wtime();
     int64_t values = -1;
     bool all;
     *done = false;
     if (status == HSORT_OK)
-        status = count_own(x, x->current_offset[rank + 1] - x->current_offset[rank], &t, &values);
+        status = count_values(x, x->current_offset[rank + 1] - x->current_offset[rank], &t, &values);
     if (!gather_list_sizes(x, values, &status))
         return status;
     x->local_seconds += MPI_Wtime() - began;

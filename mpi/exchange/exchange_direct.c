@@ -141,7 +141,7 @@ static hsort_status move_pieces(struct exchange *x)
 }
 
 /* Merge the pieces in the scratch buffer; the keys are then in one of the two buffers, the other is scratch. */
-static hsort_status merge_pieces(struct exchange *x)
+static hsort_status merge_received(struct exchange *x)
 {
     const struct direct_tables *d = x->tables;
     const double start = MPI_Wtime();
@@ -170,7 +170,7 @@ static hsort_status run_direct(struct exchange *x, bool *done)
     if (!may || all_stay) // where nothing comes or goes there is no need to copy what stays
         return status;
     keep_first_error(&status, move_pieces(x));
-    keep_first_error(&status, merge_pieces(x));
+    keep_first_error(&status, merge_received(x));
     return status;
 }
 

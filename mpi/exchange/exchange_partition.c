@@ -129,14 +129,14 @@ static char *scratch_of(const struct exchange *x)
     return (char *)x->memory + work_bytes(x->engine, x->key_bytes);
 }
 
-static char *slot_of(const struct exchange *x, int slot)
+static char *ring_slot(const struct exchange *x, int slot)
 {
     return scratch_of(x) + (scratch_keys(x->capacity) + slot * slot_keys(x->capacity)) * x->key_bytes;
 }
 
 static char *boundary_of(const struct exchange *x)
 {
-    return slot_of(x, SLOTS);
+    return ring_slot(x, SLOTS);
 }
 
 /* ---- the plan: all ranks agree on what follows ---------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static hsort_status try_map(struct exchange *x, int log, enum engine_map_verdict
 
 /* Make a map, the same on every rank; of a large sample only if a small one does not do. The same verdict on every rank: MADE,
  * or why there is none.                                                                                   Collective. */
-static hsort_status make_map(struct exchange *x, enum engine_map_verdict *verdict)
+static hsort_status agree_on_map(struct exchange *x, enum engine_map_verdict *verdict)
 {
     struct partition_tables *p = x->tables;
     int log = SMALL_SAMPLE_LOG;
@@ -359,7 +359,7 @@ static void queue_batch(struct exchange *x, const struct batch *batch, int numbe
     const int64_t width = x->key_bytes, begin = p->region_at[batch->first];
     if (number >= SLOTS)
         keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_IN, p->sorted[slot]));
-    const int pieces = fetch_batch(x, batch, slot_of(x, slot), status);
+    const int pieces = fetch_batch(x, batch, ring_slot(x, slot), status);
     keep_first_error(status, engine->ops->event_record(engine, p->fetched[slot], STREAM_IN));
     keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);
@@ -554,7 +554,7 @@ static hsort_status run_partition(struct exchange *x, bool *done)
     *done = x->all_ascend = false;
     if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
         return HSORT_OK;
-    hsort_status status = make_map(x, &verdict);
+    hsort_status status = agree_on_map(x, &verdict);
     x->local_seconds = MPI_Wtime() - began;
     if (verdict == ENGINE_MAP_REPEATS)
         return exchange_counted(x, status, done);

@@ -21,7 +21,7 @@
 enum { PROBES = 255, TAG = 3 };
 
 /* What each side says first. */
-struct greeting {
+struct run_ends {
     int64_t count;
     uint64_t first, last;
 };
@@ -38,15 +38,16 @@ static hsort_status trade(const struct comm *comm, int partner, const void *send
                       "MPI_Sendrecv", true);
 }
 
-static hsort_status greet(const struct exchange *x, int partner, struct greeting *own, struct greeting *other)
+static hsort_status exchange_ends(const struct exchange *x, int partner, struct run_ends *own,
+                                  struct run_ends *other)
 {
     int64_t ends[2] = {0, x->count - 1};
     uint64_t codes[2] = {0, 0};
     hsort_status status = HSORT_OK;
     if (x->count > 0)
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, ends, 2, codes);
-    *own = (struct greeting){x->count, codes[0], codes[1]};
-    *other = (struct greeting){0, 0, 0};
+    *own = (struct run_ends){x->count, codes[0], codes[1]};
+    *other = (struct run_ends){0, 0, 0};
     hsort_status traded = trade(x->comm, partner, own, other, sizeof *own / sizeof(uint64_t));
     return status != HSORT_OK ? status : traded;
 }
@@ -62,7 +63,7 @@ static int64_t probe_at(struct interval in, int probe, int probes)
     return in.begin + step * (probe + 1) + rest * (probe + 1) / (probes + 1);
 }
 
-static hsort_status narrow(const struct exchange *x, int partner, int64_t low, struct interval *in)
+static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t low, struct interval *in)
 {
     const bool lower = x->comm->rank < partner;
     const int64_t length = in->end - in->begin;
@@ -106,9 +107,9 @@ int split_messages(int64_t length)
 hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int64_t *incoming)
 {
     const bool lower = x->comm->rank < partner;
-    struct greeting own, other;
-    hsort_status status = greet(x, partner, &own, &other);
-    const struct greeting *a = lower ? &own : &other, *h = lower ? &other : &own;
+    struct run_ends own, other;
+    hsort_status status = exchange_ends(x, partner, &own, &other);
+    const struct run_ends *a = lower ? &own : &other, *h = lower ? &other : &own;
     const int64_t both = a->count + h->count;
     const int64_t low = both < x->capacity ? both : x->capacity;
     struct interval cut = {low > h->count ? low - h->count : 0, a->count};
@@ -118,7 +119,7 @@ hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int6
         cut.end = cut.begin; // in reverse: as little of A stays as may be
     // An interval shrinks at least as fast as `longest`.
     for (int64_t longest = cut.end - cut.begin; longest > 0;) {
-        hsort_status narrowed = narrow(x, partner, low, &cut);
+        hsort_status narrowed = narrow_cut(x, partner, low, &cut);
         if (status == HSORT_OK)
             status = narrowed;
         longest = shorter(longest);

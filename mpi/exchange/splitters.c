@@ -1,5 +1,5 @@
-/* Exact splitters: for each border between two ranks the key at the border's global position, and from it where every
- * rank's run is cut. All borders are searched at once, in rounds of many probes:
+/* Exact splitters: for each boundary between two ranks the key at the boundary's global position, and from it where every
+ * rank's run is cut. All boundaries are searched at once, in rounds of many probes:
  *
  *     1. offer    each rank offers keys of its own from where splitters may still be       gather, Allgather
  *     2. probe    the offers, some codes spread over each open interval, and two near where the splitter should be if keys
@@ -8,7 +8,7 @@
  *     4. narrow   a splitter lies between the two probes whose sums enclose its position; it is found when a probe has
  *                 less <= position < not greater
  *
- *     rank 0   1 4 4 7     rank 1   0 2 4 9     border at position 4: which key is the fifth smallest?
+ *     rank 0   1 4 4 7     rank 1   0 2 4 9     boundary at position 4: which key is the fifth smallest?
  *     probes          2        4        7
  *     less            2        3        6       3 <= 4 < 6: it is 4
  *     not greater     3        6        7
@@ -54,7 +54,7 @@ struct splitter {
 
 struct splitters {
     int size, open;
-    struct splitter *splitter;           /* [size]; entry r is the border before rank r, entry 0 not used */
+    struct splitter *splitter;           /* [size]; entry r is the boundary before rank r, entry 0 not used */
     int offers_max;                      /* of one rank in one round */
     uint64_t *offers;                    /* [1 + offers_max] how many, then the codes */
     uint64_t *gathered;                  /* [size * (1 + offers_max)] */
@@ -142,7 +142,7 @@ static void start(struct splitters *s, const struct exchange *x, const int64_t *
         const int64_t position = target_offset[rank];
         const bool inside = position > 0 && position < total;
         const int64_t edge =
-            position > 0 ? x->count : 0; // of a border at either end all keys or none lie before
+            position > 0 ? x->count : 0; // of a boundary at either end all keys or none lie before
         s->splitter[rank] = (struct splitter){.position = position,
                                               .low = 0,
                                               .high = greatest,
@@ -181,13 +181,13 @@ static int choose_offers(struct splitters *s, int rank, int round, int offers_ma
         return 0;
     const int64_t share = open_keys / offers, rest = open_keys % offers;
     const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15); // multiples of it spread evenly
-    const int64_t shift = (int64_t)((golden * (uint64_t)(rank + 1 + 7 * round) >> 32) % (uint64_t)share);
+    const int64_t rotation = (int64_t)((golden * (uint64_t)(rank + 1 + 7 * round) >> 32) % (uint64_t)share);
     int offer = 0;
     for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1)) {
         const struct splitter *here = &s->splitter[i];
         const int64_t length = here->own_end - here->own_begin;
         for (int64_t at; offer < offers; offer++) {
-            at = offer * share + offer * rest / offers + shift;
+            at = offer * share + offer * rest / offers + rotation;
             if (at >= before + length)
                 break;
             s->positions[offer] = here->own_begin + at - before;
@@ -226,7 +226,7 @@ static int stretch_end(const uint64_t *codes, int from, int count)
 
 /* Sort codes by merging the ascending stretches they consist of: one per rank, so far fewer steps than qsort()
  * takes. */
-static void sort_codes(uint64_t *codes, uint64_t *scratch, int count)
+static void sort_probes(uint64_t *codes, uint64_t *scratch, int count)
 {
     while (stretch_end(codes, 0, count) < count) {
         int made = 0;
@@ -279,7 +279,7 @@ static uint64_t estimate(const struct splitter *here, int64_t keys)
 }
 
 /* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random ones are: a root
- * of them away. Of n keys a root of n is then left. Offers leave less only where few borders share them:
+ * of them away. Of n keys a root of n is then left. Offers leave less only where few boundaries share them:
  *
  *     1024 ranks: 4 offers in each interval, 2^26 keys after the first round     offers    2^25 2^24 ... 2^6
  *                                                                                estimates 2^15 2^9 2^6
@@ -313,7 +313,7 @@ static int choose_probes(struct splitters *s, int offers_max)
         count += spread_codes(s->splitter[i].low, s->splitter[i].high, each, s->probes + count);
         count += estimated_codes(s, i, s->probes + count);
     }
-    sort_codes(s->probes, s->scratch, count);
+    sort_probes(s->probes, s->scratch, count);
     for (int i = 0; i < count; i++)
         if (distinct == 0 || s->probes[i] != s->probes[distinct - 1])
             s->probes[distinct++] = s->probes[i];
@@ -322,7 +322,7 @@ static int choose_probes(struct splitters *s, int offers_max)
 
 /* ---- 3. count ---------------------------------------------------------------------------------------------------- */
 
-static hsort_status count_own(struct splitters *s, const struct exchange *x, int probes)
+static hsort_status count_below_probes(struct splitters *s, const struct exchange *x, int probes)
 {
     hsort_status status = HSORT_OK;
     memset(s->own_less, 0, (size_t)probes * sizeof *s->own_less);
@@ -339,7 +339,7 @@ static hsort_status count_own(struct splitters *s, const struct exchange *x, int
 /* Fill sums.                                                                                          Collective. */
 static hsort_status count(struct splitters *s, const struct exchange *x, int probes)
 {
-    hsort_status status = count_own(s, x, probes);
+    hsort_status status = count_below_probes(s, x, probes);
     for (int i = 0; i < probes; i++) {
         s->own_sums[2 * i] = s->own_less[i];
         s->own_sums[2 * i + 1] = s->own_not_greater[i];
@@ -366,7 +366,7 @@ static int probes_below(const struct splitters *s, int probes, int64_t position)
     return low;
 }
 
-static void narrow(struct splitters *s, struct splitter *here, int probes)
+static void narrow_brackets(struct splitters *s, struct splitter *here, int probes)
 {
     const int above = probes_below(s, probes, here->position), below = above - 1;
     if (below >= 0 && s->probes[below] >= here->low) {
@@ -396,7 +396,7 @@ static void narrow(struct splitters *s, struct splitter *here, int probes)
 /* ---- the cuts ---------------------------------------------------------------------------------------------------- */
 
 /* Of the keys equal to a splitter those of lower ranks go before it first.                            Collective. */
-static hsort_status deal_equal(struct splitters *s, const struct exchange *x, int64_t *cut_offset)
+static hsort_status spread_equal(struct splitters *s, const struct exchange *x, int64_t *cut_offset)
 {
     for (int rank = 0; rank < s->size; rank++) {
         const struct splitter *here = &s->splitter[rank];
@@ -449,8 +449,8 @@ hsort_status splitters_find(struct splitters *s, const struct exchange *x, const
         keep_first_error(&status, count(s, x, probes));
         for (int rank = 1; rank < s->size; rank++)
             if (!s->splitter[rank].found)
-                narrow(s, &s->splitter[rank], probes);
+                narrow_brackets(s, &s->splitter[rank], probes);
     }
-    keep_first_error(&status, deal_equal(s, x, cut_offset));
+    keep_first_error(&status, spread_equal(s, x, cut_offset));
     return status;
 }

@@ -177,7 +177,7 @@ static hsort_status check_rung(const hsort_context *ctx)
     return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, 8, 1, 1, &bytes);
 }
 
-static hsort_status make_tables(hsort_context *ctx)
+static hsort_status make_offset_tables(hsort_context *ctx)
 {
     const size_t entries = (size_t)ctx->comm.size + 1;
     ctx->have_offset = calloc(entries, sizeof *ctx->have_offset);
@@ -246,7 +246,7 @@ static hsort_status set_up(hsort_context *ctx)
     TRY(comm_agree(comm, placement_here(comm, devices, ctx->options.binding, &ctx->placement, &ctx->info)));
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     TRY(comm_agree(comm, check_rung(ctx)));
-    TRY(comm_agree(comm, make_tables(ctx)));
+    TRY(comm_agree(comm, make_offset_tables(ctx)));
     TRY(open_transport(ctx));
     return open_exchanges(ctx);
 }

@@ -54,7 +54,7 @@ static enum cost_place place_of(const struct cost_network *n, int a, int b)
 }
 
 /* Compare-split of low [KEYS] and high [KEYS], sorted; returns how many keys change sides. */
-static int compare_split(int32_t *low, int32_t *high)
+static int move_between(int32_t *low, int32_t *high)
 {
     int32_t kept[2 * KEYS];
     int moved = 0;
@@ -98,7 +98,7 @@ static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
         for (int rank = 0; rank < n->size; rank++) {
             const int partner = hypercube_partner(rank, n->size, i);
             if (partner > rank)
-                add_pair(n, round, rank, partner, compare_split(keys + rank * KEYS, keys + partner * KEYS),
+                add_pair(n, round, rank, partner, move_between(keys + rank * KEYS, keys + partner * KEYS),
                          sent);
         }
         for (enum cost_place place = COST_NEAR; place < COST_PLACES; place++)

@@ -37,7 +37,7 @@ static bool are_usable(const hsort_rates *rates)
 }
 
 /* Can shards be partitioned, as far as engine, ranks and links say? */
-static bool can_partition(const hsort_rates *rates, int ranks, int ranks_per_node)
+static bool partition_is_possible(const hsort_rates *rates, int ranks, int ranks_per_node)
 {
     return rates->engine == HSORT_ENGINE_CUDA && ranks <= PARTITION_RANKS_MAX &&
            (ranks == 1 || (ranks <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
@@ -68,7 +68,7 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
         .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
         .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
     plan->shard_bytes = plan->caller_bytes = (double)plan->shard_capacity * key_bytes;
-    plan->can_partition = can_partition(rates, ranks, ranks_per_node);
+    plan->can_partition = partition_is_possible(rates, ranks, ranks_per_node);
     if (plan->can_partition)
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
     plan->exchange = auto_exchange(rates, ranks, plan, key_bytes);

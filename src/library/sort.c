@@ -23,7 +23,7 @@
 #include "src/library/sort_memory.h"
 
 /* Wait for the engine, and book the time since the last phase ended. */
-static void end_phase(struct sort *s, hsort_phase phase)
+static void book_phase(struct sort *s, hsort_phase phase)
 {
     keep_first_error(&s->status, s->ctx->engine->ops->stream_synchronize(s->ctx->engine, STREAM_WORK));
     double now = MPI_Wtime();
@@ -168,14 +168,14 @@ static hsort_status pass_sorted(struct sort *s)
     if (some_stuck)
         return HSORT_OK;
     TRY(came_sorted(s, &sorted));
-    end_phase(s, HSORT_PHASE_LOCAL_SORT);
+    book_phase(s, HSORT_PHASE_LOCAL_SORT);
     if (!sorted)
         return HSORT_OK;
     if (s->in != s->out)
         keep_first_error(&s->status,
                          rebalance(&s->x, s->ctx->have_offset, s->ctx->want_offset, s->in, s->out));
     s->form = FORM_DELIVERED;
-    end_phase(s, HSORT_PHASE_EXCHANGE);
+    book_phase(s, HSORT_PHASE_EXCHANGE);
     return HSORT_OK;
 }
 
@@ -196,12 +196,12 @@ static hsort_status load_keys(struct sort *s)
         s->held = s->x.keys;
         s->x.current_offset = s->ctx->even_offset;
         s->x.count = s->x.current_offset[rank + 1] - s->x.current_offset[rank];
-        end_phase(s, HSORT_PHASE_EXCHANGE);
+        book_phase(s, HSORT_PHASE_EXCHANGE);
     } else if (s->in_space != SPACE_ENGINE && s->in_count > 0) {
         keep_first_error(&s->status,
                          engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in, shard_bytes(s)));
         s->held = s->x.keys;
-        end_phase(s, HSORT_PHASE_H2D);
+        book_phase(s, HSORT_PHASE_H2D);
         report_phase(s, "h2d");
     }
     return HSORT_OK;
@@ -263,7 +263,7 @@ static hsort_status exchange_raw(struct sort *s)
     keep_first_error(&s->status, run_exchange(s, s->raw_exchange, &done));
     s->x.raw = NULL;
     TRY(context_agree(s->ctx, s->status));
-    end_phase(s, done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
+    book_phase(s, done ? HSORT_PHASE_EXCHANGE : HSORT_PHASE_LOCAL_SORT);
     if (done) {
         s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.local_seconds;
         s->seconds[HSORT_PHASE_LOCAL_SORT] += s->x.local_seconds;
@@ -313,7 +313,7 @@ static hsort_status sort_shards(struct sort *s)
         exchange_swap_buffers(&s->x);
     s->held = s->x.keys;
     s->form = raw.decode ? FORM_RESULT : FORM_CODES;
-    end_phase(s, HSORT_PHASE_LOCAL_SORT);
+    book_phase(s, HSORT_PHASE_LOCAL_SORT);
     report_phase(s, "local_sort");
     if (fault_hit(FAULT_KILL))
         raise(SIGKILL);
@@ -341,14 +341,14 @@ static hsort_status exchange_sorted(struct sort *s)
         leave_callers_memory(s);
         keep_first_error(&s->status, run_exchange(s, s->sorted_exchange, &done));
     }
-    end_phase(s, HSORT_PHASE_EXCHANGE);
+    book_phase(s, HSORT_PHASE_EXCHANGE);
     s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.merge_seconds;
     s->seconds[HSORT_PHASE_MERGE] += s->x.merge_seconds;
     return HSORT_OK;
 }
 
 /* Give the caller its counts of its keys.                                                            Collective. */
-static hsort_status store_keys(struct sort *s)
+static hsort_status deliver_keys(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     struct engine *engine = ctx->engine;
@@ -371,12 +371,12 @@ static hsort_status store_keys(struct sort *s)
         keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));
         keep_first_error(&s->status,
                          rebalance(&s->x, s->x.current_offset, ctx->want_offset, s->held, s->out));
-        end_phase(s, HSORT_PHASE_EXCHANGE);
+        book_phase(s, HSORT_PHASE_EXCHANGE);
     } else if (s->form != FORM_DELIVERED && !to_engine && s->x.count > 0) {
         keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->out, s->held, shard_bytes(s)));
     }
     s->form = FORM_DELIVERED;
-    end_phase(s, HSORT_PHASE_D2H);
+    book_phase(s, HSORT_PHASE_D2H);
     report_phase(s, "d2h");
     return context_agree(ctx, s->status);
 }
@@ -400,7 +400,7 @@ static hsort_status run_phases(struct sort *s)
     TRY(exchange_raw(s));
     TRY(sort_shards(s));
     TRY(exchange_sorted(s));
-    TRY(store_keys(s));
+    TRY(deliver_keys(s));
     return keep_stats(s);
 }
 

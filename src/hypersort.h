@@ -343,12 +343,12 @@ HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
  * there is no path since `peer` is this rank or none of 0 .. size - 1. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
-/* Measure how fast the paths are, all pairs of ranks that measure at a time at once. Collective.
- *   speeds       [size of the communicator] written: between this rank and each other one, the same seen from
- *               both. Up to 16 ranks all pairs are measured; of more ranks each one's with the next one, with
- *               the one before, and with the one half of all ranks away. Caller owns it
+/* Measure how fast the paths between ranks are, many pairs at once, as in a sort. Collective.
+ *   speeds      [size of the communicator] written: between this rank and each other one, the same seen from
+ *               both. Up to 16 ranks: of all pairs. More: of each rank with the next, the one before, and the
+ *               one half of all ranks away. Caller owns it
  *   speed_size  sizeof(hsort_path_speed) as the caller compiled it: the distance of two elements
- * Time     some tens of milliseconds a pair at most, 16 of them one after the other at most.
+ * Time     some tens of milliseconds a pair at most, at most 16 of them one after the other.
  * Memory   64 MiB of engine memory, until it returns.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA,
  *          HSORT_MPI. */

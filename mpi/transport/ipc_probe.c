@@ -1,6 +1,7 @@
-/* Which pairs of ranks map each other's memory is not asked but probed: each rank fills a small allocation with a pattern of its
- * own, all others of the node map it and read it, by a copy and by a kernel, and compare. Asking does not
- * help: devices are hidden from a process, containers separate ranks, switches pass nothing or, worse, something else.
+/* Which pairs of ranks map each other's memory is not asked but probed: each rank fills a small allocation
+ * with a pattern of its own, all others of the node map it and read it, by a copy and by a kernel, and
+ * compare. Asking does not help: devices are hidden from a process, containers separate ranks, switches pass
+ * nothing or, worse, something else.
  *
  *                reads  0  1  2  3                              maps  0  1  2  3
  *     rank 0            .  y  y  n      both must read:               .  y  .  .

@@ -1,11 +1,11 @@
-/* A pair of ranks sends few bytes both ways (latency), then more and more, through the transport's own sendrecv(), so the time
- * includes streams, kernels and headers, as in a sort:
+/* A pair of ranks sends few bytes both ways (latency), then more and more, through the transport's own
+ * sendrecv(), so the time includes streams, kernels and headers, as in a sort:
  *
- *     64 B   64 KiB   512 KiB   4 MiB   32 MiB         on to the next size only if the slower side expects it to stay
- *      x 4     x 3      x 3      x 3     x 3            within PATIENCE, so a slow path costs its smallest sizes only
+ *     64 B   64 KiB   512 KiB   4 MiB   32 MiB         on to the next size only if it should stay within
+ *      x 4     x 3      x 3      x 3     x 3            PATIENCE: a slow path costs its smallest sizes
  *
- * The two sides agree on that; other pairs stop at sizes of their own. With one size for all ranks, a single staged pair would
- * keep all others from showing what NVLink does. */
+ * The two sides agree on that; other pairs stop at sizes of their own. With one size for all ranks, a single
+ * staged pair would keep all others from showing what NVLink does. */
 #include "kernels/base/first_error.h"
 #include "mpi/transport/path_probe.h"
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static int compare_times(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-/* Seconds of a transfer of `bytes` each way: the median of REPEATS, as this side saw it. Collective over the pair. */
+/* Seconds of a transfer of `bytes` each way: the median of REPEATS, as this side saw it. Collective over the
+ * pair. */
 static double time_sendrecv(struct path_probe *probe, int partner, size_t bytes)
 {
     struct transport *transport = probe->transport;

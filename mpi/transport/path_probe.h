@@ -21,8 +21,8 @@ struct path_times {
     double seconds; /* that it took */
 };
 
-/* Send and receive 64 bytes, then 64 KiB and 8 times more each time, up to probe->bytes, while a transfer stays within some
- * milliseconds. Collective over the pair. */
+/* Send and receive 64 bytes, then 64 KiB and 8 times more each time, up to probe->bytes, while a transfer
+ * stays within some milliseconds. Collective over the pair. */
 struct path_times path_probe_pair(struct path_probe *probe, int partner);
 
 #endif

@@ -1,15 +1,16 @@
-/* Every pair of ranks measures its path (path_probe.c), in rounds; all pairs of a round do so at once, as in a sort.
- * Up to ALL_PAIRS ranks there are all pairs: in round k the ranks whose numbers add up to k, modulo their count.
+/* Every pair of ranks measures its path (path_probe.c), in rounds; all pairs of a round do so at once, as in
+ * a sort. Up to ALL_PAIRS ranks there are all pairs: in round k the ranks whose numbers add up to k, modulo
+ * their count.
  *
  *     round      0       1       2       3       4
  *     pairs     1-4     0-1     0-2     0-3     0-4          5 ranks; one is left over in each round
  *               2-3     2-4     3-4     1-2     1-3
  *
- * More ranks would take ever more rounds, so each is then paired with its two neighbours and with the rank half of them all
- * away only. That one is on another node where there are several.
+ * More ranks would take ever more rounds, so each is then paired with its two neighbours and with the rank
+ * half of them all away only. That one is on another node where there are several.
  *
  *     round      0       1       2       3
- *     pairs     0-1     1-2     18-0    0-9                  19 ranks; of an even number, round 1 has the last with rank 0
+ *     pairs     0-1     1-2     18-0    0-9            19 ranks; of an even number, the last is with 0 in 1
  *               2-3     3-4             1-10
  *               ...     ...             ... */
 #include "mpi/transport/path_table.h"
@@ -50,7 +51,7 @@ static hsort_status take_buffers(struct path_probe *probe, struct engine *engine
     return engine->ops->alloc(engine, probe->bytes, (void **)&probe->receive);
 }
 
-/* Peers may map the buffers: they unmap them first. Agrees on probe->status.                          Collective. */
+/* Peers may map the buffers: they unmap them first. Agrees on probe->status. Collective. */
 static hsort_status give_back_buffers(struct path_probe *probe, struct engine *engine)
 {
     if (probe->transport->ops->forget)

@@ -1,14 +1,17 @@
-/* A file in POSIX shared memory per rank, which has no name any more as soon as the node's ranks have opened it:
+/* A file in POSIX shared memory per rank, which has no name any more as soon as the node's ranks have opened
+ * it:
  *
  *     rank 0    create "/hypersort-71-5c2f"   --.   gather on     open and map     gather on the     remove
  *     rank 1    create "/hypersort-72-09ab"   --'   the node:     the others'      node: who has     the own
  *                                                   names                          mapped whom       name
  *
- * Two ranks share if each has mapped the other's. A random word at the beginning tells a file from another one of the same
- * name: containers may have one host name, but a /dev/shm each. A rank that is killed in between leaves its file behind.
+ * Two ranks share if each has mapped the other's. A random word at the beginning tells a file from another
+ * one of the same name: containers may have one host name, but a /dev/shm each. A rank that is killed in
+ * between leaves its file behind.
  *
- * Space is taken at once by posix_fallocate(): a full /dev/shm, which containers like to keep small, would otherwise be a bus
- * error much later. MPI_Win_allocate_shared() would do the same in fewer lines, but not for some ranks of a node only. */
+ * Space is taken at once by posix_fallocate(): a full /dev/shm, which containers like to keep small, would
+ * otherwise be a bus error much later. MPI_Win_allocate_shared() would do the same in fewer lines, but not
+ * for some ranks of a node only. */
 #include "mpi/transport/shared_slots.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,7 +72,8 @@ static char *map_peer_slots(const struct slots_header *header, size_t bytes)
     return memory;
 }
 
-/* Share who is mapped here with the node, and unmap those that have not mapped this rank. mapped [node_size * node_size]. */
+/* Share who is mapped here with the node, and unmap those that have not mapped this rank. mapped [node_size *
+ * node_size]. */
 static hsort_status keep_mutual(struct comm *comm, const struct slots_header *headers, char *mapped,
                                 struct shared_slots *shared)
 {

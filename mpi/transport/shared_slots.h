@@ -1,5 +1,5 @@
-/* Pinned memory of each rank that the other ranks of its node can read, too: the ring slots of staged chunks between two
- * ranks of a node. Through MPI they would be copied once or twice more, by the cores. */
+/* Pinned memory of each rank that the other ranks of its node can read, too: the ring slots of staged chunks
+ * between two ranks of a node. Through MPI they would be copied once or twice more, by the cores. */
 #ifndef SHARED_SLOTS_H
 #define SHARED_SLOTS_H
 
@@ -10,13 +10,13 @@ struct shared_slots {
     struct engine *engine; /* borrowed */
     size_t bytes;
     char *own;    /* [bytes] pinned; owned. NULL: there was none to be had */
-    char **of;    /* [size] a rank's slots as they appear here; NULL: it reads ours by no such way, nor we its; owned */
+    char **of;    /* [size] each rank's slots as mapped here, owned; NULL: the two do not share */
     bool *pinned; /* [size] */
     int size;
 };
 
-/* Make this rank's slots and map those of the others on its node. That a rank can share nothing, as it has a /dev/shm of its own
- * or none, is no error: `of` says with whom it does, the same on both sides of a pair.
+/* Make this rank's slots and map those of the others on its node. That a rank can share nothing, as it has a
+ * /dev/shm of its own or none, is no error: `of` says with whom it does, the same on both sides of a pair.
  * Collective.
  *   shared  [1] written; shared_slots_close() frees it; nothing to free after an error
  * Errors  not agreed: HSORT_MPI, HSORT_HOST_MEMORY. */

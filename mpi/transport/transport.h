@@ -1,10 +1,10 @@
 /* How keys travel between two ranks. One interface, one file per transport:
  *
- *   transport_staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works everywhere.
- *                      Ranks of a node that can share memory use one ring that both see, and no MPI for the bytes
- *   transport_mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of engine memory
- *   transport_ipc      ranks of one node read each other's engine memory; on top of one of the two above, which serves the rest
- */
+ *   transport_staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works
+ *                      everywhere. Ranks of a node that can share memory use one ring instead of MPI
+ *   transport_mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of it
+ *   transport_ipc      ranks of one node read each other's engine memory; lies on top of one of the two
+ *                      above, which serves the rest */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
 
@@ -23,48 +23,55 @@ enum transport_forget {
 struct transport_ops {
     hsort_transport kind;
 
-    /* Send [send_bytes] from `send` to rank `to` while receiving [receive_bytes] from rank `from` at `receive`. Both in
-     * engine memory, or in host memory. The peers must post the matching transfer. A side whose bytes are 0 is not touched.
-     *   In place: if `send` == `receive` and `to` == `from`, on both sides of the pair, each chunk that arrives overwrites
-     *   the one at its offset only after that has left. Otherwise the two regions do not overlap.
-     * Collective over the pair(s). After a local failure the rank keeps to the schedule, moving whatever it has, and
-     * returns the failure at the end: no peer waits forever. *moved_bytes grows by send_bytes, and so does
-     * `traffic` of the transport that took them. */
-    hsort_status (*sendrecv)(struct transport *transport, int to, const void *send, size_t send_bytes, int from,
-                         void *receive, size_t receive_bytes, int64_t *moved_bytes);
+    /* Send [send_bytes] from `send` to rank `to` while receiving [receive_bytes] from rank `from` at
+     * `receive`. Both in engine memory, or in host memory. The peers must post the matching transfer. A side
+     * whose bytes are 0 is not touched.
+     *   In place: if `send` == `receive` and `to` == `from`, on both sides of the pair, each chunk that
+     *   arrives overwrites the one at its offset only after that has left. Otherwise the two regions do not
+     *   overlap.
+     * Collective over the pair(s). After a local failure the rank keeps to the schedule, moving whatever it
+     * has, and returns the failure at the end: no peer waits forever. *moved_bytes grows by send_bytes, and
+     * so does `traffic` of the transport that took them. */
+    hsort_status (*sendrecv)(struct transport *transport, int to, const void *send, size_t send_bytes,
+                             int from, void *receive, size_t receive_bytes, int64_t *moved_bytes);
 
-    void (*close)(struct transport *transport); /* not collective; after FORGET_ALL on all ranks and an agreement */
+    /* Not collective; after FORGET_ALL on all ranks and an agreement. */
+    void (*close)(struct transport *transport);
 
     /* The four below are NULL in a transport that maps no memory. */
 
     /* How bytes go between this rank and `peer`. Not collective. Without it: `kind`, to every peer. */
     hsort_transport (*path)(const struct transport *transport, int peer);
 
-    /* Let rank `peer` read `memory` [bytes], and get *peer_memory, where this rank's copies and kernels can read what the
-     * peer exposes; where that is 0 bytes it may not be read. *peer_memory is NULL on both sides if either cannot;
-     * then nothing is exposed. Nobody writes to exposed memory before conceal(). A rank may expose to several peers at a
-     * time. `bytes` count as traffic, so expose what the peer needs and no more.
-     * Waits for STREAM_WORK first. Collective over the pair; keeps to the schedule as sendrecv() does. */
+    /* Let rank `peer` read `memory` [bytes], and get *peer_memory, where this rank's copies and kernels can
+     * read what the peer exposes; where that is 0 bytes it may not be read. *peer_memory is NULL on both
+     * sides if either cannot; then nothing is exposed. Nobody writes to exposed memory before conceal(). A
+     * rank may expose to several peers at a time. `bytes` count as traffic, so expose what the peer needs and
+     * no more. Waits for STREAM_WORK first. Collective over the pair; keeps to the schedule as sendrecv()
+     * does. */
     hsort_status (*expose)(struct transport *transport, int peer, const void *memory, size_t bytes,
                            const void **peer_memory);
 
-    /* End what an expose() that gave a pointer began: returns when both sides' streams have done all their reading.
-     * Collective over the pair; keeps to the schedule. */
+    /* End what an expose() that gave a pointer began: returns when both sides' streams have done all their
+     * reading. Collective over the pair; keeps to the schedule. */
     hsort_status (*conceal)(struct transport *transport, int peer);
 
-    /* Unmap. Memory that sendrecv() or expose() were given stays mapped on the peers, for the next time; before it is freed,
-     * every rank must have called forget(), and the ranks must have agreed on something after that:
+    /* Unmap. Memory that sendrecv() or expose() were given stays mapped on the peers, for the next time;
+     * before it is freed, every rank must have called forget(), and the ranks must have agreed on something
+     * after that:
      *
-     *     rank 0   sendrecv(keys)   forget()  --+--  agree   free(keys)     rank 1 may have mapped `keys` in sendrecv();
-     *     rank 1   sendrecv(more)   forget()  --+--  agree   (keeps `more`) after the agreement it certainly has not
+     *     rank 0   sendrecv(keys)   forget()  --+--  agree   free(keys)
+     *     rank 1   sendrecv(more)   forget()  --+--  agree   (keeps `more`)
      *
-     * CALLERS at the end of every public call (context_finish()), ALL before a context's own buffers are freed
-     * (context_unmap(), hsort_destroy()). Not collective. */
+     * In sendrecv() rank 1 may have mapped `keys`; after the agreement it certainly does not map them.
+     *
+     * CALLERS at the end of every public call (context_finish()), ALL before a context's own buffers are
+     * freed (context_unmap(), hsort_destroy()). Not collective. */
     void (*forget)(struct transport *transport, enum transport_forget what);
 };
 
-/* What a transport took from this rank to others: bytes sent, and seconds in sendrecv(), or from the first expose() to the last
- * conceal(). */
+/* What a transport took from this rank to others: bytes sent, and seconds in sendrecv(), or from the first
+ * expose() to the last conceal(). */
 struct traffic {
     int64_t bytes;
     double seconds;
@@ -87,22 +94,23 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
 
 enum { TRANSPORT_CHUNK_DEFAULT = 4 << 20, TRANSPORT_CHUNKS_IN_FLIGHT = 4 };
 
-/* Open a transport.                                                                                      Collective.
+/* Open a transport. Collective.
  *   chunk_bytes  of one message, a multiple of 8; 0 is the default, the same on all ranks
  *   shared       ranks of a node share their ring slots where they can; the same on all ranks
- * Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_MPI. comm and engine are borrowed until close(). */
+ * Errors, not agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_MPI. comm and engine are
+ * borrowed until close(). */
 hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes, bool shared,
                                    struct transport **transport);
 hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                 struct transport **transport);
 
-/* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, memory that cannot be mapped,
- * and transfers in place. Which pairs map is tried, pair by pair.                                                  Collective.
+/* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, memory that
+ * cannot be mapped, and transfers in place. Which pairs map is tried, pair by pair. Collective.
  *   other      borrowed, but owned by *transport as soon as there is one
  *   transport  [1] written: NULL on all ranks if no two of them map each other's memory, or after an error
  *   why        [why_bytes] then, why this rank maps no other, on one line; "" if it does
- * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a pair does not map
- *            is none. */
+ * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a
+ *            pair does not map is none. */
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
                                 struct transport **transport, char *why, size_t why_bytes);
 
@@ -113,11 +121,12 @@ struct transport_options {
     hsort_choice peer_memory, shared_memory, mpi_device_pointers;
 };
 
-/* Choose and open, in this order: MPI if it takes this engine's memory, else STAGED; with AUTO and IPC, IPC on top of that.
- * Collective.
+/* Choose and open, in this order: MPI if it takes this engine's memory, else STAGED; with AUTO and IPC, IPC
+ * on top of that. Collective.
  *   wanted                 transport STAGED, MPI and IPC: that one, or an error; AUTO: what works
  *   takes_device_pointers  [1] written: 1, 0, or -1 if it was not tried: host engine, or STAGED was asked for
- * Errors  same on every rank; *transport is NULL then. HSORT_ARGUMENT, HSORT_CUDA: IPC asked for, but no two ranks map. */
+ * Errors  same on every rank; *transport is NULL then. HSORT_ARGUMENT, HSORT_CUDA: IPC asked for, but no
+ * two ranks map. */
 hsort_status transport_choose(struct comm *comm, struct engine *engine,
                               const struct transport_options *wanted, struct transport **transport,
                               int *takes_device_pointers);

@@ -1,7 +1,8 @@
-/* Which transport a context uses: a plain order, see transport_choose(). The hard question is whether MPI takes device pointers.
- * What a library says of itself can be wrong either way, and one that does not take them may crash on one. So it is asked
- * first, because a wrong no only costs speed, and then probed with messages whose contents are compared, which finds a wrong
- * yes. Whether ranks map each other's memory is only probed (ipc_probe.c). */
+/* Which transport a context uses: a plain order, see transport_choose(). The hard question is whether MPI
+ * takes device pointers. What a library says of itself can be wrong either way, and one that does not take
+ * them may crash on one. So it is asked first, because a wrong no only costs speed, and then probed with
+ * messages whose contents are compared, which finds a wrong yes. Whether ranks map each other's memory is
+ * only probed (ipc_probe.c). */
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static bool may_probe(hsort_choice choice)
 #endif
 }
 
-/* Send a pattern from device to device round the ring of ranks, `shift` ranks on; *whole: it arrived. Collective. */
+/* Send a pattern from device to device round the ring of ranks, `shift` ranks on; *whole: it arrived.
+ * Collective. */
 static hsort_status probe_message(struct comm *comm, struct engine *engine, int shift, int bytes,
                                   char *device, unsigned char *host, bool *whole)
 {
@@ -56,7 +58,8 @@ static hsort_status probe_message(struct comm *comm, struct engine *engine, int 
     return status;
 }
 
-/* Short and long messages, to a neighbour and to another node. Collective. Errors: the engine's, not agreed. */
+/* Short and long messages, to a neighbour and to another node. Collective. Errors: the engine's, not
+ * agreed. */
 static hsort_status probe_messages(struct comm *comm, struct engine *engine, bool *whole)
 {
     void *device = NULL;
@@ -108,8 +111,8 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
         traffic[transport->ops->kind] = transport->traffic;
 }
 
-/* Put `ipc` on top of *transport where any two ranks map each other's memory. None do: an error if IPC was asked for.
- * Collective. */
+/* Put `ipc` on top of *transport where any two ranks map each other's memory. None do: an error if IPC was
+ * asked for. Collective. */
 static hsort_status put_ipc_on_top(struct comm *comm, struct engine *engine,
                                    const struct transport_options *wanted, struct transport **transport)
 {
@@ -130,7 +133,8 @@ static hsort_status put_ipc_on_top(struct comm *comm, struct engine *engine,
                                         "transport ipc: no two ranks map each other's memory: %s", why));
 }
 
-/* Open mpi if it takes this engine's memory and is not ruled out, else staged: either serves all pairs. Collective. */
+/* Open mpi if it takes this engine's memory and is not ruled out, else staged: either serves all pairs.
+ * Collective. */
 static hsort_status open_base(struct comm *comm, struct engine *engine,
                               const struct transport_options *wanted, struct transport **transport,
                               int *takes_device_pointers)

@@ -1,16 +1,18 @@
-/* Ranks of one node read each other's engine memory. A rank sends its peer a header that says where its bytes lie; the peer maps
- * that memory (engine.h: struct engine_peer_ops) and fetches them itself, with one copy or with the kernel that needs them:
+/* Ranks of one node read each other's engine memory. A rank sends its peer a header that says where its bytes
+ * lie; the peer maps that memory (engine.h: struct engine_peer_ops) and fetches them itself, with one copy or
+ * with the kernel that needs them:
  *
  *     rank 0   header: bytes are at H+o  ---->  rank 1   opens H once, keeps it        copies from mapped H+o
  *              header: bytes are at K+p  <----
  *              copies from mapped K+p                    "I have read them"  <--->  "I have read them"
  *
- * The receiver fetches, and the sender does not deliver: then the receiver's own streams say when the bytes have come, and it
- * need not say where they may go.
+ * The receiver fetches, and the sender does not deliver: then the receiver's own streams say when the bytes
+ * have come, and it need not say where they may go.
  *
- * Pairs that do not map each other, memory that cannot be mapped (the caller's own may be of any kind), and transfers in place
- * are served by another transport. In place, a rank would overwrite bytes that its peer has yet to fetch. Both sides of a pair
- * must use the same transport, so each says whether it could open the other's memory.
+ * Pairs that do not map each other, memory that cannot be mapped (the caller's own may be of any kind), and
+ * transfers in place are served by another transport. In place, a rank would overwrite bytes that its peer
+ * has yet to fetch. Both sides of a pair must use the same transport, so each says whether it could open the
+ * other's memory.
  *
  * A failed rank sends the same messages; its peers read whatever lies there. */
 #include "kernels/base/first_error.h"
@@ -54,7 +56,7 @@ struct memory_header {
 
 static const char no_bytes; /* what a header of none points to */
 
-/* ---- mappings --------------------------------------------------------------------------------------------- */
+/* ---- mappings ------------------------------------------------------------------------------------------ */
 
 static struct memory_header describe_memory(struct ipc *ipc, const void *memory, size_t bytes)
 {
@@ -126,7 +128,7 @@ static void ipc_forget(struct transport *transport, enum transport_forget what)
     }
 }
 
-/* ---- both sides of a pair ---------------------------------------------------------------------------------- */
+/* ---- both sides of a pair ------------------------------------------------------------------------------ */
 
 static hsort_status pair_sendrecv(const struct ipc *ipc, int peer, const void *send, void *receive,
                                   size_t bytes)
@@ -143,8 +145,8 @@ static hsort_status pair_barrier(const struct ipc *ipc, int peer)
     return pair_sendrecv(ipc, peer, &here, &there, sizeof here);
 }
 
-/* Describe `memory` [bytes] to the peer, and open the peer's: *theirs is where to read it, NULL on both sides if either
- * cannot be opened. Collective over the pair. */
+/* Describe `memory` [bytes] to the peer, and open the peer's: *theirs is where to read it, NULL on both sides
+ * if either cannot be opened. Collective over the pair. */
 static hsort_status pair_open(struct ipc *ipc, int peer, const void *memory, size_t bytes,
                               const char **theirs)
 {
@@ -190,13 +192,14 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
     return status;
 }
 
-/* ---- send and receive -------------------------------------------------------------------------------------- */
+/* ---- send and receive ---------------------------------------------------------------------------------- */
 
-/* One direction of it: a header, and a flag when the bytes have been read or must come by the other transport. The two
- * directions may lead to different ranks, each of which may be reached by another transport:
+/* One direction of it: a header, and a flag when the bytes have been read or must come by the other
+ * transport. The two directions may lead to different ranks, each of which may be reached by another
+ * transport:
  *
- *     rank r-1 ---header-->   rank r   ---header-->  rank r+1        first all headers, then all reading, then all flags,
- *              <---flag----            <---flag----                  and what is left goes by the other transport
+ *     rank r-1 ---header-->   rank r   ---header-->  rank r+1     all headers first, then all reading, then
+ *              <---flag----            <---flag----               all flags; `other` does the rest
  *
  * A rank waits here only for what its peers do before they wait for it, so rings of ranks cannot deadlock. */
 enum { REQUEST_HEADER, REQUEST_FLAG, REQUESTS };
@@ -310,7 +313,7 @@ static hsort_transport ipc_path(const struct transport *transport, int peer)
     return ipc->maps[peer] ? HSORT_TRANSPORT_IPC : transport_path(transport->other, peer);
 }
 
-/* ---- open and close -------------------------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------------------ */
 
 /* All but the other transport. */
 static void free_ipc(struct ipc *ipc)

@@ -1,6 +1,6 @@
-/* MPI is handed engine memory: for the host engine any MPI will do, for the cuda engine it must be CUDA-aware. Only Isend
- * and Irecv of contiguous bytes: collectives, derived datatypes and one-sided calls on device memory fail in libraries
- * whose point-to-point messages work. */
+/* MPI is handed engine memory: for the host engine any MPI will do, for the cuda engine it must be
+ * CUDA-aware. Only Isend and Irecv of contiguous bytes: collectives, derived datatypes and one-sided calls on
+ * device memory fail in libraries whose point-to-point messages work. */
 #include "mpi/transport/transport_ring.h"
 
 static const struct transport_ops mpi_ops = {

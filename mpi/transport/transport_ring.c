@@ -1,23 +1,24 @@
-/* A transfer is two directions of chunks. Each chunk takes these steps, always in order of its number, and SLOTS chunks of each
- * direction may be under way:
+/* A transfer is two directions of chunks. Each chunk takes these steps, always in order of its number, and
+ * SLOTS chunks of each direction may be under way:
  *
- *     out   engine memory --copy--> slot --Isend--> peer                  (through_host; else Isend straight from memory)
- *     in    peer --Irecv--> slot --copy--> engine memory                  (not in place and not through_host: no slot)
+ *     out   engine memory --copy--> slot --Isend--> peer     (not through_host: Isend straight from memory)
+ *     in    peer --Irecv--> slot --copy--> engine memory     (not in place and not through_host: no slot)
  *
  * or, between ranks of a node that share their slots (shared_slots.h), where MPI carries empty messages only:
  *
- *     out   engine memory --copy--> slot     "it is there"  -->           <-- "it was read": the slot is free again
+ *     out   engine memory --copy--> slot     "it is there" -->     <-- "it was read": the slot is free again
  *     in                      the peer's slot --copy--> engine memory
  *
  *     chunk      0     1     2     3     4     5        SLOTS = 4; below, the step that the chunk has reached
  *     out      sent  sent  Isend copy  copy   -
  *     in       done  copy  here  Irecv Irecv  -
  *
- * In place, incoming chunk i overwrites outgoing chunk i: its copy waits until that one has left. This cannot deadlock: chunk i
- * waits at most for the peer's chunks up to i, and those only for ours up to i - SLOTS.
+ * In place, incoming chunk i overwrites outgoing chunk i: its copy waits until that one has left. This cannot
+ * deadlock: chunk i waits at most for the peer's chunks up to i, and those only for ours up to i - SLOTS.
  *
- * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's copies, so one loop
- * asks both. A rank that fails goes on with its chunks, whatever they hold, and reports at the end. */
+ * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's
+ * copies, so one loop asks both. A rank that fails goes on with its chunks, whatever they hold, and reports
+ * at the end. */
 #include "kernels/base/first_error.h"
 #include "mpi/transport/transport_ring.h"
 #include "mpi/transport/shared_slots.h"
@@ -37,7 +38,8 @@ struct ring {
     struct engine_event *out_event[SLOTS], *in_event[SLOTS];
 };
 
-/* The chunks of one direction. The counters say how many have completed each step, so first >= second >= third. */
+/* The chunks of one direction. The counters say how many have completed each step, so first >= second >=
+ * third. */
 struct ring_direction {
     int peer;
     char *memory; /* [bytes] engine memory */
@@ -235,7 +237,7 @@ static void end_notices(struct ring_transfer *transfer, struct ring_direction *d
 }
 
 hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
-                                 int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+                                     int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ring *ring = (struct ring *)transport;
     struct ring_transfer transfer = {.ring = ring,

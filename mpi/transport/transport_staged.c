@@ -1,5 +1,6 @@
-/* Engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory. Needs nothing of the MPI library, so it is
- * the path that works everywhere. The ring is small: pinning the data itself would cost more than moving it. */
+/* Engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory. Needs nothing of the MPI
+ * library, so it is the path that works everywhere. The ring is small: pinning the data itself would cost
+ * more than moving it. */
 #include "mpi/transport/transport_ring.h"
 
 static const struct transport_ops staged_ops = {

@@ -264,8 +264,8 @@ static void test_without_context(void)
     CHECK(hsort_workspace(NULL, HSORT_U64, 1, &bytes) == HSORT_ARGUMENT, "hsort_workspace");
     CHECK(hsort_get_stats(NULL, &stats) == HSORT_ARGUMENT, "hsort_get_stats");
     CHECK(hsort_topology(NULL, infos, sizeof *infos) == HSORT_ARGUMENT, "hsort_topology");
-    hsort_path_speed reach[MOST_RANKS];
-    CHECK(hsort_measure_paths(NULL, reach, sizeof *reach) == HSORT_ARGUMENT, "hsort_measure_paths");
+    hsort_path_speed speeds[MOST_RANKS];
+    CHECK(hsort_measure_paths(NULL, speeds, sizeof *speeds) == HSORT_ARGUMENT, "hsort_measure_paths");
     CHECK(hsort_engine_in_use(NULL) == HSORT_ENGINE_AUTO, "hsort_engine_in_use");
     CHECK(hsort_exchange_in_use(NULL) == HSORT_EXCHANGE_AUTO, "hsort_exchange_in_use");
     CHECK(hsort_path(NULL, 0) == HSORT_TRANSPORT_AUTO, "hsort_path");

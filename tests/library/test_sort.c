@@ -429,11 +429,6 @@ static bool open_host(void)
 }
 
 #ifdef SHARED_ENGINE
-static bool some_may(int owner, int reader)
-{
-    return (owner + reader) % 3 == 1;
-}
-
 /* Every rank reads every other one's memory, or some do. */
 static bool open_shared(void)
 {
@@ -445,14 +440,14 @@ static bool open_shared(void)
                                "partition, all pairs");
     buffer_kinds = device_buffer_kinds(0);
     shared_leaves_regions = true;
-    shared_may_map = some_may;
+    shared_may_map = shared_some_may;
     opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
                                     "ipc, some pairs");
     shared_may_map = NULL;
     for (int peer = 0; opened && peer < size; peer++) {
         CHECK(peer == rank || hsort_path(settings[1].ctx, peer) == HSORT_TRANSPORT_IPC, "AUTO is not ipc");
         CHECK(peer == rank ||
-                  (hsort_path(settings[3].ctx, peer) == HSORT_TRANSPORT_IPC) == some_may(rank, peer),
+                  (hsort_path(settings[3].ctx, peer) == HSORT_TRANSPORT_IPC) == shared_some_may(rank, peer),
               "the path to rank %d", peer);
     }
     return opened;

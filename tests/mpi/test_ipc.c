@@ -1,6 +1,7 @@
-/* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory; mappings are made once
- * and are gone before memory is; both sides of a pair take the same way whatever one of them cannot do; with a fault at every
- * step nobody hangs; and who chooses it gets it, or hears why not. */
+/* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory;
+ * mappings are made once and are gone before memory is; both sides of a pair take the same way whatever one
+ * of them cannot do; with a fault at every step nobody hangs; and who chooses it gets it, or hears why
+ * not. */
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "tests/support/faults.h"
@@ -20,18 +21,18 @@ static void ok(hsort_status status, const char *what)
     CHECK(status == HSORT_OK, "rank %d: %s: %s", comm.rank, what, status_text());
 }
 
-static uint64_t key_of(int rank, int number, int i)
+static uint64_t key_on(int rank, int number, int i)
 {
     return (uint64_t)rank << 40 | (uint64_t)number << 20 | (uint64_t)i;
 }
 
-static void fill(int number)
+static void fill_memory(int number)
 {
     for (int i = 0; i < KEYS; i++)
-        memory[i] = key_of(comm.rank, number, i);
+        memory[i] = key_on(comm.rank, number, i);
 }
 
-static void close_transport(void)
+static void close_ipc(void)
 {
     if (!transport)
         return;
@@ -41,7 +42,7 @@ static void close_transport(void)
     transport = NULL;
 }
 
-static bool open_transport(void)
+static bool open_ipc(void)
 {
     const struct transport_options wanted = {.transport = HSORT_TRANSPORT_IPC, .chunk_bytes = CHUNK};
     int takes;
@@ -51,9 +52,10 @@ static bool open_transport(void)
     return status == HSORT_OK;
 }
 
-/* ---- expose and conceal ------------------------------------------------------------------------------------- */
+/* ---- expose and conceal -------------------------------------------------------------------------------- */
 
-/* Expose `own` keys from position `at` to the peer and read the `other` it exposes. Returns whether there was a pointer. */
+/* Expose `own` keys from position `at` to the peer and read the `other` it exposes. Returns whether there was
+ * a pointer. */
 static bool read_peer(int peer, int at, int own, int other, int number, hsort_status *status)
 {
     const void *theirs = NULL;
@@ -63,7 +65,7 @@ static bool read_peer(int peer, int at, int own, int other, int number, hsort_st
         return false;
     const uint64_t *keys = theirs;
     int right = 0;
-    while (right < other && keys[right] == key_of(peer, number, at + right))
+    while (right < other && keys[right] == key_on(peer, number, at + right))
         right++;
     CHECK(right == other, "rank %d reads key %d of rank %d wrong", comm.rank, right, peer);
     const hsort_status concealed = transport->ops->conceal(transport, peer);
@@ -73,12 +75,12 @@ static bool read_peer(int peer, int at, int own, int other, int number, hsort_st
 }
 
 /* Every pair, in rounds in which each rank has one partner at most; `maps` says which get a pointer. */
-static void check_pairs(bool (*maps)(int, int))
+static void check_exposures(bool (*maps)(int, int))
 {
     static const int counts[4] = {0, 1, 7, KEYS - 3};
     hsort_status status;
     for (int number = 0; number < 4; number++) {
-        fill(number);
+        fill_memory(number);
         for (int sum = 0; sum < comm.size; sum++) {
             const int peer = (sum - comm.rank + comm.size) % comm.size;
             if (peer == comm.rank)
@@ -90,7 +92,7 @@ static void check_pairs(bool (*maps)(int, int))
             CHECK(got == (!maps || maps(comm.rank, peer)), "rank %d, peer %d: %d", comm.rank, peer, got);
             CHECK((transport->ops->path(transport, peer) == HSORT_TRANSPORT_IPC) == got, "path to %d", peer);
         }
-        MPI_Barrier(MPI_COMM_WORLD); // before fill() writes what others have read
+        MPI_Barrier(MPI_COMM_WORLD); // before fill_memory() writes what others have read
     }
 }
 
@@ -98,7 +100,7 @@ static void check_pairs(bool (*maps)(int, int))
 static void check_all_at_once(void)
 {
     const void *theirs[64] = {NULL};
-    fill(9);
+    fill_memory(9);
     for (int sum = 0; sum < comm.size; sum++) {
         const int peer = (sum - comm.rank + comm.size) % comm.size;
         if (peer != comm.rank)
@@ -106,7 +108,7 @@ static void check_all_at_once(void)
                "expose");
     }
     for (int peer = 0; peer < comm.size; peer++)
-        CHECK(peer == comm.rank || (theirs[peer] && *(const uint64_t *)theirs[peer] == key_of(peer, 9, 0)),
+        CHECK(peer == comm.rank || (theirs[peer] && *(const uint64_t *)theirs[peer] == key_on(peer, 9, 0)),
               "peer %d is not there", peer);
     for (int sum = 0; sum < comm.size; sum++) {
         const int peer = (sum - comm.rank + comm.size) % comm.size;
@@ -115,9 +117,10 @@ static void check_all_at_once(void)
     }
 }
 
-/* ---- mappings --------------------------------------------------------------------------------------------------- */
+/* ---- mappings ------------------------------------------------------------------------------------------ */
 
-/* Memory is mapped once, however often it is used; the caller's is unmapped at the end of a call, the rest when asked. */
+/* Memory is mapped once, however often it is used; the caller's is unmapped at the end of a call, the rest
+ * when asked. */
 static void check_mappings(void)
 {
     const int peer = comm.rank ^ 1;
@@ -126,16 +129,16 @@ static void check_mappings(void)
     if (peer < comm.size) {
         uint64_t *callers = shared_alloc(KEYS * sizeof *callers), *into = malloc(KEYS * sizeof *into);
         CHECK(callers && into, "no memory");
-        fill(0);
+        fill_memory(0);
         for (int i = 0; i < KEYS; i++)
-            callers[i] = key_of(comm.rank, 5, i);
+            callers[i] = key_on(comm.rank, 5, i);
         const int before = shared_opened;
         for (int turn = 0; turn < 3; turn++) {
             CHECK(read_peer(peer, turn, 5, 5, 0, &status) && status == HSORT_OK, "turn %d", turn);
             ok(transport->ops->sendrecv(transport, peer, callers, KEYS * sizeof *into, peer, into,
-                                    KEYS * sizeof *into, &moved),
-               "swap");
-            CHECK(into[KEYS - 1] == key_of(peer, 5, KEYS - 1), "a swap of the caller's memory");
+                                        KEYS * sizeof *into, &moved),
+               "sendrecv");
+            CHECK(into[KEYS - 1] == key_on(peer, 5, KEYS - 1), "a transfer of the caller's memory");
         }
         CHECK(shared_opened == before + 2 && shared_mapped == 2, "%d opened, %d mapped",
               shared_opened - before, shared_mapped);
@@ -153,8 +156,8 @@ static void check_mappings(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 cannot open what it could at first: both sides take the other transport, and the call succeeds. In place they do so
- * without opening anything. */
+/* Rank 0 cannot open what it could at first: both sides take the other transport, and the call succeeds. In
+ * place they do so without opening anything. */
 static void check_open_fails(void)
 {
     const int peer = 1 - comm.rank;
@@ -164,13 +167,13 @@ static void check_open_fails(void)
     if (comm.rank > 1)
         return;
     for (int in_place = 0; in_place < 2; in_place++) {
-        fill(in_place);
+        fill_memory(in_place);
         for (int i = 0; i < KEYS; i++)
-            sent[i] = key_of(peer, in_place, i);
+            sent[i] = key_on(peer, in_place, i);
         shared_open_fails = comm.rank == 0;
         ok(transport->ops->sendrecv(transport, peer, memory, sizeof into, peer, in_place ? memory : into,
-                                sizeof into, &moved),
-           "swap");
+                                    sizeof into, &moved),
+           "sendrecv");
         CHECK(memcmp(in_place ? memory : into, sent, sizeof sent) == 0, "what arrived, in place %d",
               in_place);
         CHECK(shared_open_fails == (in_place && comm.rank == 0) && status_text()[0] == '\0', "%d left, '%s'",
@@ -178,7 +181,7 @@ static void check_open_fails(void)
         CHECK(!in_place || shared_mapped == 0, "%d mapped for a transfer in place", shared_mapped);
         transport->ops->forget(transport, FORGET_ALL);
     }
-    fill(0);
+    fill_memory(0);
     shared_open_fails = comm.rank == 0;
     CHECK(!read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "a pointer in spite of it");
     CHECK(read_peer(peer, 0, 4, 4, 0, &status) && status == HSORT_OK, "no pointer afterwards");
@@ -188,7 +191,7 @@ static void check_open_fails(void)
 enum { SORT_KEYS = ENGINE_PEER_BYTES / 4, OPENS = 4 };
 
 /* Sort this rank's keys over all ranks, and see that they are in order and as many as before. */
-static void sort_keys(hsort_context *ctx, uint64_t *keys, uint64_t seed, hsort_stats *stats)
+static void sort_and_check(hsort_context *ctx, uint64_t *keys, uint64_t seed, hsort_stats *stats)
 {
     hsort_check_result before = {.struct_size = sizeof before}, after = before;
     for (int i = 0; i < SORT_KEYS; i++)
@@ -204,7 +207,8 @@ static void sort_keys(hsort_context *ctx, uint64_t *keys, uint64_t seed, hsort_s
     CHECK(hsort_get_stats(ctx, stats) == HSORT_OK, "no statistics");
 }
 
-/* The exchange `bitonic`, where a rank cannot open what a partner exposes: the two send their keys in place instead. */
+/* The exchange `bitonic`, where a rank cannot open what a partner exposes: the two send their keys in place
+ * instead. */
 static void check_bitonic(uint64_t seed)
 {
     hsort_options options;
@@ -221,7 +225,7 @@ static void check_bitonic(uint64_t seed)
         if (!ctx)
             break;
         shared_open_fails = comm.rank == nth % comm.size ? nth : 0;
-        sort_keys(ctx, keys, seed + (uint64_t)comm.rank, &stats);
+        sort_and_check(ctx, keys, seed + (uint64_t)comm.rank, &stats);
         int failed = comm.rank == nth % comm.size && nth > 0 && shared_open_fails == 0;
         shared_open_fails = 0;
         MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm.world);
@@ -248,13 +252,14 @@ static bool from_rank(int teller, bool said)
     return said;
 }
 
-/* Each message of expose() and conceal() fails in turn, on one side: it says so, the peer does not, and both go on. */
-static void check_faults(void)
+/* Each message of expose() and conceal() fails in turn, on one side: it says so, the peer does not, and both
+ * go on. */
+static void check_expose_faults(void)
 {
     const int peer = 1 - comm.rank;
     if (comm.rank > 1)
         return;
-    fill(0);
+    fill_memory(0);
     for (int failing = 0; failing < 2; failing++) {
         bool untouched = false;
         for (int nth = 1; !untouched && nth < 100; nth++) {
@@ -274,17 +279,12 @@ static void check_faults(void)
 }
 #endif
 
-/* ---- who gets it -------------------------------------------------------------------------------------------------- */
+/* ---- who maps whom ------------------------------------------------------------------------------------- */
 
 static bool none_may(int owner, int reader)
 {
     (void)owner, (void)reader;
     return false;
-}
-
-static bool some_may(int owner, int reader)
-{
-    return (owner + reader) % 3 == 1;
 }
 
 static bool upwards(int owner, int reader)
@@ -297,7 +297,7 @@ static bool downwards(int owner, int reader)
     return reader < owner;
 }
 
-/* ---- on top of two transports ------------------------------------------------------------------------------------- */
+/* ---- on top of two transports -------------------------------------------------------------------------- */
 
 /* A transport that serves some pairs, and leaves the others to the one underneath. */
 static bool serves(int a, int b)
@@ -344,15 +344,15 @@ static void check_two_underneath(void)
     uint64_t into[KEYS];
     char why[256];
     ok(transport_open_mpi(&comm, engine, 0, &middle.other), "open mpi");
-    shared_may_map = some_may;
+    shared_may_map = shared_some_may;
     ok(transport_open_ipc(&comm, engine, &middle, &ipc, why, sizeof why), "open ipc");
     for (int sum = 0; ipc && sum < comm.size; sum++) {
         const int peer = (sum - comm.rank + comm.size) % comm.size;
         if (peer == comm.rank)
             continue;
-        const hsort_transport kind = some_may(comm.rank, peer) ? HSORT_TRANSPORT_IPC
-                                     : serves(comm.rank, peer) ? HSORT_TRANSPORT_STAGED
-                                                               : HSORT_TRANSPORT_MPI;
+        const hsort_transport kind = shared_some_may(comm.rank, peer) ? HSORT_TRANSPORT_IPC
+                                     : serves(comm.rank, peer)        ? HSORT_TRANSPORT_STAGED
+                                                                      : HSORT_TRANSPORT_MPI;
         CHECK(transport_path(ipc, peer) == kind, "rank %d, peer %d: path %d", comm.rank, peer,
               transport_path(ipc, peer));
         ok(ipc->ops->sendrecv(ipc, peer, memory, sizeof into, peer, into, sizeof into, &moved), "sendrecv");
@@ -373,7 +373,7 @@ static void check_two_underneath(void)
         middle_close(&middle);
 }
 
-/* ---- what is chosen ----------------------------------------------------------------------------------------------- */
+/* ---- what is chosen ------------------------------------------------------------------------------------ */
 
 static hsort_choice peer_memory;
 
@@ -388,15 +388,15 @@ static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_t
     shared_may_map = rule;
     const hsort_status status = transport_choose(&comm, engine, &options, &transport, &takes);
     shared_may_map = NULL;
-    CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL), "wish %d: status %d",
-          wanted, status);
+    CHECK((status != HSORT_OK) == (why != NULL) && (transport == NULL) == (why != NULL),
+          "wanted %d: status %d", wanted, status);
     CHECK(!why || (strstr(comm.error, "transport ipc: no two ranks map") && strstr(comm.error, why)), "'%s'",
           comm.error);
-    CHECK(!transport || transport->ops->kind == kind, "wish %d gave %d", wanted, transport->ops->kind);
+    CHECK(!transport || transport->ops->kind == kind, "wanted %d gave %d", wanted, transport->ops->kind);
     if (transport)
         transport->ops->close(transport);
     transport = NULL;
-    CHECK(shared_mapped == 0, "%d mapped by the trial", shared_mapped);
+    CHECK(shared_mapped == 0, "%d mapped by the probe", shared_mapped);
 }
 
 static void check_choices(void)
@@ -440,25 +440,25 @@ int main(int argc, char **argv)
     snprintf(faults_case, sizeof faults_case, "test_ipc");
     faults_watch(120); // where the two sides disagree they wait for each other
     check_choices();
-    if (open_transport()) {
-        check_pairs(NULL);
+    if (open_ipc()) {
+        check_exposures(NULL);
         check_all_at_once();
-        close_transport();
+        close_ipc();
     }
-    if (open_transport()) {
+    if (open_ipc()) {
         check_mappings();
         check_open_fails();
 #ifdef HSORT_FAULTS
-        check_faults();
+        check_expose_faults();
 #endif
-        close_transport();
+        close_ipc();
     }
     check_bitonic(seed);
     check_two_underneath();
-    shared_may_map = some_may;
-    if (open_transport())
-        check_pairs(some_may);
-    close_transport();
+    shared_may_map = shared_some_may;
+    if (open_ipc())
+        check_exposures(shared_some_may);
+    close_ipc();
     CHECK(shared_mapped == 0, "%d mapped at the end", shared_mapped);
     engine->ops->free(engine, memory);
     engine->ops->close(engine);

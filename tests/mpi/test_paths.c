@@ -1,5 +1,6 @@
-/* How fast paths are said to be: who is paired with whom, what is made of transfers whose time is known, that each transport counts
- * the bytes it was given, and that a rank that fails keeps nobody waiting. Time is made up: MPI_Wtime() is a counter here. */
+/* How fast paths are said to be: who is paired with whom, what is made of transfers whose time is known, that
+ * each transport counts the bytes it was given, and that a rank that fails keeps nobody waiting. Time is made
+ * up: MPI_Wtime() is a counter here. */
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "tests/support/faults.h"
@@ -13,7 +14,7 @@ enum { SIZES = 80, ALL = 16, MOST_RANKS = 16 };
 static struct comm comm;
 static struct engine *engine;
 
-/* ---- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------------------- */
 
 static double now, tick; /* seconds; `tick` passes with every look at the clock */
 
@@ -24,19 +25,20 @@ double __wrap_MPI_Wtime(void)
     return now += tick;
 }
 
-/* ---- who is paired with whom: pure --------------------------------------------------------------------------------------- */
+/* ---- who is paired with whom: pure --------------------------------------------------------------------- */
 
-static int distance(int a, int b, int size)
+static int ring_distance(int a, int b, int size)
 {
     const int there = (b - a + size) % size;
     return there < size - there ? there : size - there;
 }
 
-/* Is a pair of `size` ranks measured? Up to ALL ranks every pair, else neighbours in the ring and ranks half of all apart. */
+/* Is a pair of `size` ranks measured? Up to ALL ranks every pair, else neighbours in the ring and ranks half
+ * of all apart. */
 static bool is_measured(int a, int b, int size)
 {
     const int half = size / 2;
-    return size <= ALL || distance(a, b, size) == 1 || (a < half && b == a + half) ||
+    return size <= ALL || ring_distance(a, b, size) == 1 || (a < half && b == a + half) ||
            (b < half && a == b + half);
 }
 
@@ -64,12 +66,13 @@ static void test_pairing(void)
     }
 }
 
-/* ---- transfers of a known time ------------------------------------------------------------------------------------ */
+/* ---- transfers of a known time ------------------------------------------------------------------------- */
 
 enum { FIRST = 64 << 10, LAST = 32 << 20, KINDS = 4 };
 static const double START_UP = 20e-6, LIMIT = 5e-3 / 8; /* of a size after which there is a larger one */
 
-/* Seconds per byte as rank `a` sees them: from a fast link to one too slow for a second size. The two sides differ. */
+/* Seconds per byte as rank `a` sees them: from a fast link to one too slow for a second size. The two sides
+ * differ. */
 static double slowness(int a, int b)
 {
     static const double kinds[KINDS] = {10e-9, 1e-9, 0.1e-9, 0.003e-9};
@@ -119,7 +122,7 @@ static void check_mirrored(const hsort_path_speed *speeds)
               "ranks %d and %d do not say the same", comm.rank, peer);
 }
 
-static bool is_near(double found, double expected)
+static bool is_about(double found, double expected)
 {
     return found > expected * (1 - 1e-6) && found < expected * (1 + 1e-6);
 }
@@ -137,18 +140,18 @@ static void test_speeds(void)
         if (peer == comm.rank)
             CHECK(speed->bytes_per_second == 0 && speed->latency == 0, "something to itself");
         else
-            CHECK(is_near(speed->latency, seconds_of(64, comm.rank, peer)) && largest[peer] == bytes &&
-                      is_near(speed->bytes_per_second, (double)bytes / seconds_of(bytes, comm.rank, peer)),
+            CHECK(is_about(speed->latency, seconds_of(64, comm.rank, peer)) && largest[peer] == bytes &&
+                      is_about(speed->bytes_per_second, (double)bytes / seconds_of(bytes, comm.rank, peer)),
                   "rank %d: %g B/s and %g s to %d, at %zu bytes instead of %zu", comm.rank,
                   speed->bytes_per_second, speed->latency, peer, largest[peer], bytes);
     }
     check_mirrored(speeds);
 }
 
-/* ---- through the library --------------------------------------------------------------------------------------------- */
+/* ---- through the library ------------------------------------------------------------------------------- */
 
-/* A look at the clock takes so long: then a pair goes on to the largest size, or stops at the first. Of the largest there is one
- * pair only, as it takes its time. */
+/* A look at the clock takes so long: then a pair goes on to the largest size, or stops at the first. Of the
+ * largest there is one pair only, as it takes its time. */
 static const double QUICK = 1e-6, SLOW = 1e-3;
 
 static void test_library(void)
@@ -168,7 +171,8 @@ static void test_library(void)
         CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
         if (status != HSORT_OK)
             continue;
-        CHECK(hsort_measure_paths(ctx, comm.rank == 0 ? NULL : speeds, sizeof *speeds) == HSORT_ARGUMENT, "nowhere to write");
+        CHECK(hsort_measure_paths(ctx, comm.rank == 0 ? NULL : speeds, sizeof *speeds) == HSORT_ARGUMENT,
+              "nowhere to write");
         status = hsort_measure_paths(ctx, speeds, sizeof *speeds);
         CHECK(status == HSORT_OK, "%s", hsort_last_error(ctx));
         for (int peer = 0; peer < comm.size; peer++)
@@ -182,8 +186,10 @@ static void test_library(void)
 }
 
 #ifdef HSORT_FAULTS
-/* One rank fails, at the first message, copy or allocation or at one far into it: all say so, and the context goes on. */
-static void check_failure(hsort_context *ctx, enum fault_site site, int failing, int nth, bool *reached)
+/* One rank fails, at the first message, copy or allocation or at one far into it: all say so, and the context
+ * goes on. */
+static void check_failed_measuring(hsort_context *ctx, enum fault_site site, int failing, int nth,
+                                   bool *reached)
 {
     hsort_path_speed speeds[MOST_RANKS];
     char line[256], first[256];
@@ -207,7 +213,7 @@ static void check_failure(hsort_context *ctx, enum fault_site site, int failing,
               hsort_last_error(ctx));
 }
 
-static void test_faults(void)
+static void test_measuring_faults(void)
 {
     tick = SLOW;
     static const enum fault_site sites[] = {FAULT_ALLOC, FAULT_MPI, FAULT_COPY};
@@ -223,7 +229,7 @@ static void test_faults(void)
         bool reached = true;
         // All would take minutes.
         for (int nth = 1; reached && nth < 100; nth += nth) {
-            check_failure(ctx, sites[site], nth % comm.size, nth, &reached);
+            check_failed_measuring(ctx, sites[site], nth % comm.size, nth, &reached);
             reached_at_all += reached;
         }
     }
@@ -233,14 +239,9 @@ static void test_faults(void)
 }
 #endif
 
-/* ---- traffic ------------------------------------------------------------------------------------------------- */
+/* ---- traffic ------------------------------------------------------------------------------------------- */
 
 enum { ROOM = 5000 };
-
-static bool some_may(int owner, int reader)
-{
-    return (owner + reader) % 3 == 1;
-}
 
 /* Bytes that each pair sends in a turn, the same on both sides. */
 static size_t bytes_of(uint64_t seed, int from, int to, int turn)
@@ -249,8 +250,8 @@ static size_t bytes_of(uint64_t seed, int from, int to, int turn)
     return check_random(&state) % 4 == 0 ? 0 : 8 * (size_t)(check_random(&state) % (ROOM / 8));
 }
 
-/* Each pair transfers in place, then from one region into another, then exposes; and all in a ring, which leads to two peers at a
- * time. `expected` counts by who maps whom; in place nobody uses ipc. */
+/* Each pair transfers in place, then from one region into another, then exposes; and all in a ring, which
+ * leads to two peers at a time. `expected` counts by who maps whom; in place nobody uses ipc. */
 static void test_traffic(uint64_t seed)
 {
     struct traffic traffic[HSORT_TRANSPORTS];
@@ -259,7 +260,7 @@ static void test_traffic(uint64_t seed)
     char *memory[2];
     const struct transport_options wanted = {.transport = HSORT_TRANSPORT_IPC, .chunk_bytes = 64};
     int takes;
-    shared_may_map = some_may;
+    shared_may_map = shared_some_may;
     if (engine->ops->alloc(engine, ROOM, (void **)&memory[0]) != HSORT_OK ||
         engine->ops->alloc(engine, ROOM, (void **)&memory[1]) != HSORT_OK ||
         transport_choose(&comm, engine, &wanted, &transport, &takes) != HSORT_OK)
@@ -269,7 +270,8 @@ static void test_traffic(uint64_t seed)
         const int peer = (round - comm.rank + comm.size) % comm.size;
         if (peer == comm.rank)
             continue;
-        const hsort_transport kind = some_may(comm.rank, peer) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI;
+        const hsort_transport kind =
+            shared_some_may(comm.rank, peer) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI;
         for (int turn = 0; turn < 3; turn++) {
             const size_t out = bytes_of(seed, comm.rank, peer, turn),
                          in = bytes_of(seed, peer, comm.rank, turn);
@@ -288,9 +290,10 @@ static void test_traffic(uint64_t seed)
     }
     const int next = (comm.rank + 1) % comm.size, before = (comm.rank - 1 + comm.size) % comm.size;
     const size_t out = bytes_of(seed, comm.rank, next, 9), in = bytes_of(seed, before, comm.rank, 9);
-    CHECK(transport->ops->sendrecv(transport, next, memory[0], out, before, memory[1], in, &moved) == HSORT_OK,
+    CHECK(transport->ops->sendrecv(transport, next, memory[0], out, before, memory[1], in, &moved) ==
+              HSORT_OK,
           "ring: %s", status_text());
-    expected[some_may(comm.rank, next) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI] += (int64_t)out;
+    expected[shared_some_may(comm.rank, next) ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI] += (int64_t)out;
     CHECK(moved == sent + (int64_t)out, "%lld bytes moved, not %lld", (long long)moved, (long long)sent);
     transport_traffic(transport, traffic);
     for (int kind = 0; kind < HSORT_TRANSPORTS; kind++) {
@@ -326,7 +329,7 @@ int main(int argc, char **argv)
     if (comm.size > 1) {
         test_traffic(seed);
 #ifdef HSORT_FAULTS
-        test_faults();
+        test_measuring_faults();
 #endif
     }
     engine->ops->close(engine);

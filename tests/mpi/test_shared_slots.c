@@ -1,5 +1,5 @@
-/* Slots that the ranks of a node share: all see what each has written, and pairs agree on whether they share, also where some
- * rank may not, or has no room. No name stays behind in /dev/shm.
+/* Slots that the ranks of a node share: all see what each has written, and pairs agree on whether they share,
+ * also where some rank may not, or has no room. No name stays behind in /dev/shm.
  *
  *     test_shared_slots         the host engine
  *     test_shared_slots cuda    the cuda engine; rank r of a node takes device r modulo the devices there */
@@ -25,7 +25,7 @@ int __wrap_shm_open(const char *name, int flags, mode_t mode)
     return has_no_shm ? -1 : __real_shm_open(name, flags, mode);
 }
 
-static unsigned char pattern(int rank, size_t i)
+static unsigned char slot_byte(int rank, size_t i)
 {
     return (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101);
 }
@@ -45,12 +45,12 @@ static int names_left(void)
 }
 
 /* able: [size] which ranks share. */
-static void check_shared(struct shared_slots *shared, const bool *able, const char *what)
+static void check_slots(struct shared_slots *shared, const bool *able, const char *what)
 {
     CHECK((shared->own != NULL) == able[comm.rank], "%s: rank %d has %s slots", what, comm.rank,
           shared->own ? "got" : "no");
     for (size_t i = 0; shared->own && i < BYTES; i++)
-        shared->own[i] = (char)pattern(comm.rank, i);
+        shared->own[i] = (char)slot_byte(comm.rank, i);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int peer = 0; peer < comm.size; peer++) {
         const bool wanted = peer != comm.rank && able[peer] && able[comm.rank];
@@ -58,7 +58,7 @@ static void check_shared(struct shared_slots *shared, const bool *able, const ch
         CHECK((of != NULL) == wanted, "%s: rank %d %s with %d", what, comm.rank,
               of ? "shares" : "does not share", peer);
         size_t right = 0;
-        while (of && right < BYTES && (unsigned char)of[right] == pattern(peer, right))
+        while (of && right < BYTES && (unsigned char)of[right] == slot_byte(peer, right))
             right++;
         CHECK(!of || right == BYTES, "%s: byte %zu of rank %d, seen by %d", what, right, peer, comm.rank);
     }
@@ -66,7 +66,7 @@ static void check_shared(struct shared_slots *shared, const bool *able, const ch
 }
 
 /* Open, check, close. unable: this rank must find that it cannot share. */
-static void check_case(const char *what, size_t bytes, bool unable)
+static void check_sharing(const char *what, size_t bytes, bool unable)
 {
     struct shared_slots shared;
     int64_t *unable_all = calloc((size_t)comm.size, sizeof *unable_all);
@@ -77,7 +77,7 @@ static void check_case(const char *what, size_t bytes, bool unable)
         able[peer] = !unable_all[peer];
     CHECK(shared_slots_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
     CHECK(names_left() == 0, "%s: %d names left in /dev/shm", what, names_left());
-    check_shared(&shared, able, what);
+    check_slots(&shared, able, what);
     shared_slots_close(&shared);
     free(unable_all);
     free(able);
@@ -98,11 +98,11 @@ int main(int argc, char **argv)
     if (comm_agree(&comm, status) != HSORT_OK)
         return ranks_finish();
     for (int again = 0; again < 3; again++)
-        check_case("all share", BYTES, false);
+        check_sharing("all share", BYTES, false);
     has_no_shm = comm.rank % 3 == 1;
-    check_case("some have no shared memory", BYTES, has_no_shm);
+    check_sharing("some have no shared memory", BYTES, has_no_shm);
     has_no_shm = false;
-    check_case("no room for that much", (size_t)1 << 50, true);
+    check_sharing("no room for that much", (size_t)1 << 50, true);
     engine->ops->close(engine);
     comm_close(&comm);
     return ranks_finish();

@@ -1,6 +1,7 @@
-/* All transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around the borders
- * of pieces: in place or not, with unequal sides, round a ring of ranks. Poison around every buffer stays. With faults,
- * the rank that fails says so, its peer is not left waiting, and no message is left over for the next swap.
+/* All transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around
+ * the borders of chunks: in place or not, with unequal sides, round a ring of ranks. Poison around every
+ * buffer stays. With faults, the rank that fails says so, its peer is not left waiting, and no message is
+ * left over for the next transfer.
  *
  *     test_transport          the host engine, then one whose memory other processes map (shared_engine.h)
  *     test_transport cuda     the cuda engine; rank r of a node takes device r modulo the devices there */
@@ -18,14 +19,14 @@ static struct engine *engine;
 hsort_status __real_engine_open_host(int threads, struct engine **opened); /* shared_engine.c wraps it */
 
 /* A buffer in engine or host memory, with room for poison on both sides, and the bytes that it must hold. */
-struct buffer {
+struct guarded_buffer {
     void *memory;
     bool on_host;
     unsigned char *expected, *found;
 };
 
-/* What this rank does in one swap, and which of its messages it is (the peers' contents depend on it). */
-struct plan {
+/* What this rank does in one transfer, and which of its messages it is (the peers' contents depend on it). */
+struct transfer_plan {
     int to, from;
     size_t send_bytes, receive_bytes;
     bool in_place;
@@ -33,9 +34,9 @@ struct plan {
     int number;
 };
 
-static struct buffer send_buffer, receive_buffer;
+static struct guarded_buffer send_buffer, receive_buffer;
 
-static bool buffer_make(struct buffer *buffer, bool on_host)
+static bool buffer_make(struct guarded_buffer *buffer, bool on_host)
 {
     buffer->on_host = on_host;
     buffer->expected = malloc(CAPACITY);
@@ -46,7 +47,7 @@ static bool buffer_make(struct buffer *buffer, bool on_host)
     return buffer->memory && buffer->expected && buffer->found;
 }
 
-static void buffer_drop(struct buffer *buffer)
+static void buffer_drop(struct guarded_buffer *buffer)
 {
     if (buffer->on_host)
         free(buffer->memory);
@@ -63,7 +64,7 @@ static void fill_message(unsigned char *bytes, size_t count, int rank, int numbe
         bytes[i] = (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101 + (size_t)number * 13);
 }
 
-static void copy_bytes(void *to, const void *from, size_t bytes)
+static void copy_and_wait(void *to, const void *from, size_t bytes)
 {
     hsort_status status = engine->ops->copy(engine, STREAM_WORK, to, from, bytes);
     if (status == HSORT_OK)
@@ -72,17 +73,19 @@ static void copy_bytes(void *to, const void *from, size_t bytes)
 }
 
 /* Poison all that this plan could touch; put message `number` of `rank`, of `bytes`, in the middle of it. */
-static void buffer_fill(struct buffer *buffer, const struct plan *plan, int rank, size_t bytes, size_t room)
+static void buffer_fill(struct guarded_buffer *buffer, const struct transfer_plan *plan, int rank,
+                        size_t bytes, size_t room)
 {
     memset(buffer->expected, POISON, room + 2 * GUARD);
     fill_message(buffer->expected + GUARD + plan->shift, bytes, rank, plan->number);
-    copy_bytes(buffer->memory, buffer->expected, room + 2 * GUARD);
+    copy_and_wait(buffer->memory, buffer->expected, room + 2 * GUARD);
 }
 
-static void buffer_compare(struct buffer *buffer, const struct plan *plan, const char *which, size_t room)
+static void buffer_compare(struct guarded_buffer *buffer, const struct transfer_plan *plan, const char *which,
+                           size_t room)
 {
     memset(buffer->found, 0, room + 2 * GUARD);
-    copy_bytes(buffer->found, buffer->memory, room + 2 * GUARD);
+    copy_and_wait(buffer->found, buffer->memory, room + 2 * GUARD);
     size_t wrong = 0;
     while (wrong < room + 2 * GUARD && buffer->found[wrong] == buffer->expected[wrong])
         wrong++;
@@ -92,107 +95,108 @@ static void buffer_compare(struct buffer *buffer, const struct plan *plan, const
           (long long)wrong - GUARD - (long long)plan->shift, which);
 }
 
-static size_t room_of(const struct plan *plan)
+static size_t room_of(const struct transfer_plan *plan)
 {
     return plan->send_bytes > plan->receive_bytes ? plan->send_bytes : plan->receive_bytes;
 }
 
-static void prepare(const struct plan *plan)
+static void fill_buffers(const struct transfer_plan *plan)
 {
     buffer_fill(&send_buffer, plan, comm.rank, plan->send_bytes, room_of(plan));
     if (!plan->in_place)
         buffer_fill(&receive_buffer, plan, comm.rank, 0, room_of(plan));
 }
 
-static hsort_status swap(struct transport *transport, const struct plan *plan)
+static hsort_status transfer(struct transport *transport, const struct transfer_plan *plan)
 {
     const size_t at = GUARD + plan->shift;
     char *send = (char *)send_buffer.memory + at;
     char *receive = plan->in_place ? send : (char *)receive_buffer.memory + at;
     int64_t moved = 1000;
     status_clear();
-    const hsort_status status = transport->ops->sendrecv(transport, plan->to, send, plan->send_bytes, plan->from,
-                                                     receive, plan->receive_bytes, &moved);
+    const hsort_status status = transport->ops->sendrecv(transport, plan->to, send, plan->send_bytes,
+                                                         plan->from, receive, plan->receive_bytes, &moved);
     CHECK(moved == 1000 + (int64_t)plan->send_bytes, "%lld bytes counted, %zu sent", (long long)moved - 1000,
           plan->send_bytes);
     return status;
 }
 
 /* Carry out a plan and compare both buffers, poison included. */
-static void check_plan(struct transport *transport, const struct plan *plan)
+static void check_transfer(struct transport *transport, const struct transfer_plan *plan)
 {
-    prepare(plan);
-    const hsort_status status = swap(transport, plan);
+    fill_buffers(plan);
+    const hsort_status status = transfer(transport, plan);
     CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
-    struct buffer *arrived = plan->in_place ? &send_buffer : &receive_buffer;
+    struct guarded_buffer *arrived = plan->in_place ? &send_buffer : &receive_buffer;
     fill_message(arrived->expected + GUARD + plan->shift, plan->receive_bytes, plan->from, plan->number);
     buffer_compare(&send_buffer, plan, plan->in_place ? "shared" : "send", room_of(plan));
     if (!plan->in_place)
         buffer_compare(&receive_buffer, plan, "receive", room_of(plan));
 }
 
-/* Swap `low_bytes` of the lower rank of each pair for `high_bytes` of the other. `mirrored` pairs first with last. */
-static void check_pairs(struct transport *transport, size_t low_bytes, size_t high_bytes, bool mirrored,
-                        int number)
+/* Swap `low_bytes` of the lower rank of each pair for `high_bytes` of the other. `mirrored` pairs first with
+ * last. */
+static void check_pair_sizes(struct transport *transport, size_t low_bytes, size_t high_bytes, bool mirrored,
+                             int number)
 {
     const int partner = mirrored ? comm.size - 1 - comm.rank : comm.rank ^ 1;
     if (partner == comm.rank || partner >= comm.size)
         return;
     const bool low = comm.rank < partner;
-    struct plan plan = {.to = partner,
-                        .from = partner,
-                        .send_bytes = low ? low_bytes : high_bytes,
-                        .receive_bytes = low ? high_bytes : low_bytes,
-                        .shift = (size_t)(number + comm.rank) % 3 * 4,
-                        .number = number};
-    check_plan(transport, &plan);
+    struct transfer_plan plan = {.to = partner,
+                                 .from = partner,
+                                 .send_bytes = low ? low_bytes : high_bytes,
+                                 .receive_bytes = low ? high_bytes : low_bytes,
+                                 .shift = (size_t)(number + comm.rank) % 3 * 4,
+                                 .number = number};
+    check_transfer(transport, &plan);
     plan.in_place = true;
     plan.number++;
-    check_plan(transport, &plan);
+    check_transfer(transport, &plan);
 }
 
 /* Every rank sends to the next and receives from the one before; the sizes differ from rank to rank. */
 static void check_ring(struct transport *transport, const size_t *sizes, int count, int number)
 {
     const int before = (comm.rank + comm.size - 1) % comm.size;
-    const struct plan plan = {.to = (comm.rank + 1) % comm.size,
-                              .from = before,
-                              .send_bytes = sizes[(comm.rank + number) % count],
-                              .receive_bytes = sizes[(before + number) % count],
-                              .shift = (size_t)number % 3 * 4,
-                              .number = number};
-    check_plan(transport, &plan);
+    const struct transfer_plan plan = {.to = (comm.rank + 1) % comm.size,
+                                       .from = before,
+                                       .send_bytes = sizes[(comm.rank + number) % count],
+                                       .receive_bytes = sizes[(before + number) % count],
+                                       .shift = (size_t)number % 3 * 4,
+                                       .number = number};
+    check_transfer(transport, &plan);
 }
 
-static void check_sizes(struct transport *transport, size_t piece)
+static void check_sizes(struct transport *transport, size_t chunk)
 {
-    const size_t sizes[SIZES] = {0, 4, 8, piece - 8, piece - 4, piece, piece + 8, 3 * piece + 16, 20 * piece};
+    const size_t sizes[SIZES] = {0, 4, 8, chunk - 8, chunk - 4, chunk, chunk + 8, 3 * chunk + 16, 20 * chunk};
     for (int i = 0; i < SIZES; i++)
         for (int j = 0; j < SIZES; j++)
-            check_pairs(transport, sizes[i], sizes[j], (i + j) % 2, i * SIZES + j);
+            check_pair_sizes(transport, sizes[i], sizes[j], (i + j) % 2, i * SIZES + j);
     for (int number = 0; number < SIZES; number++)
         check_ring(transport, sizes, SIZES, number);
 }
 
-/* The sizes that keys really have: the default piece, and messages of a few of them. */
-static void check_default_piece(struct transport *transport)
+/* The sizes that keys really have: the default chunk, and messages of a few of them. */
+static void check_default_chunk(struct transport *transport)
 {
     const size_t sizes[3] = {8, TRANSPORT_CHUNK_DEFAULT + 8, 3 * (size_t)TRANSPORT_CHUNK_DEFAULT - 4};
     for (int i = 0; i < 3; i++)
-        check_pairs(transport, sizes[i], sizes[2 - i], i == 1, i);
+        check_pair_sizes(transport, sizes[i], sizes[2 - i], i == 1, i);
     check_ring(transport, sizes, 3, 1);
 }
 
 #ifdef HSORT_FAULTS
-/* Carry out `plan` with a fault at the nth passage of `site` on rank `failing`. Returns, on both ranks of the pair,
- * whether the swap ended without reaching it. */
-static bool swap_with_fault(struct transport *transport, const struct plan *plan, enum fault_site site,
-                            int failing, int nth)
+/* Carry out `plan` with a fault at the nth passage of `site` on rank `failing`. Returns, on both ranks of the
+ * pair, whether the transfer ended without reaching it. */
+static bool transfer_with_fault(struct transport *transport, const struct transfer_plan *plan,
+                                enum fault_site site, int failing, int nth)
 {
     int untouched = 0;
-    prepare(plan);
+    fill_buffers(plan);
     fault_set(site, comm.rank == failing ? nth : 0);
-    const hsort_status status = swap(transport, plan);
+    const hsort_status status = transfer(transport, plan);
     if (comm.rank == failing) {
         untouched = fault_untouched(site, nth);
         CHECK((status == HSORT_OK) == (untouched != 0), "%s: status %d", faults_case, status);
@@ -205,44 +209,44 @@ static bool swap_with_fault(struct transport *transport, const struct plan *plan
     return untouched != 0;
 }
 
-/* Fail every passage of `site` on rank `failing` of the pair (0, 1) in turn, until one is not reached. After each, a
- * swap without a fault must find nothing left over. */
-static void walk_faults(struct transport *transport, enum fault_site site, int failing, size_t piece,
+/* Fail every passage of `site` on rank `failing` of the pair (0, 1) in turn, until one is not reached. After
+ * each, a transfer without a fault must find nothing left over. */
+static void walk_faults(struct transport *transport, enum fault_site site, int failing, size_t chunk,
                         bool in_place)
 {
-    struct plan plan = {.to = 1 - comm.rank,
-                        .from = 1 - comm.rank,
-                        .send_bytes = (comm.rank ? 6 : 9) * piece + 16,
-                        .receive_bytes = (comm.rank ? 9 : 6) * piece + 16,
-                        .in_place = in_place};
+    struct transfer_plan plan = {.to = 1 - comm.rank,
+                                 .from = 1 - comm.rank,
+                                 .send_bytes = (comm.rank ? 6 : 9) * chunk + 16,
+                                 .receive_bytes = (comm.rank ? 9 : 6) * chunk + 16,
+                                 .in_place = in_place};
     bool untouched = false;
     for (int nth = 1; !untouched && nth < 1000; nth++) {
         snprintf(faults_case, sizeof faults_case, "site %d on rank %d, passage %d%s", site, failing, nth,
                  in_place ? ", in place" : "");
         faults_watch(60);
         plan.number = nth;
-        untouched = swap_with_fault(transport, &plan, site, failing, nth);
-        check_plan(transport, &plan);
+        untouched = transfer_with_fault(transport, &plan, site, failing, nth);
+        check_transfer(transport, &plan);
     }
     CHECK(untouched, "%s: still reached", faults_case);
     faults_watch(0);
 }
 
-static void check_faults(struct transport *transport, size_t piece)
+static void check_transfer_faults(struct transport *transport, size_t chunk)
 {
     if (comm.rank > 1)
         return;
     for (int failing = 0; failing < 2; failing++)
         for (int in_place = 0; in_place < 2; in_place++) {
-            walk_faults(transport, FAULT_MPI, failing, piece, in_place);
-            walk_faults(transport, FAULT_COPY, failing, piece, in_place);
+            walk_faults(transport, FAULT_MPI, failing, chunk, in_place);
+            walk_faults(transport, FAULT_COPY, failing, chunk, in_place);
         }
 }
 #else
-static void check_faults(struct transport *transport, size_t piece)
+static void check_transfer_faults(struct transport *transport, size_t chunk)
 {
     (void)transport;
-    (void)piece;
+    (void)chunk;
 }
 #endif
 
@@ -250,21 +254,21 @@ typedef hsort_status (*open_fn)(struct comm *, struct engine *, size_t, struct t
 
 static void test_transport(open_fn open, hsort_transport kind)
 {
-    static const size_t pieces[4] = {64, 1000, 4096, 0};
+    static const size_t chunks[4] = {64, 1000, 4096, 0};
     for (int i = 0; i < 4; i++) {
         struct transport *transport;
         status_clear();
-        const hsort_status status = open(&comm, engine, pieces[i], &transport);
+        const hsort_status status = open(&comm, engine, chunks[i], &transport);
         CHECK(status == HSORT_OK, "open: %s", status_text());
         if (status != HSORT_OK || !transport)
             return;
         CHECK(transport->ops->kind == kind, "kind %d", transport->ops->kind);
-        if (pieces[i] == 0)
-            check_default_piece(transport);
+        if (chunks[i] == 0)
+            check_default_chunk(transport);
         else
-            check_sizes(transport, pieces[i]);
-        if (pieces[i] == 64)
-            check_faults(transport, 64);
+            check_sizes(transport, chunks[i]);
+        if (chunks[i] == 64)
+            check_transfer_faults(transport, 64);
         if (transport->ops->forget)
             transport->ops->forget(transport, FORGET_ALL);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -320,51 +324,46 @@ static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk
     return status;
 }
 
-static bool some_may(int owner, int reader)
-{
-    return (owner + reader) % 3 == 1;
-}
-
 /* Rank 0 can read everybody, but not everybody rank 0. */
 static bool one_way(int owner, int reader)
 {
     return reader == 0 || owner + reader > 2 || comm.size < 3;
 }
 
-/* What transport_choose() makes of each wish. Returns whether MPI may be given this engine's memory. */
+/* What transport_choose() gives for each option. Returns whether MPI may be given this engine's memory. */
 static bool test_choice(bool cuda)
 {
-    static const hsort_transport wishes[3] = {HSORT_TRANSPORT_STAGED, HSORT_TRANSPORT_MPI,
+    static const hsort_transport wanted[3] = {HSORT_TRANSPORT_STAGED, HSORT_TRANSPORT_MPI,
                                               HSORT_TRANSPORT_AUTO};
     int takes = 0;
     for (int i = 0; i < 3; i++) {
-        const struct transport_options options = {.transport = wishes[i]};
+        const struct transport_options options = {.transport = wanted[i]};
         struct transport *transport = NULL;
         status_clear();
         const hsort_status status = transport_choose(&comm, engine, &options, &transport, &takes);
-        if (cuda && wishes[i] == HSORT_TRANSPORT_MPI && status != HSORT_OK)
+        if (cuda && wanted[i] == HSORT_TRANSPORT_MPI && status != HSORT_OK)
             continue;
-        CHECK(status == HSORT_OK, "wish %d: %s", wishes[i], comm.error);
+        CHECK(status == HSORT_OK, "wanted %d: %s", wanted[i], comm.error);
         if (status != HSORT_OK)
             continue;
-        const bool staged = wishes[i] == HSORT_TRANSPORT_STAGED || takes == 0;
-        const bool ipc = wishes[i] == HSORT_TRANSPORT_AUTO && transport->ops->path;
+        const bool staged = wanted[i] == HSORT_TRANSPORT_STAGED || takes == 0;
+        const bool ipc = wanted[i] == HSORT_TRANSPORT_AUTO && transport->ops->path;
         CHECK(transport->ops->kind == (ipc      ? HSORT_TRANSPORT_IPC
                                        : staged ? HSORT_TRANSPORT_STAGED
                                                 : HSORT_TRANSPORT_MPI),
-              "wish %d gave %d", wishes[i], transport->ops->kind);
-        const bool tried = cuda && wishes[i] != HSORT_TRANSPORT_STAGED;
+              "wanted %d gave %d", wanted[i], transport->ops->kind);
+        const bool tried = cuda && wanted[i] != HSORT_TRANSPORT_STAGED;
         CHECK(tried ? takes == 0 || takes == 1 : takes == -1, "takes %d", takes);
         transport->ops->close(transport);
     }
     struct transport *transport = NULL;
     status_clear();
     CHECK(transport_open_staged(&comm, engine, 12, true, &transport) == HSORT_ARGUMENT,
-          "a piece of 12 bytes");
+          "a chunk of 12 bytes");
     return takes != 0;
 }
 
-static hsort_status open_engine(bool cuda, int devices)
+static hsort_status open_engine_of(bool cuda, int devices)
 {
     return cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine)
                 : __real_engine_open_host(1, &engine);
@@ -372,7 +371,7 @@ static hsort_status open_engine(bool cuda, int devices)
 
 enum { WITH_STAGED = 1, WITH_MPI = 2, WITH_IPC = 4 };
 
-static void test_all(bool on_host, int transports)
+static void test_transports(bool on_host, int transports)
 {
     const bool made = buffer_make(&send_buffer, on_host) && buffer_make(&receive_buffer, on_host);
     CHECK(made, "rank %d: no memory: %s", comm.rank, status_text());
@@ -391,21 +390,21 @@ static void test_all(bool on_host, int transports)
     buffer_drop(&receive_buffer);
 }
 
-/* ipc where all ranks, some, or only one of two map the other's memory, and where every second one has memory that cannot
- * be mapped. */
+/* ipc where all ranks, some, or only one of two map the other's memory, and where every second one has memory
+ * that cannot be mapped. */
 static void test_shared(void)
 {
-    static bool (*const rules[])(int, int) = {NULL, some_may, one_way};
+    static bool (*const rules[])(int, int) = {NULL, shared_some_may, one_way};
     engine->ops->close(engine);
     CHECK(shared_engine_open(&engine) == HSORT_OK, "%s", status_text());
     for (int i = 0; i < 3; i++) {
         shared_may_map = rules[i];
-        test_all(false, WITH_IPC);
+        test_transports(false, WITH_IPC);
     }
     shared_may_map = NULL;
     const int opened = shared_opened;
     CHECK(opened > 0 && shared_mapped == 0, "%d mapped, %d of them still", opened, shared_mapped);
-    test_all(comm.rank % 2 == 1, WITH_IPC);
+    test_transports(comm.rank % 2 == 1, WITH_IPC);
 }
 
 int main(int argc, char **argv)
@@ -418,7 +417,7 @@ int main(int argc, char **argv)
         return ranks_skip(why);
     hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
     if (status == HSORT_OK)
-        status = open_engine(cuda, devices);
+        status = open_engine_of(cuda, devices);
     CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
     if (comm_agree(&comm, status) != HSORT_OK)
         return ranks_finish();
@@ -426,10 +425,10 @@ int main(int argc, char **argv)
     if (cuda && !takes && comm.rank == 0)
         printf("this MPI takes no device pointers: transport mpi is not tried\n");
     const int transports = WITH_STAGED | (takes ? WITH_MPI : 0) | (cuda ? WITH_IPC : 0);
-    test_all(false, transports);
+    test_transports(false, transports);
     if (cuda) {
-        test_all(true, transports);
-        test_all(comm.rank % 2 == 1, WITH_IPC);
+        test_transports(true, transports);
+        test_transports(comm.rank % 2 == 1, WITH_IPC);
     } else {
         test_shared();
     }

@@ -1,9 +1,10 @@
-/* An allocation is an anonymous file; its first page holds the number of processes that map it, the memory follows.
+/* An allocation is an anonymous file; its first page holds the number of processes that map it, the memory
+ * follows.
  *
  *     [ mapped | memory ............ ]      another process opens /proc/PID/fd/FD and maps the same pages
  *
- * Linked with --wrap=engine_open_host this is every host engine of the program, and device_buffer_alloc() gives memory of
- * the caller's that can be exported, or that passes for pinned host memory. */
+ * Linked with --wrap=engine_open_host this is every host engine of the program, and device_buffer_alloc()
+ * gives memory of the caller's that can be exported, or that passes for pinned host memory. */
 #include "tests/support/shared_engine.h"
 #include <fcntl.h>
 #include <mpi.h>
@@ -20,7 +21,7 @@ enum { HEAD = 4096, ALLOCATIONS = 64, PINNED = 8, LEFT_MAX = ENGINE_REGIONS };
 hsort_status __real_engine_open_host(int threads, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
 
-struct head {
+struct allocation_head {
     atomic_int mapped;
 };
 
@@ -45,7 +46,7 @@ static struct pinned {
 } pinned[PINNED];
 
 /* What is in a handle's bytes. */
-struct name {
+struct allocation_name {
     int64_t serial, process, file, rank;
 };
 
@@ -53,6 +54,11 @@ bool (*shared_may_map)(int owner, int reader);
 bool shared_leaves_regions;
 int shared_open_fails, shared_opened, shared_mapped;
 int shared_values_log = ENGINE_VALUES_LOG_MAX, shared_counts, shared_writes;
+
+bool shared_some_may(int owner, int reader)
+{
+    return (owner + reader) % 3 == 1;
+}
 
 static int own_rank(void)
 {
@@ -105,7 +111,7 @@ void shared_free(void *memory)
         struct allocation *a = &allocations[place];
         if (!a->pages || a->pages + HEAD != memory)
             continue;
-        fail_unless(atomic_load(&((struct head *)a->pages)->mapped) == 0,
+        fail_unless(atomic_load(&((struct allocation_head *)a->pages)->mapped) == 0,
                     "frees memory that others still map");
         munmap(a->pages, a->bytes);
         close(a->file);
@@ -140,7 +146,7 @@ static hsort_status export_memory(struct engine *engine, const void *memory,
         const char *at = memory;
         if (!a->pages || at < a->pages || at >= a->pages + a->bytes)
             continue;
-        const struct name name = {a->serial, getpid(), a->file, own_rank()};
+        const struct allocation_name name = {a->serial, getpid(), a->file, own_rank()};
         memcpy(handle->allocation, &name, sizeof name);
         handle->offset = (uint64_t)(at - a->pages);
         handle->bytes = a->bytes;
@@ -152,7 +158,7 @@ static hsort_status export_memory(struct engine *engine, const void *memory,
 
 static hsort_status open_memory(struct engine *engine, const struct engine_peer_handle *handle, void **memory)
 {
-    struct name name;
+    struct allocation_name name;
     char path[64];
     int place = 0;
     (void)engine;
@@ -176,7 +182,7 @@ static hsort_status open_memory(struct engine *engine, const struct engine_peer_
         close(file);
     if (pages == MAP_FAILED || mappings[place].pages)
         return status_fail(HSORT_CUDA, "cannot map %s", path);
-    atomic_fetch_add(&((struct head *)pages)->mapped, 1);
+    atomic_fetch_add(&((struct allocation_head *)pages)->mapped, 1);
     mappings[place] = (struct mapping){pages, handle->bytes, *handle};
     shared_opened++;
     shared_mapped++;
@@ -190,7 +196,7 @@ static void close_memory(struct engine *engine, void *memory)
     for (int place = 0; memory && place < ALLOCATIONS; place++) {
         if (mappings[place].pages != memory)
             continue;
-        atomic_fetch_sub(&((struct head *)memory)->mapped, 1);
+        atomic_fetch_sub(&((struct allocation_head *)memory)->mapped, 1);
         munmap(memory, mappings[place].bytes);
         mappings[place].pages = NULL;
         shared_mapped--;
@@ -199,7 +205,7 @@ static void close_memory(struct engine *engine, void *memory)
     fail_unless(!memory, "closes what is not open");
 }
 
-/* ---- regions that are left in no order ----------------------------------------------------------------------------- */
+/* ---- regions that are left in no order ----------------------------------------------------------------- */
 
 static const struct engine_ops *host_ops;
 static struct exchanged {
@@ -257,7 +263,7 @@ static hsort_status settle_regions(struct engine *engine, int key_bytes, const s
     return HSORT_OK;
 }
 
-/* ---- tables of values ---------------------------------------------------------------------------------------------- */
+/* ---- tables of values ---------------------------------------------------------------------------------- */
 
 static size_t values_room(const struct engine *engine, int log)
 {
@@ -271,14 +277,14 @@ static hsort_status count_values(struct engine *engine, int key_bytes, const str
     return host_ops->counting->count(engine, key_bytes, bits, count, low, high, log, room, fits);
 }
 
-static hsort_status write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                 int log, void *room, int64_t from, int64_t until, void *out)
+static hsort_status write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
+                                 void *room, int64_t from, int64_t until, void *out)
 {
     shared_writes++;
     return host_ops->counting->write(engine, key_bytes, bits, log, room, from, until, out);
 }
 
-/* ---- host memory --------------------------------------------------------------------------------------------------- */
+/* ---- host memory --------------------------------------------------------------------------------------- */
 
 static hsort_status space_of(struct engine *engine, const void *pointer, enum engine_space *space)
 {
@@ -309,7 +315,7 @@ static void free_pinned(void *memory)
     free(memory);
 }
 
-/* ---- the engine ---------------------------------------------------------------------------------------------------- */
+/* ---- the engine ---------------------------------------------------------------------------------------- */
 
 hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
 {
@@ -344,7 +350,7 @@ hsort_status shared_engine_open(struct engine **engine)
     return __wrap_engine_open_host(1, engine);
 }
 
-/* ---- device_buffer.h ---------------------------------------------------------------------------------------------- */
+/* ---- device_buffer.h ----------------------------------------------------------------------------------- */
 
 int device_buffer_kinds(int device)
 {

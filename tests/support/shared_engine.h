@@ -1,6 +1,6 @@
-/* A host engine whose memory other processes can map, as a GPU's can be: so that the transport ipc and all above it run
- * where there is no GPU. It counts who maps what, and ends the test (MPI_Abort) at memory that is freed
- * while a peer still maps it. */
+/* A host engine whose memory other processes can map, as a GPU's can be: so that the transport ipc and all
+ * above it run where there is no GPU. It counts who maps what, and ends the test (MPI_Abort) at memory that
+ * is freed while a peer still maps it. */
 #ifndef SHARED_ENGINE_H
 #define SHARED_ENGINE_H
 
@@ -10,11 +10,14 @@
 /* May the process of rank `reader` map memory of rank `owner`? NULL: all may. */
 extern bool (*shared_may_map)(int owner, int reader);
 
+/* One such rule: some pairs may, and the same both ways. */
+bool shared_some_may(int owner, int reader);
+
 /* The nth next open() of another process's memory by this process fails; 0: none. */
 extern int shared_open_fails;
 
-/* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says that this is too much
- * to be settled, as an engine may. */
+/* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says
+ * that this is too much to be settled, as an engine may. */
 extern bool shared_leaves_regions;
 
 /* Larger tables of values than of 2^shared_values_log places have no room. */

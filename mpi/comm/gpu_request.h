@@ -2,7 +2,7 @@
  * mpi/comm/placement*.c and to their tests.
  *
  * A rank's request is the set of processing units it would like: those near its GPU, or all of its mask if it
- * keeps that. placement_choose() imagines the requests of the other ranks; placement_here() is told them. */
+ * keeps that. placement_choose() assumes the requests of the other ranks; placement_here() receives them. */
 #ifndef GPU_REQUEST_H
 #define GPU_REQUEST_H
 
@@ -13,7 +13,7 @@ struct core_requests {
     hwloc_bitmap_t *cpus; /* [ranks], owned */
 };
 
-/* Make room for the requests of `ranks` ranks, all empty. core_requests_close() frees them, also after an
+/* Take memory for the requests of `ranks` ranks, all empty. core_requests_close() frees them, also after an
  * error. Errors HSORT_HOST_MEMORY. */
 hsort_status core_requests_open(int ranks, struct core_requests *requests);
 void core_requests_close(struct core_requests *requests);
@@ -21,8 +21,8 @@ void core_requests_close(struct core_requests *requests);
 /* The GPU of the rank after `before` others, of `ranks` that all see the same `devices` GPUs; -1: none. */
 int placement_device(int before, int ranks, int devices);
 
-/* The GPUs that this rank may run near: bit d stands for device d. Of one whose place is unknown that is
- * said, too. Not collective. */
+/* The GPUs that this rank may run near: bit d stands for device d. A GPU whose place is unknown counts as
+ * near. Not collective. */
 uint64_t placement_near(const struct placement_node *node);
 
 /* The GPU of the rank `me` of those that see the same GPUs, by where each may run:
@@ -31,7 +31,7 @@ uint64_t placement_near(const struct placement_node *node);
  *   device        [1] written
  * After    every GPU has as many ranks as in blocks, and none has two before all have one. A rank that is
  *          near the GPU that it would have in blocks has it. No rank is far from its GPU while one that is
- *          near it has a place left. Not always are as many ranks near as could be: nobody gives way.
+ *          near it has a place left. Fewer ranks may be near than could be: a rank keeps the GPU that it has.
  * Errors   HSORT_HOST_MEMORY; *device is then that of the blocks. */
 hsort_status placement_choose_gpu(const uint64_t *near, int ranks, int devices, int me, int *device);
 
@@ -41,7 +41,7 @@ hsort_status placement_choose_gpu(const uint64_t *near, int ranks, int devices, 
 hsort_status placement_request(const struct placement_node *node, int device, hwloc_bitmap_t request);
 
 /* Fill in all but the device, which is chosen already, for the rank `me` among the requests. Requests
- * that overlap make one core set, whose cores its ranks share out in their order.
+ * that overlap make one core set, whose cores its ranks divide in their order.
  *   keeps_mask  the rank stays on all it is allowed, and its part is only a number of cores
  * After    placement->cpus is owned by the caller; NULL after an error.
  * Errors HSORT_HOST_MEMORY. */

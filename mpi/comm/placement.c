@@ -58,7 +58,7 @@ static hwloc_obj_t named_numa_node(hwloc_topology_t topology, const struct cuda_
 
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device)
 {
-    // The device's word goes before its bus, which hangs elsewhere where a coherent link joins GPU and CPU.
+    // What the device says goes before its bus, which is elsewhere where a coherent link joins GPU and CPU.
     hwloc_obj_t node = named_numa_node(topology, device);
     if (node)
         return node->cpuset;
@@ -201,8 +201,8 @@ static hsort_status slice_of(const struct placement_node *node, const struct cor
 
 /* ---- GPUs of ranks that may not run everywhere ----
  *
- * Launchers that bind ranks do not ask which GPU each will take. Slurm spreads tasks over sockets in turns,
- * unless told otherwise, and blocks would then put half of them far from their GPU:
+ * Launchers that bind ranks do not ask which GPU each will take. Slurm spreads tasks over sockets round robin
+ * by default, and blocks would then put half of them far from their GPU:
  *
  *     rank           0      1      2      3        four ranks that see four GPUs
  *     runs at NUMA   0      1      0      1        GPUs 0 and 1 at NUMA node 0, GPUs 2 and 3 at node 1
@@ -296,17 +296,17 @@ hsort_status placement_request(const struct placement_node *node, int device, hw
 }
 
 /* Turn a slice into the cores to run on. */
-static hsort_status settle_cpus(const struct placement_node *node, hwloc_const_cpuset_t request,
+static hsort_status choose_cpus(const struct placement_node *node, hwloc_const_cpuset_t request,
                                 bool keeps_mask, hwloc_bitmap_t slice, struct placement *placement)
 {
     int failed = 0;
     if (keeps_mask) {
-        const int share = count_cores(node->topology, slice);
+        const int part = count_cores(node->topology, slice);
         failed |= hwloc_bitmap_copy(slice, node->allowed);
         const int mask = count_cores(node->topology, slice);
-        placement->cores = share < mask ? share : mask;
+        placement->cores = part < mask ? part : mask;
     } else {
-        // Ranks with different masks may meet in one set, so the slice can lie outside this rank's own mask.
+        // Ranks with different masks may be in one set, so the slice can lie outside this rank's own mask.
         failed |= hwloc_bitmap_and(slice, slice, node->allowed);
         if (hwloc_bitmap_iszero(slice))
             failed |= hwloc_bitmap_copy(slice, request);
@@ -326,7 +326,7 @@ hsort_status placement_settle(const struct placement_node *node, const struct co
         return no_memory();
     hsort_status status = slice_of(node, requests, me, !keeps_mask, slice);
     if (status == HSORT_OK)
-        status = settle_cpus(node, requests->cpus[me], keeps_mask, slice, placement);
+        status = choose_cpus(node, requests->cpus[me], keeps_mask, slice, placement);
     if (status != HSORT_OK) {
         hwloc_bitmap_free(slice);
         return status;

@@ -1,7 +1,7 @@
 /* Placement on the machine that this rank runs on: what there is, what the launcher allowed, what the other
  * ranks of the node take, and the binding itself. The choosing is that of mpi/comm/placement.c.
  *
- * The ranks of a node tell each other two things, in two gathers:
+ * The ranks of a node exchange two things, in two gathers:
  *   1. which GPUs they see, and which of these are near the cores they may run on. Ranks that see the same
  *      ones spread over them, near where they can; a rank that was given a GPU of its own takes it, whatever
  *      the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
@@ -26,7 +26,7 @@ struct mask {
     unsigned long word[MASK_BITS / LONG_BITS];
 };
 
-/* What a rank tells the others of its node in the first gather. */
+/* What a rank sends to the others of its node in the first gather. */
 struct gpus_seen {
     uint64_t gpus, near; /* digest of their UUIDs in its order; placement_near() */
 };
@@ -44,7 +44,7 @@ struct node_survey {
     bool keeps_mask;                 /* not ours to bind, for whatever reason */
     struct placement_node node;
     struct gpus_seen *seen;         /* [node_size] */
-    uint64_t *near;                 /* [node_size] room for some of them */
+    uint64_t *near;                 /* [node_size] scratch, for some of them */
     struct rank_request *requested; /* [node_size] */
     struct core_requests requests;  /* of the node's ranks */
     int gpu_sharers;                /* ranks that take this rank's GPU, itself included */
@@ -217,7 +217,8 @@ static uint64_t digest_gpus(const struct placement_node *node)
     return digest;
 }
 
-/* Everything that can be known, and all memory that is needed, before the ranks speak. Not collective. */
+/* Everything that can be known, and all memory that is needed, before the ranks exchange anything. Not
+ * collective. */
 static hsort_status survey_open(const struct comm *comm, int devices, struct node_survey *survey)
 {
     *survey = (struct node_survey){.topology = NULL};
@@ -255,7 +256,7 @@ static void survey_close(struct node_survey *survey)
         hwloc_topology_destroy(survey->topology);
 }
 
-/* ---- what the ranks of the node tell each other ---- */
+/* ---- what the ranks of the node exchange ---- */
 
 /* Choose the GPU among the ranks that see the same ones. Not collective. */
 static hsort_status choose_device(const struct node_survey *survey, int *device)
@@ -372,7 +373,7 @@ hsort_status placement_here(struct comm *comm, int devices, hsort_binding bindin
         survey.keeps_mask = true;
 
     // If one rank of the node cannot go on, none of them does. Those that could return HSORT_OK: the caller's
-    // agreement tells them.
+    // agreement reports it.
     int ready = status == HSORT_OK, all_ready = 0;
     const int code = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, comm->node);
     if (status == HSORT_OK)

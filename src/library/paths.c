@@ -11,8 +11,8 @@ hsort_status hsort_measure_paths(hsort_context *ctx, hsort_path_speed *speeds, s
     hsort_status status = HSORT_OK;
     hsort_path_speed *all = malloc((size_t)ctx->comm.size * sizeof *all);
     if (!speeds || !STRUCT_SIZE_IS_KNOWN(hsort_path_speed, speed_size))
-        status = status_fail(HSORT_ARGUMENT, "hsort_measure_paths: speeds at %p, of %zu bytes each", (void *)speeds,
-                             speed_size);
+        status = status_fail(HSORT_ARGUMENT, "hsort_measure_paths: speeds at %p, of %zu bytes each",
+                             (void *)speeds, speed_size);
     else if (!all)
         status = status_fail(HSORT_HOST_MEMORY, "no memory for the paths to %d ranks", ctx->comm.size);
     status = comm_agree(&ctx->comm, status);

@@ -230,10 +230,10 @@ static void test_bound(uint64_t *random)
 
 static void check_gpus(const uint64_t *near, int ranks, int devices)
 {
-    int room[MOST_DEVICES] = {0}, on[MOST_DEVICES] = {0}, device[MOST_RANKS];
+    int capacity[MOST_DEVICES] = {0}, on[MOST_DEVICES] = {0}, device[MOST_RANKS];
     for (int rank = 0; rank < ranks; rank++) {
         const int block = rank * devices / ranks;
-        room[block]++;
+        capacity[block]++;
         CHECK(placement_choose_gpu(near, ranks, devices, rank, &device[rank]) == HSORT_OK, "%s",
               status_text());
         CHECK(device[rank] >= 0 && device[rank] < devices, "GPU %d of %d", device[rank], devices);
@@ -241,9 +241,9 @@ static void check_gpus(const uint64_t *near, int ranks, int devices)
         on[device[rank]]++;
     }
     for (int gpu = 0; gpu < devices; gpu++) {
-        room[gpu] = ranks <= devices ? 1 : room[gpu];
-        CHECK(ranks <= devices ? on[gpu] <= 1 : on[gpu] == room[gpu], "%d ranks on GPU %d, not %d", on[gpu],
-              gpu, room[gpu]);
+        capacity[gpu] = ranks <= devices ? 1 : capacity[gpu];
+        CHECK(ranks <= devices ? on[gpu] <= 1 : on[gpu] == capacity[gpu], "%d ranks on GPU %d, not %d",
+              on[gpu], gpu, capacity[gpu]);
     }
     // Nobody is far from its GPU and near one that has a place left, or gives one to a rank that is far from
     // it, too.
@@ -252,7 +252,7 @@ static void check_gpus(const uint64_t *near, int ranks, int devices)
             int near_there = 0;
             for (int other = 0; other < ranks; other++)
                 near_there += device[other] == gpu && (near[other] >> gpu & 1);
-            CHECK(!(near[rank] >> gpu & 1) || near_there == room[gpu],
+            CHECK(!(near[rank] >> gpu & 1) || near_there == capacity[gpu],
                   "rank %d is far from GPU %d and near GPU %d", rank, device[rank], gpu);
         }
 }
@@ -373,7 +373,7 @@ static void test_requests(void)
     check_requests(REQUESTS("0-7", "8-15", "0-7"), false, CORES(4, 8, 4));
     check_requests(REQUESTS("0-7", "0-15"), false, CORES(8, 8));
     check_requests(REQUESTS("0-3", "0-3", "0-3", "0-3", "0-3", "8-15"), false, CORES(2, 3, 3, 2, 3, 3));
-    // Ranks 0 and 1 meet only through rank 2.
+    // Ranks 0 and 1 share cores only through rank 2.
     check_requests(REQUESTS("0-3", "6-9", "3-6"), false, CORES(3, 3, 4));
 #undef REQUESTS
 #undef CORES
@@ -390,7 +390,7 @@ static void test_pci(void)
         {"0000:1b:00.0", -1, "0,2,4,6,8,10,12,14"},
         {"0000:9b:00.0", -1, "1,3,5,7,9,11,13,15"},
         {"0000:9B:00.0", -1, "1,3,5,7,9,11,13,15"},
-        {"0000:1b:00.0", 1, "1,3,5,7,9,11,13,15"},  // the device's own word counts more than its bus
+        {"0000:1b:00.0", 1, "1,3,5,7,9,11,13,15"},  // what the device says counts more than its bus
         {"0000:9b:00.0", 64, "1,3,5,7,9,11,13,15"}, // a NUMA node that is not there
         {"0000:5e:00.0", -1, "0-15"},
         {"", -1, "0-15"},

@@ -57,7 +57,7 @@ enum { HSORT_PHASES_MAX = 8, HSORT_TRANSPORTS_MAX = 8, HSORT_RATES_MAX = 16 };
  *                     copies
  *   STEP              from asking the engine for something small to its answer
  *   MESSAGE           a message of a few bytes between two ranks of a node
- *   LINK_LATENCY      of a transfer of keys between two ranks of a node, beside its bytes
+ *   LINK_LATENCY      of a transfer of keys between two ranks of a node, besides its bytes
  *   LINK              bytes that a rank sends to another of its node while it receives as many
  *   NETWORK_LATENCY   of a message or a transfer between two nodes
  *   NETWORK           as LINK, between two nodes, all ranks of both at once */

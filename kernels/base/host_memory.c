@@ -93,7 +93,7 @@ static void add_cgroup(const char *directory, const struct cgroup_kind *kind, st
 
 /* ---- where this process's cgroups are ---- */
 
-/* Is `word` one of the words of a list with commas between them? */
+/* Is `word` in a list with commas between them? */
 static bool is_listed(const char *list, const char *word)
 {
     const size_t length = strlen(word);

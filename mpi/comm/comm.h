@@ -1,7 +1,8 @@
 /* A communicator of the library's own, and the rule that keeps ranks together.
  *
- * The rule: a collective function never returns between two communication steps. The local work of a phase yields a
- * status; the phase ends with comm_agree(), after which every rank goes on or every rank returns the same status. */
+ * The rule: a collective function never returns between two communication steps. The local work of a phase
+ * yields a status; the phase ends with comm_agree(), after which every rank goes on or every rank returns the
+ * same status. */
 #ifndef COMM_H
 #define COMM_H
 
@@ -16,39 +17,40 @@ struct comm {
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
     char host[64];
-    char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", same on every rank after a failed agreement */
+    char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", the same everywhere after a failure */
 };
 
 /* Can MPI be called? Not before MPI_Init() nor after MPI_Finalize(). Not collective. Errors HSORT_MPI. */
 hsort_status comm_usable(void);
 
-/* Duplicate `user` and find the ranks of this node.                                              Collective.
+/* Duplicate `user` and find the ranks of this node. Collective.
  *   comm  [1] written; comm_close() frees it. Errors HSORT_MPI; then *comm needs no close. */
 hsort_status comm_open(MPI_Comm user, struct comm *comm);
 
 /* Collective; after MPI_Finalize(), which has freed the communicators, not. */
 void comm_close(struct comm *comm);
 
-/* Make one status of all ranks': the greatest, from the lowest rank that has it.                 Collective.
+/* Make one status of all ranks': the greatest, from the lowest rank that has it. Collective.
  *   mine  this rank's; its text is status_text()
- * After    the same status is returned everywhere; unless HSORT_OK, comm->error is the same line everywhere. */
+ * After    the same status is returned everywhere; unless HSORT_OK, comm->error is the same line everywhere.
+ *          */
 hsort_status comm_agree(struct comm *comm, hsort_status mine);
 
-/* Turn the code of an MPI call into a status; the text names `call`. Also the fault site FAULT_MPI when `may_fault`.
- * Not collective. */
+/* Turn the code of an MPI call into a status; the text names `call`. Also the fault site FAULT_MPI when
+ * `may_fault`. Not collective. */
 hsort_status comm_check(int mpi_code, const char *call, bool may_fault);
 
-/* Smallest and largest of `value` over the ranks, sum of `value` over the ranks.               Collective each. */
+/* Smallest and largest of `value` over the ranks, sum of `value` over the ranks. Collective each. */
 hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest);
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum);
 
-/* The sum of `value` over the ranks before this one.                                              Collective. */
+/* The sum of `value` over the ranks before this one. Collective. */
 hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before);
 
-/* values [size] = every rank's `value`, in rank order.                                            Collective. */
+/* values [size] = every rank's `value`, in rank order. Collective. */
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
 
-/* leaders [size] = the lowest rank of each rank's node.                                            Collective. */
+/* leaders [size] = the lowest rank of each rank's node. Collective. */
 hsort_status comm_leaders(struct comm *comm, int64_t *leaders);
 
 #define TRY_MPI(call) TRY(comm_check((call), #call, false))

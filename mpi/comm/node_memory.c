@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include "kernels/base/host_memory.h"
 
-/* What a rank tells the others of its node; only 64-bit words, so that it travels as such. */
+/* What a rank sends to the others of its node; only 64-bit numbers, so that it is sent as such. */
 struct memory_request {
     uint64_t bytes, limits;
     struct host_memory_limit limit[HOST_MEMORY_LIMITS_MAX];
 };
 
-enum { REQUEST_WORDS = sizeof(struct memory_request) / sizeof(uint64_t) };
+enum { REQUEST_NUMBERS = sizeof(struct memory_request) / sizeof(uint64_t) };
 
 static bool shares_limit(const struct memory_request *request, uint64_t place)
 {
@@ -58,7 +58,7 @@ hsort_status node_memory_check(const struct comm *comm, uint64_t bytes)
             status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node want", comm->node_size);
     if (status == HSORT_OK && most[0] > 0 && most[1] == 0) {
         own.limits = bytes > 0 ? (uint64_t)host_memory_limits(own.limit) : 0;
-        status = comm_check(MPI_Allgather(&own, REQUEST_WORDS, MPI_UINT64_T, requests, REQUEST_WORDS,
+        status = comm_check(MPI_Allgather(&own, REQUEST_NUMBERS, MPI_UINT64_T, requests, REQUEST_NUMBERS,
                                           MPI_UINT64_T, comm->node),
                             "MPI_Allgather", false);
         if (status == HSORT_OK)

@@ -5,16 +5,17 @@
  *     core     0  1  2  3 | 4  5  6  7         8  9 10 11 | 12 13 14 15
  *     rank          0     |     1                   2     |      3
  *
- * First the GPU, in blocks of ranks. Then each rank wishes for the cores near its GPU: ranks 0 and 1 for
- * cores 0-7, ranks 2 and 3 for cores 8-15. Wishes that overlap make a pool: here there are two. Each pool is
- * cut into slices of whole cores, one for each rank, side by side so that a rank's threads share caches.
+ * First the GPU, in blocks of ranks. Then each rank requests the cores near its GPU: ranks 0 and 1 for
+ * cores 0-7, ranks 2 and 3 for cores 8-15. Requests that overlap make a core set: here there are two. Each
+ * core set is cut into slices of whole cores, one for each rank, side by side so that a rank's threads share
+ * caches.
  *
- * If some pool has fewer cores than ranks, all ranks of the node share out all the cores they may use: ranks
- * poll while they wait for each other, and two on one core cost more than a core far from the GPU.
+ * If some core set has fewer cores than ranks, all ranks of the node share out all the cores they may use:
+ * ranks poll while they wait for each other, and two on one core cost more than a core far from the GPU.
  *
- * A rank that its launcher bound keeps its mask and wishes for all of it. Its slice is then only a number of
- * cores: how many threads it may run without getting in the way of other ranks with the same mask. */
-#include "mpi/comm/placement_wish.h"
+ * A rank that its launcher bound keeps its mask and requests all of it. Its slice is then only a number
+ * of cores: how many threads it may run without getting in the way of other ranks with the same mask. */
+#include "mpi/comm/gpu_request.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,25 +24,25 @@ static hsort_status no_memory(void)
     return status_fail(HSORT_HOST_MEMORY, "no memory for the sets of cores of the ranks on this node");
 }
 
-hsort_status wishes_open(int ranks, struct wishes *wishes)
+hsort_status core_requests_open(int ranks, struct core_requests *requests)
 {
-    *wishes = (struct wishes){ranks, calloc((size_t)ranks, sizeof *wishes->cpus)};
-    if (!wishes->cpus)
+    *requests = (struct core_requests){ranks, calloc((size_t)ranks, sizeof *requests->cpus)};
+    if (!requests->cpus)
         return no_memory();
     for (int rank = 0; rank < ranks; rank++) {
-        wishes->cpus[rank] = hwloc_bitmap_alloc();
-        if (!wishes->cpus[rank])
+        requests->cpus[rank] = hwloc_bitmap_alloc();
+        if (!requests->cpus[rank])
             return no_memory();
     }
     return HSORT_OK;
 }
 
-void wishes_close(struct wishes *wishes)
+void core_requests_close(struct core_requests *requests)
 {
-    for (int rank = 0; wishes->cpus && rank < wishes->ranks; rank++)
-        hwloc_bitmap_free(wishes->cpus[rank]);
-    free(wishes->cpus);
-    wishes->cpus = NULL;
+    for (int rank = 0; requests->cpus && rank < requests->ranks; rank++)
+        hwloc_bitmap_free(requests->cpus[rank]);
+    free(requests->cpus);
+    requests->cpus = NULL;
 }
 
 /* ---- what is near ---- */
@@ -57,7 +58,7 @@ static hwloc_obj_t named_numa_node(hwloc_topology_t topology, const struct cuda_
 
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device)
 {
-    // The device's word goes before its bus, which hangs elsewhere where a coherent link joins GPU and CPU.
+    // What the device says goes before its bus, which is elsewhere where a coherent link joins GPU and CPU.
     hwloc_obj_t node = named_numa_node(topology, device);
     if (node)
         return node->cpuset;
@@ -92,10 +93,10 @@ static int numa_node_of(hwloc_topology_t topology, const struct cuda_device *dev
     return numa_node_around(topology, cpus);
 }
 
-/* ---- pools ---- */
+/* ---- core sets ---- */
 
-struct pool {
-    hwloc_bitmap_t cpus; /* all that its ranks wish for */
+struct core_set {
+    hwloc_bitmap_t cpus; /* all that its ranks request */
     int cores;           /* in it */
     int ranks;           /* that share it */
     int position;        /* how many of them come before the rank it was found for */
@@ -120,186 +121,138 @@ static int count_cores(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
     return cores;
 }
 
-/* Make a pool of cpus, for the rank `me`. */
-static void pool_count(hwloc_topology_t topology, const struct wishes *wishes, int me, struct pool *pool)
+/* Count the core set of cpus, for the rank `me`. */
+static void core_set_count(hwloc_topology_t topology, const struct core_requests *requests, int me,
+                           struct core_set *set)
 {
-    pool->cores = count_cores(topology, pool->cpus);
-    pool->ranks = 0;
-    pool->position = 0;
-    for (int rank = 0; rank < wishes->ranks; rank++) {
-        const bool here = hwloc_bitmap_intersects(pool->cpus, wishes->cpus[rank]);
-        pool->ranks += here;
-        pool->position += here && rank < me;
+    set->cores = count_cores(topology, set->cpus);
+    set->ranks = 0;
+    set->position = 0;
+    for (int rank = 0; rank < requests->ranks; rank++) {
+        const bool here = hwloc_bitmap_intersects(set->cpus, requests->cpus[rank]);
+        set->ranks += here;
+        set->position += here && rank < me;
     }
 }
 
-/* Find the pool of the rank `me`: its wish, the wishes that overlap it, and those that overlap these ... */
-static hsort_status pool_find(hwloc_topology_t topology, const struct wishes *wishes, int me,
-                              struct pool *pool)
+/* Find the core set of the rank `me`: its request, the requests that overlap it, and so on. */
+static hsort_status core_set_find(hwloc_topology_t topology, const struct core_requests *requests, int me,
+                                  struct core_set *set)
 {
-    int failed = hwloc_bitmap_copy(pool->cpus, wishes->cpus[me]);
+    int failed = hwloc_bitmap_copy(set->cpus, requests->cpus[me]);
     int weight, before;
     do {
-        before = hwloc_bitmap_weight(pool->cpus);
-        for (int rank = 0; rank < wishes->ranks; rank++)
-            if (hwloc_bitmap_intersects(pool->cpus, wishes->cpus[rank]))
-                failed |= hwloc_bitmap_or(pool->cpus, pool->cpus, wishes->cpus[rank]);
-        weight = hwloc_bitmap_weight(pool->cpus);
+        before = hwloc_bitmap_weight(set->cpus);
+        for (int rank = 0; rank < requests->ranks; rank++)
+            if (hwloc_bitmap_intersects(set->cpus, requests->cpus[rank]))
+                failed |= hwloc_bitmap_or(set->cpus, set->cpus, requests->cpus[rank]);
+        weight = hwloc_bitmap_weight(set->cpus);
     } while (!failed && weight != before);
-    pool_count(topology, wishes, me, pool);
+    core_set_count(topology, requests, me, set);
     return failed ? no_memory() : HSORT_OK;
 }
 
-/* The pool of the rank `me`, or all that it is allowed if the pool of some rank is too small. */
-static hsort_status pool_find_roomy(const struct placement_node *node, const struct wishes *wishes, int me,
-                                    struct pool *pool)
+/* The core set of the rank `me`, or all that it is allowed if the core set of some rank is too small. */
+static hsort_status core_set_find_large(const struct placement_node *node,
+                                        const struct core_requests *requests, int me, struct core_set *set)
 {
-    for (int rank = 0; rank < wishes->ranks; rank++) {
-        TRY(pool_find(node->topology, wishes, rank, pool));
-        if (pool->cores >= pool->ranks)
+    for (int rank = 0; rank < requests->ranks; rank++) {
+        TRY(core_set_find(node->topology, requests, rank, set));
+        if (set->cores >= set->ranks)
             continue;
-        if (hwloc_bitmap_copy(pool->cpus, node->allowed))
+        if (hwloc_bitmap_copy(set->cpus, node->allowed))
             return no_memory();
-        pool_count(node->topology, wishes, me, pool);
+        core_set_count(node->topology, requests, me, set);
         return HSORT_OK;
     }
-    return pool_find(node->topology, wishes, me, pool);
+    return core_set_find(node->topology, requests, me, set);
 }
 
-/* Cut out the slice at pool->position; at least one core, shared where there are more ranks than cores. */
-static hsort_status pool_cut(hwloc_topology_t topology, const struct pool *pool, hwloc_bitmap_t slice)
+/* Cut out the slice at set->position; at least one core, shared where there are more ranks than cores. */
+static hsort_status core_set_cut(hwloc_topology_t topology, const struct core_set *set, hwloc_bitmap_t slice)
 {
-    const int64_t cores = pool->cores;
-    const int64_t first = cores * pool->position / pool->ranks;
-    int64_t end = cores * (pool->position + 1) / pool->ranks;
+    const int64_t cores = set->cores;
+    const int64_t first = cores * set->position / set->ranks;
+    int64_t end = cores * (set->position + 1) / set->ranks;
     if (end == first)
         end++;
     hwloc_bitmap_zero(slice);
     int64_t at = 0;
-    for (hwloc_obj_t core = NULL; (core = next_core(topology, pool->cpus, core)) != NULL; at++)
+    for (hwloc_obj_t core = NULL; (core = next_core(topology, set->cpus, core)) != NULL; at++)
         if (at >= first && at < end && hwloc_bitmap_or(slice, slice, core->cpuset))
             return no_memory();
     return HSORT_OK;
 }
 
-/* Slice of the rank `me`. Only a rank that may move can get cores outside the pool of its wish. */
-static hsort_status slice_of(const struct placement_node *node, const struct wishes *wishes, int me,
+/* Slice of the rank `me`. Only a rank that may move can get cores outside the core set of its request. */
+static hsort_status slice_of(const struct placement_node *node, const struct core_requests *requests, int me,
                              bool may_move, hwloc_bitmap_t slice)
 {
-    struct pool pool = {.cpus = hwloc_bitmap_alloc()};
-    if (!pool.cpus)
+    struct core_set set = {.cpus = hwloc_bitmap_alloc()};
+    if (!set.cpus)
         return no_memory();
-    hsort_status status =
-        may_move ? pool_find_roomy(node, wishes, me, &pool) : pool_find(node->topology, wishes, me, &pool);
+    hsort_status status = may_move ? core_set_find_large(node, requests, me, &set)
+                                   : core_set_find(node->topology, requests, me, &set);
     if (status == HSORT_OK)
-        status = pool_cut(node->topology, &pool, slice);
-    hwloc_bitmap_free(pool.cpus);
+        status = core_set_cut(node->topology, &set, slice);
+    hwloc_bitmap_free(set.cpus);
     return status;
 }
 
 /* ---- GPUs of ranks that may not run everywhere ----
  *
- * Launchers that bind ranks do not ask which GPU each will take. Slurm deals tasks out to sockets in turns, unless told
- * otherwise, and blocks would then put half of them far from their GPU:
+ * Launchers that bind ranks do not ask which GPU each will take. Slurm spreads tasks over sockets round robin
+ * by default, and blocks would then put half of them far from their GPU:
  *
  *     rank           0      1      2      3        four ranks that see four GPUs
  *     runs at NUMA   0      1      0      1        GPUs 0 and 1 at NUMA node 0, GPUs 2 and 3 at node 1
  *     in blocks      0      1 far  2 far  3
- *     matched        0      2      1      3
+ *     chosen         0      2      1      3
  *
- * There is a seat for each rank, at the GPU that it would have in blocks; with more GPUs than ranks, one at each GPU. Ranks
- * take their own seats where these are near, then any other that is near and free. A rank that finds none asks those who sit
- * near it to move on to another near seat, and they may ask in turn: an augmenting path (Kuhn), so that in the end no way
- * of seating brings more ranks near. Who is left over takes what is left over. */
+ * There is a slot for each rank, at the GPU that it would have in blocks; with more GPUs than ranks, one at
+ * each GPU. Ranks take their own slots if these are near. Then each rank without one takes the first free
+ * slot that is near, then the first that is free, counted from its own slot on. */
 
-struct seats {
+enum slot_choice { SLOT_OWN_IF_NEAR, SLOT_NEAR, SLOT_ANY, SLOT_CHOICES };
+
+struct gpu_slots {
     const uint64_t *near; /* [ranks] */
     int ranks, devices, count;
-    int *rank;   /* [count] that sits there, or -1; owned */
-    bool *asked; /* [count] in the search under way; owned */
+    bool *used; /* [count] */
 };
 
-/* The first seat to look at for a rank. */
-static int seat_of_block(const struct seats *seats, int rank)
+/* A free slot for the rank, or -1. */
+static int find_slot(const struct gpu_slots *slots, int rank, enum slot_choice choice)
 {
-    return placement_device(rank, seats->ranks, seats->count);
-}
-
-static bool is_near(const struct seats *seats, int rank, int seat)
-{
-    return seats->near[rank] >> placement_device(seat, seats->count, seats->devices) & 1;
-}
-
-/* Give the rank a free seat, from its own on: a near one, or any. */
-static bool take_free_seat(struct seats *seats, int rank, bool only_near)
-{
-    for (int i = 0; i < seats->count; i++) {
-        const int seat = (seat_of_block(seats, rank) + i) % seats->count;
-        if (seats->rank[seat] >= 0 || (only_near && !is_near(seats, rank, seat)))
-            continue;
-        seats->rank[seat] = rank;
-        return true;
+    const int own = placement_device(rank, slots->ranks, slots->count);
+    for (int i = 0; i < (choice == SLOT_OWN_IF_NEAR ? 1 : slots->count); i++) {
+        const int slot = (own + i) % slots->count;
+        const int device = placement_device(slot, slots->count, slots->devices);
+        if (!slots->used[slot] && (choice == SLOT_ANY || (slots->near[rank] >> device & 1)))
+            return slot;
     }
-    return false;
+    return -1;
 }
 
-/* Give the rank a near seat, for which others may have to move; false, and nothing moves, if that cannot be. */
-static bool take_near_seat(struct seats *seats, int rank)
-{
-    if (take_free_seat(seats, rank, true))
-        return true;
-    for (int seat = 0; seat < seats->count; seat++) {
-        if (seats->asked[seat] || !is_near(seats, rank, seat))
-            continue;
-        seats->asked[seat] = true;
-        if (take_near_seat(seats, seats->rank[seat])) {
-            seats->rank[seat] = rank;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Seat all ranks; seated [ranks] is room to remember which are. */
-static void seat_ranks(struct seats *seats, bool *seated)
-{
-    for (int rank = 0; rank < seats->ranks; rank++) {
-        const int seat = seat_of_block(seats, rank);
-        seated[rank] = is_near(seats, rank, seat);
-        if (seated[rank])
-            seats->rank[seat] = rank;
-    }
-    for (int rank = 0; rank < seats->ranks; rank++) {
-        memset(seats->asked, 0, (size_t)seats->count * sizeof *seats->asked);
-        seated[rank] = seated[rank] || take_near_seat(seats, rank);
-    }
-    for (int rank = 0; rank < seats->ranks; rank++)
-        if (!seated[rank])
-            take_free_seat(seats, rank, false);
-}
-
-hsort_status placement_match(const uint64_t *near, int ranks, int devices, int me, int *device)
+hsort_status placement_choose_gpu(const uint64_t *near, int ranks, int devices, int me, int *device)
 {
     const int count = ranks > devices ? ranks : devices;
-    struct seats seats = {.near = near, .ranks = ranks, .devices = devices, .count = count};
-    seats.rank = malloc((size_t)count * sizeof *seats.rank);
-    seats.asked = malloc((size_t)count * sizeof *seats.asked);
-    bool *seated = malloc((size_t)ranks * sizeof *seated);
-    const bool room = seats.rank && seats.asked && seated;
+    struct gpu_slots slots = {near, ranks, devices, count, calloc((size_t)count, sizeof *slots.used)};
+    bool *served = calloc((size_t)ranks, sizeof *served);
+    const bool enough = slots.used && served;
     *device = placement_device(me, ranks, devices);
-    if (room) {
-        for (int seat = 0; seat < count; seat++)
-            seats.rank[seat] = -1;
-        seat_ranks(&seats, seated);
-        for (int seat = 0; seat < count; seat++)
-            if (seats.rank[seat] == me)
-                *device = placement_device(seat, count, devices);
-    }
-    free(seats.rank);
-    free(seats.asked);
-    free(seated);
-    return room ? HSORT_OK
-                : status_fail(HSORT_HOST_MEMORY, "no memory to seat %d ranks at their GPUs", ranks);
+    for (int choice = 0; enough && choice < SLOT_CHOICES; choice++)
+        for (int rank = 0; rank < ranks; rank++) {
+            const int slot = served[rank] ? -1 : find_slot(&slots, rank, (enum slot_choice)choice);
+            if (slot < 0)
+                continue;
+            served[rank] = slots.used[slot] = true;
+            if (rank == me)
+                *device = placement_device(slot, count, devices);
+        }
+    free(slots.used);
+    free(served);
+    return enough ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the GPUs of %d ranks", ranks);
 }
 
 uint64_t placement_near(const struct placement_node *node)
@@ -326,43 +279,43 @@ bool placement_bound_by_launcher(const struct placement_node *node)
     return !hwloc_bitmap_isequal(node->allowed, node->machine);
 }
 
-hsort_status placement_wish(const struct placement_node *node, int device, hwloc_bitmap_t wish)
+hsort_status placement_request(const struct placement_node *node, int device, hwloc_bitmap_t request)
 {
     int failed = 0;
-    hwloc_bitmap_zero(wish);
+    hwloc_bitmap_zero(request);
     if (device >= 0) {
         hwloc_const_cpuset_t near = placement_cpus_near(node->topology, &node->device[device]);
-        failed |= hwloc_bitmap_and(wish, near, node->allowed);
+        failed |= hwloc_bitmap_and(request, near, node->allowed);
     }
     // A job may have been given cores at one end of the machine and a GPU at the other.
-    if (hwloc_bitmap_iszero(wish))
-        failed |= hwloc_bitmap_copy(wish, node->allowed);
-    if (hwloc_bitmap_iszero(wish) && !failed)
+    if (hwloc_bitmap_iszero(request))
+        failed |= hwloc_bitmap_copy(request, node->allowed);
+    if (hwloc_bitmap_iszero(request) && !failed)
         return status_fail(HSORT_INTERNAL, "hwloc finds no processing unit that this rank may run on");
     return failed ? no_memory() : HSORT_OK;
 }
 
 /* Turn a slice into the cores to run on. */
-static hsort_status settle_cpus(const struct placement_node *node, hwloc_const_cpuset_t wish, bool keeps_mask,
-                                hwloc_bitmap_t slice, struct placement *placement)
+static hsort_status choose_cpus(const struct placement_node *node, hwloc_const_cpuset_t request,
+                                bool keeps_mask, hwloc_bitmap_t slice, struct placement *placement)
 {
     int failed = 0;
     if (keeps_mask) {
-        const int share = count_cores(node->topology, slice);
+        const int part = count_cores(node->topology, slice);
         failed |= hwloc_bitmap_copy(slice, node->allowed);
         const int mask = count_cores(node->topology, slice);
-        placement->cores = share < mask ? share : mask;
+        placement->cores = part < mask ? part : mask;
     } else {
-        // Ranks with different masks may meet in one pool, so the slice can lie outside this rank's own mask.
+        // Ranks with different masks may be in one set, so the slice can lie outside this rank's own mask.
         failed |= hwloc_bitmap_and(slice, slice, node->allowed);
         if (hwloc_bitmap_iszero(slice))
-            failed |= hwloc_bitmap_copy(slice, wish);
+            failed |= hwloc_bitmap_copy(slice, request);
         placement->cores = count_cores(node->topology, slice);
     }
     return failed ? no_memory() : HSORT_OK;
 }
 
-hsort_status placement_settle(const struct placement_node *node, const struct wishes *wishes, int me,
+hsort_status placement_settle(const struct placement_node *node, const struct core_requests *requests, int me,
                               bool keeps_mask, struct placement *placement)
 {
     const struct cuda_device *device = placement->device >= 0 ? &node->device[placement->device] : NULL;
@@ -371,9 +324,9 @@ hsort_status placement_settle(const struct placement_node *node, const struct wi
     hwloc_bitmap_t slice = hwloc_bitmap_alloc();
     if (!slice)
         return no_memory();
-    hsort_status status = slice_of(node, wishes, me, !keeps_mask, slice);
+    hsort_status status = slice_of(node, requests, me, !keeps_mask, slice);
     if (status == HSORT_OK)
-        status = settle_cpus(node, wishes->cpus[me], keeps_mask, slice, placement);
+        status = choose_cpus(node, requests->cpus[me], keeps_mask, slice, placement);
     if (status != HSORT_OK) {
         hwloc_bitmap_free(slice);
         return status;
@@ -391,14 +344,14 @@ hsort_status placement_choose(const struct placement_node *node, struct placemen
     // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers
     // that bind give each rank a mask of its own.
     const bool bound = placement_bound_by_launcher(node);
-    struct wishes wishes;
-    hsort_status status = wishes_open(bound ? 1 : node->node_size, &wishes);
-    for (int rank = 0; status == HSORT_OK && rank < wishes.ranks; rank++) {
+    struct core_requests requests;
+    hsort_status status = core_requests_open(bound ? 1 : node->node_size, &requests);
+    for (int rank = 0; status == HSORT_OK && rank < requests.ranks; rank++) {
         const int device = placement_device(rank, node->node_size, node->devices);
-        status = placement_wish(node, bound ? -1 : device, wishes.cpus[rank]);
+        status = placement_request(node, bound ? -1 : device, requests.cpus[rank]);
     }
     if (status == HSORT_OK)
-        status = placement_settle(node, &wishes, bound ? 0 : node->node_rank, bound, placement);
-    wishes_close(&wishes);
+        status = placement_settle(node, &requests, bound ? 0 : node->node_rank, bound, placement);
+    core_requests_close(&requests);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Which GPU and which cores a rank takes. placement_choose() is a pure function of a topology, so that it is tested on
- * synthetic and recorded machines; placement_here() asks the machine it runs on and binds. */
+/* Which GPU and which cores a rank takes. placement_choose() is a pure function of a topology, so that it is
+ * tested on synthetic and recorded machines; placement_here() asks the machine it runs on and binds. */
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
 
@@ -28,26 +28,28 @@ struct placement {
     bool bound;               /* this placement has bound the process; placement_release() undoes it */
 };
 
-/* Choose, without a word from the other ranks. Ranks of a node spread over the GPUs they see in blocks: with 4 ranks and 2
- * GPUs, ranks 0 and 1 take GPU 0. A rank that sees one GPU takes it. Unbound ranks share out the cores near their GPU (or all cores, without a GPU), by
- * whole cores, every rank at least one. Not collective.
- * Errors HSORT_INTERNAL (hwloc failed), HSORT_HOST_MEMORY. */
+/* Choose, without asking the other ranks. Ranks of a node spread over the GPUs they see in blocks: with
+ * 4 ranks and 2 GPUs, ranks 0 and 1 take GPU 0. A rank that sees one GPU takes it. Unbound ranks share out
+ * the cores near their GPU (or all cores, without a GPU), by whole cores, every rank at least one. Not
+ * collective. Errors HSORT_INTERNAL (hwloc failed), HSORT_HOST_MEMORY. */
 hsort_status placement_choose(const struct placement_node *node, struct placement *placement);
 
-/* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the topology. */
+/* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the
+ * topology. */
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device);
 
-/* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe it. Ranks that
- * may not run everywhere get, of the GPUs they see, one that is near, as far as those go round.
- * Collective (UUIDs are compared on the node, so that a shared GPU is seen).
+/* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe
+ * it. Ranks that may not run everywhere get, of the GPUs they see, one that is near, as far as those go
+ * round. Collective (UUIDs are compared on the node, so that a shared GPU is seen).
  *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
  *   placement [1] written; placement_release() frees it, also after an error; info [1] written
  * Errors HSORT_INTERNAL, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI; the caller agrees on it. */
-hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding, struct placement *placement,
-                            hsort_rank_info *info);
+hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding,
+                            struct placement *placement, hsort_rank_info *info);
 
-/* Free what a placement holds. With the last one that bound the process, the process gets the binding back that it had before
- * the first; a binding that the caller has changed since stays. Any thread. Not collective. */
+/* Free what a placement holds. With the last one that bound the process, the process gets the binding back
+ * that it had before the first; a binding that the caller has changed since stays. Any thread. Not
+ * collective. */
 void placement_release(struct placement *placement);
 
 #endif

@@ -1,18 +1,18 @@
 /* Placement on the machine that this rank runs on: what there is, what the launcher allowed, what the other
  * ranks of the node take, and the binding itself. The choosing is that of mpi/comm/placement.c.
  *
- * The ranks of a node tell each other two things, in two gathers:
+ * The ranks of a node exchange two things, in two gathers:
  *   1. which GPUs they see, and which of these are near the cores they may run on. Ranks that see the same
  *      ones spread over them, near where they can; a rank that was given a GPU of its own takes it, whatever
  *      the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
  *      the PCI bus of the whole GPU.
- *   2. which GPU they take (so that a shared one is known) and which cores they wish for.
+ *   2. which GPU they take (so that a shared one is known) and which cores they request.
  *
  * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets
  * it. Two things must not be taken for the launcher's mask: the one that an earlier context of this process
  * set, and the one place to which OpenMP binds the first thread before main() when OMP_PROC_BIND or
  * OMP_PLACES is set. */
-#include "mpi/comm/placement_wish.h"
+#include "mpi/comm/gpu_request.h"
 #include <errno.h>
 #include <omp.h>
 #include <pthread.h>
@@ -26,28 +26,28 @@ struct mask {
     unsigned long word[MASK_BITS / LONG_BITS];
 };
 
-/* What a rank tells the others of its node in the first gather. */
-struct seen {
+/* What a rank sends to the others of its node in the first gather. */
+struct gpus_seen {
     uint64_t gpus, near; /* digest of their UUIDs in its order; placement_near() */
 };
 
 /* ... in the second. */
-struct taken {
+struct rank_request {
     char uuid[sizeof((struct cuda_device *)0)->uuid]; /* "" without a GPU */
-    struct mask wish;
+    struct mask request;
 };
 
 /* What this rank knows of its node. */
-struct survey {
+struct node_survey {
     hwloc_topology_t topology;
     hwloc_bitmap_t machine, allowed; /* see struct placement_node, which borrows them */
     bool keeps_mask;                 /* not ours to bind, for whatever reason */
     struct placement_node node;
-    struct seen *seen;    /* [node_size] */
-    uint64_t *near;       /* [node_size] room for some of them */
-    struct taken *taken;  /* [node_size] */
-    struct wishes wishes; /* of the node's ranks */
-    int gpu_sharers;      /* ranks that take this rank's GPU, itself included */
+    struct gpus_seen *seen;         /* [node_size] */
+    uint64_t *near;                 /* [node_size] scratch, for some of them */
+    struct rank_request *requested; /* [node_size] */
+    struct core_requests requests;  /* of the node's ranks */
+    int gpu_sharers;                /* ranks that take this rank's GPU, itself included */
 };
 
 static void mask_pack(hwloc_const_cpuset_t cpus, struct mask *mask)
@@ -64,7 +64,8 @@ static hsort_status mask_unpack(const struct mask *mask, hwloc_bitmap_t cpus)
 
 /* ---- the binding of this process ---- */
 
-/* All contexts of a process share its binding: the first that binds keeps what there was, the last gives it back. */
+/* All contexts of a process share its binding: the first that binds keeps what there was, the last gives it
+ * back. */
 static struct {
     pthread_mutex_t lock;
     int placements;      /* that bound the process and are not released */
@@ -157,7 +158,7 @@ static bool threads_alike(hwloc_topology_t topology, hwloc_const_cpuset_t mask)
 }
 
 /* Find out what the launcher allowed. This thread's mask is the one that OpenMP's threads will inherit. */
-static hsort_status read_masks(struct survey *survey)
+static hsort_status read_masks(struct node_survey *survey)
 {
     hwloc_bitmap_t machine = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(survey->topology));
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
@@ -182,9 +183,9 @@ static hsort_status read_masks(struct survey *survey)
 
 /* ---- looking around ---- */
 
-/* The machine. With the parts that this job may not use: all ranks of the node then count the same cores, and a GPU whose
- * nearest cores belong to another job still has its place. hwloc_topology_destroy() frees it, also after an error, unless it
- * is NULL. */
+/* The machine. With the parts that this job may not use: all ranks of the node then count the same cores, and
+ * a GPU whose nearest cores belong to another job still has its place. hwloc_topology_destroy() frees it,
+ * also after an error, unless it is NULL. */
 static hsort_status load_topology(hwloc_topology_t *topology)
 {
     *topology = NULL;
@@ -216,15 +217,16 @@ static uint64_t digest_gpus(const struct placement_node *node)
     return digest;
 }
 
-/* Everything that can be known, and all memory that is needed, before the ranks speak. Not collective. */
-static hsort_status survey_open(const struct comm *comm, int devices, struct survey *survey)
+/* Everything that can be known, and all memory that is needed, before the ranks exchange anything. Not
+ * collective. */
+static hsort_status survey_open(const struct comm *comm, int devices, struct node_survey *survey)
 {
-    *survey = (struct survey){.topology = NULL};
-    TRY(wishes_open(comm->node_size, &survey->wishes));
+    *survey = (struct node_survey){.topology = NULL};
+    TRY(core_requests_open(comm->node_size, &survey->requests));
     survey->seen = calloc((size_t)comm->node_size, sizeof *survey->seen);
     survey->near = calloc((size_t)comm->node_size, sizeof *survey->near);
-    survey->taken = calloc((size_t)comm->node_size, sizeof *survey->taken);
-    if (!survey->seen || !survey->near || !survey->taken)
+    survey->requested = calloc((size_t)comm->node_size, sizeof *survey->requested);
+    if (!survey->seen || !survey->near || !survey->requested)
         return status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node take",
                            comm->node_size);
     TRY(load_topology(&survey->topology));
@@ -242,22 +244,22 @@ static hsort_status survey_open(const struct comm *comm, int devices, struct sur
     return HSORT_OK;
 }
 
-static void survey_close(struct survey *survey)
+static void survey_close(struct node_survey *survey)
 {
-    wishes_close(&survey->wishes);
+    core_requests_close(&survey->requests);
     free(survey->seen);
     free(survey->near);
-    free(survey->taken);
+    free(survey->requested);
     hwloc_bitmap_free(survey->machine);
     hwloc_bitmap_free(survey->allowed);
     if (survey->topology)
         hwloc_topology_destroy(survey->topology);
 }
 
-/* ---- what the ranks of the node tell each other ---- */
+/* ---- what the ranks of the node exchange ---- */
 
 /* Choose the GPU among the ranks that see the same ones. Not collective. */
-static hsort_status choose_device(const struct survey *survey, int *device)
+static hsort_status choose_device(const struct node_survey *survey, int *device)
 {
     const struct placement_node *node = &survey->node;
     int alike = 0, before = 0;
@@ -269,41 +271,42 @@ static hsort_status choose_device(const struct survey *survey, int *device)
     }
     *device = -1;
     return node->devices == 0 ? HSORT_OK
-                              : placement_match(survey->near, alike, node->devices, before, device);
+                              : placement_choose_gpu(survey->near, alike, node->devices, before, device);
 }
 
-/* Read what the others take: their wishes, and how many share this rank's GPU. Not collective. */
-static hsort_status read_taken(struct survey *survey)
+/* Read what the others take: their requests, and how many share this rank's GPU. Not collective. */
+static hsort_status read_requests(struct node_survey *survey)
 {
-    const char *own = survey->taken[survey->node.node_rank].uuid;
+    const char *own = survey->requested[survey->node.node_rank].uuid;
     survey->gpu_sharers = 0;
     for (int rank = 0; rank < survey->node.node_size; rank++) {
-        TRY(mask_unpack(&survey->taken[rank].wish, survey->wishes.cpus[rank]));
-        survey->gpu_sharers += strcmp(survey->taken[rank].uuid, own) == 0;
+        TRY(mask_unpack(&survey->requested[rank].request, survey->requests.cpus[rank]));
+        survey->gpu_sharers += strcmp(survey->requested[rank].uuid, own) == 0;
     }
     return HSORT_OK;
 }
 
 /* Both gathers; *device is chosen between them.                                 Collective over the node. */
-static hsort_status exchange_wishes(struct comm *comm, struct survey *survey, int *device)
+static hsort_status exchange_requests(struct comm *comm, struct node_survey *survey, int *device)
 {
-    const struct seen seen = {digest_gpus(&survey->node), placement_near(&survey->node)};
+    const struct gpus_seen seen = {digest_gpus(&survey->node), placement_near(&survey->node)};
     const int first = MPI_Allgather(&seen, 2, MPI_UINT64_T, survey->seen, 2, MPI_UINT64_T, comm->node);
     const hsort_status chosen = choose_device(survey, device);
 
-    struct taken mine = {.uuid = ""};
+    struct rank_request mine = {.uuid = ""};
     if (*device >= 0)
         memcpy(mine.uuid, survey->node.device[*device].uuid, sizeof mine.uuid);
-    hwloc_bitmap_t wish = survey->wishes.cpus[comm->node_rank];
-    const hsort_status wished = placement_wish(&survey->node, survey->keeps_mask ? -1 : *device, wish);
-    mask_pack(wish, &mine.wish);
+    hwloc_bitmap_t request = survey->requests.cpus[comm->node_rank];
+    const hsort_status requested =
+        placement_request(&survey->node, survey->keeps_mask ? -1 : *device, request);
+    mask_pack(request, &mine.request);
     const int second =
-        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, survey->taken, sizeof mine, MPI_BYTE, comm->node);
+        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, survey->requested, sizeof mine, MPI_BYTE, comm->node);
     TRY(chosen);
-    TRY(wished);
+    TRY(requested);
     TRY(comm_check(first, "MPI_Allgather of the GPUs seen", false));
     TRY(comm_check(second, "MPI_Allgather of the GPUs and cores taken", false));
-    return read_taken(survey);
+    return read_requests(survey);
 }
 
 /* ---- the result ---- */
@@ -320,8 +323,8 @@ static void list_cpus(hwloc_const_cpuset_t cpus, char *text, size_t bytes)
     memcpy(text + end, rest, sizeof rest);
 }
 
-static void describe(const struct comm *comm, const struct survey *survey, const struct placement *placement,
-                     hsort_rank_info *info)
+static void describe_placement(const struct comm *comm, const struct node_survey *survey,
+                               const struct placement *placement, hsort_rank_info *info)
 {
     *info = (hsort_rank_info){.gpu_bytes = -1, .gpu_index = -1, .gpu_sharers = -1};
     memcpy(info->host, comm->host, sizeof info->host);
@@ -344,19 +347,19 @@ _Static_assert(sizeof((hsort_rank_info *)0)->host == sizeof((struct comm *)0)->h
                    sizeof((hsort_rank_info *)0)->gpu_name == sizeof((struct cuda_device *)0)->name &&
                    sizeof((hsort_rank_info *)0)->gpu_uuid == sizeof((struct cuda_device *)0)->uuid &&
                    sizeof((hsort_rank_info *)0)->gpu_pci == sizeof((struct cuda_device *)0)->pci,
-               "describe() copies whole fields");
+               "describe_placement() copies whole fields");
 
 /* Settle, and bind if this rank may. Not collective. */
-static hsort_status settle_and_bind(const struct survey *survey, struct placement *placement)
+static hsort_status settle_and_bind(const struct node_survey *survey, struct placement *placement)
 {
     const struct placement_node *node = &survey->node;
-    TRY(placement_settle(node, &survey->wishes, node->node_rank, survey->keeps_mask, placement));
+    TRY(placement_settle(node, &survey->requests, node->node_rank, survey->keeps_mask, placement));
     placement->bound = !survey->keeps_mask && bind_process(survey->topology, placement->cpus);
     if (survey->keeps_mask || placement->bound)
         return HSORT_OK;
     // The system refused, which is no error: the rank stays where it is, with as many threads.
     hwloc_bitmap_free(placement->cpus);
-    return placement_settle(node, &survey->wishes, node->node_rank, true, placement);
+    return placement_settle(node, &survey->requests, node->node_rank, true, placement);
 }
 
 hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding,
@@ -364,23 +367,23 @@ hsort_status placement_here(struct comm *comm, int devices, hsort_binding bindin
 {
     *placement = (struct placement){.device = -1, .numa_node = -1};
     *info = (hsort_rank_info){.gpu_index = -1};
-    struct survey survey;
+    struct node_survey survey;
     hsort_status status = survey_open(comm, devices, &survey);
     if (binding == HSORT_BINDING_NONE)
         survey.keeps_mask = true;
 
     // If one rank of the node cannot go on, none of them does. Those that could return HSORT_OK: the caller's
-    // agreement tells them.
+    // agreement reports it.
     int ready = status == HSORT_OK, all_ready = 0;
     const int code = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, comm->node);
     if (status == HSORT_OK)
         status = comm_check(code, "MPI_Allreduce", false);
     if (status == HSORT_OK && all_ready)
-        status = exchange_wishes(comm, &survey, &placement->device);
+        status = exchange_requests(comm, &survey, &placement->device);
     if (status == HSORT_OK && all_ready)
         status = settle_and_bind(&survey, placement);
     if (status == HSORT_OK && all_ready)
-        describe(comm, &survey, placement, info);
+        describe_placement(comm, &survey, placement, info);
     survey_close(&survey);
     return status;
 }

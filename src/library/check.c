@@ -2,7 +2,7 @@
 #include "src/library/struct_size.h"
 #include "src/library/verify.h"
 
-enum { PIECE_BYTES = 64 << 20 };
+enum { CHECK_CHUNK_BYTES = 64 << 20 };
 
 hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count)
 {
@@ -14,11 +14,11 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     if (space == SPACE_ENGINE)
         return verify_add(verifier, ctx->engine, keys, count);
     for (int64_t done = 0; done < count;) {
-        int64_t piece = count - done < most ? count - done : most;
+        int64_t chunk = count - done < most ? count - done : most;
         const char *from = (const char *)keys + (size_t)done * width;
-        TRY(ops->copy(ctx->engine, STREAM_WORK, ctx->buffer[0], from, (size_t)piece * width));
-        TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], piece));
-        done += piece;
+        TRY(ops->copy(ctx->engine, STREAM_WORK, ctx->buffer[0], from, (size_t)chunk * width));
+        TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], chunk));
+        done += chunk;
     }
     return HSORT_OK;
 }
@@ -33,8 +33,8 @@ static hsort_status check_request(hsort_context *ctx, const void *keys, int64_t 
 }
 
 /* Feed the keys to the verifier, through a buffer of `bytes` if they need one. Not collective. */
-static hsort_status add_keys(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count,
-                             size_t bytes, void *stream)
+static hsort_status check_shard(hsort_context *ctx, struct verifier *verifier, const void *keys,
+                                int64_t count, size_t bytes, void *stream)
 {
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, stream));
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
@@ -50,14 +50,14 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
     if ((status = context_agree_on_keys(ctx, type, order, status)) != HSORT_OK)
         return context_fail(ctx, status);
     size_t bytes = space == SPACE_ENGINE ? 0 : (size_t)count * hsort_type_bytes(type);
-    if (bytes > PIECE_BYTES)
-        bytes = PIECE_BYTES;
+    if (bytes > CHECK_CHUNK_BYTES)
+        bytes = CHECK_CHUNK_BYTES;
     if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < bytes)) != HSORT_OK)
         return context_fail(ctx, status);
     struct verifier verifier;
     hsort_check_result found;
     verify_start(&verifier, type, order);
-    if ((status = context_finish(ctx, add_keys(ctx, &verifier, keys, count, bytes, stream))) != HSORT_OK)
+    if ((status = context_finish(ctx, check_shard(ctx, &verifier, keys, count, bytes, stream))) != HSORT_OK)
         return status;
     if ((status = verify_finish(&verifier, &ctx->comm, &found)) != HSORT_OK)
         return context_fail(ctx, status);

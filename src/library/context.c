@@ -21,7 +21,7 @@ hsort_status hsort_options_init(hsort_options *options, size_t struct_size)
     return HSORT_OK;
 }
 
-/* ---- agreement ---------------------------------------------------------------------------------------------- */
+/* ---- agreement ----------------------------------------------------------------------------------------- */
 
 hsort_status context_enter(hsort_context *ctx)
 {
@@ -100,7 +100,7 @@ hsort_status context_finish(hsort_context *ctx, hsort_status mine)
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
-/* ---- making a context --------------------------------------------------------------------------------------- */
+/* ---- making a context ---------------------------------------------------------------------------------- */
 
 static hsort_status check_options(const hsort_options *o)
 {
@@ -123,7 +123,7 @@ static hsort_status check_options(const hsort_options *o)
     return HSORT_OK;
 }
 
-/* Every rank must have been given the same; threads may differ, as cores do.                       Collective. */
+/* Every rank must have been given the same; threads may differ, as cores do. Collective. */
 static hsort_status compare_options(struct comm *comm, const hsort_options *o)
 {
     const int64_t values[] = {o->engine,
@@ -146,7 +146,7 @@ static hsort_status compare_options(struct comm *comm, const hsort_options *o)
     return comm_agree(comm, status);
 }
 
-/* CUDA if every rank has a device and nobody asked for the host.                                   Collective. */
+/* CUDA if every rank has a device and nobody asked for the host. Collective. */
 static hsort_status choose_engine(hsort_context *ctx, int *devices)
 {
     char why[256] = "";
@@ -203,7 +203,7 @@ static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *op
     return is_open && ops->pays(hsort_engine_in_use(ctx), ctx->comm.size, most_keys, 8);
 }
 
-/* Find the exchanges that can run between these ranks, and make their tables.                         Collective. */
+/* Find the exchanges that can run between these ranks, and make their tables. Collective. */
 static hsort_status open_exchanges(hsort_context *ctx)
 {
     for (int i = 0; i < EXCHANGES; i++) {
@@ -235,8 +235,8 @@ static hsort_status open_transport(hsort_context *ctx)
                             &ctx->mpi_takes_device_pointers);
 }
 
-/* Each step is agreed on before the next, so that no rank waits for one that has given up.         Collective. */
-static hsort_status set_up(hsort_context *ctx)
+/* Each step is agreed on before the next, so that no rank waits for one that has given up. Collective. */
+static hsort_status set_up_context(hsort_context *ctx)
 {
     struct comm *comm = &ctx->comm;
     int devices;
@@ -251,8 +251,8 @@ static hsort_status set_up(hsort_context *ctx)
     return open_exchanges(ctx);
 }
 
-/* What cannot be agreed on, as there is no communicator to do that on; and what would make MPI_Comm_dup() call the error
- * handler of a communicator that is not ours, which aborts by default. */
+/* What cannot be agreed on, as there is no communicator to do that on; and what would make MPI_Comm_dup()
+ * call the error handler of a communicator that is not ours, which aborts by default. */
 static hsort_status refuse_communicator(MPI_Comm comm)
 {
     int inter = 0;
@@ -275,7 +275,7 @@ static hsort_status make_context(hsort_context **ctx, hsort_context **made)
     return *made ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a context");
 }
 
-/* A context with a communicator of its own, on all ranks or on none.                               Collective. */
+/* A context with a communicator of its own, on all ranks or on none. Collective. */
 static hsort_status open_duplicate(MPI_Comm user, hsort_context **ctx, hsort_context **made)
 {
     struct comm comm;
@@ -315,7 +315,7 @@ hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_con
                                                                          : sizeof options->struct_size);
     else
         hsort_options_init(&made->options, sizeof made->options);
-    status = set_up(made);
+    status = set_up_context(made);
     if (status != HSORT_OK) {
         context_fail(made, status);
         memcpy(create_error, made->error, sizeof create_error);
@@ -380,7 +380,7 @@ hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_byt
     return HSORT_OK;
 }
 
-/* ---- asking a context --------------------------------------------------------------------------------------- */
+/* ---- asking a context ---------------------------------------------------------------------------------- */
 
 const char *hsort_last_error(const hsort_context *ctx)
 {

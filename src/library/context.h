@@ -24,12 +24,12 @@ struct hsort_context {
     void *workspace; /* [workspace_bytes] of the local sort */
     size_t workspace_bytes;
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
-    unsigned usable_exchanges;             /* bit 1 << kind of those that may be taken; the same on every rank */
+    unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
     void *exchange_tables[HSORT_EXCHANGE_PARTITION + 1]; /* of exchange_ops.open() */
     void *exchange_memory;                 /* [exchange_bytes] of exchange_ops.memory_bytes() */
     size_t exchange_bytes;
     hsort_exchange exchange;               /* of the last sort */
-    uint64_t *ends;                        /* [3 * size] count, first and last code of every rank */
+    uint64_t *ends;                        /* [3 * size] count, first and last encoded key of every rank */
 
     hsort_stats stats;
     bool has_stats;
@@ -40,42 +40,45 @@ struct hsort_context {
  * Errors   HSORT_ARGUMENT if ctx is NULL, HSORT_MPI after MPI_Finalize(): the call returns at once. */
 hsort_status context_enter(hsort_context *ctx);
 
-/* May these be a caller's keys [count]? `name` is what the caller calls them. A count of 0 goes with any pointer. Not
- * collective. Errors HSORT_ARGUMENT. */
+/* May these be a caller's keys [count]? `name` is what the caller calls them. A count of 0 goes with any
+ * pointer. Not collective. Errors HSORT_ARGUMENT. */
 hsort_status context_check_keys(const hsort_context *ctx, const char *name, const void *keys, int64_t count);
 
-/* Are type and order such that exist, and the same on every rank?                                         Collective.
+/* Are type and order such that exist, and the same on every rank?
+ * Collective.
  *   mine  this rank's status so far, agreed on here
  * Errors   HSORT_ARGUMENT, HSORT_MPI; same on every rank, comm->error is written. */
 hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine);
 
-/* Agree on `mine` where a phase ends in which ranks may have read each other's memory. Any of it that is the caller's is
- * the caller's alone again. Collective. */
+/* Agree on `mine` where a phase ends in which ranks may have read each other's memory. Any of it that is the
+ * caller's is the caller's alone again. Collective. */
 hsort_status context_agree(hsort_context *ctx, hsort_status mine);
 
-/* Before context memory is freed: if any rank says that it `frees` some, no rank maps another's afterwards.   Collective.
- * Errors HSORT_MPI. */
+/* Before context memory is freed: if any rank says that it `frees` some, no rank maps another's afterwards.
+ * Collective. Errors HSORT_MPI. */
 hsort_status context_unmap(hsort_context *ctx, bool frees);
 
-/* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.    Collective. */
+/* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.
+ * Collective. */
 hsort_status context_finish(hsort_context *ctx, hsort_status mine);
 
-/* Keep the line of an agreement that has failed already: comm->error, or this rank's own text after HSORT_MPI.
- * Returns `status`. Not collective. */
+/* Keep the line of an agreement that has failed already: comm->error, or this rank's own text after
+ * HSORT_MPI. Returns `status`. Not collective. */
 hsort_status context_fail(hsort_context *ctx, hsort_status status);
 
-/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective, but where other ranks
- * may map it, and it grows, context_unmap() comes first. */
+/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective, but
+ * where other ranks may map it, and it grows, context_unmap() comes first. */
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
 
 /* Free *memory, engine memory. NULL is fine. Not collective. */
 void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
 
-/* Keep what hsort_get_stats() tells, from what this rank knows of its sort. seconds [HSORT_PHASES].            Collective. */
+/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. seconds [HSORT_PHASES].
+ * Collective. */
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds);
 
-/* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through buffer[0], which
- * must not be empty then. Not collective. */
+/* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through
+ * buffer[0], which must not be empty then. Not collective. */
 hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count);
 
 #endif

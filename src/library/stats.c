@@ -1,4 +1,4 @@
-/* What hsort_get_stats() tells of the last sort. */
+/* What hsort_get_stats() returns. */
 #include <string.h>
 #include "src/library/context.h"
 #include "src/library/struct_size.h"
@@ -15,7 +15,7 @@ struct stats_sums {
 };
 
 /* This rank's part of hsort_stats.paths. */
-static void describe_paths(const hsort_context *ctx, struct stats_largest *own, struct stats_sums *mine)
+static void count_paths(const hsort_context *ctx, struct stats_largest *own, struct stats_sums *mine)
 {
     struct traffic traffic[HSORT_TRANSPORTS];
     transport_traffic(ctx->transport, traffic);
@@ -33,7 +33,7 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
     struct stats_largest own = {.total_seconds = mine->total_seconds}, most;
     struct stats_sums added = {.moved_bytes = mine->moved_bytes}, all;
     memcpy(own.seconds, seconds, sizeof own.seconds);
-    describe_paths(ctx, &own, &added);
+    count_paths(ctx, &own, &added);
     TRY_MPI(MPI_Allreduce(&own, &most, sizeof own / sizeof(double), MPI_DOUBLE, MPI_MAX, ctx->comm.world));
     TRY_MPI(
         MPI_Allreduce(&added, &all, sizeof added / sizeof(int64_t), MPI_INT64_T, MPI_SUM, ctx->comm.world));

@@ -1,5 +1,5 @@
-/* Structs of the public header grow at their end. A caller says how much of a struct it knows, by its struct_size: what a
- * version since 0.2.0 has had is read and written, and no byte behind it. */
+/* Structs of the public header grow at their end. A caller says how much of a struct it knows, by its
+ * struct_size: what a version since 0.2.0 has had is read and written, and no byte behind it. */
 #ifndef STRUCT_SIZE_H
 #define STRUCT_SIZE_H
 

@@ -30,20 +30,20 @@ hsort_status verify_add(struct verifier *verifier, struct engine *engine, const 
     return HSORT_OK;
 }
 
-/* What a rank tells the others; only 64-bit words, so that it travels as such. */
-struct part {
+/* What a rank sends to the others; only 64-bit numbers, so that it is sent as such. */
+struct verified_part {
     int64_t count, first_descent;
     uint64_t first, last, fingerprint[2];
 };
 
-static void join(const struct part *parts, int size, hsort_check_result *result)
+static void join_parts(const struct verified_part *parts, int size, hsort_check_result *result)
 {
-    const struct part *before = NULL; // the last rank so far that has keys
+    const struct verified_part *before = NULL; // the last rank so far that has keys
     result->count = 0;
     result->first_disorder = -1;
     result->fingerprint[0] = result->fingerprint[1] = 0;
     for (int rank = 0; rank < size; rank++) {
-        const struct part *part = &parts[rank];
+        const struct verified_part *part = &parts[rank];
         if (part->count == 0)
             continue;
         if (result->first_disorder < 0) {
@@ -61,20 +61,20 @@ static void join(const struct part *parts, int size, hsort_check_result *result)
 
 hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, hsort_check_result *result)
 {
-    struct part own = {verifier->count,
-                       verifier->first_descent,
-                       verifier->first,
-                       verifier->last,
-                       {verifier->fingerprint[0], verifier->fingerprint[1]}};
-    struct part *parts = malloc((size_t)comm->size * sizeof *parts);
+    struct verified_part own = {verifier->count,
+                                verifier->first_descent,
+                                verifier->first,
+                                verifier->last,
+                                {verifier->fingerprint[0], verifier->fingerprint[1]}};
+    struct verified_part *parts = malloc((size_t)comm->size * sizeof *parts);
     hsort_status status =
         parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);
     TRY(comm_agree(comm, status));
-    const int words = sizeof own / sizeof(uint64_t);
-    status = comm_check(MPI_Allgather(&own, words, MPI_UINT64_T, parts, words, MPI_UINT64_T, comm->world),
+    const int numbers = sizeof own / sizeof(uint64_t);
+    status = comm_check(MPI_Allgather(&own, numbers, MPI_UINT64_T, parts, numbers, MPI_UINT64_T, comm->world),
                         "MPI_Allgather", false);
     if (status == HSORT_OK)
-        join(parts, comm->size, result);
+        join_parts(parts, comm->size, result);
     free(parts);
     return status;
 }

@@ -1,6 +1,6 @@
-/* Check keys that pass by in pieces: their order, their count, the fingerprint of their multiset. Each rank feeds its
- * own contiguous part of a distributed array; verify_finish() joins the parts. hsort_check(), the command's `check` and
- * `sort --verify` and the tests all use it, so there is one notion of "sorted". */
+/* Check keys, chunk by chunk: their order, their count, the fingerprint of their multiset. Each rank feeds
+ * its own contiguous part of a distributed array; verify_finish() joins the parts. hsort_check(), the
+ * command's `check` and `sort --verify` and the tests all use it, so there is one notion of "sorted". */
 #ifndef VERIFY_H
 #define VERIFY_H
 
@@ -12,8 +12,8 @@
 struct verifier {
     struct keymap map;
     int64_t count;            /* keys seen on this rank */
-    int64_t first_descent;    /* position on this rank of the first key less than the one before it; -1: none */
-    uint64_t first, last;     /* codes of the first and the last key seen */
+    int64_t first_descent;    /* on this rank: position of the first key less than the one before; -1: none */
+    uint64_t first, last;     /* the first and the last key seen, encoded */
     uint64_t fingerprint[2];
 };
 
@@ -23,8 +23,8 @@ void verify_start(struct verifier *verifier, hsort_type type, hsort_order order)
 /* The next keys [count] of this rank's part, in engine memory. Not collective. Errors: the engine's. */
 hsort_status verify_add(struct verifier *verifier, struct engine *engine, const void *keys, int64_t count);
 
-/* Join all ranks' parts, in rank order; ranks without keys are skipped over. The result is the same everywhere.
- * Collective. `result->struct_size` need not be set. Errors HSORT_MPI. */
+/* Join all ranks' parts, in rank order; ranks without keys are skipped over. The result is the same
+ * everywhere. Collective. `result->struct_size` need not be set. Errors HSORT_MPI. */
 hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, hsort_check_result *result);
 
 #endif

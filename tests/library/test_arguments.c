@@ -1,7 +1,7 @@
-/* Misuse of the public interface, by one rank or by all: the same HSORT_ARGUMENT on every rank with a line that names the
- * rank at fault, keys untouched, the context as good as before. And the uses that are easily overlooked: two contexts at
- * once, parts of a communicator, a communicator with its ranks turned round, counts beyond 32 bits, messages of the user's
- * that are under way during a sort. */
+/* Misuse of the public interface, by one rank or by all: the same HSORT_ARGUMENT on every rank with a line
+ * that names the rank at fault, keys untouched, the context as good as before. And the uses that are easily
+ * overlooked: two contexts at once, parts of a communicator, a communicator with its ranks in reverse, counts
+ * beyond 32 bits, messages of the user's that are under way during a sort. */
 #include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ const char *__asan_default_options(void)
     return "allocator_may_return_null=1";
 }
 
-/* ---- What a context in good order does ----------------------------------------------------------------------- */
+/* ---- What a context in good order does ----------------------------------------------------------------- */
 
 /* Sort KEYS keys per rank and check them. Collective over the context's communicator. */
 static void check_usable(hsort_context *ctx, const char *after)
@@ -53,7 +53,7 @@ static void check_line(const char *line, const char *what, int wrong_rank)
     CHECK(strchr(line, '\n') == NULL, "%s: more than one line", what);
 }
 
-/* ---- Sorting ------------------------------------------------------------------------------------------------- */
+/* ---- Sorting ------------------------------------------------------------------------------------------- */
 
 struct call {
     hsort_type type;
@@ -62,7 +62,8 @@ struct call {
     int64_t count, out_count;
 };
 
-/* X(name, what is changed, whether the rank that did it is known, whether it can be done to hsort_sort() too) */
+/* X(name, what is changed, whether the rank that did it is known, whether it can be done to hsort_sort() too)
+ * */
 #define MISUSES(X)                                                                              \
     X("a type beyond the list", c->type = (hsort_type)6, true, true)                            \
     X("a negative type", c->type = (hsort_type)-1, true, true)                                  \
@@ -192,7 +193,7 @@ static void test_no_memory(hsort_context *ctx)
     check_usable(ctx, "more keys than memory");
 }
 
-/* What hsort_check() is told. */
+/* The arguments of hsort_check(). */
 struct check_call {
     hsort_type type;
     hsort_order order;
@@ -247,7 +248,7 @@ static void test_check_misuse(hsort_context *ctx)
     check_usable(ctx, "hsort_check was misused");
 }
 
-/* ---- Asking -------------------------------------------------------------------------------------------------- */
+/* ---- Asking -------------------------------------------------------------------------------------------- */
 
 static void test_without_context(void)
 {
@@ -335,7 +336,8 @@ static void test_workspace(hsort_context *ctx)
     CHECK(hsort_workspace(ctx, (hsort_type)9, 1, &bytes) == HSORT_ARGUMENT, "no type");
     CHECK(hsort_workspace(ctx, HSORT_F64, 1, NULL) == HSORT_ARGUMENT, "nowhere to write");
 
-    // A sort of the largest count that this context has seen keeps no more than was announced, but for small change.
+    // A sort of the largest count that this context has seen keeps no more than was announced, but for small
+    // change.
     enum { LARGE = 1 << 20, SMALL_CHANGE = 4 << 20 };
     uint64_t *keys = calloc(LARGE, sizeof *keys);
     const int64_t count = rank == 0 ? LARGE : 1;
@@ -350,7 +352,7 @@ static void test_workspace(hsort_context *ctx)
     free(keys);
 }
 
-/* ---- Creating ------------------------------------------------------------------------------------------------ */
+/* ---- Creating ------------------------------------------------------------------------------------------ */
 
 static hsort_options host_options(void)
 {
@@ -469,7 +471,7 @@ static void test_communicators(void)
     }
 }
 
-/* ---- Several contexts ---------------------------------------------------------------------------------------- */
+/* ---- Several contexts ---------------------------------------------------------------------------------- */
 
 static void progress(void *user, const char *phase, int64_t done, int64_t total)
 {
@@ -479,14 +481,14 @@ static void progress(void *user, const char *phase, int64_t done, int64_t total)
     ++*(int *)user;
 }
 
-/* The ranks turned round: the smallest keys belong to the rank that is last in MPI_COMM_WORLD. */
-static void test_turned_round(void)
+/* The ranks in reverse: the smallest keys belong to the rank that is last in MPI_COMM_WORLD. */
+static void test_reversed_ranks(void)
 {
-    MPI_Comm turned;
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
+    MPI_Comm reversed;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
     hsort_options options = host_options();
     hsort_context *ctx;
-    CHECK(hsort_create_f(MPI_Comm_c2f(turned), &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    CHECK(hsort_create_f(MPI_Comm_c2f(reversed), &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
     int32_t keys[3] = {3 * rank, 3 * rank + 1, 3 * rank + 2};
     CHECK(hsort_sort(ctx, HSORT_I32, HSORT_ASCENDING, keys, 3, NULL) == HSORT_OK, "%s",
           hsort_last_error(ctx));
@@ -495,7 +497,7 @@ static void test_turned_round(void)
           keys[0]);
     hsort_destroy(&ctx);
     CHECK(ctx == NULL, "hsort_destroy() leaves the pointer");
-    MPI_Comm_free(&turned);
+    MPI_Comm_free(&reversed);
 }
 
 static void test_several_contexts(hsort_context *world)
@@ -574,7 +576,7 @@ int main(int argc, char **argv)
     test_option_misuses();
     test_option_differences();
     test_communicators();
-    test_turned_round();
+    test_reversed_ranks();
     test_several_contexts(ctx); // destroys it
     return ranks_finish();
 }

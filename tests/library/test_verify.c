@@ -1,7 +1,7 @@
-/* The verifier is verified. It must refuse what a broken sort could hand out: two keys swapped inside a rank, across the
- * border of two ranks, across an empty rank; a key lost, a key doubled, all zeros, a single bit flipped. It must accept
- * what is right, and its answer may not depend on how keys are spread over ranks or fed in pieces. An oracle that walks
- * the whole array key by key says where the first key out of order is. */
+/* The verifier is verified. It must refuse what a broken sort could hand out: two keys swapped inside a rank,
+ * across the boundary of two ranks, across an empty rank; a key lost, a key doubled, all zeros, a single bit
+ * flipped. It must accept what is right, and its answer may not depend on how keys are spread over ranks or
+ * fed in chunks. An oracle that walks the whole array key by key says where the first key out of order is. */
 #include "tests/support/ranks.h"
 #include "tests/support/order.h"
 #include "src/library/verify.h"
@@ -42,7 +42,7 @@ static int64_t first_of(const struct array *array, int rank)
     return before;
 }
 
-/* Deal the keys out at random; about one rank in three stays empty. */
+/* Spread the keys at random; about one rank in three stays empty. */
 static void spread(struct array *array, uint64_t *random)
 {
     int64_t left = array->count;
@@ -67,7 +67,7 @@ static void fill(struct array *array, hsort_type type, hsort_order order, int64_
     spread(array, random);
 }
 
-static hsort_check_result verify(struct array *array, int64_t piece)
+static hsort_check_result verify(struct array *array, int64_t chunk)
 {
     struct verifier verifier;
     hsort_check_result result = {.count = -1};
@@ -75,9 +75,9 @@ static hsort_check_result verify(struct array *array, int64_t piece)
     status_clear();
     verify_start(&verifier, array->type, array->order);
     hsort_status status = HSORT_OK;
-    for (int64_t done = 0; done < count && status == HSORT_OK; done += piece)
+    for (int64_t done = 0; done < count && status == HSORT_OK; done += chunk)
         status = verify_add(&verifier, engine, key_of(array, first + done),
-                            piece < count - done ? piece : count - done);
+                            chunk < count - done ? chunk : count - done);
     CHECK(status == HSORT_OK, "verify_add: %s", status_text());
     status = verify_finish(&verifier, &comm, &result);
     CHECK(status == HSORT_OK, "verify_finish: %s", status_text());
@@ -104,7 +104,7 @@ static bool same_keys(hsort_check_result a, hsort_check_result b)
     return a.count == b.count && a.fingerprint[0] == b.fingerprint[0] && a.fingerprint[1] == b.fingerprint[1];
 }
 
-/* ---- What must be accepted ---------------------------------------------------------------------------------- */
+/* ---- What must be accepted ----------------------------------------------------------------------------- */
 
 static void test_spread(struct array *array, uint64_t *random)
 {
@@ -114,14 +114,14 @@ static void test_spread(struct array *array, uint64_t *random)
         spread(array, random);
         const hsort_check_result spread_out = verify_and_walk(array, "spread out");
         CHECK(same_keys(whole, spread_out), "the fingerprint depends on how keys are spread");
-        const hsort_check_result in_pieces = verify(array, 1 + (int64_t)(check_random(random) % 50));
-        CHECK(same_keys(whole, in_pieces) && in_pieces.first_disorder == -1, "the result depends on pieces");
+        const hsort_check_result in_chunks = verify(array, 1 + (int64_t)(check_random(random) % 50));
+        CHECK(same_keys(whole, in_chunks) && in_chunks.first_disorder == -1, "the result depends on chunks");
         for (int swaps = 0; swaps < 3 && array->count > 1; swaps++)
             swap_keys(array, (int64_t)(check_random(random) % (uint64_t)array->count),
                       (int64_t)(check_random(random) % (uint64_t)array->count));
         const hsort_check_result shuffled = verify_and_walk(array, "shuffled");
         CHECK(same_keys(whole, shuffled), "the fingerprint depends on the order");
-        CHECK(verify(array, 7).first_disorder == shuffled.first_disorder, "the disorder depends on pieces");
+        CHECK(verify(array, 7).first_disorder == shuffled.first_disorder, "the disorder depends on chunks");
         order_sort(array->type, array->order, array->keys, array->count);
     }
 }
@@ -141,7 +141,8 @@ static void test_equal(hsort_type type, hsort_order order, uint64_t *random)
     CHECK(fewer.fingerprint[0] != result.fingerprint[0], "a lost key of many equal ones was not seen");
 }
 
-/* Numbers and NaNs of both signs: whatever the order, a NaN is last, and in front of a number it is out of order. */
+/* Numbers and NaNs of both signs: whatever the order, a NaN is last, and in front of a number it is out of
+ * order. */
 static void test_nans(hsort_type type, hsort_order order, uint64_t *random)
 {
     static const double values[8] = {-INFINITY, -1, -0.0, 0.0, 1e-310, 1, INFINITY, NAN};
@@ -162,18 +163,18 @@ static void test_nans(hsort_type type, hsort_order order, uint64_t *random)
     CHECK(verify_and_walk(&array, "NaN first").first_disorder == 1, "a NaN in front was accepted");
 }
 
-/* ---- What must be refused ------------------------------------------------------------------------------------- */
+/* ---- What must be refused ------------------------------------------------------------------------------ */
 
 /* Swap the neighbours at the end of rank `rank` and the start of the next rank that has keys, and verify. */
 static void break_border(struct array *array, int rank)
 {
-    const int64_t border = first_of(array, rank + 1);
-    if (border == 0 || border == array->count)
+    const int64_t boundary = first_of(array, rank + 1);
+    if (boundary == 0 || boundary == array->count)
         return;
-    swap_keys(array, border - 1, border);
-    const hsort_check_result broken = verify_and_walk(array, "swapped across a border");
-    CHECK(broken.first_disorder >= 0, "a swap across the border at %lld was accepted", (long long)border);
-    swap_keys(array, border - 1, border);
+    swap_keys(array, boundary - 1, boundary);
+    const hsort_check_result broken = verify_and_walk(array, "swapped across a boundary");
+    CHECK(broken.first_disorder >= 0, "a swap across the boundary at %lld was accepted", (long long)boundary);
+    swap_keys(array, boundary - 1, boundary);
 }
 
 static void test_swaps(struct array *array, hsort_check_result right, uint64_t *random)

@@ -1,5 +1,5 @@
-/* The agreement of ranks on one status, and the sums over ranks. Whatever mix of ranks fails, every rank gets the
- * greatest status of all and the same line of text, which names the lowest rank that has that status. */
+/* The agreement of ranks on one status, and the sums over ranks. Whatever mix of ranks fails, every rank gets
+ * the greatest status of all and the same line of text, which names the lowest rank that has that status. */
 #include <stdbool.h>
 #include "mpi/comm/comm.h"
 #include "tests/support/ranks.h"

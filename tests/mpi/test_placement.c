@@ -1,6 +1,6 @@
 /* Placement as a pure function: made-up nodes of all shapes, ranks and GPUs, and one written down as XML
  * with PCI GPUs. What must hold of every node is in check_node(); nodes with a known answer follow. */
-#include "mpi/comm/placement_wish.h"
+#include "mpi/comm/gpu_request.h"
 #include "tests/support/ranks.h"
 
 enum { MOST_RANKS = 17, MOST_DEVICES = 9 };
@@ -228,56 +228,44 @@ static void test_bound(uint64_t *random)
 
 /* ---- GPUs of ranks that may not run everywhere ---- */
 
-/* As many of ranks [rank, ranks) as can be near their GPU, where GPU g takes room[g] of them: all ways are tried. */
-static int most_near(const uint64_t *near, int rank, int ranks, int *room, int devices)
+static void check_gpus(const uint64_t *near, int ranks, int devices)
 {
-    int most = 0;
-    for (int device = 0; rank < ranks && device < devices; device++) {
-        if (room[device] == 0)
-            continue;
-        room[device]--;
-        const int found = (int)(near[rank] >> device & 1) + most_near(near, rank + 1, ranks, room, devices);
-        room[device]++;
-        most = found > most ? found : most;
-    }
-    return most;
-}
-
-static void check_match(const uint64_t *near, int ranks, int devices)
-{
-    int room[MOST_DEVICES] = {0}, on[MOST_DEVICES] = {0}, found = 0;
-    bool blocks_are_near = true;
+    int capacity[MOST_DEVICES] = {0}, on[MOST_DEVICES] = {0}, device[MOST_RANKS];
     for (int rank = 0; rank < ranks; rank++) {
         const int block = rank * devices / ranks;
-        room[block]++;
-        blocks_are_near = blocks_are_near && (near[rank] >> block & 1);
+        capacity[block]++;
+        CHECK(placement_choose_gpu(near, ranks, devices, rank, &device[rank]) == HSORT_OK, "%s",
+              status_text());
+        CHECK(device[rank] >= 0 && device[rank] < devices, "GPU %d of %d", device[rank], devices);
+        CHECK(!(near[rank] >> block & 1) || device[rank] == block, "rank %d: GPU %d", rank, device[rank]);
+        on[device[rank]]++;
     }
-    for (int rank = 0; rank < ranks; rank++) {
-        int device;
-        CHECK(placement_match(near, ranks, devices, rank, &device) == HSORT_OK, "%s", status_text());
-        CHECK(device >= 0 && device < devices, "GPU %d of %d", device, devices);
-        CHECK(!blocks_are_near || device == rank * devices / ranks, "rank %d: GPU %d", rank, device);
-        on[device]++;
-        found += (int)(near[rank] >> device & 1);
+    for (int gpu = 0; gpu < devices; gpu++) {
+        capacity[gpu] = ranks <= devices ? 1 : capacity[gpu];
+        CHECK(ranks <= devices ? on[gpu] <= 1 : on[gpu] == capacity[gpu], "%d ranks on GPU %d, not %d",
+              on[gpu], gpu, capacity[gpu]);
     }
-    for (int device = 0; device < devices; device++) {
-        room[device] = ranks <= devices ? 1 : room[device];
-        CHECK(ranks <= devices ? on[device] <= 1 : on[device] == room[device], "%d ranks on GPU %d, not %d",
-              on[device], device, room[device]);
-    }
-    const int most = most_near(near, 0, ranks, room, devices);
-    CHECK(found == most, "%d of %d ranks are near one of %d GPUs, %d could be", found, ranks, devices, most);
+    // Nobody is far from its GPU and near one that has a place left, or gives one to a rank that is far from
+    // it, too.
+    for (int rank = 0; rank < ranks; rank++)
+        for (int gpu = 0; gpu < devices && !(near[rank] >> device[rank] & 1); gpu++) {
+            int near_there = 0;
+            for (int other = 0; other < ranks; other++)
+                near_there += device[other] == gpu && (near[other] >> gpu & 1);
+            CHECK(!(near[rank] >> gpu & 1) || near_there == capacity[gpu],
+                  "rank %d is far from GPU %d and near GPU %d", rank, device[rank], gpu);
+        }
 }
 
 /* Any ranks near any GPUs, mostly few; and near all of them. */
-static void test_match(uint64_t *random)
+static void test_gpus(uint64_t *random)
 {
     for (int trial = 0; trial < 2000; trial++) {
         uint64_t near[6];
         const int ranks = 1 + (int)(check_random(random) % 6), devices = 1 + (int)(check_random(random) % 6);
         for (int rank = 0; rank < ranks; rank++)
             near[rank] = trial % 20 == 0 ? ~UINT64_C(0) : check_random(random) & check_random(random);
-        check_match(near, ranks, devices);
+        check_gpus(near, ranks, devices);
     }
 }
 
@@ -335,36 +323,36 @@ static void test_one_visible_gpu(void)
     hwloc_topology_destroy(topology);
 }
 
-/* Settle ranks with these wishes, written as lists, the last one NULL, and compare their cores. */
-static void check_wishes(const char *const *lists, bool keeps_mask, const int *cores)
+/* Settle ranks with these requests, written as lists, the last one NULL, and compare their cores. */
+static void check_requests(const char *const *lists, bool keeps_mask, const int *cores)
 {
     hwloc_topology_t topology = load_synthetic("pack:2 [numa] core:8 pu:1");
-    struct wishes wishes;
+    struct core_requests requests;
     int ranks = 0;
     while (lists[ranks])
         ranks++;
-    CHECK(wishes_open(ranks, &wishes) == HSORT_OK, "%s", status_text());
+    CHECK(core_requests_open(ranks, &requests) == HSORT_OK, "%s", status_text());
     for (int rank = 0; rank < ranks; rank++)
-        hwloc_bitmap_list_sscanf(wishes.cpus[rank], lists[rank]);
+        hwloc_bitmap_list_sscanf(requests.cpus[rank], lists[rank]);
     for (int rank = 0; rank < ranks; rank++) {
         struct placement_node node = {.topology = topology,
                                       .machine = hwloc_topology_get_topology_cpuset(topology)};
-        node.allowed = keeps_mask ? wishes.cpus[rank] : node.machine;
+        node.allowed = keeps_mask ? requests.cpus[rank] : node.machine;
         struct placement got = {.device = -1};
-        CHECK(placement_settle(&node, &wishes, rank, keeps_mask, &got) == HSORT_OK, "%s", status_text());
-        CHECK(got.cores == cores[rank], "rank %d wishes %s: %d cores, not %d", rank, lists[rank], got.cores,
+        CHECK(placement_settle(&node, &requests, rank, keeps_mask, &got) == HSORT_OK, "%s", status_text());
+        CHECK(got.cores == cores[rank], "rank %d requests %s: %d cores, not %d", rank, lists[rank], got.cores,
               cores[rank]);
-        CHECK(!keeps_mask || hwloc_bitmap_isequal(got.cpus, wishes.cpus[rank]),
+        CHECK(!keeps_mask || hwloc_bitmap_isequal(got.cpus, requests.cpus[rank]),
               "rank %d: the mask is changed", rank);
         hwloc_bitmap_free(got.cpus);
     }
-    wishes_close(&wishes);
+    core_requests_close(&requests);
     hwloc_topology_destroy(topology);
 }
 
-static void test_wishes(void)
+static void test_requests(void)
 {
-#define WISHES(...)       \
+#define REQUESTS(...)     \
     (const char *const[]) \
     {                     \
         __VA_ARGS__, NULL \
@@ -375,19 +363,19 @@ static void test_wishes(void)
         __VA_ARGS__ \
     }
     // Masks of launchers: one each; all the same; two of each; some within others; more ranks than cores.
-    check_wishes(WISHES("0-3", "4-7", "8-11"), true, CORES(4, 4, 4));
-    check_wishes(WISHES("0-7", "0-7", "0-7"), true, CORES(2, 3, 3));
-    check_wishes(WISHES("0-7", "8-15", "0-7", "8-15"), true, CORES(4, 4, 4, 4));
-    check_wishes(WISHES("0-7", "0-1", "6-11"), true, CORES(4, 2, 4));
-    check_wishes(WISHES("3", "3", "4-7"), true, CORES(1, 1, 4));
+    check_requests(REQUESTS("0-3", "4-7", "8-11"), true, CORES(4, 4, 4));
+    check_requests(REQUESTS("0-7", "0-7", "0-7"), true, CORES(2, 3, 3));
+    check_requests(REQUESTS("0-7", "8-15", "0-7", "8-15"), true, CORES(4, 4, 4, 4));
+    check_requests(REQUESTS("0-7", "0-1", "6-11"), true, CORES(4, 2, 4));
+    check_requests(REQUESTS("3", "3", "4-7"), true, CORES(1, 1, 4));
     // Free ranks: near two GPUs; one GPU with an unknown place; five ranks near four cores, so that all are
     // shared out.
-    check_wishes(WISHES("0-7", "8-15", "0-7"), false, CORES(4, 8, 4));
-    check_wishes(WISHES("0-7", "0-15"), false, CORES(8, 8));
-    check_wishes(WISHES("0-3", "0-3", "0-3", "0-3", "0-3", "8-15"), false, CORES(2, 3, 3, 2, 3, 3));
-    // Ranks 0 and 1 meet only through rank 2.
-    check_wishes(WISHES("0-3", "6-9", "3-6"), false, CORES(3, 3, 4));
-#undef WISHES
+    check_requests(REQUESTS("0-7", "8-15", "0-7"), false, CORES(4, 8, 4));
+    check_requests(REQUESTS("0-7", "0-15"), false, CORES(8, 8));
+    check_requests(REQUESTS("0-3", "0-3", "0-3", "0-3", "0-3", "8-15"), false, CORES(2, 3, 3, 2, 3, 3));
+    // Ranks 0 and 1 share cores only through rank 2.
+    check_requests(REQUESTS("0-3", "6-9", "3-6"), false, CORES(3, 3, 4));
+#undef REQUESTS
 #undef CORES
 }
 
@@ -402,7 +390,7 @@ static void test_pci(void)
         {"0000:1b:00.0", -1, "0,2,4,6,8,10,12,14"},
         {"0000:9b:00.0", -1, "1,3,5,7,9,11,13,15"},
         {"0000:9B:00.0", -1, "1,3,5,7,9,11,13,15"},
-        {"0000:1b:00.0", 1, "1,3,5,7,9,11,13,15"},  // the device's own word counts more than its bus
+        {"0000:1b:00.0", 1, "1,3,5,7,9,11,13,15"},  // what the device says counts more than its bus
         {"0000:9b:00.0", 64, "1,3,5,7,9,11,13,15"}, // a NUMA node that is not there
         {"0000:5e:00.0", -1, "0-15"},
         {"", -1, "0-15"},
@@ -459,10 +447,10 @@ int main(int argc, char **argv)
     uint64_t random = ranks_seed();
     test_picture();
     test_one_visible_gpu();
-    test_wishes();
+    test_requests();
     test_pci();
     test_odd_masks();
-    test_match(&random);
+    test_gpus(&random);
     test_all_nodes(&random);
     test_bound(&random);
     return ranks_finish();

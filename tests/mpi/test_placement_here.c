@@ -1,4 +1,4 @@
-/* Placement on a machine: several ranks on the one that runs the test, and on made-up ones that hwloc is told
+/* Placement on a machine: several ranks on the one that runs the test, and on made-up ones that hwloc learns
  * of by its environment. The GPUs are this file's too: cuda_device_get() below answers with what a test case
  * says a rank sees. */
 #include <omp.h>
@@ -261,7 +261,8 @@ static void test_this_machine(void)
     CHECK(CPU_EQUAL(&before, &now), "after the last context this thread's mask is not what it was");
 }
 
-/* A thread of the caller's, which is bound with the others, writes its mask down when the last context is gone. */
+/* A thread of the caller's, which is bound with the others, writes its mask down when the last context is
+ * gone. */
 static void *outlive_contexts(void *mask)
 {
     pthread_barrier_wait(&both);
@@ -270,8 +271,8 @@ static void *outlive_contexts(void *mask)
     return NULL;
 }
 
-/* The binding ends with the last context in all threads, also if contexts come and go in several threads; but not one that
- * the caller has made meanwhile. */
+/* The binding ends with the last context in all threads, also if contexts come and go in several threads; but
+ * not one that the caller has made meanwhile. */
 static void test_release(void)
 {
     const cpu_set_t before = affinity();
@@ -306,7 +307,7 @@ static void test_release(void)
     CHECK(sched_setaffinity(0, sizeof before, &before) == 0, "sched_setaffinity");
 }
 
-/* Unbound ranks without GPUs share out all cores; what they are told agrees with what they work out alone. */
+/* Unbound ranks without GPUs share out all cores; what they receive agrees with what they work out alone. */
 static void test_many_cores(void)
 {
     pretend("HWLOC_SYNTHETIC", "pack:2 [numa] core:8 pu:2");

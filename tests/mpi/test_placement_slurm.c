@@ -1,7 +1,7 @@
-/* Placement in the forms that Slurm starts tasks: what a task sees of the GPUs x where it may run x machines. The ranks are the
- * tasks of one node; hwloc is told of the machine by its environment, and of masks and cgroups by the functions slurm_*() below,
- * under whose names placement is compiled here. For all of these forms certain things must hold, check_case(); some have a
- * known answer. */
+/* Placement in the forms that Slurm starts tasks: what a task sees of the GPUs x where it may run x machines.
+ * The ranks are the tasks of one node; hwloc learns of the machine by its environment, and of masks and
+ * cgroups by the functions slurm_*() below, under whose names placement is compiled here. For all of these
+ * forms certain things must hold, check_case(); some have a known answer. */
 #include <omp.h>
 #include "mpi/comm/placement.h"
 #include "tests/support/ranks.h"
@@ -47,7 +47,7 @@ hsort_status cuda_device_get(int index, struct cuda_device *device)
 /* ---- the three tables ---- */
 
 static const struct machine {
-    const char *name, *variable, *value; /* how hwloc is told of it */
+    const char *name, *variable, *value; /* how hwloc learns of it */
     int gpus;
     int at[MOST_GPUS];          /* NUMA node of each GPU */
     const char *pci[MOST_GPUS]; /* if the GPU does not name its node, but has a place on a bus */
@@ -75,7 +75,7 @@ static const struct machine {
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
-/* X(name, what Slurm is told) */
+/* X(name, options of Slurm) */
 #define SEES_LIST(X)                                                 \
     X(SEES_ALL, "--gpus-per-node, or --gpu-bind=none")               \
     X(SEES_ITS_OWN, "--gpus-per-task, one as index 0 in every task") \
@@ -186,47 +186,48 @@ static void set_visible(hwloc_topology_t topology, const struct machine *machine
 
 /* ---- what must hold of every form ---- */
 
-/* What the ranks tell the test of one case. */
-struct told {
+/* What a rank reports of one case. */
+struct rank_report {
     int gpu;             /* taken; -1: none */
     unsigned sees, near; /* bit g: sees GPU g; may run near it */
     int sharers, numa_node, cores;
     unsigned long cpus[2], before[2];
 };
 
-/* As many of ranks [rank, size) as can be near their GPU, if every GPU g takes room[g] ranks: all ways are tried. */
-static int most_near(const struct told *told, int rank, int *room, int gpus)
+/* As many of ranks [rank, size) as can be near their GPU, if every GPU g takes capacity[g] ranks: all ways
+ * are tried. */
+static int most_near(const struct rank_report *reports, int rank, int *capacity, int gpus)
 {
     int most = 0;
     for (int gpu = 0; rank < comm.size && gpu < gpus; gpu++) {
-        if (room[gpu] == 0)
+        if (capacity[gpu] == 0)
             continue;
-        room[gpu]--;
-        const int near = (told[rank].near >> gpu & 1) + most_near(told, rank + 1, room, gpus);
-        room[gpu]++;
+        capacity[gpu]--;
+        const int near = (reports[rank].near >> gpu & 1) + most_near(reports, rank + 1, capacity, gpus);
+        capacity[gpu]++;
         most = near > most ? near : most;
     }
     return most;
 }
 
 /* Where all see all GPUs: spread evenly, and as near as can be. */
-static void check_matched(const char *what, const struct told *told, int gpus)
+static void check_matched(const char *what, const struct rank_report *reports, int gpus)
 {
-    int on[MOST_GPUS] = {0}, room[MOST_GPUS] = {0}, near = 0;
+    int on[MOST_GPUS] = {0}, capacity[MOST_GPUS] = {0}, near = 0;
     for (int rank = 0; rank < comm.size; rank++) {
-        on[told[rank].gpu]++;
-        near += told[rank].near >> told[rank].gpu & 1;
-        room[rank * gpus / comm.size]++;
+        on[reports[rank].gpu]++;
+        near += reports[rank].near >> reports[rank].gpu & 1;
+        capacity[rank * gpus / comm.size]++;
     }
     for (int gpu = 0; gpu < gpus; gpu++) {
         if (comm.size <= gpus)
-            room[gpu] = 1;
-        CHECK(comm.size <= gpus ? on[gpu] <= 1 : on[gpu] == room[gpu], "%s: %d ranks on GPU %d, not %d", what,
-              on[gpu], gpu, room[gpu]);
+            capacity[gpu] = 1;
+        CHECK(comm.size <= gpus ? on[gpu] <= 1 : on[gpu] == capacity[gpu], "%s: %d ranks on GPU %d, not %d",
+              what, on[gpu], gpu, capacity[gpu]);
     }
     // The nearest of all ways is looked for by one rank, for all have the same answer to compare with.
     if (comm.rank == 0) {
-        const int most = most_near(told, 0, room, gpus);
+        const int most = most_near(reports, 0, capacity, gpus);
         CHECK(near == most, "%s: %d ranks are near their GPU, %d could be", what, near, most);
     }
 }
@@ -240,37 +241,37 @@ static int count_cores(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
     return cores;
 }
 
-/* Ranks that nobody bound have cores of their own, near their GPU if all ranks on GPUs there find room. */
+/* Ranks that nobody bound have cores of their own, near their GPU if all ranks on GPUs there fit. */
 static void check_shared_out(const char *what, hwloc_topology_t topology, const struct machine *machine,
-                             const struct told *told, const struct placement *got)
+                             const struct rank_report *reports, const struct placement *got)
 {
     if (count_cores(topology, cgroup) < comm.size)
         return;
     for (int rank = 0; rank < comm.size; rank++)
         for (int word = 0; word < 2; word++)
-            CHECK(rank == comm.rank || !(told[rank].cpus[word] & told[comm.rank].cpus[word]),
+            CHECK(rank == comm.rank || !(reports[rank].cpus[word] & reports[comm.rank].cpus[word]),
                   "%s: ranks %d and %d share cores", what, rank, comm.rank);
     hwloc_bitmap_t near = hwloc_bitmap_alloc();
     bool roomy = got->device >= 0;
     for (int rank = 0; roomy && rank < comm.size; rank++) {
         int wanted = 0;
         for (int other = 0; other < comm.size; other++)
-            wanted += machine->at[told[other].gpu] == machine->at[told[rank].gpu];
-        hwloc_bitmap_and(near, cpus_at(topology, machine, told[rank].gpu), cgroup);
+            wanted += machine->at[reports[other].gpu] == machine->at[reports[rank].gpu];
+        hwloc_bitmap_and(near, cpus_at(topology, machine, reports[rank].gpu), cgroup);
         roomy = count_cores(topology, near) >= wanted;
     }
     if (roomy)
-        CHECK(hwloc_bitmap_isincluded(got->cpus, cpus_at(topology, machine, told[comm.rank].gpu)),
-              "%s: rank %d is far from GPU %d", what, comm.rank, told[comm.rank].gpu);
+        CHECK(hwloc_bitmap_isincluded(got->cpus, cpus_at(topology, machine, reports[comm.rank].gpu)),
+              "%s: rank %d is far from GPU %d", what, comm.rank, reports[comm.rank].gpu);
     hwloc_bitmap_free(near);
 }
 
-/* Everything that must hold of this rank, in the light of what all ranks told. */
+/* Everything that must hold of this rank, in the light of what all ranks report. */
 static void check_case(const char *what, hwloc_topology_t topology, const struct machine *machine,
-                       enum sees sees, const struct told *told, const struct placement *got,
+                       enum sees sees, const struct rank_report *reports, const struct placement *got,
                        const hsort_rank_info *info)
 {
-    const struct told *mine = &told[comm.rank];
+    const struct rank_report *mine = &reports[comm.rank];
     hwloc_bitmap_t before = hwloc_bitmap_alloc();
     hwloc_bitmap_from_ulongs(before, 2, mine->before);
     const bool bound = !hwloc_bitmap_isequal(before, cgroup);
@@ -286,7 +287,7 @@ static void check_case(const char *what, hwloc_topology_t topology, const struct
 
     int sharers = 0;
     for (int rank = 0; rank < comm.size; rank++)
-        sharers += told[rank].gpu == mine->gpu;
+        sharers += reports[rank].gpu == mine->gpu;
     if (sees == SEES_NONE) {
         CHECK(mine->gpu < 0 && info->gpu_index < 0, "%s: a GPU out of nothing", what);
     } else {
@@ -296,9 +297,9 @@ static void check_case(const char *what, hwloc_topology_t topology, const struct
         CHECK(mine->numa_node == machine->at[mine->gpu], "%s: NUMA node %d", what, mine->numa_node);
     }
     if (sees == SEES_ALL)
-        check_matched(what, told, machine->gpus);
+        check_matched(what, reports, machine->gpus);
     if (!bound)
-        check_shared_out(what, topology, machine, told, got);
+        check_shared_out(what, topology, machine, reports, got);
 }
 
 /* ---- the cases ---- */
@@ -310,8 +311,8 @@ static void place(struct placement *placement, hsort_rank_info *info)
           status_text());
 }
 
-/* Let the library bind this process to processing units from 64 on, which no case has: it takes the mask that it set last for
- * its own, and the cases must not hear of each other. */
+/* Let the library bind this process to processing units from 64 on, which no case has: it takes the mask that
+ * it set last for its own, and a case must not depend on another. */
 static void forget_binding(void)
 {
     struct placement placement;
@@ -326,8 +327,9 @@ static void forget_binding(void)
     hwloc_bitmap_free(placement.cpus);
 }
 
-/* Place in one form, and check it; told [size] is what all ranks then tell.                         Collective. */
-static void run_case(const struct machine *machine, enum sees sees, enum runs runs, struct told *told)
+/* Place in one form, and check it; reports [size] is what all ranks then report. Collective. */
+static void run_case(const struct machine *machine, enum sees sees, enum runs runs,
+                     struct rank_report *reports)
 {
     char what[LIST];
     snprintf(what, sizeof what, "%s; %s; %s", machine->name, sees_words[sees], runs_words[runs]);
@@ -336,7 +338,7 @@ static void run_case(const struct machine *machine, enum sees sees, enum runs ru
     set_masks(topology, runs, comm.rank, comm.size);
     set_visible(topology, machine, sees, comm.rank);
     times_bound = 0;
-    struct told mine = {.gpu = -1};
+    struct rank_report mine = {.gpu = -1};
     hwloc_bitmap_to_ulongs(mask, 2, mine.before);
     for (int i = 0; i < visible_count; i++)
         mine.sees |= 1u << atoi(visible[i].uuid + 4);
@@ -353,8 +355,8 @@ static void run_case(const struct machine *machine, enum sees sees, enum runs ru
     mine.numa_node = info.numa_node;
     mine.cores = got.cores;
     hwloc_bitmap_to_ulongs(got.cpus, 2, mine.cpus);
-    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, told, sizeof mine, MPI_BYTE, comm.world);
-    check_case(what, topology, machine, sees, told, &got, &info);
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, reports, sizeof mine, MPI_BYTE, comm.world);
+    check_case(what, topology, machine, sees, reports, &got, &info);
 
     // A second context of the process finds the same.
     place(&again, &info_again);
@@ -395,15 +397,15 @@ static void check_known(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].ranks != comm.size)
             continue;
-        struct told told[MOST_RANKS];
-        run_case(&machines[known[i].machine], known[i].sees, known[i].runs, told);
+        struct rank_report reports[MOST_RANKS];
+        run_case(&machines[known[i].machine], known[i].sees, known[i].runs, reports);
         char taken[4 * LIST], cpus[LIST];
         FILE *out = fmemopen(taken, sizeof taken, "w");
         hwloc_bitmap_t set = hwloc_bitmap_alloc();
         for (int rank = 0; rank < comm.size; rank++) {
-            hwloc_bitmap_from_ulongs(set, 2, told[rank].cpus);
+            hwloc_bitmap_from_ulongs(set, 2, reports[rank].cpus);
             hwloc_bitmap_list_snprintf(cpus, sizeof cpus, set);
-            fprintf(out, "%d:%s ", told[rank].gpu, cpus);
+            fprintf(out, "%d:%s ", reports[rank].gpu, cpus);
         }
         hwloc_bitmap_free(set);
         fclose(out);
@@ -423,8 +425,8 @@ int main(int argc, char **argv)
     for (int machine = 0; machine < MACHINES; machine++)
         for (enum sees sees = 0; sees < SEES; sees++)
             for (enum runs runs = 0; runs < RUNS; runs++) {
-                struct told told[MOST_RANKS];
-                run_case(&machines[machine], sees, runs, told);
+                struct rank_report reports[MOST_RANKS];
+                run_case(&machines[machine], sees, runs, reports);
             }
     hwloc_bitmap_free(mask);
     hwloc_bitmap_free(cgroup);

@@ -400,7 +400,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
 
 /* ---- What ranks must have in common ---------------------------------------------------------------------- */
 
-enum { DIGEST_BUILD, DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
+enum { DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
 _Static_assert(DIGEST_ROWS + ROWS <= CLI_DIGESTS, "a digest for each option");
 
 /* FNV-1a, as the manifest's. */
@@ -432,7 +432,6 @@ static uint64_t digest_value(const struct option_row *row, const struct cli_opti
 void cli_digest(const struct cli_options *options, uint64_t *digest)
 {
     memset(digest, 0, CLI_DIGESTS * sizeof *digest);
-    digest[DIGEST_BUILD] = digest_text(hsort_build_info());
     digest[DIGEST_COMMAND] = (uint64_t)options->command;
     digest[DIGEST_OPERAND] = digest_text(options->file);
     // Nodes may have different numbers of cores.
@@ -443,10 +442,8 @@ void cli_digest(const struct cli_options *options, uint64_t *digest)
 
 const char *cli_digest_name(const struct cli_options *options, int place, char *name)
 {
-    const char *text = place == DIGEST_BUILD ? "the build of hypersort"
-                       : place == DIGEST_OPERAND && options->command < CLI_COMMANDS
-                           ? commands[options->command].operand
-                           : "the command";
+    const bool is_operand = place == DIGEST_OPERAND && options->command < CLI_COMMANDS;
+    const char *text = is_operand ? commands[options->command].operand : "the command";
     snprintf(name, CLI_DIGEST_NAME, "%s%s", place >= DIGEST_ROWS ? "--" : "",
              place >= DIGEST_ROWS ? rows[place - DIGEST_ROWS].name : text);
     return name;

@@ -61,8 +61,8 @@ struct cli_options {
     double rates[HSORT_RATES]; /* plan: 0: not given */
 };
 
-/* Keys of one read, write or check go by in pieces of this size. */
-enum { CLI_PIECE_BYTES = 64 << 20 };
+/* Keys of one read, write or check go by in chunks of this size. */
+enum { CLI_CHUNK_BYTES = 64 << 20 };
 
 /* Parse the command line. The words of argv change their order. Ranks may have been given different ones: launch_agree() sees to it. Not collective.
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */

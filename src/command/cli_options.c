@@ -175,7 +175,7 @@ static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t 
     return true;
 }
 
-/* A number greater than 0, times `unit`. Not what strtod() takes beside: blanks, signs, hexadecimal, "nan". */
+/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan". */
 static bool parse_rate(const char *text, double unit, double *number)
 {
     char *end;
@@ -211,7 +211,7 @@ static int parse_word(const char *text, const char *words)
 }
 
 /* Put the value of one option into its field. */
-static hsort_status store(const struct option_row *row, const char *value, struct cli_options *options)
+static hsort_status store_value(const struct option_row *row, const char *value, struct cli_options *options)
 {
     void *field = (char *)options + row->field;
     uint64_t number = 0;
@@ -267,7 +267,7 @@ static hsort_status store(const struct option_row *row, const char *value, struc
 /* ---- The command line ---------------------------------------------------------------------------------- */
 
 /* The tables that getopt_long() wants, of what `command` knows. Long options return LONG_ONLY + row. */
-static void make_tables(enum cli_command command, struct option *longs, char *letters)
+static void make_getopt_tables(enum cli_command command, struct option *longs, char *letters)
 {
     *letters++ = '-'; // options may follow operands, also where POSIXLY_CORRECT is set
     *letters++ = ':'; // tell a missing value from an unknown option
@@ -314,7 +314,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     enum { OPERAND = 1 };
     struct option longs[ROWS + 1];
     char letters[2 * ROWS + 3];
-    make_tables(options->command, longs, letters);
+    make_getopt_tables(options->command, longs, letters);
     *operands = 0;
     opterr = 0; // every rank would print
     optind = 0; // glibc: start anew
@@ -325,7 +325,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
         if (found == OPERAND)
             argv[1 + (*operands)++] = optarg;
         else
-            TRY(store(find_row(options->command, found), optarg, options));
+            TRY(store_value(find_row(options->command, found), optarg, options));
     }
     while (optind < argc) // behind "--"
         argv[1 + (*operands)++] = argv[optind++];

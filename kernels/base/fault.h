@@ -27,10 +27,10 @@
     X(FAULT_KILL, "kill")              /* the process is killed outright between local sort and exchange */ \
     X(FAULT_CHANGED, "changed")        /* an input looks as if it was changed while it was read */          \
     X(FAULT_TERM, "term")              /* SIGTERM comes as soon as the temporary output is there */         \
-    X(FAULT_HOLD_READ, "holdread")     /* the command waits before a piece is read: see stop_hold() */      \
+    X(FAULT_HOLD_READ, "holdread")     /* the command waits before a chunk is read: see stop_hold() */      \
     X(FAULT_HOLD_SORT, "holdsort")     /* ... between local sort and exchange */                            \
     X(FAULT_HOLD_SORTED, "holdsorted") /* ... after the exchange */                                         \
-    X(FAULT_HOLD_WRITE, "holdwrite")   /* ... before a piece is written */
+    X(FAULT_HOLD_WRITE, "holdwrite")   /* ... before a chunk is written */
 
 enum fault_site {
 #define X(name, word) name,

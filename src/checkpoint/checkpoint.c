@@ -187,11 +187,11 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
         const int64_t key = first + done;
         const int r = find_run(checkpoint, key);
         const int64_t left = checkpoint->run_offset[r + 1] - key;
-        const int64_t piece = left < count - done ? left : count - done;
+        const int64_t chunk = left < count - done ? left : count - done;
         TRY(open_run(checkpoint, r, path));
         TRY(file_read_bytes(path, checkpoint->reading_fd, (key - checkpoint->run_offset[r]) * key_bytes,
-                            (size_t)(piece * key_bytes), (char *)keys + done * key_bytes));
-        done += piece;
+                            (size_t)(chunk * key_bytes), (char *)keys + done * key_bytes));
+        done += chunk;
     }
     return HSORT_OK;
 }

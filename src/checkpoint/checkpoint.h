@@ -17,7 +17,7 @@
  * short; the next start sorts again, compares what is there, and writes what is not.
  *
  * Whatever kills the command, and whenever: either a manifest is there and all that it names is, or there is none and the
- * next start begins anew. What a killed command left beside, the next one removes (checkpoint.c says in which order). Only the
+ * next start begins anew. Files that a killed command left are removed by the next one (checkpoint.c says in which order). Only the
  * temporary output of a manifest that was removed by hand stays: nothing else knows its name.
  *
  * Runs are read as one file, in rank order: so any number of ranks can go on, each from its share of it. What is read is
@@ -47,7 +47,7 @@ struct checkpoint {
     char part[PATH_MAX]; /* the temporary name of the output; the same on every rank */
     uint64_t id;         /* of this manifest since it was begun */
     int generation;      /* of the runs; 0: there are none; grows with every save */
-    int tried;           /* the last generation that was begun, perhaps in vain: its names may be in use */
+    int tried; /* the last generation that was begun, perhaps not finished: its names may be in use */
     hsort_type type;
     hsort_order order;
     int64_t keys; /* of the whole input */
@@ -96,7 +96,7 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
 hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, enum checkpoint_stage stage,
                              const void *keys, int64_t count, const uint64_t fingerprint[2]);
 
-/* Make the manifest say that this rank has written `range` of the output, beside what it said before.     Collective.
+/* Make the manifest say that this rank has written `range` of the output, too.                  Collective.
  *   range  may be empty, may overlap others. What the manifest says is a hint: after a crash of the machine it may not be so.
  * Errors   same on every rank: HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status checkpoint_mark(struct comm *comm, struct checkpoint *checkpoint, struct checkpoint_range range);

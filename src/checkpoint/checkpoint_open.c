@@ -85,8 +85,9 @@ static uint64_t new_id(void)
 }
 
 /* What the command is about to do, as a manifest says it, at stage BEGUN. */
-static hsort_status describe(const struct file_in *in, const char *output, enum file_format output_format,
-                             hsort_order order, struct checkpoint *wanted)
+static hsort_status describe_work(const struct file_in *in, const char *output,
+                                  enum file_format output_format, hsort_order order,
+                                  struct checkpoint *wanted)
 {
     struct stat facts;
     TRY(file_output_name(output, in, wanted->output));
@@ -131,8 +132,8 @@ static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
 }
 
 /* Is the manifest that was found of what the command is about to do? */
-static hsort_status compare(const char *path, const struct file_in *in, const struct checkpoint *found,
-                            const struct checkpoint *wanted)
+static hsort_status compare_work(const char *path, const struct file_in *in, const struct checkpoint *found,
+                                 const struct checkpoint *wanted)
 {
     static const char otherwise[] = "give what it was begun with, or " MANIFEST_REMEDY;
     if (strcmp(found->output, wanted->output) != 0)
@@ -186,13 +187,13 @@ static hsort_status check_runs(const char *manifest, const struct checkpoint *ch
 }
 
 /* Rank 0's part: lock DIR, and read what is there, or begin. *text, the manifest, is the caller's. */
-static hsort_status open_first(const struct file_in *in, const char *output, enum file_format output_format,
-                               hsort_order order, struct checkpoint *checkpoint, char **text,
-                               struct made *made)
+static hsort_status find_or_begin(const struct file_in *in, const char *output,
+                                  enum file_format output_format, hsort_order order,
+                                  struct checkpoint *checkpoint, char **text, struct made *made)
 {
     char path[PATH_MAX];
     size_t bytes;
-    TRY(describe(in, output, output_format, order, checkpoint));
+    TRY(describe_work(in, output, output_format, order, checkpoint));
     made->directory = mkdir(checkpoint->directory, 0777) == 0;
     if (!made->directory && errno != EEXIST)
         return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
@@ -202,7 +203,7 @@ static hsort_status open_first(const struct file_in *in, const char *output, enu
     if (checkpoint->found) {
         struct checkpoint wanted = *checkpoint;
         TRY(manifest_parse(path, *text, bytes, checkpoint));
-        TRY(compare(path, in, checkpoint, &wanted));
+        TRY(compare_work(path, in, checkpoint, &wanted));
         TRY(check_runs(path, checkpoint));
     } else {
         TRY(manifest_format(checkpoint, text, &bytes));
@@ -212,7 +213,7 @@ static hsort_status open_first(const struct file_in *in, const char *output, enu
 }
 
 /* The other ranks' part: the same directory must be here, to write to. What rank 0 reads there they are told. */
-static hsort_status open_again(const char *text, size_t bytes, struct checkpoint *checkpoint)
+static hsort_status take_manifest(const char *text, size_t bytes, struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];
     TRY(manifest_parse(checkpoint_path(checkpoint, "manifest", path), text, bytes, checkpoint));
@@ -224,7 +225,7 @@ static hsort_status open_again(const char *text, size_t bytes, struct checkpoint
 }
 
 /* Tell the other ranks what rank 0 has found: the manifest itself, which says all.                 Collective. */
-static hsort_status share(struct comm *comm, struct checkpoint *checkpoint, char **text)
+static hsort_status broadcast_manifest(struct comm *comm, struct checkpoint *checkpoint, char **text)
 {
     int64_t facts[2] = {*text ? (int64_t)strlen(*text) : 0, checkpoint->found};
     hsort_status status = comm_check(MPI_Bcast(facts, 2, MPI_INT64_T, 0, comm->world), "MPI_Bcast", false);
@@ -235,7 +236,7 @@ static hsort_status share(struct comm *comm, struct checkpoint *checkpoint, char
         return status;
     status = comm_check(MPI_Bcast(*text, (int)facts[0] + 1, MPI_CHAR, 0, comm->world), "MPI_Bcast", false);
     if (status == HSORT_OK && comm->rank != 0)
-        status = open_again(*text, (size_t)facts[0], checkpoint);
+        status = take_manifest(*text, (size_t)facts[0], checkpoint);
     checkpoint->found = facts[1] != 0;
     return comm_agree(comm, status);
 }
@@ -253,10 +254,10 @@ hsort_status checkpoint_open(struct comm *comm, const char *directory, const str
     else if (strlen(directory) + 1 + CHECKPOINT_NAME_ROOM > PATH_MAX)
         status = status_fail(HSORT_IO, "%.200s: %s", directory, strerror(ENAMETOOLONG));
     else if (comm->rank == 0)
-        status = open_first(in, output, output_format, order, checkpoint, &text, &made);
+        status = find_or_begin(in, output, output_format, order, checkpoint, &text, &made);
     status = comm_agree(comm, status);
     if (status == HSORT_OK)
-        status = share(comm, checkpoint, &text);
+        status = broadcast_manifest(comm, checkpoint, &text);
     free(text);
     if (status == HSORT_OK) {
         if (comm->rank == 0)

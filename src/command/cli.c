@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* --help or --version, on one rank. */
-static hsort_status print_text(const struct cli_options *options)
+static hsort_status print_help_or_version(const struct cli_options *options)
 {
     if (options->help)
         cli_print_help(options);
@@ -23,7 +23,7 @@ static hsort_status print_text(const struct cli_options *options)
 static hsort_status run_command(struct comm *comm, const struct cli_options *options)
 {
     if (options->help || options->version)
-        return comm_agree(comm, comm->rank == 0 ? print_text(options) : HSORT_OK);
+        return comm_agree(comm, comm->rank == 0 ? print_help_or_version(options) : HSORT_OK);
     switch (options->command) {
 #define X(name, word, operand, required, text) \
     case name:                                 \
@@ -59,7 +59,7 @@ static void open_standard_files(void)
 /* All that needs no MPI, which may not start without a launcher: texts, and a command line that is wrong. */
 static int finish_without_mpi(hsort_status parsed, const struct cli_options *options)
 {
-    const hsort_status status = parsed == HSORT_OK ? print_text(options) : parsed;
+    const hsort_status status = parsed == HSORT_OK ? print_help_or_version(options) : parsed;
     if (status != HSORT_OK)
         report_error(status_text());
     return hsort_exit_code(status);

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What passes keys: one engine and one piece of its memory for both files. */
+/* What passes keys: one engine and one chunk of its memory for both files. */
 struct scanner {
     struct comm *comm;
     struct engine *engine;
-    void *piece; /* [CLI_PIECE_BYTES] */
+    void *chunk; /* [CLI_CHUNK_BYTES] */
     hsort_order order;
     struct progress progress;
 };
@@ -24,27 +24,27 @@ static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, &scanner->engine));
-    return scanner->engine->ops->alloc(scanner->engine, CLI_PIECE_BYTES, &scanner->piece);
+    return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);
 }
 
 static void close_scanner(struct scanner *scanner)
 {
     if (!scanner->engine)
         return;
-    scanner->engine->ops->free(scanner->engine, scanner->piece);
+    scanner->engine->ops->free(scanner->engine, scanner->chunk);
     scanner->engine->ops->close(scanner->engine);
 }
 
 static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_PIECE_BYTES / key_bytes;
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_CHUNK_BYTES / key_bytes;
     const int64_t first = launch_share(file->count, scanner->comm->rank, scanner->comm->size);
     const int64_t count = launch_share(file->count, scanner->comm->rank + 1, scanner->comm->size) - first;
     for (int64_t done = 0; done < count;) {
-        const int64_t piece = count - done < most ? count - done : most;
-        TRY(file_read(file, first + done, piece, scanner->piece));
-        TRY(verify_add(verifier, scanner->engine, scanner->piece, piece));
-        done += piece;
+        const int64_t chunk = count - done < most ? count - done : most;
+        TRY(file_read(file, first + done, chunk, scanner->chunk));
+        TRY(verify_add(verifier, scanner->engine, scanner->chunk, chunk));
+        done += chunk;
         progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);
     }
     return HSORT_OK;
@@ -103,8 +103,8 @@ static hsort_status fail_order(struct comm *comm, const struct check_report *rep
 }
 
 /* Both scans and the report. `other` is NULL without --against. Collective. */
-static hsort_status check(struct scanner *scanner, const struct cli_options *options,
-                          const struct file_in *file, const struct file_in *other)
+static hsort_status check_files(struct scanner *scanner, const struct cli_options *options,
+                                const struct file_in *file, const struct file_in *other)
 {
     struct comm *comm = scanner->comm;
     struct check_report report = {.file = file->path,
@@ -144,7 +144,7 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     progress_start(&scanner.progress, options->progress && comm->rank == 0);
     status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
     if (status == HSORT_OK)
-        status = check(&scanner, options, &file, options->against ? &other : NULL);
+        status = check_files(&scanner, options, &file, options->against ? &other : NULL);
     close_scanner(&scanner);
     if (options->against)
         file_close(&other);

@@ -1,4 +1,4 @@
-/* hypersort gen: every rank makes and writes its share of the keys, piece by piece. */
+/* hypersort gen: every rank makes and writes its share of the keys, chunk by chunk. */
 #include "src/command/cli.h"
 #include "src/files/input.h"
 #include "src/command/launch.h"
@@ -14,16 +14,16 @@ static hsort_status write_share(const struct comm *comm, const struct input *inp
     const int64_t key_bytes = (int64_t)hsort_type_bytes(input->type);
     const int64_t first = launch_share(input->count, comm->rank, comm->size);
     const int64_t count = launch_share(input->count, comm->rank + 1, comm->size) - first;
-    const int64_t most = count < CLI_PIECE_BYTES / key_bytes ? count : CLI_PIECE_BYTES / key_bytes;
+    const int64_t most = count < CLI_CHUNK_BYTES / key_bytes ? count : CLI_CHUNK_BYTES / key_bytes;
     void *keys = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)(most * key_bytes) + 1);
     if (!keys)
-        return status_fail(HSORT_HOST_MEMORY, "no memory for a piece of %" PRId64 " keys", most);
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of %" PRId64 " keys", most);
     hsort_status status = HSORT_OK;
     for (int64_t done = 0; done < count && status == HSORT_OK;) {
-        const int64_t piece = count - done < most ? count - done : most;
-        input_fill(input, first + done, piece, keys);
-        status = file_write(file, first + done, piece, keys);
-        done += piece;
+        const int64_t chunk = count - done < most ? count - done : most;
+        input_fill(input, first + done, chunk, keys);
+        status = file_write(file, first + done, chunk, keys);
+        done += chunk;
         if (status == HSORT_OK)
             progress_bytes(progress, "write", done, count, input->count * key_bytes);
     }

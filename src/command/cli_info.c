@@ -24,7 +24,7 @@ struct tables {
     hsort_path_speed *speeds, *all_speeds; /* the same */
 };
 
-static hsort_status make_tables(const struct comm *comm, struct tables *t)
+static hsort_status allocate_tables(const struct comm *comm, struct tables *t)
 {
     const size_t size = (size_t)comm->size, all = comm->rank == 0 ? size * size : 1;
     t->infos = calloc(size, sizeof *t->infos);
@@ -59,7 +59,8 @@ static hsort_status measure_paths(struct comm *comm, hsort_context *ctx, struct 
 }
 
 /* Collective. */
-static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables *t, const char **not_measured)
+static hsort_status gather_tables(struct comm *comm, hsort_context *ctx, struct tables *t,
+                                  const char **not_measured)
 {
     const int size = comm->size, speeds_bytes = size * (int)sizeof *t->speeds;
     hsort_status status = hsort_topology(ctx, t->infos, sizeof *t->infos);
@@ -75,7 +76,7 @@ static hsort_status gather(struct comm *comm, hsort_context *ctx, struct tables 
 }
 
 /* The texts of a report on rank 0, and the report itself. */
-static hsort_status print(const hsort_context *ctx, struct info_report *report, bool json)
+static hsort_status print_info(const hsort_context *ctx, struct info_report *report, bool json)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", no_gpu[128] = "";
     int length;
@@ -90,21 +91,21 @@ static hsort_status print(const hsort_context *ctx, struct info_report *report, 
 }
 
 /* Collective. */
-static hsort_status describe(struct comm *comm, hsort_context *ctx, bool json)
+static hsort_status gather_and_print(struct comm *comm, hsort_context *ctx, bool json)
 {
     struct tables t;
-    hsort_status status = comm_agree(comm, make_tables(comm, &t));
+    hsort_status status = comm_agree(comm, allocate_tables(comm, &t));
     struct info_report report = {
         .ranks = comm->size, .infos = t.infos, .paths = t.paths, .speeds = t.all_speeds};
     int64_t most;
     if (status == HSORT_OK)
         status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
     if (status == HSORT_OK)
-        status = gather(comm, ctx, &t, &report.not_measured);
+        status = gather_tables(comm, ctx, &t, &report.not_measured);
     if (status == HSORT_OK)
         status = job_open(comm, &report.job);
     if (status == HSORT_OK)
-        status = comm_agree(comm, comm->rank == 0 ? print(ctx, &report, json) : HSORT_OK);
+        status = comm_agree(comm, comm->rank == 0 ? print_info(ctx, &report, json) : HSORT_OK);
     job_close(&report.job);
     free_tables(&t);
     return status;
@@ -117,7 +118,7 @@ hsort_status cli_info(struct comm *comm, const struct cli_options *options)
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(NULL));
     status_clear();
-    status = describe(comm, ctx, options->json);
+    status = gather_and_print(comm, ctx, options->json);
     if (!launch_lost(comm, status))
         hsort_destroy(&ctx);
     return status;

@@ -34,14 +34,20 @@ enum value_kind {
     SEED        /* uint64_t */
 };
 
+/* Under which of its headings --help lists an option. */
+enum group { COMMON, FILES, PLACEMENT, TUNING, RATES, GROUPS };
+static const char *const group_names[GROUPS] = {"Common", "Files", "Placement", "Tuning",
+                                                "Rates, unless defaults will do"};
+
 struct option_row {
     const char *name;
     char letter;       /* or 0 */
     unsigned commands; /* that know it */
+    enum group group;
     enum value_kind kind;
     const char *value; /* as --help shows it */
     size_t field;      /* offset in struct cli_options */
-    const char *text;
+    const char *text;  /* its lines, of which all but the first stand under the first */
 };
 
 #define FIELD(name) offsetof(struct cli_options, name)
@@ -54,70 +60,78 @@ _Static_assert(sizeof(hsort_type) == sizeof(int) && sizeof(hsort_engine) == size
                "a WORD is stored as an int");
 
 static const struct option_row rows[] = {
-    {"count", 'n', GEN, COUNT, "COUNT", FIELD(count), "keys to make"},
-    {"ranks", 'n', PLAN, RANKS, "RANKS", FIELD(ranks),
+    {"count", 'n', GEN, COMMON, COUNT, "COUNT", FIELD(count), "keys to make"},
+    {"ranks", 'n', PLAN, COMMON, RANKS, "RANKS", FIELD(ranks),
      "how many ranks to plan for; more may follow, after IN"},
-    {"nodes", 0, PLAN, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
-    {"ranks-per-node", 0, PLAN, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
-    {"sort-gkeys", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_SORT_4]),
-     "local sort of a rank, 10^9 keys/s of the type"},
-    {"merge-gbs", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_MERGE]),
-     "merge of a rank, GB/s read plus written"},
-    {"copy-gbs", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_HOST_COPY]),
-     "between host memory and GPU, GB/s each way"},
-    {"step-us", 0, PLAN, MICRO, "TIME", FIELD(rates[HSORT_RATE_STEP]),
-     "a question to a GPU, and its answer"},
-    {"message-us", 0, PLAN, MICRO, "TIME", FIELD(rates[HSORT_RATE_MESSAGE]),
-     "a short message inside a node"},
-    {"link-us", 0, PLAN, MICRO, "TIME", FIELD(rates[HSORT_RATE_LINK_LATENCY]),
-     "latency of a transfer inside a node"},
-    {"link-gbs", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_LINK]),
-     "a rank to another of its node, GB/s each way"},
-    {"latency-us", 0, PLAN, MICRO, "TIME", FIELD(rates[HSORT_RATE_NETWORK_LATENCY]),
-     "a message between nodes"},
-    {"network-gbs", 0, PLAN, GIGA, "RATE", FIELD(rates[HSORT_RATE_NETWORK]),
-     "a rank to one of another node, GB/s each way"},
-    {"type", 0, GEN | SORT | CHECK | PLAN, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
+    {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
+    {"ranks-per-node", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
+    {"output", 'o', GEN | SORT, COMMON, TEXT, "FILE", FIELD(output),
+     "the file to write; one of that name is replaced, once this one is whole"},
+    {"type", 0, GEN | SORT | CHECK | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
      "of the keys; gen: u64; .npy files name it themselves"},
-    {"dist", 0, GEN, TEXT, "DIST", FIELD(distribution), "distribution, from the list below (uniform)"},
-    {"seed", 's', GEN, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
-    {"output", 'o', GEN | SORT, TEXT, "FILE", FIELD(output),
-     "the file to write; it appears when it is whole, in the place of one of that name, or of the one that a "
-     "link leads to"},
-    {"checkpoint", 0, SORT, TEXT, "DIR", FIELD(checkpoint),
-     "on SIGUSR1 or SIGTERM keep in DIR what the same command, started again, goes on from; exit code 75"},
-    {"reverse", 'r', SORT | CHECK, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
-    {"against", 0, CHECK, TEXT, "OTHER", FIELD(against), "a file that must hold the same keys, in any order"},
-    {"format", 0, GEN | SORT | CHECK | PLAN, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(format),
+    {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
+     "distribution, from the list below (uniform)"},
+    {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
+    {"reverse", 'r', SORT | CHECK, COMMON, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
+    {"verify", 0, SORT, COMMON, FLAG, NULL, FIELD(verify),
+     "check order, count and keys before the output appears"},
+    {"against", 0, CHECK, COMMON, TEXT, "OTHER", FIELD(against),
+     "a file that must hold the same keys, in any order"},
+    {"json", 0, SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json), "the report as one JSON object"},
+    {"progress", 0, GEN | SORT | CHECK, COMMON, FLAG, NULL, FIELD(progress),
+     "say on stderr how far the work is"},
+    {"help", 'h', GEN | SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help), "this text"},
+    {"version", 0, GEN | SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version), "version and build"},
+
+    {"format", 0, GEN | SORT | CHECK | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(format),
      "of the file (auto: npy if its name ends in .npy)"},
-    {"output-format", 0, SORT, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
+    {"output-format", 0, SORT, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
-    {"engine", 0, SORT | PLAN | INFO, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
+    {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
+     "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
+     "what the same command, started again, goes on from"},
+
+    {"engine", 0, SORT | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
      "what sorts on a rank (auto: cuda if every rank has a GPU)"},
-    {"local", 0, SORT, NUMBER, "RUNG", FIELD(sort.local_rung),
-     "rung of the local sort (chosen by size and type)"},
-    {"exchange", 0, SORT, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
-     "how keys move between ranks (auto: by ranks, keys and links)"},
-    {"transport", 0, SORT | PLAN | INFO, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)), FIELD(sort.transport),
-     "how bytes go between two ranks"},
-    {"peer-memory", 0, SORT | INFO, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(sort.peer_memory),
-     "ranks of a node map each other's GPU memory: transport ipc (auto: where it works)"},
-    {"shared-memory", 0, SORT | INFO, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(sort.shared_memory),
-     "transport staged uses /dev/shm inside a node (auto: where it works)"},
-    {"mpi-device-pointers", 0, SORT | INFO, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
-     FIELD(sort.mpi_device_pointers), "give MPI GPU memory (auto: if it says it takes it, and a try works)"},
-    {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, NUMBER, "N", FIELD(sort.threads),
+    {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, PLACEMENT, NUMBER, "N", FIELD(sort.threads),
      "of each rank (0: the cores it is bound to)"},
-    {"piece", 0, SORT, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
-    {"device-memory", 0, SORT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
-     "bytes a rank may take on its GPU"},
-    {"bind", 0, SORT | PLAN | INFO, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding),
+    {"bind", 0, SORT | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding),
      "bind to cores what the launcher left unbound"},
-    {"verify", 0, SORT, FLAG, NULL, FIELD(verify), "check order, count and keys before the output appears"},
-    {"json", 0, SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(json), "the report as one JSON object"},
-    {"progress", 0, GEN | SORT | CHECK, FLAG, NULL, FIELD(progress), "say on stderr how far the work is"},
-    {"help", 'h', GEN | SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(help), "this text"},
-    {"version", 0, GEN | SORT | CHECK | PLAN | INFO, FLAG, NULL, FIELD(version), "version and build"},
+    {"device-memory", 0, SORT, PLACEMENT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
+     "bytes a rank may take on its GPU"},
+
+    {"exchange", 0, SORT, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
+     "how keys move between ranks (auto: by ranks, keys and links)"},
+    {"transport", 0, SORT | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
+     FIELD(sort.transport), "how bytes go between two ranks"},
+    {"chunk", 0, SORT, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
+    {"local", 0, SORT, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
+     "rung of the local sort (chosen by size and type)"},
+    {"peer-memory", 0, SORT | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(sort.peer_memory),
+     "ranks of a node map each other's GPU memory: transport ipc\n(auto: where it works)"},
+    {"shared-memory", 0, SORT | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+     FIELD(sort.shared_memory), "transport staged uses /dev/shm inside a node\n(auto: where it works)"},
+    {"mpi-device-pointers", 0, SORT | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+     FIELD(sort.mpi_device_pointers), "give MPI GPU memory\n(auto: if it says it takes it, and a try works)"},
+
+    {"sort-gkeys", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_SORT_4]),
+     "local sort of a rank, 10^9 keys/s of the type"},
+    {"merge-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_MERGE]),
+     "merge of a rank, GB/s read plus written"},
+    {"copy-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_HOST_COPY]),
+     "between host memory and GPU, GB/s each way"},
+    {"step-us", 0, PLAN, RATES, MICRO, "TIME", FIELD(rates[HSORT_RATE_STEP]),
+     "a question to a GPU, and its answer"},
+    {"message-us", 0, PLAN, RATES, MICRO, "TIME", FIELD(rates[HSORT_RATE_MESSAGE]),
+     "a short message inside a node"},
+    {"link-us", 0, PLAN, RATES, MICRO, "TIME", FIELD(rates[HSORT_RATE_LINK_LATENCY]),
+     "latency of a transfer inside a node"},
+    {"link-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_LINK]),
+     "a rank to another of its node, GB/s each way"},
+    {"latency-us", 0, PLAN, RATES, MICRO, "TIME", FIELD(rates[HSORT_RATE_NETWORK_LATENCY]),
+     "a message between nodes"},
+    {"network-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_NETWORK]),
+     "a rank to one of another node, GB/s each way"},
 };
 enum { ROWS = sizeof rows / sizeof rows[0], LONG_ONLY = 256 };
 
@@ -161,7 +175,7 @@ static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t 
     return true;
 }
 
-/* A number greater than 0, times `unit`. Not what strtod() takes beside: blanks, signs, hexadecimal, "nan". */
+/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan". */
 static bool parse_rate(const char *text, double unit, double *number)
 {
     char *end;
@@ -197,7 +211,7 @@ static int parse_word(const char *text, const char *words)
 }
 
 /* Put the value of one option into its field. */
-static hsort_status store(const struct option_row *row, const char *value, struct cli_options *options)
+static hsort_status store_value(const struct option_row *row, const char *value, struct cli_options *options)
 {
     void *field = (char *)options + row->field;
     uint64_t number = 0;
@@ -253,7 +267,7 @@ static hsort_status store(const struct option_row *row, const char *value, struc
 /* ---- The command line ---------------------------------------------------------------------------------- */
 
 /* The tables that getopt_long() wants, of what `command` knows. Long options return LONG_ONLY + row. */
-static void make_tables(enum cli_command command, struct option *longs, char *letters)
+static void make_getopt_tables(enum cli_command command, struct option *longs, char *letters)
 {
     *letters++ = '-'; // options may follow operands, also where POSIXLY_CORRECT is set
     *letters++ = ':'; // tell a missing value from an unknown option
@@ -300,7 +314,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     enum { OPERAND = 1 };
     struct option longs[ROWS + 1];
     char letters[2 * ROWS + 3];
-    make_tables(options->command, longs, letters);
+    make_getopt_tables(options->command, longs, letters);
     *operands = 0;
     opterr = 0; // every rank would print
     optind = 0; // glibc: start anew
@@ -311,7 +325,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
         if (found == OPERAND)
             argv[1 + (*operands)++] = optarg;
         else
-            TRY(store(find_row(options->command, found), optarg, options));
+            TRY(store_value(find_row(options->command, found), optarg, options));
     }
     while (optind < argc) // behind "--"
         argv[1 + (*operands)++] = argv[optind++];
@@ -400,7 +414,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
 
 /* ---- What ranks must have in common ---------------------------------------------------------------------- */
 
-enum { DIGEST_BUILD, DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
+enum { DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
 _Static_assert(DIGEST_ROWS + ROWS <= CLI_DIGESTS, "a digest for each option");
 
 /* FNV-1a, as the manifest's. */
@@ -432,7 +446,6 @@ static uint64_t digest_value(const struct option_row *row, const struct cli_opti
 void cli_digest(const struct cli_options *options, uint64_t *digest)
 {
     memset(digest, 0, CLI_DIGESTS * sizeof *digest);
-    digest[DIGEST_BUILD] = digest_text(hsort_build_info());
     digest[DIGEST_COMMAND] = (uint64_t)options->command;
     digest[DIGEST_OPERAND] = digest_text(options->file);
     // Nodes may have different numbers of cores.
@@ -443,10 +456,8 @@ void cli_digest(const struct cli_options *options, uint64_t *digest)
 
 const char *cli_digest_name(const struct cli_options *options, int place, char *name)
 {
-    const char *text = place == DIGEST_BUILD ? "the build of hypersort"
-                       : place == DIGEST_OPERAND && options->command < CLI_COMMANDS
-                           ? commands[options->command].operand
-                           : "the command";
+    const bool is_operand = place == DIGEST_OPERAND && options->command < CLI_COMMANDS;
+    const char *text = is_operand ? commands[options->command].operand : "the command";
     snprintf(name, CLI_DIGEST_NAME, "%s%s", place >= DIGEST_ROWS ? "--" : "",
              place >= DIGEST_ROWS ? rows[place - DIGEST_ROWS].name : text);
     return name;
@@ -470,25 +481,67 @@ static void print_exit_codes(void)
 #undef X
 }
 
+static void print_option(const struct option_row *row)
+{
+    enum { COLUMN = 32 };
+    char name[96], letter[8] = "    ";
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    int width = snprintf(name, sizeof name, "%s--%s%s%s", letter, row->name, row->value ? " " : "",
+                         row->value ? row->value : "");
+    printf("  %s", name);
+    for (const char *line = row->text; *line; line += *line == '\n') {
+        const int length = (int)strcspn(line, "\n");
+        if (width >= COLUMN) // its text begins on the next line
+            printf("\n  %*s", COLUMN, "");
+        else
+            printf("%*s", COLUMN - width, "");
+        printf("%.*s", length, line);
+        line += length;
+        width = COLUMN;
+    }
+    printf("\n");
+}
+
+static void print_group(enum cli_command command, enum group group)
+{
+    bool any = false;
+    for (int row = 0; row < ROWS; row++) {
+        if (!(rows[row].commands & 1u << command) || rows[row].group != group)
+            continue;
+        if (!any)
+            printf("\n%s:\n", group_names[group]);
+        any = true;
+        print_option(&rows[row]);
+    }
+}
+
+static const char *const notes[CLI_COMMANDS] = {
+    [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n",
+    [CLI_SORT] =
+        "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --verify\n"
+        "  mpirun -n 8 hypersort sort keys.bin --type u32 -r -o sorted.bin\n"
+        "  srun --mpi=pmix hypersort sort keys.npy -o sorted.npy --checkpoint kept\n"
+        "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
+        "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
+        "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
+        "leads to nothing is refused.\n",
+    [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n",
+    [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n",
+    [CLI_INFO] = "mpirun -n 4 hypersort info\n",
+};
+
 static void print_command_help(enum cli_command command)
 {
     printf("usage: [mpirun -n RANKS] hypersort %s%s%s%s [OPTION ...]\n", commands[command].word,
            commands[command].operand[0] ? " " : "", commands[command].operand, commands[command].required);
-    printf("\n%c%s.\n\nOptions:\n", toupper((unsigned char)commands[command].text[0]),
-           commands[command].text + 1);
-    for (int row = 0; row < ROWS; row++) {
-        if (!(rows[row].commands & 1u << command))
-            continue;
-        char name[64], letter[8] = "    ";
-        if (rows[row].letter)
-            snprintf(letter, sizeof letter, "-%c, ", rows[row].letter);
-        snprintf(name, sizeof name, "%s--%s%s%s", letter, rows[row].name, rows[row].value ? " " : "",
-                 rows[row].value ? rows[row].value : "");
-        printf("  %-34s %s\n", name, rows[row].text);
-    }
+    printf("\n%c%s.\n", toupper((unsigned char)commands[command].text[0]), commands[command].text + 1);
+    for (int group = 0; group < GROUPS; group++)
+        print_group(command, (enum group)group);
     printf("\nCounts and sizes take K, M, G: powers of 1024.\n");
     if (command == CLI_GEN)
         print_distributions();
+    printf("\nFor example:\n  %s", notes[command]);
 }
 
 void cli_print_help(const struct cli_options *options)

@@ -96,8 +96,8 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_close(json, '}');
 }
 
-static void print_json(const struct cli_options *options, const struct file_in *file,
-                       const hsort_rates *rates, const hsort_plan_result *plans)
+static void print_plans_json(const struct cli_options *options, const struct file_in *file,
+                             const hsort_rates *rates, const hsort_plan_result *plans)
 {
     struct json json = {false};
     json_open(&json, NULL, '{');
@@ -172,8 +172,8 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
         print_exchange(HSORT_EXCHANGE_PARTITION, plan->exchange, &plan->partition);
 }
 
-static void print_text(const struct cli_options *options, const struct file_in *file,
-                       const hsort_rates *rates, const hsort_plan_result *plans)
+static void print_plans(const struct cli_options *options, const struct file_in *file,
+                        const hsort_rates *rates, const hsort_plan_result *plans)
 {
     char size[16];
     printf("input        ");
@@ -190,7 +190,7 @@ static void print_text(const struct cli_options *options, const struct file_in *
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 /* Rank 0's part. */
-static hsort_status print_plans(const struct cli_options *options, const struct file_in *file)
+static hsort_status make_plans(const struct cli_options *options, const struct file_in *file)
 {
     hsort_rates rates;
     hsort_plan_result plans[CLI_RANKS_MAX];
@@ -201,9 +201,9 @@ static hsort_status print_plans(const struct cli_options *options, const struct 
                        file->count, &plans[i]));
     }
     if (options->json)
-        print_json(options, file, &rates, plans);
+        print_plans_json(options, file, &rates, plans);
     else
-        print_text(options, file, &rates, plans);
+        print_plans(options, file, &rates, plans);
     return report_flush();
 }
 
@@ -211,7 +211,7 @@ hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
     TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL, &file));
-    const hsort_status status = comm_agree(comm, comm->rank == 0 ? print_plans(options, &file) : HSORT_OK);
+    const hsort_status status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file) : HSORT_OK);
     file_close(&file);
     return status;
 }

@@ -15,10 +15,10 @@
  * With --checkpoint all ranks can be asked to stop, and then keep what the next start can use (checkpoint.h):
  *
  *     asked while             they leave                kept                       the next start
- *     keys were read          before the next piece     nothing                    reads them again
+ *     keys were read          before the next chunk     nothing                    reads them again
  *     shards were sorted      after the local sort      each rank's keys: RUNS     reads these, and sorts
  *     shards were exchanged   after the exchange        each rank's keys: SORTED   reads these, and finds them in order
- *     keys were written       before the next piece     which are in the output    compares these, and writes the others
+ *     keys were written       before the next chunk     which are in the output    compares these, and writes the others
  *
  * Of a checkpoint that is as far already nothing is saved again: what a second sort costs is less than what it costs to write
  * all keys, and the time until a job is killed is short. */
@@ -54,7 +54,7 @@ static hsort_status from_library(const struct sort_run *run, hsort_status status
 {
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
-    status_clear(); // what the library tried in vain is no cause of a later failure
+    status_clear(); // a way that failed, where another one worked, is no cause of a later failure
     return HSORT_OK;
 }
 
@@ -333,7 +333,7 @@ static hsort_status open_context(struct sort_run *run)
     hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
-    status_clear(); // what was tried in vain on the way to a context is no cause of a later failure
+    status_clear(); // as above
     return HSORT_OK;
 }
 

@@ -53,6 +53,8 @@ static hsort_status compare_with_rank_0(const struct cli_options *options, const
                                         const uint64_t *first)
 {
     char name[CLI_DIGEST_NAME];
+    if (mine[CLI_DIGESTS] != first[CLI_DIGESTS])
+        return status_fail(HSORT_ARGUMENT, "runs another build of hypersort than rank 0");
     for (int place = 0; place < CLI_DIGESTS; place++)
         if (mine[place] != first[place])
             return status_fail(HSORT_ARGUMENT,
@@ -61,22 +63,36 @@ static hsort_status compare_with_rank_0(const struct cli_options *options, const
     return HSORT_OK;
 }
 
+static uint64_t add_to_hash(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = 0;
+    for (; *text; text++)
+        hash = add_to_hash(hash, (unsigned char)*text);
+    return hash;
+}
+
 hsort_status launch_agree(struct comm *comm, const struct cli_options *options, hsort_status parsed)
 {
-    uint64_t digest[CLI_DIGESTS], hash = (uint64_t)parsed;
+    uint64_t digest[CLI_DIGESTS + 1], first[CLI_DIGESTS + 1];
+    uint64_t hash = add_to_hash(hash_text(status_text()), (uint64_t)parsed);
     cli_digest(options, digest);
-    for (int place = 0; place < CLI_DIGESTS; place++)
-        hash = (hash ^ digest[place]) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
-    for (const char *c = status_text(); *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+    digest[CLI_DIGESTS] = hash_text(hsort_build_info());
+    for (int place = 0; place <= CLI_DIGESTS; place++)
+        hash = add_to_hash(hash, digest[place]);
     const uint64_t mine[2] = {hash, ~hash};
-    uint64_t greatest[2], first[CLI_DIGESTS];
+    uint64_t greatest[2];
     TRY_MPI(MPI_Allreduce(mine, greatest, 2, MPI_UINT64_T, MPI_MAX, comm->world));
     if (greatest[0] == ~greatest[1])
         return parsed == HSORT_OK ? HSORT_OK : report_fail(comm, parsed, "%s", status_text());
 
     memcpy(first, digest, sizeof first);
-    TRY_MPI(MPI_Bcast(first, CLI_DIGESTS, MPI_UINT64_T, 0, comm->world));
+    TRY_MPI(MPI_Bcast(first, CLI_DIGESTS + 1, MPI_UINT64_T, 0, comm->world));
     return comm_agree(comm, parsed == HSORT_OK ? compare_with_rank_0(options, digest, first) : parsed);
 }
 

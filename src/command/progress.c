@@ -42,7 +42,7 @@ static bool is_due(struct progress *progress, double now, const char *phase, int
     return true;
 }
 
-/* Write one line, in one piece, which stays whole among those that other processes write to the same log. */
+/* Write one line, in one chunk, which stays whole among those that other processes write to the same log. */
 static void write_line(const struct progress *progress, double now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

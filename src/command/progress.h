@@ -32,7 +32,7 @@ void progress_start(struct progress *progress, bool shown);
  * seconds after the line before, then every 10. Early lines show that it works and how fast; later ones, that it still does,
  * without filling the log of a long job. The interval grows no further, so that who has seen nothing for a quarter of a minute
  * knows that something is wrong. Rank 0's own share stands for the whole: `done` of `total` are its keys. The rate is that
- * since the first call of the phase, whose own piece is not in it. Not collective. */
+ * since the first call of the phase, whose own chunk is not in it. Not collective. */
 void progress_bytes(struct progress *progress, const char *phase, int64_t done, int64_t total,
                     int64_t total_bytes);
 

@@ -26,20 +26,20 @@ static int64_t key_bytes(const struct share *share)
     return (int64_t)hsort_type_bytes(share->type);
 }
 
-/* Keys of the piece that begins `done` keys into the share. */
-static int64_t piece_at(const struct share *share, int64_t done)
+/* Keys of the chunk that begins `done` keys into the share. */
+static int64_t chunk_at(const struct share *share, int64_t done)
 {
-    const int64_t most = CLI_PIECE_BYTES / key_bytes(share), left = share->count - done;
+    const int64_t most = CLI_CHUNK_BYTES / key_bytes(share), left = share->count - done;
     return left < most ? left : most;
 }
 
-static void show(const struct share *share, const char *phase, int64_t done)
+static void show_progress(const struct share *share, const char *phase, int64_t done)
 {
     progress_bytes(share->progress, phase, done, share->count, share->total * key_bytes(share));
 }
 
 /* End a phase that ranks may leave early. Collective. */
-static hsort_status end_phase(struct share *share, struct stop_vote *vote, hsort_status mine)
+static hsort_status end_share_phase(struct share *share, struct stop_vote *vote, hsort_status mine)
 {
     bool stopped;
     mine = stop_vote_end(vote, mine, &stopped);
@@ -49,18 +49,18 @@ static hsort_status end_phase(struct share *share, struct stop_vote *vote, hsort
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
-static hsort_status read_pieces(struct share *share, const struct file_in *in, struct checkpoint *runs,
+static hsort_status read_chunks(struct share *share, const struct file_in *in, struct checkpoint *runs,
                                 struct stop_vote *vote)
 {
     for (int64_t done = 0; done < share->count;) {
-        stop_hold(FAULT_HOLD_READ, "before the next piece is read", vote);
+        stop_hold(FAULT_HOLD_READ, "before the next chunk is read", vote);
         if (stop_vote_seen(vote))
             break;
-        const int64_t first = share->first + done, piece = piece_at(share, done);
+        const int64_t first = share->first + done, chunk = chunk_at(share, done);
         char *to = (char *)share->keys + done * key_bytes(share);
-        TRY(runs ? checkpoint_read(runs, first, piece, to) : file_read(in, first, piece, to));
-        done += piece;
-        show(share, "read", done);
+        TRY(runs ? checkpoint_read(runs, first, chunk, to) : file_read(in, first, chunk, to));
+        done += chunk;
+        show_progress(share, "read", done);
     }
     return runs ? HSORT_OK : file_check_unchanged(in);
 }
@@ -84,7 +84,7 @@ hsort_status share_read(struct share *share, const struct file_in *in, struct ch
     TRY(take_memory(share, in));
     struct stop_vote vote;
     stop_vote_begin(&vote, share->comm);
-    return end_phase(share, &vote, read_pieces(share, in, runs, &vote));
+    return end_share_phase(share, &vote, read_chunks(share, in, runs, &vote));
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
@@ -98,36 +98,36 @@ static hsort_status is_there(const struct file_out *out, int64_t first, int64_t 
     return HSORT_OK;
 }
 
-/* Write the piece that begins `done` keys into the share, or a part of it; *piece: how many keys. */
-static hsort_status write_piece(struct share *share, const struct file_out *out,
-                                const struct checkpoint *before, void *buffer, int64_t *piece)
+/* Write the chunk that begins `done` keys into the share, or a part of it; *chunk: how many keys. */
+static hsort_status write_chunk(struct share *share, const struct file_out *out,
+                                const struct checkpoint *before, void *buffer, int64_t *chunk)
 {
     const int64_t first = share->first + share->written;
     const void *keys = (const char *)share->keys + share->written * key_bytes(share);
     int64_t end = first;
     bool there = false;
-    *piece = piece_at(share, share->written);
+    *chunk = chunk_at(share, share->written);
     if (buffer) {
         there = checkpoint_has(before, first, &end);
-        *piece = end - first < *piece ? end - first : *piece;
+        *chunk = end - first < *chunk ? end - first : *chunk;
     }
     if (there)
-        TRY(is_there(out, first, *piece, keys, buffer, &there));
+        TRY(is_there(out, first, *chunk, keys, buffer, &there));
     if (!there)
-        return file_write(out, first, *piece, keys);
-    share->kept += *piece;
+        return file_write(out, first, *chunk, keys);
+    share->kept += *chunk;
     return HSORT_OK;
 }
 
-static hsort_status write_pieces(struct share *share, const struct file_out *out,
+static hsort_status write_chunks(struct share *share, const struct file_out *out,
                                  const struct checkpoint *before, void *buffer, struct stop_vote *vote)
 {
-    for (int64_t piece; share->written < share->count; share->written += piece) {
-        stop_hold(FAULT_HOLD_WRITE, "before the next piece is written", vote);
+    for (int64_t chunk; share->written < share->count; share->written += chunk) {
+        stop_hold(FAULT_HOLD_WRITE, "before the next chunk is written", vote);
         if (stop_vote_seen(vote))
             break;
-        TRY(write_piece(share, out, before, buffer, &piece));
-        show(share, "write", share->written + piece);
+        TRY(write_chunk(share, out, before, buffer, &chunk));
+        show_progress(share, "write", share->written + chunk);
     }
     return HSORT_OK;
 }
@@ -135,11 +135,12 @@ static hsort_status write_pieces(struct share *share, const struct file_out *out
 hsort_status share_write(struct share *share, const struct file_out *out, const struct checkpoint *before)
 {
     // Without memory to read back with, all is written anew.
-    void *buffer = before && before->ranges > 0 ? malloc(CLI_PIECE_BYTES) : NULL;
+    void *buffer = before && before->ranges > 0 ? malloc(CLI_CHUNK_BYTES) : NULL;
     struct stop_vote vote;
     share->written = share->kept = 0;
     stop_vote_begin(&vote, share->comm);
-    const hsort_status status = end_phase(share, &vote, write_pieces(share, out, before, buffer, &vote));
+    const hsort_status status =
+        end_share_phase(share, &vote, write_chunks(share, out, before, buffer, &vote));
     free(buffer);
     return status;
 }

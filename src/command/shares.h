@@ -1,5 +1,5 @@
 /* Each rank's share of the keys: from the input, or from the runs of a checkpoint, into memory, and from there to the
- * output, piece by piece. Before each piece a rank looks whether all are to leave (stop.h).
+ * output, chunk by chunk. Before each chunk a rank looks whether all are to leave (stop.h).
  *
  *     rank r of P: keys N*r/P ... N*(r+1)/P - 1, of whatever is read and of the output
  *

@@ -6,7 +6,7 @@
 /* The first signal; what comes after it says nothing new, and must not disturb the saving. */
 static volatile sig_atomic_t caught;
 
-static void keep(int signal_number)
+static void keep_signal(int signal_number)
 {
     if (!caught)
         caught = signal_number;
@@ -15,7 +15,7 @@ static void keep(int signal_number)
 void stop_watch(void)
 {
     // SA_RESTART: a read or a write under way is not to fail because it is asked to be the last one.
-    struct sigaction action = {.sa_handler = keep, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = keep_signal, .sa_flags = SA_RESTART};
     sigset_t signals;
     sigemptyset(&action.sa_mask);
     sigemptyset(&signals);
@@ -52,7 +52,7 @@ hsort_status stop_agree(struct comm *comm, int *asked)
 enum leave { STAY, FAILED, ASKED };
 
 /* Begin the next vote. The one before must be done: MPI reads `mine` until then. */
-static void cast(struct stop_vote *vote, enum leave reason, bool done)
+static void cast_vote(struct stop_vote *vote, enum leave reason, bool done)
 {
     vote->mine[0] = stop_signal() ? ASKED : (int)reason;
     vote->mine[1] = !done;
@@ -71,7 +71,7 @@ static void count_votes(struct stop_vote *vote)
 void stop_vote_begin(struct stop_vote *vote, struct comm *comm)
 {
     *vote = (struct stop_vote){.comm = comm};
-    cast(vote, STAY, false);
+    cast_vote(vote, STAY, false);
 }
 
 bool stop_vote_seen(struct stop_vote *vote)
@@ -84,10 +84,10 @@ bool stop_vote_seen(struct stop_vote *vote)
         vote->over = true;
     else if (done)
         count_votes(vote);
-    // The next vote will say that this rank was asked: no need to wait for it with another piece.
+    // The next vote will say that this rank was asked: no need to wait for it with another chunk.
     vote->left = !vote->over && stop_signal() != 0;
     if (done && !vote->over)
-        cast(vote, STAY, false);
+        cast_vote(vote, STAY, false);
     return vote->over || vote->left;
 }
 
@@ -99,7 +99,7 @@ hsort_status stop_vote_end(struct stop_vote *vote, hsort_status mine, bool *stop
         if (!vote->over)
             count_votes(vote);
         if (!vote->over)
-            cast(vote, mine != HSORT_OK ? FAILED : STAY, !vote->left);
+            cast_vote(vote, mine != HSORT_OK ? FAILED : STAY, !vote->left);
     }
     *stopped = vote->status == HSORT_OK && vote->all[0] == ASKED && vote->all[1] != 0;
     return mine != HSORT_OK ? mine : vote->status;

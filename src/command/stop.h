@@ -4,13 +4,13 @@
  * points, and agree there: it is enough that one rank was asked. Between two agreements a rank may read or write for
  * minutes, each at its own pace, so these phases vote while they work:
  *
- *     rank 0   piece  piece  piece   piece ...            one MPI_Iallreduce under way at any time; after each piece a
- *     rank 1   piece    piece  piece    piece ...         rank looks whether it is done, and if so starts the next one
+ *     rank 0   chunk  chunk  chunk   chunk ...            one MPI_Iallreduce under way at any time; after each chunk a
+ *     rank 1   chunk    chunk  chunk    chunk ...         rank looks whether it is done, and if so starts the next one
  *              '-- vote 1 --''-- vote 2 --''-- vote 3
  *
  * All ranks see the same votes, so all leave at the same one: where somebody was asked to stop, or failed, or where
  * everybody is done. A rank that was asked itself leaves at once, and waits in stop_vote_end() for the others to hear of it. No
- * other rank waits before it is done; a barrier after every piece would make each piece as slow as the slowest rank's. */
+ * other rank waits before it is done; a barrier after every chunk would make each chunk as slow as the slowest rank's. */
 #ifndef STOP_H
 #define STOP_H
 
@@ -32,7 +32,7 @@ const char *stop_signal_name(int signal_number);
  * only where they are together anyway.                                                               Collective. */
 hsort_status stop_agree(struct comm *comm, int *asked);
 
-/* A vote that goes on beside a phase. */
+/* A vote under way during a phase. */
 struct stop_vote {
     struct comm *comm;
     MPI_Request request;
@@ -45,7 +45,7 @@ struct stop_vote {
 /* Begin; every rank then calls stop_vote_end().                                                      Collective. */
 void stop_vote_begin(struct stop_vote *vote, struct comm *comm);
 
-/* Before each piece: is this phase to be left now? Never waits. Not collective. */
+/* Before each chunk: is this phase to be left now? Never waits. Not collective. */
 bool stop_vote_seen(struct stop_vote *vote);
 
 /* This rank has nothing left to do, or has failed, or has left: wait for the others.                 Collective.

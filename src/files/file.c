@@ -64,11 +64,11 @@ hsort_status file_open_regular(const char *path, bool follow, int *fd, struct st
     return status_fail(HSORT_IO, "%s: cannot read: %s", path, why);
 }
 
-hsort_status file_beside_rank_0(struct comm *comm, bool *beside)
+hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node)
 {
     int rank_0 = comm->rank == 0; // the lowest rank of its node, so the first there
     const hsort_status status = comm_check(MPI_Bcast(&rank_0, 1, MPI_INT, 0, comm->node), "MPI_Bcast", false);
-    *beside = rank_0 != 0;
+    *same_node = rank_0 != 0;
     return status;
 }
 
@@ -76,7 +76,7 @@ hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t by
 {
     size_t done = 0;
     while (done < bytes) {
-        const size_t piece = bytes - done < FILE_PIECE_BYTES ? bytes - done : FILE_PIECE_BYTES;
+        const size_t chunk = bytes - done < FILE_CHUNK_BYTES ? bytes - done : FILE_CHUNK_BYTES;
         const int64_t at = offset + (int64_t)done;
         ssize_t got;
         if (fault_hit(FAULT_READ)) {
@@ -85,12 +85,12 @@ hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t by
         } else if (fault_hit(FAULT_SHORT)) {
             got = 0;
         } else {
-            got = pread(fd, (char *)buffer + done, piece, at);
+            got = pread(fd, (char *)buffer + done, chunk, at);
         }
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return status_fail(HSORT_IO, "%s: cannot read %zu bytes at %" PRId64 ": %s", path, piece, at,
+            return status_fail(HSORT_IO, "%s: cannot read %zu bytes at %" PRId64 ": %s", path, chunk, at,
                                strerror(errno));
         if (got == 0)
             return status_fail(
@@ -111,8 +111,8 @@ static void remember_facts(struct file_in *file, const struct stat *facts)
 }
 
 /* Rank 0's part of file_open(). */
-static hsort_status open_first(const char *path, enum file_format format, const hsort_type *wanted_type,
-                               struct file_in *file, struct key_layout *layout)
+static hsort_status open_on_rank_0(const char *path, enum file_format format, const hsort_type *wanted_type,
+                                   struct file_in *file, struct key_layout *layout)
 {
     struct stat facts;
     TRY(file_open_regular(path, true, &file->fd, &facts));
@@ -128,8 +128,8 @@ static hsort_status open_first(const char *path, enum file_format format, const 
 
 /* The other ranks' part: the same file must be here. On another node it may be another file, of the same size: a copy on a
  * disk of its own. */
-static hsort_status open_again(const char *path, const struct key_layout *layout, bool beside_rank_0,
-                               struct file_in *file)
+static hsort_status open_same_file(const char *path, const struct key_layout *layout, bool same_node,
+                                   struct file_in *file)
 {
     struct stat facts;
     TRY(file_open_regular(path, true, &file->fd, &facts));
@@ -138,7 +138,7 @@ static hsort_status open_again(const char *path, const struct key_layout *layout
         return status_fail(HSORT_ARGUMENT,
                            "%s: has %" PRId64 " bytes here and %" PRId64 " on rank 0: not the same file",
                            path, (int64_t)facts.st_size, layout->bytes);
-    if (beside_rank_0 && (facts.st_dev != layout->device || facts.st_ino != layout->inode))
+    if (same_node && (facts.st_dev != layout->device || facts.st_ino != layout->inode))
         return status_fail(HSORT_ARGUMENT, "%s: is another file for rank 0: not the same file", path);
     return HSORT_OK;
 }
@@ -154,16 +154,16 @@ hsort_status file_open(struct comm *comm, const char *path, enum file_format for
     if (!file->path)
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", path);
     else if (comm->rank == 0)
-        status = open_first(path, format, wanted_type, file, &layout);
+        status = open_on_rank_0(path, format, wanted_type, file, &layout);
     status = comm_agree(comm, status);
 
     if (status == HSORT_OK) {
-        bool beside_rank_0 = false;
+        bool same_node = false;
         status = comm_check(MPI_Bcast(&layout, sizeof layout, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
         if (status == HSORT_OK)
-            status = file_beside_rank_0(comm, &beside_rank_0);
+            status = file_shares_node_with_rank_0(comm, &same_node);
         if (status == HSORT_OK && comm->rank != 0)
-            status = open_again(path, &layout, beside_rank_0, file);
+            status = open_same_file(path, &layout, same_node, file);
         status = comm_agree(comm, status);
     }
     if (status != HSORT_OK) {

@@ -1,5 +1,5 @@
 /* Key files: raw little-endian keys and NumPy's .npy, read and written by ranges. Every rank reads and writes its own
- * contiguous range with pread and pwrite, in pieces, looping on short transfers; no MPI-IO, because a sorter's ranks
+ * contiguous range with pread and pwrite, in chunks, looping on short transfers; no MPI-IO, because a sorter's ranks
  * never interleave (its collective buffering would buy nothing). Offsets are 64-bit throughout. */
 #ifndef FILE_H
 #define FILE_H

@@ -7,7 +7,7 @@
 #include "src/files/npy.h"
 
 /* Most bytes of one pread or pwrite; Linux itself moves at most 0x7ffff000 in a call. */
-enum { FILE_PIECE_BYTES = 64 << 20 };
+enum { FILE_CHUNK_BYTES = 64 << 20 };
 
 /* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
 enum file_format file_format_resolve(const char *path, enum file_format format);
@@ -35,10 +35,10 @@ hsort_status file_open_regular(const char *path, bool follow, int *fd, struct st
 /* The cause of a failed open() that had O_NOFOLLOW: strerror(error), or that there is a link. */
 const char *file_open_cause(int error);
 
-/* *beside: rank 0 runs on this rank's node, so that devices and inodes mean the same to both.       Collective. */
-hsort_status file_beside_rank_0(struct comm *comm, bool *beside);
+/* *same_node: rank 0 runs on this rank's node, so that devices and inodes mean the same to both.       Collective. */
+hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
 
-/* Read, write bytes [offset, offset + bytes) of a file in pieces. `path` is for the text. Not collective. Errors HSORT_IO. */
+/* Read, write bytes [offset, offset + bytes) of a file in chunks. `path` is for the text. Not collective. Errors HSORT_IO. */
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);
 hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer);
 

@@ -136,19 +136,19 @@ hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t b
 {
     size_t done = 0;
     while (done < bytes) {
-        const size_t piece = bytes - done < FILE_PIECE_BYTES ? bytes - done : FILE_PIECE_BYTES;
+        const size_t chunk = bytes - done < FILE_CHUNK_BYTES ? bytes - done : FILE_CHUNK_BYTES;
         const int64_t at = offset + (int64_t)done;
         ssize_t put;
         if (fault_hit(FAULT_WRITE)) {
             errno = ENOSPC;
             put = -1;
         } else {
-            put = pwrite(fd, (const char *)buffer + done, piece, at);
+            put = pwrite(fd, (const char *)buffer + done, chunk, at);
         }
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
-            return status_fail(HSORT_IO, "%s: cannot write %zu bytes at %" PRId64 ": %s", path, piece, at,
+            return status_fail(HSORT_IO, "%s: cannot write %zu bytes at %" PRId64 ": %s", path, chunk, at,
                                put < 0 ? strerror(errno) : "nothing was taken");
         done += (size_t)put;
     }
@@ -182,9 +182,9 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
     return false;
 }
 
-/* Rank 0's part of create(): names, and the file under the temporary one. */
-static hsort_status create_first(const char *path, const struct file_in *input, const char *temporary,
-                                 const unsigned char *header, struct file_out *file, struct names *names)
+/* Rank 0's part of create_output(): names, and the file under the temporary one. */
+static hsort_status create_on_rank_0(const char *path, const struct file_in *input, const char *temporary,
+                                     const unsigned char *header, struct file_out *file, struct names *names)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     if (file->count > (INT64_MAX - FILE_HEADER_ROOM) / key_bytes)
@@ -212,7 +212,7 @@ static hsort_status create_first(const char *path, const struct file_in *input, 
 }
 
 /* Tell the other ranks which file it is. */
-static hsort_status identify(const struct file_out *file, struct names *names)
+static hsort_status identify_temporary(const struct file_out *file, struct names *names)
 {
     struct stat there;
     if (fstat(file->fd, &there) != 0)
@@ -223,8 +223,8 @@ static hsort_status identify(const struct file_out *file, struct names *names)
 }
 
 /* The other ranks' part. */
-static hsort_status create_again(struct file_out *file, const struct names *names, int first_signal,
-                                 bool beside_rank_0)
+static hsort_status open_temporary(struct file_out *file, const struct names *names, int first_signal,
+                                   bool same_node)
 {
     struct stat there;
     guard_begin(names->temporary, first_signal);
@@ -234,14 +234,14 @@ static hsort_status create_again(struct file_out *file, const struct names *name
         return status_fail(HSORT_IO, "%s: cannot open %s, which rank 0 made: %s", names->path,
                            names->temporary, file_open_cause(errno));
     if (fstat(file->fd, &there) != 0 || !is_only_temporary(&there, NULL) ||
-        (beside_rank_0 && (there.st_dev != names->device || there.st_ino != names->inode)))
+        (same_node && (there.st_dev != names->device || there.st_ino != names->inode)))
         return status_fail(HSORT_IO, "%s: %s is not the file that rank 0 made", names->path,
                            names->temporary);
     return HSORT_OK;
 }
 
 /* Free all that belongs to the file; unless it is to stay, rank 0 removes the temporary. */
-static void release(struct comm *comm, struct file_out *file, bool stays)
+static void release_output(struct comm *comm, struct file_out *file, bool stays)
 {
     if (file->fd >= 0)
         close(file->fd);
@@ -254,9 +254,9 @@ static void release(struct comm *comm, struct file_out *file, bool stays)
 }
 
 /* file_create(), or, with the name of a temporary file, file_resume(). */
-static hsort_status create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
-                           int64_t count, const struct file_in *input, const char *temporary,
-                           struct file_out *file, bool *kept)
+static hsort_status create_output(struct comm *comm, const char *path, enum file_format format,
+                                  hsort_type type, int64_t count, const struct file_in *input,
+                                  const char *temporary, struct file_out *file, bool *kept)
 {
     if (guard.installed) // on every rank
         return comm_agree(
@@ -270,17 +270,17 @@ static hsort_status create(struct comm *comm, const char *path, enum file_format
     file->data_offset = (int64_t)file_put_header(file->format, type, count, header);
 
     hsort_status status =
-        comm->rank == 0 ? create_first(path, input, temporary, header, file, &names) : HSORT_OK;
+        comm->rank == 0 ? create_on_rank_0(path, input, temporary, header, file, &names) : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK)
-        status = identify(file, &names);
+        status = identify_temporary(file, &names);
     status = comm_agree(comm, status);
     if (status == HSORT_OK) {
-        bool beside_rank_0 = false;
+        bool same_node = false;
         status = comm_check(MPI_Bcast(&names, sizeof names, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
         if (status == HSORT_OK)
-            status = file_beside_rank_0(comm, &beside_rank_0);
+            status = file_shares_node_with_rank_0(comm, &same_node);
         if (status == HSORT_OK && comm->rank != 0)
-            status = create_again(file, &names, temporary ? STOP_SIGNALS : 0, beside_rank_0);
+            status = open_temporary(file, &names, temporary ? STOP_SIGNALS : 0, same_node);
         file->path = strdup(names.path);
         file->temporary = strdup(names.temporary);
         if (status == HSORT_OK && (!file->path || !file->temporary))
@@ -289,7 +289,7 @@ static hsort_status create(struct comm *comm, const char *path, enum file_format
     }
     *kept = names.kept;
     if (status != HSORT_OK)
-        release(comm, file, names.kept); // what was there before is no worse for it
+        release_output(comm, file, names.kept); // what was there before is no worse for it
     return status;
 }
 
@@ -297,14 +297,14 @@ hsort_status file_create(struct comm *comm, const char *path, enum file_format f
                          int64_t count, const struct file_in *input, struct file_out *file)
 {
     bool kept;
-    return create(comm, path, format, type, count, input, NULL, file, &kept);
+    return create_output(comm, path, format, type, count, input, NULL, file, &kept);
 }
 
 hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type,
                          int64_t count, const struct file_in *input, const char *temporary,
                          struct file_out *file, bool *kept)
 {
-    return create(comm, path, format, type, count, input, temporary, file, kept);
+    return create_output(comm, path, format, type, count, input, temporary, file, kept);
 }
 
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys)
@@ -412,7 +412,7 @@ hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status 
         status = comm_agree(comm, file_sync_and_close(file->path, &file->fd));
     if (status == HSORT_OK)
         status = comm_agree(comm, comm->rank == 0 ? publish(file, &published) : HSORT_OK);
-    release(comm, file, published);
+    release_output(comm, file, published);
     return status;
 }
 
@@ -420,5 +420,5 @@ hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status 
  * on it. */
 void file_leave(struct comm *comm, struct file_out *file)
 {
-    release(comm, file, true);
+    release_output(comm, file, true);
 }

@@ -123,7 +123,7 @@ static uint64_t zipf(const struct source *source, int64_t i)
 }
 
 /* A key of the low `parameter` bits, as many of them as the type holds exactly. */
-static uint64_t narrow(const struct source *source, int64_t i)
+static uint64_t narrow_key(const struct source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
     int most = type == HSORT_F32 ? 24 : type == HSORT_F64 ? 53 : 8 * (int)hsort_type_bytes(type);
@@ -131,7 +131,7 @@ static uint64_t narrow(const struct source *source, int64_t i)
     return key_of_number(type, draw(source, i, 0) >> (64 - bits));
 }
 
-/* Half of the keys are uniform, the others what floats have beside numbers, with both signs. */
+/* Half of the keys are uniform, the others special values of floats, with both signs. */
 static uint64_t odd_float(const struct source *source, int64_t i)
 {
     const bool wide = source->input.type == HSORT_F64;
@@ -192,7 +192,7 @@ static uint64_t make_key(const struct source *source, int64_t i)
     case INPUT_GAUSS:
         return key_of_word(input->type, gauss(source, i));
     case INPUT_NARROW:
-        return narrow(source, i);
+        return narrow_key(source, i);
     case INPUT_NEARLY:
         return key_of_word(input->type, draw(source, i, 1) % 1000 < (uint64_t)input->parameter
                                             ? draw(source, i, 0)

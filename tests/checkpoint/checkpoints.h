@@ -147,7 +147,7 @@ static inline hsort_status save(struct comm *team, struct checkpoint *checkpoint
     return status;
 }
 
-/* This rank's part in random pieces, and a few ranges of anywhere. */
+/* This rank's part in random chunks, and a few ranges of anywhere. */
 static inline void read_all(const struct comm *team, struct checkpoint *checkpoint, int64_t version,
                             const char *what)
 {
@@ -155,9 +155,9 @@ static inline void read_all(const struct comm *team, struct checkpoint *checkpoi
     int64_t at = keys * team->rank / team->size;
     while (at < keys * (team->rank + 1) / team->size) {
         const int64_t left = keys * (team->rank + 1) / team->size - at;
-        const int64_t piece = 1 + (int64_t)(check_random(&own_seed) % (uint64_t)left);
-        check_keys(checkpoint, at, piece, version, what);
-        at += piece;
+        const int64_t chunk = 1 + (int64_t)(check_random(&own_seed) % (uint64_t)left);
+        check_keys(checkpoint, at, chunk, version, what);
+        at += chunk;
     }
     for (int i = 0; i < 10 && keys > 0; i++) {
         const int64_t first = (int64_t)(check_random(&own_seed) % (uint64_t)keys);

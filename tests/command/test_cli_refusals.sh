@@ -31,8 +31,8 @@ bad_usage()
     refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
     refused 3 2 "--threads: '-1'" sort in -o out --threads -1
     refused 3 2 "--threads: '1K'" sort in -o out --threads 1K
-    refused 3 2 "--piece: '1T'" sort in -o out --piece 1T
-    refused 3 2 "--piece: '99999999999G'" sort in -o out --piece 99999999999G
+    refused 3 2 "--chunk: '1T'" sort in -o out --chunk 1T
+    refused 3 2 "--chunk: '99999999999G'" sort in -o out --chunk 99999999999G
     refused 3 2 "--count: '1.5'" gen -n 1.5 -o out
     refused 3 2 "--seed: '18446744073709551616'" gen -n 1 -s 18446744073709551616 -o out
     refused 3 2 "--output: '' is no FILE" gen -n 1 -o ""

@@ -87,7 +87,7 @@ static void test_lines(void)
     const int saved = log_start();
     progress_start(&progress, true);
     now += 12;
-    progress_bytes(&progress, "read", 10, 100, 4L * GIB); // the first piece: too early, and no rate yet
+    progress_bytes(&progress, "read", 10, 100, 4L * GIB); // the first chunk: too early, and no rate yet
     expect(NULL);
     now += 2;
     progress_bytes(&progress, "read", 60, 100, 4L * GIB); // 2 GiB in 2 s since then
@@ -105,7 +105,7 @@ static void test_lines(void)
     expect("16 s  exchange of 4\\.00 GiB: step 2 of 7");
     progress_steps(&progress, "exchange", 7, 7);
     expect("16 s  exchange of 4\\.00 GiB: step 7 of 7");
-    progress_bytes(&progress, "write", 100, 100, 4L * GIB); // one piece: there is no rate
+    progress_bytes(&progress, "write", 100, 100, 4L * GIB); // one chunk: there is no rate
     expect("16 s  write 100 % of 4\\.00 GiB");
     progress_bytes(&progress, "check", 0, 0, 0);
     expect("16 s  check 100 % of 0 bytes");

@@ -303,8 +303,8 @@ full_disk()
     afresh
 }
 
-# More than one piece of 64 MiB on a rank.
-pieces()
+# More than one chunk of 64 MiB on a rank.
+chunks()
 {
     local written kept part
     ok 2 gen -n 20000003 --dist zipf -o in.raw
@@ -312,22 +312,22 @@ pieces()
     begin 2 holdread:1:2 "${sort[@]}"
     kill -USR1 "$pid"
     end
-    stopped "${said[holdread]}" "second piece of reading"
+    stopped "${said[holdread]}" "second chunk of reading"
     begin 2 holdwrite:0:2 "${sort[@]}"
     kill -TERM "$(rank_pid 1)"
     end
-    stopped "${said[holdwrite]}" "second piece of writing"
+    stopped "${said[holdwrite]}" "second chunk of writing"
     written=$(awk '$1 == "written" { n += $3 } END { print n + 0 }' ck/manifest)
-    grep -q '^written 0 8388608$' ck/manifest || fail "rank 0 wrote one piece, and the manifest does not say so"
-    # One of these pieces is not what it was.
+    grep -q '^written 0 8388608$' ck/manifest || fail "rank 0 wrote one chunk, and the manifest does not say so"
+    # One of these chunks is not what it was.
     part=$(compgen -G '*.part')
     head -c 100 /dev/urandom | dd of="$part" bs=1 seek=40000000 conv=notrunc status=none
     run 3 "${sort[@]}" --json
     kept=$(grep -o '"kept_bytes": [0-9]*' "$work.out" | grep -o '[0-9]*$')
     if [ "$kept" = 0 ] || [ "$kept" -ge $((written * 8)) ]; then
-        fail "$((written * 8)) bytes were written, one piece of them was damaged, and $kept were kept"
+        fail "$((written * 8)) bytes were written, one chunk of them was damaged, and $kept were kept"
     fi
-    finished "several pieces"
+    finished "several chunks"
 }
 
 # Signals and SIGKILL while the keys are saved, at a moment of their own: what is there is whole, or the beginning.
@@ -368,7 +368,7 @@ ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
 ok 1 sort in.raw --type u64 -o reference
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 echo old >out
-for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk pieces saving}; do
+for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk chunks saving}; do
     afresh
     $part
     echo "$part: done after $SECONDS s"

@@ -65,7 +65,7 @@ static void test_swapped(void)
     file_close(&file);
 }
 
-/* A file with a hole beyond 4 GiB: offsets and counts of 64 bits, and reads of more than one piece. */
+/* A file with a hole beyond 4 GiB: offsets and counts of 64 bits, and reads of more than one chunk. */
 static void test_beyond_4gib(void)
 {
     const char *path = in_dir("sparse.bin");
@@ -95,8 +95,8 @@ static void test_beyond_4gib(void)
         CHECK(keys[i] == (i == 0 || i == 5 ? 0 : key_at(border - 3 + i, type)), "key %d at the border", i);
     CHECK(file_read(&file, count - 1, 1, keys) == HSORT_OK && keys[0] == 0, "%s", status_text());
 
-    // As long as two pieces and a bit, on one rank: memory. The marked keys lie across the end of the second.
-    const int64_t many = FILE_PIECE_BYTES / 4 + 2;
+    // As long as two chunks and a bit, on one rank: memory. The marked keys lie across the end of the second.
+    const int64_t many = FILE_CHUNK_BYTES / 4 + 2;
     if (comm.rank == comm.size - 1) {
         uint64_t *all = malloc((size_t)many * 8);
         CHECK(file_read(&file, border - many + 2, many, all) == HSORT_OK, "%s", status_text());

@@ -384,13 +384,9 @@ static void run_unmapped(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    char why[256] = "";
-    if (cuda && cuda_device_count(why, sizeof why) == 0)
-        return ranks_skip(why);
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
     const uint64_t seed = ranks_seed();
     if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST)) {
         hsort_rank_info infos[MOST_RANKS];

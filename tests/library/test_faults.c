@@ -226,13 +226,9 @@ static void walk_few_values(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    char why[256] = "";
-    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    if (cuda && cuda_device_count(why, sizeof why) == 0)
-        return ranks_skip(why);
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     exchange = HSORT_EXCHANGE_BITONIC;
     if (argc > 1 && strcmp(argv[1], "ipc") == 0) {

@@ -156,13 +156,9 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
 int main(int argc, char **argv)
 {
     static const int64_t shares[] = {2, 3, 8, 50, 0};
-    char why[256] = "";
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    if (cuda && cuda_device_count(why, sizeof why) == 0)
-        return ranks_skip(why);
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
     uint64_t random = ranks_seed() + (uint64_t)rank;
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
         for (int far = cuda; far <= 1; far++) {

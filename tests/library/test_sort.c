@@ -520,13 +520,9 @@ static void test_one_in_place(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    char why[256] = "";
-    if (cuda && cuda_device_count(why, sizeof why) == 0)
-        return ranks_skip(why);
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
     const uint64_t seed = ranks_seed();
     buffer_kinds = 1;
     const bool shared = argc > 1 && strcmp(argv[1], "ipc") == 0;

@@ -3,6 +3,8 @@
 #define RANKS_H
 
 #include <mpi.h>
+#include <stdbool.h>
+#include "kernels/engine.h"
 #include "tests/support/check.h"
 
 /* Rank 0's check_seed(), printed there.                                                        Collective. */
@@ -26,6 +28,22 @@ static inline int ranks_skip(const char *why)
         printf("skipped: %s\n", why);
     MPI_Finalize();
     return CHECK_SKIPPED;
+}
+
+/* MPI_Init(); which rank this is of how many; *cuda: whether the program's first argument is "cuda". False where it is and there
+ * is no GPU: the test has been skipped, and main() returns CHECK_SKIPPED.                      Collective. */
+static inline bool ranks_begin(int argc, char **argv, int *rank, int *size, bool *cuda)
+{
+    char why[256] = "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, rank);
+    MPI_Comm_size(MPI_COMM_WORLD, size);
+    *cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    if (*cuda && cuda_device_count(why, sizeof why) == 0) {
+        ranks_skip(why);
+        return false;
+    }
+    return true;
 }
 
 /* Add up the failures of all ranks, finalise MPI, return what main() returns.                  Collective. */

@@ -1,8 +1,9 @@
 # Draw a part of the tests by a seed. A test program stands in the list once for each number of ranks (or threads): NAME_1,
 # NAME_2, ... in growing order. The first and the last stay, and a third of the others, rounded up; of a program of the list
-# `slow`, and with -v each=1 of any, one alone. So every program stays. What stays is printed, a name a line.
+# `slow` one alone. So every program stays. With -v brief=1 one alone of any program stays, and of three slow ones about one
+# program. What stays is printed, a name a line.
 #
-#   awk -v seed=SEED -v slow='NAME NAME ...' [-v each=1] -f draw.awk NAMES
+#   awk -v seed=SEED -v slow='NAME NAME ...' [-v brief=1] -f draw.awk NAMES
 #
 # Its own random numbers: those of awk differ between awks.
 
@@ -29,7 +30,7 @@ BEGIN {
     if (!(program in tests))
         programs[++all] = program
     member[program, ++tests[program]] = $1
-    one[program] = one[program] || each || ($1 in is_slow)
+    slow_one[program] = slow_one[program] || ($1 in is_slow)
 }
 
 # Print `wanted` of members first .. last.
@@ -46,8 +47,10 @@ END {
     for (p = 1; p <= all; p++) {
         program = programs[p]
         last = tests[program]
-        if (one[program] || last < 3) {
-            keep(program, 1, last, one[program] ? 1 : last)
+        if (brief && slow_one[program] && random(3) > 0)
+            continue
+        if (brief || slow_one[program] || last < 3) {
+            keep(program, 1, last, brief || slow_one[program] ? 1 : last)
         } else {
             print member[program, 1]
             keep(program, 2, last - 1, int(last / 3))

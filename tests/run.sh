@@ -23,15 +23,16 @@ timed_build()
 # names BUILD CTEST-ARGUMENT...: the tests that these choose.
 names() { ctest --test-dir "build/$1" -N "${@:2}" | sed -n 's/^ *Test *#[0-9]*: //p'; }
 
-# choose BUILD RULE CTEST-ARGUMENT...: set `chosen` to what chooses these tests or, where the run is drawn, a part of them by
-# draw.awk and RULE, an assignment to a variable of its.
+# choose BUILD BRIEF CTEST-ARGUMENT...: set `chosen` to what chooses these tests or, where the run is drawn, a part of them by
+# draw.awk, a brief one if BRIEF is 1.
 choose()
 {
-    local all part
+    local all part slow
     chosen=("${@:3}")
     if [ "$drawn" = yes ]; then
         all=$(names "$1" "${chosen[@]}")
-        part=$(awk -v seed="$HYPERSORT_SEED" -v "$2" -f tests/draw.awk <<<"$all")
+        slow=$(names "$1" -L slow | paste -sd' ')
+        part=$(awk -v seed="$HYPERSORT_SEED" -v slow="$slow" -v brief="$2" -f tests/draw.awk <<<"$all")
         chosen=(-R "^($(paste -sd'|' <<<"$part"))\$")
         echo "build/$1: $(wc -l <<<"$part") of $(wc -l <<<"$all") tests, drawn by HYPERSORT_SEED=$HYPERSORT_SEED; --all runs all"
     fi
@@ -42,7 +43,7 @@ choose()
 # pointers.
 sanitized_tests()
 {
-    choose sanitized each=1 -R '_[13]$' -E '_host_1$' -LE gpu
+    choose sanitized 1 -R '_[13]$' -E '_host_1$' -LE gpu
     ASAN_OPTIONS=fast_unwind_on_malloc=0 LSAN_OPTIONS="suppressions='$ROOT/tests/lsan.supp':print_suppressions=0" \
         UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing "${chosen[@]}"
 }
@@ -60,7 +61,7 @@ if [ "$all" = yes ]; then
     sanitized_tests || sanitizers=failed
 fi
 timed_build test --preset test
-choose test "slow=$(names test -L slow | paste -sd' ')" "$@"
+choose test 0 "$@"
 tests/ctest.sh build/test closing "${chosen[@]}"
 if [ "$sanitizers" = failed ]; then
     echo "but tests failed under the sanitizers, see above"

@@ -17,7 +17,7 @@ fail()
 names=$(mktemp)
 trap 'rm -f "$names"' EXIT
 printf '%s\n' many_{1,2,3,5,7,8} three_{1,2,3} two_host_{1,3} slow_{3,5,7} slow_three_{1,2,3} alone plain_7 >"$names"
-drawn=""
+drawn="" brief=""
 for seed in {1..40}; do
     part=$(draw "$seed" -v slow="slow_3 slow_5 slow_7")
     [ "$part" = "$(draw "$seed" -v slow="slow_3 slow_5 slow_7")" ] || fail "seed $seed draws differently each time"
@@ -25,8 +25,11 @@ for seed in {1..40}; do
     [ "$(grep -cE '^many_' <<<"$part")" = 4 ] || fail "seed $seed: not four of six"
     [ "$(grep -cE '^many_[18]$|^two_|^alone|^plain|^three_|^slow_three' <<<"$part")" = 12 ] || fail "seed $seed lacks what must stay"
     [ "$(grep -cE '^slow_[357]$' <<<"$part")" = 1 ] || fail "seed $seed: not one of the slow ones"
-    [ "$(draw "$seed" -v each=1 | wc -l)" = 7 ] || fail "seed $seed: not one of each"
+    [ "$(draw "$seed" -v brief=1 | programs | wc -l)" = 7 ] || fail "seed $seed, brief: not each program"
+    [ "$(draw "$seed" -v brief=1 | wc -l)" = 7 ] || fail "seed $seed, brief: not one of each program"
+    brief+=$(draw "$seed" -v brief=1 -v slow="slow_3 slow_5 slow_7" | grep -E '^slow_[357]$' || echo none)$'\n'
     drawn+=$part$'\n'
 done
 [ "$(sort -u <<<"$drawn" | sed '/^$/d')" = "$(sort "$names")" ] || fail "some tests are never drawn"
+[ "$(sort -u <<<"$brief" | sed '/^$/d' | paste -sd' ')" = "none slow_3 slow_5 slow_7" ] || fail "brief: slow ones are drawn wrongly"
 echo "drawn as it should be"

@@ -18,25 +18,27 @@ seed=$((${HYPERSORT_SEED:-$(date +%s)} % 4294967295 + 1))
 folder=${BUILD:-$PWD/build}/fuzz
 clang=${CLANG:-clang}
 
-# What each harness feeds. Of `others` only what these call is linked; the sanitizers' tables would keep all of it, so it goes
-# without.
+# What each harness feeds. Of the functions of `others` only those it calls are linked; the sanitizers' tables would keep all, so
+# they go without. build_info.c takes a header that the build makes.
+shopt -s extglob
 declare -A parser=([npy]=src/files/npy.c [manifest]=src/checkpoint/manifest.c [options]=src/command/cli_options.c)
-others=(kernels/base/status.c src/files/file.c src/library/context.c)
+others=(kernels/base/*.c src/files/*.c src/library/!(build_info).c)
 plain=(-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Ikernels/base -Isrc -g -O1 -w)
 checked=("${plain[@]}" -fsanitize=address -fsanitize=undefined -fsanitize=fuzzer -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 prepare()
 {
-    local file harness mpi objects=()
+    local file harness mpi
     read -ra mpi <<<"$(mpicc --showme:compile)"
+    rm -f "$folder/others.a"
     for file in "${others[@]}"; do
-        objects+=("$folder/$(basename "$file" .c).o")
-        "$clang" "${plain[@]}" -ffunction-sections -fdata-sections "${mpi[@]}" -c "$file" -o "${objects[-1]}"
+        "$clang" "${plain[@]}" -ffunction-sections -fdata-sections "${mpi[@]}" -c "$file" -o "$folder/other.o"
+        ar qc "$folder/others.a" "$folder/other.o"
     done
     for harness in "${harnesses[@]}"; do
         # shellcheck disable=SC2086 # FLAGS are words
         "$clang" "${checked[@]}" "${mpi[@]}" ${FLAGS:-} -o "$folder/fuzz_$harness" \
-            "tests/fuzz/fuzz_$harness.c" "${parser[$harness]}" "${objects[@]}" -Wl,--gc-sections
+            "tests/fuzz/fuzz_$harness.c" "${parser[$harness]}" "$folder/others.a" -Wl,--gc-sections
         "${PYTHON:-python3}" tests/fuzz/corpus.py "$harness" "$folder/corpus-$harness"
         # Words of the parser's text are likely pieces of an input.
         grep -ohE '"[A-Za-z0-9_:<>{}-]+"' "${parser[$harness]}" | sort -u >"$folder/$harness.dict"

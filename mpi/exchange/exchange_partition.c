@@ -129,14 +129,14 @@ static char *scratch_of(const struct exchange *x)
     return (char *)x->memory + work_bytes(x->engine, x->key_bytes);
 }
 
-static char *ring_slot(const struct exchange *x, int slot)
+static char *batch_slot(const struct exchange *x, int slot)
 {
     return scratch_of(x) + (scratch_keys(x->capacity) + slot * slot_keys(x->capacity)) * x->key_bytes;
 }
 
 static char *boundary_of(const struct exchange *x)
 {
-    return ring_slot(x, SLOTS);
+    return batch_slot(x, SLOTS);
 }
 
 /* ---- the plan: all ranks agree on what follows ---------------------------------------------------------------------- */
@@ -359,7 +359,7 @@ static void queue_batch(struct exchange *x, const struct batch *batch, int numbe
     const int64_t width = x->key_bytes, begin = p->region_at[batch->first];
     if (number >= SLOTS)
         keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_IN, p->sorted[slot]));
-    const int pieces = fetch_batch(x, batch, ring_slot(x, slot), status);
+    const int pieces = fetch_batch(x, batch, batch_slot(x, slot), status);
     keep_first_error(status, engine->ops->event_record(engine, p->fetched[slot], STREAM_IN));
     keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # No function or struct of one name stands in two files of the program, so that a name that is looked for is found. Twins are the
-# exception: files of one idea in two forms, whose names are the same but for folder, ending, _body, _host and _cuda; and
-# no_cuda.c, which stands where the CUDA files are not built. *_body.h is compiled once for each width of a key.
+# exception: files whose names are the same but for folder, ending, _body, _host and _cuda; a file of kernels/host and one of
+# kernels/cuda, which are two forms of one engine; and no_cuda.c, which stands where the CUDA files are not built.
 set -euo pipefail
 
 cd "$SOURCE"
@@ -10,7 +10,7 @@ if ! ctags --version 2>/dev/null | grep -q 'Universal Ctags'; then
     exit 77
 fi
 
-# KIND NAME, FILE for each definition outside of another; NAMED is the macro that gives the names in *_body.h their width.
+# KIND NAME, FILE for each definition outside of another; NAMED is the macro that gives the names in *_body.h the width of a key.
 definitions()
 {
     ctags -x --languages=C,CUDA --langmap=C:.c.h,CUDA:.cu.cuh --kinds-C=fsu --kinds-CUDA=fsu -I __launch_bounds__+ \
@@ -32,10 +32,16 @@ twice=$(awk -F '\t' '{
         sub(/_(body|host|cuda)$/, "", stem)
         if (!seen[$1, stem]++) {
             stems[$1]++
+            on_host[$1] += $2 ~ /^kernels\/host\//
+            on_cuda[$1] += $2 ~ /^kernels\/cuda\//
             files[$1] = files[$1] " " $2
         }
     }
-    END { for (name in stems) if (stems[name] > 1) print name ":" files[name] }' <<<"$found" | sort)
+    END {
+        for (name in stems)
+            if (stems[name] > 1 && !(stems[name] == 2 && on_host[name] == 1 && on_cuda[name] == 1))
+                print name ":" files[name]
+    }' <<<"$found" | sort)
 if [ -n "$twice" ]; then
     echo "failed: these names are defined in several files:"
     printf '%s\n' "$twice" | sed 's/^/    /'

@@ -21,7 +21,7 @@ clang=${CLANG:-clang}
 # What each harness feeds. Of the functions of `others` only those it calls are linked; the sanitizers' tables would keep all, so
 # they go without.
 declare -A parser=([npy]=src/files/npy.c [manifest]=src/checkpoint/manifest.c [options]=src/command/cli_options.c)
-others=(kernels/base/*.c src/files/*.c src/library/context.c)
+others=(kernels/base/*.c src/files/*.c src/library/context.c src/library/struct_size.c)
 plain=(-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Ikernels/base -Isrc -g -O1 -w)
 checked=("${plain[@]}" -fsanitize=address -fsanitize=undefined -fsanitize=fuzzer -fno-sanitize-recover=all -fno-omit-frame-pointer)
 

@@ -2,6 +2,7 @@
  * fetches the two keys at the first disorder. */
 #include "src/command/cli.h"
 #include "kernels/engine.h"
+#include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
@@ -19,9 +20,10 @@ struct scanner {
     struct progress progress;
 };
 
-/* Not collective. The scanner may be half open after an error; close_scanner() frees what there is. */
+/* Collective over the node. The scanner may be half open after an error; close_scanner() frees what there is. */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
+    TRY(node_memory_check(scanner->comm, CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, &scanner->engine));
     return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);

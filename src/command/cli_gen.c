@@ -1,5 +1,6 @@
 /* hypersort gen: every rank makes and writes its share of the keys, chunk by chunk. */
 #include "src/command/cli.h"
+#include "mpi/comm/node_memory.h"
 #include "src/files/input.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Make and write this rank's keys. Collective over the node; the caller agrees on the status. */
 static hsort_status write_share(const struct comm *comm, const struct input *input,
                                 const struct file_out *file, struct progress *progress)
 {
@@ -15,6 +17,7 @@ static hsort_status write_share(const struct comm *comm, const struct input *inp
     const int64_t first = launch_share(input->count, comm->rank, comm->size);
     const int64_t count = launch_share(input->count, comm->rank + 1, comm->size) - first;
     const int64_t most = count < CLI_CHUNK_BYTES / key_bytes ? count : CLI_CHUNK_BYTES / key_bytes;
+    TRY(node_memory_check(comm, (uint64_t)(most * key_bytes)));
     void *keys = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)(most * key_bytes) + 1);
     if (!keys)
         return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of %" PRId64 " keys", most);

@@ -71,4 +71,13 @@ for ranks in 1 2 3; do
     [ "$code" = 0 ] || fail "$ranks ranks with 1500 MiB: exit code $code"
     rm -f sorted.npy
 done
+# gen and check hold 64 MiB on each rank.
+for words in "gen -n 64M --type u64 -o out.npy" "check in.npy"; do
+    # shellcheck disable=SC2086 # words
+    limited 2 120 $words
+    if [ "$code" != 5 ] || [ "$(wc -l <"$work.err")" != 1 ]; then
+        fail "$words: exit code $code, not 5 with one line"
+    fi
+    [ "$(contents)" = "$before" ] || fail "$words: files were left or changed"
+done
 finish

@@ -132,9 +132,9 @@ struct engine_partition_ops {
     size_t (*workspace)(const struct engine *engine, int key_bytes);
 
     /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
-     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of bits, map and from are read.
+     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map and from are read.
      * codes [sample] on the host. Waits for the result. */
-    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t before,
+    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
                            int64_t total, int log, int64_t first, int sample, void *workspace,
                            uint64_t *codes);
 
@@ -146,14 +146,14 @@ struct engine_partition_ops {
                              enum engine_map_verdict *verdict);
 
     /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
-     * bits as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
-    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
+     * raw as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
+    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                           const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
                           bool *descends);
 
-    /* Put the codes of the keys at bits->from [count] into `to` [count], region by region. count() has just counted
+    /* Put the codes of the keys at raw->from [count] into `to` [count], region by region. count() has just counted
      * them, with the same map and workspace. `to` does not overlap the keys. */
-    hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
+    hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                             const struct engine_map *map, void *workspace, void *to);
 
     /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
@@ -162,16 +162,16 @@ struct engine_partition_ops {
     /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call. The regions' keys,
      * sorted, go to `out` one region behind the other; out and scratch overlap neither each other nor the pieces.
      *   scratch  [the sum of region_scratch() over the regions]
-     *   bits     map and decode are read: decode: out gets the bits that the codes stand for
+     *   raw      map and decode are read: decode: out gets the bits that the codes stand for
      * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for settle_regions(). */
     hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                 const struct engine_piece *pieces, int count, const struct raw_keys *bits,
+                                 const struct engine_piece *pieces, int count, const struct raw_keys *raw,
                                  void *workspace, void *scratch, void *out);
 
     /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in `out`, which must
-     * still be there. *unsorted: it is too much for that; somebody has to sort all of it. bits as for sort_regions(); scratch
+     * still be there. *unsorted: it is too much for that; somebody has to sort all of it. raw as for sort_regions(); scratch
      * [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
-    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
 
@@ -187,10 +187,10 @@ struct engine_counting_ops {
      * least 2^(log - 1) distinct values; more if hashing is favourable. The workspace is one and the same in all calls of a sort. Pure. */
     size_t (*workspace)(const struct engine *engine, int log);
 
-    /* A new table, of the keys at bits->from [count]; of bits, map and from are read. Most codes are thought to lie from `low` to
+    /* A new table, of the keys at raw->from [count]; of raw, map and from are read. Most codes are thought to lie from `low` to
      * `high`: it is faster where that is a short way. *fits: the table holds all values; if not, or after an error, the workspace
      * holds nothing that the other calls may look at, and mostly few of the keys have been. Waits for the result. */
-    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
+    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                           uint64_t low, uint64_t high, int log, void *workspace, bool *fits);
 
     /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes. *values -1: there are
@@ -207,8 +207,8 @@ struct engine_counting_ops {
     hsort_status (*order)(struct engine *engine, int log, void *workspace, bool *fits);
 
     /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
-     *   bits  map and decode are read: decode: the bits that the codes stand for */
-    hsort_status (*write)(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
+     *   raw  map and decode are read: decode: the bits that the codes stand for */
+    hsort_status (*write)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int log,
                           void *workspace, int64_t from, int64_t until, void *out);
 };
 
@@ -281,13 +281,13 @@ struct engine_ops {
     /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten; workspace as said
      * above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold
      * the result.
-     * bits NULL: keys holds codes. Otherwise encode(), sort() and decode() in one, which saves passes over the keys where a
+     * raw NULL: keys holds codes. Otherwise encode(), sort() and decode() in one, which saves passes over the keys where a
      * rung can encode what it loads first and decode what it stores last.
      * A radix rung wants scratch_count >= count. With less it sorts chunks and merges them in place (in_place.h); the
      * result is then in keys, and the call waits for some of the work. With less than 1 / ENGINE_CHUNKS_MAX of count,
      * only a network sorts, which needs no scratch at all; rung -1 takes one. */
     hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
-                         int64_t scratch_count, int64_t count, void *workspace, const struct raw_keys *bits,
+                         int64_t scratch_count, int64_t count, void *workspace, const struct raw_keys *raw,
                          void **sorted);
 
     /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those

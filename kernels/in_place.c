@@ -3,7 +3,7 @@
  *
  * Merge two neighbouring runs, a and b. The cut that leaves as many keys on its left as a has tells which
  * keys of a must go right, and as many of b left. The former move into scratch; where they were, and then
- * where those of b were, is room to merge into:
+ * where those of b were, can be merged into:
  *
  *                                                        scratch
  *     1 4 6 9 | 2 3 5 8      the lowest 4: 1 4 and 2 3     . .
@@ -13,7 +13,7 @@
  *
  * Of random runs of equal length a quarter moves, so scratch for a quarter of both is enough; and keys in
  * order move not at all. If more must move than scratch holds, both parts change places, which needs no
- * room, and each side is merged like two neighbours again:
+ * buffer, and each side is merged like two neighbours again:
  *
  *     1 4 6 9 | 2 3 5 8  --->  1 4 | 2 3     6 9 | 5 8
  *
@@ -47,57 +47,57 @@ struct in_place {
     void *workspace;
 };
 
-static char *at(const struct in_place *p, char *keys, int64_t i)
+static char *key_place(const struct in_place *p, char *keys, int64_t i)
 {
     return keys + i * p->key_bytes;
 }
 
-static hsort_status copy(const struct in_place *p, char *to, const char *from, int64_t count)
+static hsort_status copy_keys(const struct in_place *p, char *to, const char *from, int64_t count)
 {
     return p->engine->ops->copy(p->engine, STREAM_WORK, to, from, (size_t)count * (size_t)p->key_bytes);
 }
 
 /* ---- a moved run and a resting one ----------------------------------------------------------------------------- */
 
-/* Merge what a window takes of both runs into out. Through room [resting_count], unless NULL, where out would overwrite
+/* Merge what a window takes of both runs into out. Through buffer [resting_count], unless NULL, where out would overwrite
  * the keys of the resting run before they are read. */
 static hsort_status merge_window(const struct in_place *p, const char *moved, int64_t moved_count,
-                                 const char *resting, int64_t resting_count, char *room, char *out)
+                                 const char *resting, int64_t resting_count, char *buffer, char *out)
 {
-    if (room) {
-        TRY(copy(p, room, resting, resting_count));
-        resting = room;
+    if (buffer) {
+        TRY(copy_keys(p, buffer, resting, resting_count));
+        resting = buffer;
     }
     return p->engine->ops->merge(p->engine, p->key_bytes, moved, moved_count, resting, resting_count, out);
 }
 
 /* Merge `moved` [moved_count], the last keys of scratch, with the run in the last places of
- * out [moved_count + resting_count]. Upwards: the gap lies below the resting run, and room in scratch below `moved`. */
+ * out [moved_count + resting_count]. Upwards: the gap lies below the resting run, and free scratch below `moved`. */
 static hsort_status merge_up(const struct in_place *p, char *moved, int64_t moved_count,
                              int64_t resting_count, char *out)
 {
     const struct engine_ops *ops = p->engine->ops;
     while (moved_count > 0) {
-        char *resting = at(p, out, moved_count), *room = NULL;
+        char *resting = key_place(p, out, moved_count), *buffer = NULL;
         int64_t window = moved_count, of_moved;
         if (moved_count < p->scratch_count / WINDOWS) {
-            const int64_t room_count = p->scratch_count - moved_count, left = moved_count + resting_count;
-            room = p->scratch;
-            window = room_count < left ? room_count : left;
+            const int64_t free_keys = p->scratch_count - moved_count, left = moved_count + resting_count;
+            buffer = p->scratch;
+            window = free_keys < left ? free_keys : left;
         }
         TRY(ops->cut(p->engine, p->key_bytes, moved, moved_count, resting, resting_count, window, &of_moved));
         const int64_t of_resting = window - of_moved;
-        TRY(merge_window(p, moved, of_moved, resting, of_resting, room, out));
-        moved = at(p, moved, of_moved);
+        TRY(merge_window(p, moved, of_moved, resting, of_resting, buffer, out));
+        moved = key_place(p, moved, of_moved);
         moved_count -= of_moved;
         resting_count -= of_resting;
-        out = at(p, out, window);
+        out = key_place(p, out, window);
     }
     return HSORT_OK;
 }
 
 /* Merge the run in the first places of out [resting_count + moved_count] with `moved` [moved_count], which lies above.
- * Downwards, from the last keys of both. The last moved_count keys of scratch are taken: room is below them, or where
+ * Downwards, from the last keys of both. The last moved_count keys of scratch are taken: free places are below them, or where
  * keys of `moved` were that are merged already. */
 static hsort_status merge_down(const struct in_place *p, char *moved, int64_t moved_count,
                                int64_t resting_count, char *out)
@@ -105,19 +105,19 @@ static hsort_status merge_down(const struct in_place *p, char *moved, int64_t mo
     const struct engine_ops *ops = p->engine->ops;
     const int64_t all_moved = moved_count, free_count = p->scratch_count - moved_count;
     while (moved_count > 0) {
-        char *room = NULL;
+        char *buffer = NULL;
         int64_t window = moved_count, kept;
         if (moved_count < p->scratch_count / WINDOWS) {
             const int64_t merged = all_moved - moved_count, left = moved_count + resting_count;
-            const int64_t room_count = free_count > merged ? free_count : merged;
-            room = free_count > merged ? p->scratch : at(p, moved, moved_count);
-            window = room_count < left ? room_count : left;
+            const int64_t free_keys = free_count > merged ? free_count : merged;
+            buffer = free_count > merged ? p->scratch : key_place(p, moved, moved_count);
+            window = free_keys < left ? free_keys : left;
         }
         const int64_t below = resting_count + moved_count - window;
         TRY(ops->cut(p->engine, p->key_bytes, out, resting_count, moved, moved_count, below, &kept));
         const int64_t moved_kept = below - kept;
-        TRY(merge_window(p, at(p, moved, moved_kept), moved_count - moved_kept, at(p, out, kept),
-                         resting_count - kept, room, at(p, out, below)));
+        TRY(merge_window(p, key_place(p, moved, moved_kept), moved_count - moved_kept,
+                         key_place(p, out, kept), resting_count - kept, buffer, key_place(p, out, below)));
         moved_count = moved_kept;
         resting_count = kept;
     }
@@ -130,13 +130,13 @@ static hsort_status merge_down(const struct in_place *p, char *moved, int64_t mo
 static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64_t a_count, int64_t b_count)
 {
     const struct engine_ops *ops = p->engine->ops;
-    char *b = at(p, keys, a_count);
+    char *b = key_place(p, keys, a_count);
     int64_t stay;
     if (a_count == 0 || b_count == 0)
         return HSORT_OK;
     TRY(ops->cut(p->engine, p->key_bytes, keys, a_count, b, b_count, a_count, &stay));
     const int64_t change = a_count - stay; // keys of a that must go right, and of b left
-    char *going = at(p, keys, stay);
+    char *going = key_place(p, keys, stay);
     if (change == 0)
         return HSORT_OK;
     if (change > p->scratch_count) {
@@ -144,48 +144,49 @@ static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64
         TRY(merge_neighbours(p, keys, stay, change));
         return merge_neighbours(p, b, change, b_count - change);
     }
-    char *moved = at(p, p->scratch, p->scratch_count - change);
-    TRY(copy(p, moved, going, change));
+    char *moved = key_place(p, p->scratch, p->scratch_count - change);
+    TRY(copy_keys(p, moved, going, change));
     TRY(merge_down(p, b, change, stay, keys));
     return merge_up(p, moved, change, b_count - change, b);
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
 
-static hsort_status sort_chunk(const struct in_place *p, char *keys, int64_t count)
+static hsort_status sort_one_chunk(const struct in_place *p, char *keys, int64_t count)
 {
     void *sorted;
     TRY(p->engine->ops->sort(p->engine, p->rung, p->key_bytes, keys, p->scratch, count, count, p->workspace,
                              NULL, &sorted));
-    return sorted == keys ? HSORT_OK : copy(p, keys, sorted, count);
+    return sorted == keys ? HSORT_OK : copy_keys(p, keys, sorted, count);
 }
 
 /* Sort keys [count] as `chunks` chunks, whose sizes differ by one key at most. */
 static hsort_status sort_chunks(const struct in_place *p, char *keys, int64_t count, int64_t chunks)
 {
     if (chunks == 1)
-        return sort_chunk(p, keys, count);
+        return sort_one_chunk(p, keys, count);
     const int64_t a_chunks = (chunks + 1) / 2, longer = count % chunks; // so many chunks have one key more
     const int64_t a_count = count / chunks * a_chunks + (longer < a_chunks ? longer : a_chunks);
     TRY(sort_chunks(p, keys, a_count, a_chunks));
-    TRY(sort_chunks(p, at(p, keys, a_count), count - a_count, chunks - a_chunks));
+    TRY(sort_chunks(p, key_place(p, keys, a_count), count - a_count, chunks - a_chunks));
     return merge_neighbours(p, keys, a_count, count - a_count);
 }
 
-static int64_t divide_up(int64_t count, int64_t by)
+/* How many parts of `by` there are in `count`. */
+static int64_t parts_of(int64_t count, int64_t by)
 {
     return count / by + (count % by != 0);
 }
 
 int64_t in_place_chunk(int64_t count, int64_t scratch_count)
 {
-    const int64_t chunks = scratch_count > 0 ? divide_up(count, scratch_count) : INT64_MAX;
-    return chunks <= ENGINE_CHUNKS_MAX ? divide_up(count, chunks) : 0;
+    const int64_t chunks = scratch_count > 0 ? parts_of(count, scratch_count) : INT64_MAX;
+    return chunks <= ENGINE_CHUNKS_MAX ? parts_of(count, chunks) : 0;
 }
 
 hsort_status in_place_sort(struct engine *engine, int rung, int key_bytes, void *keys, int64_t count,
                            void *scratch, int64_t scratch_count, void *workspace)
 {
     const struct in_place p = {engine, rung, key_bytes, scratch, scratch_count, workspace};
-    return sort_chunks(&p, keys, count, divide_up(count, scratch_count));
+    return sort_chunks(&p, keys, count, parts_of(count, scratch_count));
 }

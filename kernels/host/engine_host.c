@@ -227,8 +227,8 @@ static hsort_status host_sort_workspace(struct engine *engine, int rung, int key
     return HSORT_OK;
 }
 
-static hsort_status sort_codes(struct engine *engine, int chosen, int key_bytes, void *keys, void *scratch,
-                               int64_t scratch_count, int64_t count, void *workspace)
+static hsort_status sort_by_rung(struct engine *engine, int chosen, int key_bytes, void *keys, void *scratch,
+                                 int64_t scratch_count, int64_t count, void *workspace)
 {
     TRY(kernel_takes("sort", key_bytes));
     if (chosen == RUNG_BITONIC)
@@ -242,15 +242,15 @@ static hsort_status sort_codes(struct engine *engine, int chosen, int key_bytes,
 
 static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
                               int64_t scratch_count, int64_t count, void *workspace,
-                              const struct raw_keys *bits, void **sorted)
+                              const struct raw_keys *raw, void **sorted)
 {
     int chosen;
     *sorted = keys;
     TRY(choose_rung(rung, count, scratch_count, &chosen));
-    if (bits)
-        TRY(host_encode(engine, bits->map, keys, bits->from, count));
-    TRY(sort_codes(engine, chosen, key_bytes, keys, scratch, scratch_count, count, workspace));
-    return bits && bits->decode ? host_decode(engine, bits->map, keys, keys, count) : HSORT_OK;
+    if (raw)
+        TRY(host_encode(engine, raw->map, keys, raw->from, count));
+    TRY(sort_by_rung(engine, chosen, key_bytes, keys, scratch, scratch_count, count, workspace));
+    return raw && raw->decode ? host_decode(engine, raw->map, keys, keys, count) : HSORT_OK;
 }
 
 static hsort_status host_merge(struct engine *engine, int key_bytes, const void *a, int64_t a_count,

@@ -7,16 +7,16 @@
 
 void map_keys(int threads, struct keymap map, bool decode, void *to, const void *from, int64_t count)
 {
-    KEY_CALL(map.key_bytes, map, threads, map, decode, to, from, count);
+    KEY_CALL(map.key_bytes, map_each, threads, map, decode, to, from, count);
 }
 
-void fill_keys(int key_bytes, uint64_t key, void *out, int64_t from, int64_t until)
+void repeat_key(int key_bytes, uint64_t key, void *out, int64_t from, int64_t until)
 {
-    KEY_CALL(key_bytes, fill, key, out, from, until);
+    KEY_CALL(key_bytes, repeat, key, out, from, until);
 }
 
 void inspect_keys(int threads, struct keymap map, const void *keys, int64_t count,
                   struct engine_inspection *found)
 {
-    KEY_CALL(map.key_bytes, inspect, threads, map, keys, count, found);
+    KEY_CALL(map.key_bytes, inspect_each, threads, map, keys, count, found);
 }

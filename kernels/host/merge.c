@@ -45,7 +45,7 @@ int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, 
     KEY_RETURN(key_bytes, merge_path, a, a_count, b, b_count, rank);
 }
 
-void merge_pieces(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out)
+void merge_alone(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out)
 {
     KEY_CALL(key_bytes, merge_part, a, a_count, b, b_count, out);
 }

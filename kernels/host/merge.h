@@ -10,7 +10,7 @@ void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, cons
                 void *out);
 
 /* The same by the calling thread alone. */
-void merge_pieces(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out);
+void merge_alone(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out);
 
 /* How many of the first `rank` keys of the merged whole are of a. */
 int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, int64_t rank);

@@ -30,7 +30,7 @@ enum {
 _Static_assert(TILE >= MANY, "every run has a window");
 
 /* What is left of a run, or a piece of one: positions. */
-struct stretch {
+struct run_part {
     int64_t begin, end;
 };
 
@@ -39,7 +39,7 @@ struct stretch {
 
 int64_t merge_find(int key_bytes, const void *keys, int64_t count, uint64_t code, bool or_equal)
 {
-    const struct stretch all = {0, count};
+    const struct run_part all = {0, count};
     if (code > key_max(key_bytes))
         return count;
     KEY_RETURN(key_bytes, find_in_run, keys, all, code, or_equal);
@@ -54,10 +54,10 @@ static int64_t least(int64_t a, int64_t b)
 static void merge_group(int threads, int key_bytes, const void *runs, const int64_t *run_offset, int64_t k,
                         int64_t first, int64_t stride, void *out)
 {
-    struct stretch run[MANY];
+    struct run_part run[MANY];
     int count = 0;
     for (; count < MANY && first < k; count++, first += stride)
-        run[count] = (struct stretch){run_offset[first], run_offset[least(first + stride, k)]};
+        run[count] = (struct run_part){run_offset[first], run_offset[least(first + stride, k)]};
     KEY_CALL(key_bytes, merge_all, threads, runs, run, count, out);
 }
 

@@ -2,7 +2,7 @@
  * NAMED(name) its name. */
 
 /* How many of the keys in a stretch are less than `code`, or, if or_equal, not greater. */
-static int64_t NAMED(find_in_run)(const KEY *keys, struct stretch in, KEY code, bool or_equal)
+static int64_t NAMED(find_in_run)(const KEY *keys, struct run_part in, KEY code, bool or_equal)
 {
     int64_t low = in.begin, high = in.end;
     while (low < high) {
@@ -17,7 +17,7 @@ static int64_t NAMED(find_in_run)(const KEY *keys, struct stretch in, KEY code, 
 
 /* Narrow stretches of all runs to where a cut at position `rank` of the merged whole lies: cut[i].begin in the end. A
  * turn halves the codes low .. high that the key at `rank` may have; the stretches hold the keys of such codes. */
-static void NAMED(narrow_cut)(const KEY *keys, struct stretch *cut, int k, int64_t rank)
+static void NAMED(narrow_cut)(const KEY *keys, struct run_part *cut, int k, int64_t rank)
 {
     KEY low = 0, high = (KEY)-1;
     while (low < high) {
@@ -49,9 +49,10 @@ static void NAMED(narrow_cut)(const KEY *keys, struct stretch *cut, int k, int64
 }
 
 /* cut_offset [k]: where each run is cut so that `rank` keys of the merged whole lie before. */
-static void NAMED(cut_all)(const KEY *keys, const struct stretch *run, int k, int64_t rank, int64_t *cut_offset)
+static void NAMED(cut_all)(const KEY *keys, const struct run_part *run, int k, int64_t rank,
+                           int64_t *cut_offset)
 {
-    struct stretch cut[MANY];
+    struct run_part cut[MANY];
     memcpy(cut, run, (size_t)k * sizeof *run);
     NAMED(narrow_cut)(keys, cut, k, rank);
     for (int i = 0; i < k; i++)
@@ -59,7 +60,7 @@ static void NAMED(cut_all)(const KEY *keys, const struct stretch *run, int k, in
 }
 
 /* Take the next tile off the runs: piece [k] is what each gives, in order and together at most TILE keys. */
-static void NAMED(take_tile)(const KEY *keys, struct stretch *left, int k, struct stretch *piece)
+static void NAMED(take_tile)(const KEY *keys, struct run_part *left, int k, struct run_part *piece)
 {
     const int64_t window = TILE / k;
     int pivot = -1;
@@ -80,7 +81,7 @@ static void NAMED(take_tile)(const KEY *keys, struct stretch *left, int k, struc
 }
 
 /* Merge the pieces of a tile, `count` keys, into out. */
-static void NAMED(merge_tile)(const KEY *keys, const struct stretch *piece, int k, KEY *out, int64_t count)
+static void NAMED(merge_tile)(const KEY *keys, const struct run_part *piece, int k, KEY *out, int64_t count)
 {
     KEY scratch[TILE];
     const KEY *from[MANY];
@@ -100,7 +101,7 @@ static void NAMED(merge_tile)(const KEY *keys, const struct stretch *piece, int 
         int made = 0;
         for (int i = 0; i < pieces; i += 2, made++) {
             const int64_t second = i + 1 < pieces ? length[i + 1] : 0;
-            merge_pieces(sizeof(KEY), from[i], length[i], second ? from[i + 1] : NULL, second, to);
+            merge_alone(sizeof(KEY), from[i], length[i], second ? from[i + 1] : NULL, second, to);
             length[made] = length[i] + second;
             from[made] = to;
             to += length[made];
@@ -109,7 +110,7 @@ static void NAMED(merge_tile)(const KEY *keys, const struct stretch *piece, int 
     }
 }
 
-static void NAMED(merge_all)(int threads, const KEY *keys, const struct stretch *run, int k, KEY *out)
+static void NAMED(merge_all)(int threads, const KEY *keys, const struct run_part *run, int k, KEY *out)
 {
     int64_t count = 0;
     for (int i = 0; i < k; i++)
@@ -117,13 +118,13 @@ static void NAMED(merge_all)(int threads, const KEY *keys, const struct stretch 
 #pragma omp parallel num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     {
         const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads();
-        struct stretch left[MANY], piece[MANY];
+        struct run_part left[MANY], piece[MANY];
         int64_t from[MANY], until[MANY], at = 0, rest = 0;
         NAMED(cut_all)(keys, run, k, count * me / parts, from);
         NAMED(cut_all)(keys, run, k, count * (me + 1) / parts, until);
         for (int i = 0; i < k; i++) {
             // Of unsorted runs the cuts may lie anywhere: in no run may the second come before the first.
-            left[i] = (struct stretch){from[i], until[i] > from[i] ? until[i] : from[i]};
+            left[i] = (struct run_part){from[i], until[i] > from[i] ? until[i] : from[i]};
             at += from[i] - run[i].begin;
             rest += left[i].end - left[i].begin;
         }

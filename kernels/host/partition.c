@@ -103,24 +103,24 @@ static inline int64_t part_start(int64_t count, int part, int parts)
 /* ---- sample and map ---- */
 
 /* floor(i * total / 2^log): the product itself may not fit. */
-static int64_t sample_position(int64_t i, int64_t total, int log)
+static int64_t position_of_sample(int64_t i, int64_t total, int log)
 {
     const int64_t whole = total >> log, rest = total & ((INT64_C(1) << log) - 1);
     return i * whole + (i * rest >> log);
 }
 
-static hsort_status host_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status host_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                           int64_t before, int64_t total, int log, int64_t first, int sample,
                                           void *workspace, uint64_t *codes)
 {
-    const struct keymap map = bits->map;
+    const struct keymap map = raw->map;
     const int threads = host_threads(engine);
     (void)workspace;
     TRY(kernel_takes("sample of keys", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
     for (int i = 0; i < sample; i++) {
-        const int64_t at = sample_position(first + i, total, log) - before;
-        codes[i] = keymap_encode(map, key_load(map.key_bytes, bits->from, at));
+        const int64_t at = position_of_sample(first + i, total, log) - before;
+        codes[i] = keymap_encode(map, key_load(map.key_bytes, raw->from, at));
     }
     return HSORT_OK;
 }
@@ -151,7 +151,7 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
     }
     for (int region = 0; region < ENGINE_REGIONS; region++)
         most = held[region] > most ? held[region] : most;
-    // Values that differ would have a bound between them: only one that repeats can crowd a region.
+    // Values that differ would have a bound between them: only one that repeats can overfill a region.
     *verdict = most <= sample / CROWDED_SHARE ? ENGINE_MAP_MADE : ENGINE_MAP_REPEATS;
     return HSORT_OK;
 }
@@ -173,7 +173,7 @@ static void place_parts(struct partition_part *parts, int number, int64_t *count
     }
 }
 
-static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
                                          int64_t *counts, bool *ascends, bool *descends)
 {
@@ -183,7 +183,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
-        KEY_CALL(key_bytes, count_part, bits->map, bits->from, from, until, map->bytes, &parts[part]);
+        KEY_CALL(key_bytes, count_part, raw->map, raw->from, from, until, map->bytes, &parts[part]);
     }
     *ascends = *descends = false;
     for (int part = 0; part < threads; part++) {
@@ -195,7 +195,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
 }
 
 /* The workspace still holds where each thread's keys go. */
-static hsort_status host_partition_scatter(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status host_partition_scatter(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                            int64_t count, const struct engine_map *map, void *workspace,
                                            void *to)
 {
@@ -205,7 +205,7 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
-        KEY_CALL(key_bytes, move_part, bits->map, bits->from, from, until, map->bytes, &parts[part], to);
+        KEY_CALL(key_bytes, move_part, raw->map, raw->from, from, until, map->bytes, &parts[part], to);
     }
     return HSORT_OK;
 }
@@ -213,19 +213,19 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
 /* ---- sorting ---- */
 
 /* Where a region lies in `out`. */
-struct stretch {
+struct region_place {
     int64_t start, keys;
 };
 
 /* Copy pieces [count] to `out`, one behind the other, and find the regions they make. How many those are. */
 static int copy_pieces(int threads, int key_bytes, const struct engine_piece *pieces, int count, char *out,
-                       struct stretch *regions)
+                       struct region_place *regions)
 {
     int found = 0;
     int64_t start[ENGINE_PIECES_MAX], place = 0;
     for (int i = 0; i < count; i++) {
         if (i == 0 || pieces[i].region != pieces[i - 1].region)
-            regions[found++] = (struct stretch){place, 0};
+            regions[found++] = (struct region_place){place, 0};
         regions[found - 1].keys += pieces[i].count;
         start[i] = place;
         place += pieces[i].count;
@@ -238,13 +238,13 @@ static int copy_pieces(int threads, int key_bytes, const struct engine_piece *pi
 }
 
 /* Sort one region where it lies. radix [radix_workspace(threads)]. */
-static void sort_region(int threads, struct stretch region, const struct raw_keys *bits, void *radix,
+static void sort_region(int threads, struct region_place region, const struct raw_keys *raw, void *radix,
                         char *scratch, char *out)
 {
-    const int64_t first_byte = region.start * bits->map.key_bytes;
-    radix_sort(threads, bits->map.key_bytes, out + first_byte, scratch + first_byte, region.keys, radix);
-    if (bits->decode && !bits->map.identity)
-        map_keys(threads, bits->map, true, out + first_byte, out + first_byte, region.keys);
+    const int64_t first_byte = region.start * raw->map.key_bytes;
+    radix_sort(threads, raw->map.key_bytes, out + first_byte, scratch + first_byte, region.keys, radix);
+    if (raw->decode && !raw->map.identity)
+        map_keys(threads, raw->map, true, out + first_byte, out + first_byte, region.keys);
 }
 
 static int64_t host_region_scratch(const struct engine *engine, int64_t count)
@@ -256,11 +256,11 @@ static int64_t host_region_scratch(const struct engine *engine, int64_t count)
 /* Leaves none unsorted: the radix sort takes a region of any size. */
 static hsort_status host_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                                       const struct engine_piece *pieces, int count,
-                                      const struct raw_keys *bits, void *workspace, void *scratch, void *out)
+                                      const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
     const int threads = host_threads(engine);
     char *radix = space_at(threads, workspace).radix;
-    struct stretch regions[ENGINE_PIECES_MAX];
+    struct region_place regions[ENGINE_PIECES_MAX];
     (void)map;
     TRY(kernel_takes("sort of regions", key_bytes));
     const int found = copy_pieces(threads, key_bytes, pieces, count, out, regions);
@@ -268,19 +268,19 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
     const int team = all < PARALLEL_COUNT ? 1 : threads;
     for (int i = 0; i < found; i++)
         if (regions[i].keys > all / team)
-            sort_region(team, regions[i], bits, radix, scratch, out);
+            sort_region(team, regions[i], raw, radix, scratch, out);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (team > 1)
     for (int i = 0; i < found; i++)
         if (regions[i].keys <= all / team)
-            sort_region(1, regions[i], bits, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
+            sort_region(1, regions[i], raw, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
                         scratch, out);
     return HSORT_OK;
 }
 
-static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
-    (void)engine, (void)key_bytes, (void)bits, (void)workspace, (void)scratch, (void)scratch_bytes;
+    (void)engine, (void)key_bytes, (void)raw, (void)workspace, (void)scratch, (void)scratch_bytes;
     *unsorted = false;
     return HSORT_OK;
 }

@@ -5,7 +5,7 @@
  * goes through memory once: all threads together partition the keys by their leading bits into bins that fit
  * a core's cache, then each thread takes bins and sorts them alone, by two digits: from the bin to a buffer
  * that stays in the cache, and from there to the place where the keys belong. In a bin only as many leading
- * bits are sorted as it takes to tell about `count` evenly spread keys apart; those that still tie and are
+ * bits are sorted as it takes to separate about `count` evenly spread keys; those that still tie and are
  * not in order by chance are then sorted among themselves.
  *
  *   keys (octal)      7352 7011 7357 7063 7012 7350 7061 7013      all agree in the first digit
@@ -95,7 +95,7 @@ struct digits {
     int number, bits, shift;
 };
 
-/* The digits that tell about `count` keys apart that differ in their low `width` bits. */
+/* The digits that separate about `count` keys that differ in their low `width` bits. */
 static struct digits digits_for(int64_t count, int width)
 {
     const int enough = bit_width((uint64_t)count - 1) + SPARE_BITS, sorted = width < enough ? width : enough;

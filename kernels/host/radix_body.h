@@ -4,7 +4,7 @@
 /* ---- keys in order already ---- */
 
 /* Do keys [from, until), from >= 1, ascend (or, if `down`, descend) from the ones before them? A chunk at
- * a time without a branch per key, so that random keys are told after the first chunk and keys in order as
+ * a time without a branch per key, so that random keys are recognised after the first chunk and keys in order as
  * fast as they can be read. */
 static inline bool NAMED(part_in_order)(const KEY *keys, int64_t from, int64_t until, const bool down)
 {
@@ -19,7 +19,7 @@ static inline bool NAMED(part_in_order)(const KEY *keys, int64_t from, int64_t u
     return true;
 }
 
-static bool NAMED(in_order)(const KEY *keys, int64_t count, const bool down, int threads)
+static bool NAMED(is_in_order)(const KEY *keys, int64_t count, const bool down, int threads)
 {
     if (threads == 1)
         return down ? NAMED(part_in_order)(keys, 1, count, true)
@@ -36,7 +36,7 @@ static bool NAMED(in_order)(const KEY *keys, int64_t count, const bool down, int
 }
 
 /* Write keys [count] to `to` backwards; `to` is keys or apart from them. */
-static void NAMED(reverse)(const KEY *keys, KEY *to, int64_t count, int threads)
+static void NAMED(reverse_keys)(const KEY *keys, KEY *to, int64_t count, int threads)
 {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count / 2; i++) {
@@ -51,11 +51,11 @@ static void NAMED(reverse)(const KEY *keys, KEY *to, int64_t count, int threads)
 /* If keys [count >= 1] are in order, up or down, put them into `to` in ascending order: true. */
 static bool NAMED(take_in_order)(const KEY *keys, KEY *to, int64_t count, int threads)
 {
-    if (NAMED(in_order)(keys, count, false, threads)) {
+    if (NAMED(is_in_order)(keys, count, false, threads)) {
         if (to != keys)
             memcpy(to, keys, (size_t)count * sizeof *to);
-    } else if (NAMED(in_order)(keys, count, true, threads)) {
-        NAMED(reverse)(keys, to, count, threads);
+    } else if (NAMED(is_in_order)(keys, count, true, threads)) {
+        NAMED(reverse_keys)(keys, to, count, threads);
     } else {
         return false;
     }
@@ -65,7 +65,7 @@ static bool NAMED(take_in_order)(const KEY *keys, KEY *to, int64_t count, int th
 /* ---- in a core's cache ---- */
 
 /* Sort keys [count] into `to`, which is keys or apart from them. */
-static void NAMED(insert)(const KEY *keys, KEY *to, int64_t count)
+static void NAMED(insertion_sort)(const KEY *keys, KEY *to, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         const KEY key = keys[i];
@@ -78,8 +78,8 @@ static void NAMED(insert)(const KEY *keys, KEY *to, int64_t count)
 
 /* Count both digits of keys [count] in one pass and make the counts places. The bits in which the keys
  * differ. */
-static KEY NAMED(count_digits)(const KEY *keys, int64_t count, struct digits digits,
-                               uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX])
+static KEY NAMED(count_cached_digits)(const KEY *keys, int64_t count, struct digits digits,
+                                      uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX])
 {
     const KEY mask = ((KEY)1 << digits.bits) - 1, first = keys[0];
     const int low_shift = digits.shift, high_shift = digits.shift + (digits.number - 1) * digits.bits;
@@ -107,8 +107,8 @@ static KEY NAMED(count_digits)(const KEY *keys, int64_t count, struct digits dig
 /* Move keys [count] to their places in `to` by one digit, stable. Meanwhile fetch the lines of `soon`
  * [count], unless it is NULL: the next pass writes them in an order that no prefetcher of the machine can
  * foresee. */
-static void NAMED(pass)(const KEY *keys, KEY *to, int64_t count, int shift, int bits, uint32_t *places,
-                        const KEY *soon)
+static void NAMED(digit_pass)(const KEY *keys, KEY *to, int64_t count, int shift, int bits, uint32_t *places,
+                              const KEY *soon)
 {
     const KEY mask = ((KEY)1 << bits) - 1;
     const int64_t stride = FETCH_BYTES / sizeof(KEY);
@@ -148,17 +148,17 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
                                struct radix_thread *thread)
 {
     if (count <= SMALL_COUNT) {
-        NAMED(insert)(keys, to, count);
+        NAMED(insertion_sort)(keys, to, count);
         return;
     }
     if (NAMED(take_in_order)(keys, to, count, 1))
         return;
     struct digits digits = digits_for(count, width);
-    KEY differ = NAMED(count_digits)(keys, count, digits, thread->places);
+    KEY differ = NAMED(count_cached_digits)(keys, count, digits, thread->places);
     // Leading bits that are the same in all keys would waste a digit that does not reach down to the last bit.
     if (digits.shift > 0 && bit_width(differ) < width) {
         digits = digits_for(count, bit_width(differ));
-        NAMED(count_digits)(keys, count, digits, thread->places);
+        NAMED(count_cached_digits)(keys, count, digits, thread->places);
     }
 
     KEY *cache = (KEY *)thread->cache;
@@ -166,13 +166,13 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
     const bool low_differs = (differ >> digits.shift & (((KEY)1 << digits.bits) - 1)) != 0;
     const bool high_differs = digits.number == 2 && differ >> high_shift != 0;
     if (low_differs && high_differs) {
-        NAMED(pass)(keys, cache, count, digits.shift, digits.bits, thread->places[0], to);
-        NAMED(pass)(cache, to, count, high_shift, digits.bits, thread->places[1], NULL);
+        NAMED(digit_pass)(keys, cache, count, digits.shift, digits.bits, thread->places[0], to);
+        NAMED(digit_pass)(cache, to, count, high_shift, digits.bits, thread->places[1], NULL);
     } else {
         const int digit = high_differs;
         if (keys == to)
             keys = memcpy(cache, keys, (size_t)count * sizeof *keys);
-        NAMED(pass)
+        NAMED(digit_pass)
         (keys, to, count, digit ? high_shift : digits.shift, digits.bits, thread->places[digit], NULL);
     }
     if (digits.shift > 0)
@@ -196,8 +196,8 @@ static inline size_t NAMED(bin_of)(KEY key, struct cut cut, const bool by_length
 /* Count the keys [count] of each bin into thread->next, and gather in thread->differ in which bits they
  * differ from `first`. Every other key is counted in a table of its own: where one key follows another of
  * its bin, an addition would have to wait for the one before. */
-static inline void NAMED(count_bins)(const KEY *keys, int64_t count, KEY first, struct cut cut,
-                                     const bool by_length, struct radix_thread *thread)
+static inline void NAMED(count_part_bins)(const KEY *keys, int64_t count, KEY first, struct cut cut,
+                                          const bool by_length, struct radix_thread *thread)
 {
     int64_t *even = thread->next, *odd = thread->first;
     KEY differ = 0;
@@ -219,7 +219,7 @@ static inline void NAMED(count_bins)(const KEY *keys, int64_t count, KEY first, 
     thread->differ = differ;
 }
 
-/* Does a cut by length leave less to do? A sample of the keys [count] tells. keys_of is overwritten. */
+/* Does a cut by length leave less to do? A sample of the keys [count] decides. keys_of is overwritten. */
 static bool NAMED(length_wins)(const KEY *keys, int64_t count, struct cut even, struct cut by_length,
                                int64_t *keys_of)
 {
@@ -256,7 +256,7 @@ static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
 }
 
 /* Write keys [from, until) of a bin, which lie in its line, to their places in `to`. */
-static void NAMED(write_part)(KEY *to, const KEY *line, int64_t from, int64_t until, int64_t lead)
+static void NAMED(write_line_part)(KEY *to, const KEY *line, int64_t from, int64_t until, int64_t lead)
 {
     const int64_t slot = (from + lead) % (int64_t)(LINE_BYTES / sizeof(KEY));
     memcpy(to + from, line + slot, (size_t)(until - from) * sizeof *to);
@@ -265,8 +265,8 @@ static void NAMED(write_part)(KEY *to, const KEY *line, int64_t from, int64_t un
 /* Move keys [count] to the places in `to` that thread->next names for their bins. A key's slot in the line of
  * its bin is that of its place in a line of memory, so that a full line goes out whole; the first and
  * the last line of a bin may be shared with another thread and are written in part. */
-static inline void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, struct cut cut,
-                                  const bool by_length, struct radix_thread *thread)
+static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, struct cut cut,
+                                       const bool by_length, struct radix_thread *thread)
 {
     const int64_t line_keys = LINE_BYTES / sizeof(KEY);
     const int64_t lead = (int64_t)((uintptr_t)to % LINE_BYTES / sizeof(KEY)); // of `to` into its line
@@ -283,12 +283,12 @@ static inline void NAMED(scatter)(const KEY *keys, int64_t count, KEY *to, struc
         if (place - slot >= thread->first[bin])
             line_write(to + place - slot, line);
         else
-            NAMED(write_part)(to, line, thread->first[bin], place + 1, lead);
+            NAMED(write_line_part)(to, line, thread->first[bin], place + 1, lead);
     }
     for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t until = thread->next[bin], start = until - ((until + lead) & (line_keys - 1));
         const int64_t from = start > thread->first[bin] ? start : thread->first[bin];
-        NAMED(write_part)(to, (const KEY *)thread->lines[bin], from, until, lead);
+        NAMED(write_line_part)(to, (const KEY *)thread->lines[bin], from, until, lead);
     }
     lines_written();
 }
@@ -307,9 +307,9 @@ static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int 
         struct radix_thread *mine = &team[me];
         do {
             if (cut.by_length)
-                NAMED(count_bins)(keys + from, until - from, keys[0], cut, true, mine);
+                NAMED(count_part_bins)(keys + from, until - from, keys[0], cut, true, mine);
             else
-                NAMED(count_bins)(keys + from, until - from, keys[0], cut, false, mine);
+                NAMED(count_part_bins)(keys + from, until - from, keys[0], cut, false, mine);
 #pragma omp barrier
 #pragma omp single
             {
@@ -319,9 +319,9 @@ static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int 
             }
         } while (!settled);
         if (cut.by_length)
-            NAMED(scatter)(keys + from, until - from, to, cut, true, mine);
+            NAMED(scatter_part)(keys + from, until - from, to, cut, true, mine);
         else
-            NAMED(scatter)(keys + from, until - from, to, cut, false, mine);
+            NAMED(scatter_part)(keys + from, until - from, to, cut, false, mine);
     }
     return cut;
 }

@@ -74,18 +74,18 @@ static inline bool add(struct table *table, int log, uint64_t code, int64_t keys
     return true;
 }
 
-static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status host_count_values(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                       int64_t count, uint64_t low, uint64_t high, int log, void *workspace,
                                       bool *fits)
 {
-    const struct keymap map = bits->map;
+    const struct keymap map = raw->map;
     struct table *table = workspace;
     (void)low, (void)high;
     *fits = false;
     TRY(kernel_takes("count of values", key_bytes));
     memset(table, 0, host_values_workspace(engine, log));
     for (int64_t i = 0; i < count && !table->full; i++)
-        table->full = !add(table, log, keymap_encode(map, key_load(map.key_bytes, bits->from, i)), 1);
+        table->full = !add(table, log, keymap_encode(map, key_load(map.key_bytes, raw->from, i)), 1);
     *fits = !table->full;
     return HSORT_OK;
 }
@@ -161,7 +161,7 @@ static int64_t find_value(const struct table *table, int64_t position)
 }
 
 /* Each thread writes one contiguous part. */
-static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status host_write_values(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                       int log, void *workspace, int64_t from, int64_t until, void *out)
 {
     const struct table *table = workspace;
@@ -176,8 +176,8 @@ static hsort_status host_write_values(struct engine *engine, int key_bytes, cons
         for (int64_t i = find_value(table, from + next); i < table->values && next < stop; i++) {
             const int64_t end = table->places[i].end - from;
             const uint64_t code = table->places[i].code,
-                           key = bits->decode ? keymap_decode(bits->map, code) : code;
-            fill_keys(key_bytes, key, out, next, end < stop ? end : stop);
+                           key = raw->decode ? keymap_decode(raw->map, code) : code;
+            repeat_key(key_bytes, key, out, next, end < stop ? end : stop);
             next = end;
         }
     }

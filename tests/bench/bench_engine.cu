@@ -30,10 +30,10 @@ static hsort_status workspace_of_ours(struct cuda_engine *engine, int, const str
 /* Bits to bits, in one call. */
 static hsort_status sort_bits(struct cuda_engine *engine, int type, struct rung_job *job)
 {
-    const struct raw_keys bits = {keymap_make((hsort_type)type, HSORT_ASCENDING), job->keys, true, false};
-    job->bits = &bits;
+    const struct raw_keys raw = {keymap_make((hsort_type)type, HSORT_ASCENDING), job->keys, true, false};
+    job->raw = &raw;
     const hsort_status status = ladder_sort(engine, rung_of(job), job);
-    job->bits = NULL;
+    job->raw = NULL;
     return status;
 }
 

@@ -143,7 +143,7 @@ static hsort_status rows_through_shared(struct cuda_engine *engine, int repeats,
 
 /* Blog: rows of 32 keys, sorted over and over to hide global memory, are 1.3 to 1.4 times as fast by shuffles
  * as through shared memory (on an RTX 3090). Once each too, as a sort would use it. */
-static void shuffle(struct bench *b)
+static void shuffle_experiment(struct bench *b)
 {
     for (int type : {U32, U64}) {
         if (!bench_load(b, ladder_types[type], INT64_C(1) << 24, UNIFORM))
@@ -342,7 +342,7 @@ static const struct {
                    {"peters-degree", peters_degree},
                    {"peters-size", peters_size},
                    {"threads", threads},
-                   {"shuffle", shuffle},
+                   {"shuffle", shuffle_experiment},
                    {"cpu", cpu},
                    {"merge", merge},
                    {"types", bench_types},

@@ -41,7 +41,7 @@ static inline size_t buffer_size(const struct buffer *buffer)
     return buffer->offset + buffer->bytes + GUARD;
 }
 
-static inline void *host_alloc(size_t bytes)
+static inline void *alloc_or_exit(size_t bytes)
 {
     void *memory = malloc(bytes);
     must(memory ? HSORT_OK : HSORT_HOST_MEMORY, "malloc");
@@ -61,7 +61,7 @@ static inline struct buffer buffer_new(const void *from, size_t bytes, size_t sh
     void *memory;
     must(ops->alloc(engine, buffer_size(&buffer), &memory), "alloc");
     buffer.memory = memory;
-    buffer.image = host_alloc(buffer_size(&buffer));
+    buffer.image = alloc_or_exit(buffer_size(&buffer));
     memset(buffer.image, POISON, buffer_size(&buffer));
     if (from && bytes > 0)
         memcpy(buffer.image + buffer.offset, from, bytes);
@@ -183,7 +183,7 @@ static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t
 
 static inline void *keys_new(enum pattern pattern, int key_bytes, int64_t count, uint64_t *random)
 {
-    char *keys = host_alloc((size_t)count * (size_t)key_bytes + 1);
+    char *keys = alloc_or_exit((size_t)count * (size_t)key_bytes + 1);
     for (int64_t i = 0; i < count; i++) {
         const uint64_t key = key_of(pattern, 8 * key_bytes, i, count, random);
         memcpy(keys + i * key_bytes, &key, (size_t)key_bytes); // little-endian

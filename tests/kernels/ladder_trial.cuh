@@ -20,7 +20,7 @@ struct trial {
     bool has_bits, is_apart;   /* the rung is given bits; in a buffer of their own */
     hsort_type type;           /* of those */
     hsort_order order;
-    struct raw_keys bits;
+    struct raw_keys raw;
     void *from; /* [count] that buffer */
     struct engine_inspection before;
     struct guarded_job g;
@@ -48,7 +48,7 @@ static const char *describe(const struct trial *t)
     if (t->has_bits)
         snprintf(given, sizeof given, "%s %s%s%s", hsort_type_name(t->type),
                  t->order == HSORT_DESCENDING ? "descending" : "ascending", t->is_apart ? " apart" : "",
-                 t->bits.decode ? " and back" : "");
+                 t->raw.decode ? " and back" : "");
     snprintf(text, sizeof text, "test_differential draw %llu %d: rung %d, %s, %s",
              (unsigned long long)t->draw.seed, t->rung, t->rung, draw_words(&t->draw),
              t->has_bits ? given : "codes");
@@ -128,9 +128,9 @@ static void choose_bits(struct trial *t)
     t->is_apart = word >> 1 & 1;
     t->type = types[t->draw.type.key_bytes == 8][(word >> 8) % 3];
     t->order = word >> 2 & 1 ? HSORT_DESCENDING : HSORT_ASCENDING;
-    t->bits.map = keymap_make(t->type, t->order);
-    t->bits.decode = word >> 3 & 1;
-    t->bits.in_scratch = word >> 4 & 1;
+    t->raw.map = keymap_make(t->type, t->order);
+    t->raw.decode = word >> 3 & 1;
+    t->raw.in_scratch = word >> 4 & 1;
 }
 
 /* Turn the rung's keys into bits, after make_buffers(). */
@@ -139,20 +139,20 @@ static void give_bits(struct trial *t)
     struct rung_job *job = &t->g.job;
     if (!t->has_bits)
         return;
-    t->bits.from = job->keys;
+    t->raw.from = job->keys;
     if (t->is_apart) {
         MUST(ops->alloc(&engine->base, t->g.keys.bytes, &t->from));
-        t->bits.from = t->from;
+        t->raw.from = t->from;
     }
-    MUST(ops->decode(&engine->base, t->bits.map, (void *)t->bits.from, t->original, t->draw.count));
-    job->bits = &t->bits;
+    MUST(ops->decode(&engine->base, t->raw.map, (void *)t->raw.from, t->original, t->draw.count));
+    job->raw = &t->raw;
 }
 
 /* Have codes again: in the result, and in the buffer that the bits were in. */
 static void take_bits(struct trial *t)
 {
-    const struct keymap map = t->bits.map;
-    if (t->has_bits && t->bits.decode)
+    const struct keymap map = t->raw.map;
+    if (t->has_bits && t->raw.decode)
         MUST(ops->encode(&engine->base, map, t->g.job.sorted_keys, t->g.job.sorted_keys, t->draw.count));
     if (t->from)
         MUST(ops->encode(&engine->base, map, t->from, t->from, t->draw.count));
@@ -185,7 +185,7 @@ static bool is_well_placed(const struct trial *t)
     const struct rung_job *job = &t->g.job;
     if (job->sorted_keys == job->keys && job->sorted_values == job->values)
         return true;
-    if (t->has_bits && t->bits.decode)
+    if (t->has_bits && t->raw.decode)
         return false;
     return !rung_is_network(t->rung) && job->sorted_keys == job->scratch_keys &&
            job->sorted_values == job->scratch_values;

@@ -55,7 +55,8 @@ static inline double measured(uint64_t *random)
     return value * value * value + (double)(check_random(random) % 2);
 }
 
-static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int64_t i, uint64_t *random)
+static inline uint64_t partition_trial_bits(const struct trial *trial, struct keymap map, int64_t i,
+                                            uint64_t *random)
 {
     const int bits = 8 * map.key_bytes;
     const uint64_t any = check_random(random);
@@ -83,11 +84,11 @@ static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int
 /* The keys of a trial, all ranks'. */
 static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
 {
-    char *keys = host_alloc((size_t)(trial->count * map.key_bytes));
+    char *keys = alloc_or_exit((size_t)(trial->count * map.key_bytes));
     for (int i = 0; i < SAMPLE_MAX; i++)
         uniform_codes[i] = check_random(random) >> (64 - 8 * map.key_bytes);
     for (int64_t i = 0; i < trial->count; i++)
-        store(map.key_bytes, keys, i, bits_of(trial, map, i, random));
+        store(map.key_bytes, keys, i, partition_trial_bits(trial, map, i, random));
     return keys;
 }
 

@@ -109,7 +109,7 @@ static void check_copy(size_t bytes, bool by_alloc_host, uint64_t *random)
     char *keys = keys_new(UNIFORM, 8, (int64_t)(bytes / 8 + 1), random), *out, *memory;
     struct buffer first = buffer_new(NULL, bytes, bytes % 7), second = buffer_new(NULL, bytes, bytes % 5);
     struct engine_event *in_mark, *work_mark, *out_mark;
-    void *host = host_alloc(2 * bytes + 1), *pinned = NULL;
+    void *host = alloc_or_exit(2 * bytes + 1), *pinned = NULL;
     if (by_alloc_host)
         must(ops->alloc_host(engine, 2 * bytes, &pinned), "alloc_host");
     memory = by_alloc_host ? pinned : host;
@@ -196,7 +196,7 @@ static void check_encode(struct keymap map, int64_t count, bool in_place, uint64
              map.descending ? ", descending" : "", in_place ? ", in place" : "");
     const size_t bytes = (size_t)count * (size_t)map.key_bytes,
                  shift = (size_t)map.key_bytes * (size_t)(count % 5);
-    char *keys = keys_new(UNIFORM, map.key_bytes, count, random), *expected = host_alloc(bytes + 1);
+    char *keys = keys_new(UNIFORM, map.key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
     for (int64_t i = 0; i < count; i++) {
         const uint64_t code = code_of(map, keys, i);
         memcpy(expected + i * map.key_bytes, &code, (size_t)map.key_bytes);

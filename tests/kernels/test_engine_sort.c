@@ -67,7 +67,7 @@ static void test_sort_count(const bool *rungs, int key_bytes, int64_t count, uin
     for (int pattern = 0; pattern < PATTERNS; pattern++) {
         const size_t bytes = (size_t)count * (size_t)key_bytes;
         void *keys = keys_new((enum pattern)pattern, key_bytes, count, random),
-             *expected = host_alloc(bytes + 1);
+             *expected = alloc_or_exit(bytes + 1);
         memcpy(expected, keys, bytes);
         sort_on_host(key_bytes, expected, count);
         const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
@@ -115,7 +115,7 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
              given.decode ? ", and back" : "", (long long)count, pattern_names[pattern]);
     const int key_bytes = (int)hsort_type_bytes(given.type);
     const size_t bytes = (size_t)count * (size_t)key_bytes, shift = given.apart ? (size_t)key_bytes : 0;
-    void *keys = keys_new(pattern, key_bytes, count, random), *expected = host_alloc(bytes + 1);
+    void *keys = keys_new(pattern, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
     memcpy(expected, keys, bytes);
     order_sort(given.type, given.order, expected, count);
     const struct keymap map = keymap_make(given.type, given.order);
@@ -128,11 +128,10 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
     struct buffer scratch = buffer_new(NULL, bytes, 2 * shift),
                   workspace = buffer_new(NULL, workspace_bytes, 0);
     struct buffer from = buffer_new(keys, bytes, 3 * shift);
-    const struct raw_keys bits = {map, buffer_keys(given.apart ? &from : &in), given.decode,
-                                     given.in_scratch};
+    const struct raw_keys raw = {map, buffer_keys(given.apart ? &from : &in), given.decode, given.in_scratch};
     void *sorted = NULL;
     must(ops->sort(engine, -1, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
-                   buffer_keys(&workspace), &bits, &sorted),
+                   buffer_keys(&workspace), &raw, &sorted),
          what);
     const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
     buffer_result(&workspace, what);
@@ -203,7 +202,7 @@ static void check_merge(int key_bytes, enum runs runs, int64_t a_count, int64_t 
     snprintf(what, sizeof what, "%s, merge of u%d, runs %d of %lld and %lld", ops->name, 8 * key_bytes, runs,
              (long long)a_count, (long long)b_count);
     const size_t a_bytes = (size_t)a_count * (size_t)key_bytes, b_bytes = (size_t)b_count * (size_t)key_bytes;
-    char *expected = host_alloc(a_bytes + b_bytes + 1);
+    char *expected = alloc_or_exit(a_bytes + b_bytes + 1);
     fill_run(runs, key_bytes, false, expected, a_count, random);
     fill_run(runs, key_bytes, true, expected + a_bytes, b_count, random);
     const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
@@ -260,7 +259,7 @@ static void check_merge_runs(int key_bytes, enum runs kind, int k, int64_t count
     snprintf(what, sizeof what, "%s, merge of u%d, %d runs of kind %d, %lld keys", ops->name, 8 * key_bytes,
              k, kind, (long long)count);
     const size_t bytes = (size_t)count * (size_t)key_bytes;
-    char *expected = host_alloc(bytes + 1);
+    char *expected = alloc_or_exit(bytes + 1);
     int with_keys = 0;
     for (int i = 0; i < k; i++) {
         fill_run(kind, key_bytes, i % 2, expected + run_offset[i] * key_bytes, run_offset[i + 1] - run_offset[i], random);
@@ -311,7 +310,7 @@ static void check_search(int key_bytes, enum runs kind, int64_t count, int probe
 {
     static uint64_t probes[ENGINE_SEARCH_MAX];
     static int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
-    char *run = host_alloc((size_t)count * (size_t)key_bytes + 1);
+    char *run = alloc_or_exit((size_t)count * (size_t)key_bytes + 1);
     fill_run(kind, key_bytes, false, run, count, random);
     for (int i = 0; i < probe_count; i++) {
         probes[i] = i == 0 ? 0 : i == 1 ? key_max(key_bytes) : draw_probe(key_bytes, run, count, random);

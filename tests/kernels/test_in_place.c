@@ -77,7 +77,7 @@ static void check_cuts(int key_bytes, int64_t a_count, int64_t b_count, uint64_t
     snprintf(what, sizeof what, "%s, cut of u%d, %lld and %lld keys of %llu values", ops->name, 8 * key_bytes,
              (long long)a_count, (long long)b_count, (unsigned long long)values);
     const int64_t count = a_count + b_count, step = count / 50 + 1;
-    char *keys = host_alloc((size_t)(count * key_bytes) + 1), *b_keys = keys + a_count * key_bytes;
+    char *keys = alloc_or_exit((size_t)(count * key_bytes) + 1), *b_keys = keys + a_count * key_bytes;
     for (int64_t i = 0; i < count; i++) {
         const uint64_t key = check_random(random) % values;
         memcpy(keys + i * key_bytes, &key, (size_t)key_bytes);
@@ -197,7 +197,7 @@ static void test_count(int key_bytes, int64_t count, uint64_t *random)
     for (int i = 0; i < FEW_PATTERNS; i++) {
         const enum pattern pattern = few_patterns[i];
         const size_t bytes = (size_t)count * (size_t)key_bytes;
-        void *keys = keys_new(pattern, key_bytes, count, random), *expected = host_alloc(bytes + 1);
+        void *keys = keys_new(pattern, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
         memcpy(expected, keys, bytes);
         sort_on_host(key_bytes, expected, count);
         check_shares(&(struct problem){key_bytes, count, pattern_names[pattern], keys, expected,

@@ -37,8 +37,8 @@ static struct buffer workspaces[2][RANKS_MAX]; // of keys of 4 bytes and of 8; n
 /* ---- one trial, step by step ---- */
 
 /* Cut the keys into shards of any size, of which some may be empty, and bring them to the engine. */
-static void deal(const struct trial *trial, int key_bytes, const char *keys, struct rank *ranks,
-                 uint64_t *random)
+static void share_out_keys(const struct trial *trial, int key_bytes, const char *keys, struct rank *ranks,
+                           uint64_t *random)
 {
     int64_t before = 0;
     for (int r = 0; r < trial->ranks; r++) {
@@ -76,13 +76,13 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
     int first = 0;
     memset(codes, POISON, (size_t)sample * sizeof *codes);
     for (int r = 0; r < trial->ranks; r++) {
-        const struct raw_keys bits = {.map = map, .from = keys_of(&ranks[r])};
+        const struct raw_keys raw = {.map = map, .from = keys_of(&ranks[r])};
         int until = first;
         while (until < sample &&
                position_of(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
             until++;
         const uint64_t next = until < sample ? codes[until] : 0;
-        must(ops->partition->sample(engine, map.key_bytes, &bits, ranks[r].before, trial->count, trial->log,
+        must(ops->partition->sample(engine, map.key_bytes, &raw, ranks[r].before, trial->count, trial->log,
                                     first, until - first, ranks[r].workspace, codes + first),
              trial->what);
         CHECK(until == sample || codes[until] == next, "%s: more codes than the sample has", trial->what);
@@ -130,11 +130,11 @@ static void find_steps(const struct trial *trial, int key_bytes, const char *key
 }
 
 /* Returns whether keys are left unsorted. There is little scratch: the engine may say that it is too little. */
-static bool settle(const struct trial *trial, const struct raw_keys *bits, void *workspace)
+static bool settle(const struct trial *trial, const struct raw_keys *raw, void *workspace)
 {
     bool unsorted = true;
     struct buffer scratch = buffer_new(NULL, SETTLE_BYTES, 0);
-    must(ops->partition->settle_regions(engine, bits->map.key_bytes, bits, workspace, buffer_keys(&scratch),
+    must(ops->partition->settle_regions(engine, raw->map.key_bytes, raw, workspace, buffer_keys(&scratch),
                                         SETTLE_BYTES, &unsorted),
          trial->what);
     buffer_result(&scratch, trial->what);
@@ -145,10 +145,10 @@ static bool settle(const struct trial *trial, const struct raw_keys *bits, void 
 static void partition_shard(const struct trial *trial, struct keymap map, const char *keys,
                             const struct engine_map *regions, struct rank *rank)
 {
-    const struct raw_keys bits = {.map = map, .from = keys_of(rank)};
+    const struct raw_keys raw = {.map = map, .from = keys_of(rank)};
     bool ascends, descends, true_ascends, true_descends;
     memset(rank->counts, POISON, sizeof rank->counts);
-    must(ops->partition->count(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
+    must(ops->partition->count(engine, map.key_bytes, &raw, rank->count, regions, rank->workspace,
                                rank->counts, &ascends, &descends),
          trial->what);
     find_steps(trial, map.key_bytes, keys + rank->before * map.key_bytes, rank->count, &true_ascends,
@@ -156,11 +156,11 @@ static void partition_shard(const struct trial *trial, struct keymap map, const 
     CHECK(ascends == true_ascends && descends == true_descends,
           "%s: steps up and down: %d %d, should be %d %d", trial->what, ascends, descends, true_ascends,
           true_descends);
-    must(ops->partition->scatter(engine, map.key_bytes, &bits, rank->count, regions, rank->workspace,
+    must(ops->partition->scatter(engine, map.key_bytes, &raw, rank->count, regions, rank->workspace,
                                  rank->count > 0 ? buffer_keys(&rank->to) : NULL),
          trial->what);
     if (!trial->late) {
-        const bool unsorted = settle(trial, &bits, rank->workspace);
+        const bool unsorted = settle(trial, &raw, rank->workspace);
         CHECK(!unsorted, "%s: keys are left unsorted before any were sorted", trial->what);
     }
     int64_t start = 0, region = 0;
@@ -266,7 +266,7 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
                      const struct rank *ranks, const int64_t *starts, const struct buffer *out,
                      uint64_t *random)
 {
-    const struct raw_keys bits = {.map = map, .decode = trial->decode};
+    const struct raw_keys raw = {.map = map, .decode = trial->decode};
     int chunk_at[ENGINE_REGIONS + 1];
     int64_t most = 0, needs[ENGINE_REGIONS];
     uint64_t order[ENGINE_REGIONS];
@@ -287,7 +287,7 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
         if (count == 0)
             continue;
         must(ops->partition->sort_regions(
-                 engine, map.key_bytes, regions, pieces, count, &bits, ranks[i % trial->ranks].workspace,
+                 engine, map.key_bytes, regions, pieces, count, &raw, ranks[i % trial->ranks].workspace,
                  (char *)buffer_keys(&scratch) + (most - needs[chunk]) * map.key_bytes,
                  (char *)buffer_keys(out) + starts[from] * map.key_bytes),
              trial->what);
@@ -297,11 +297,11 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
     buffer_free(&scratch);
 }
 
-static bool any_left(const struct trial *trial, const struct raw_keys *bits, const struct rank *ranks)
+static bool any_left(const struct trial *trial, const struct raw_keys *raw, const struct rank *ranks)
 {
     bool left = false;
     for (int r = 0; r < trial->ranks; r++)
-        left |= settle(trial, bits, ranks[r].workspace);
+        left |= settle(trial, raw, ranks[r].workspace);
     CHECK(!left || trial->shape != UNIFORM, "%s: uniform keys are left unsorted", trial->what);
     return left;
 }
@@ -319,7 +319,7 @@ static void check_sorted(const struct trial *trial, struct keymap map, const cha
                          const int64_t *starts, bool left, struct buffer *out)
 {
     const size_t bytes = (size_t)(trial->count * map.key_bytes);
-    char *sorted = host_alloc(bytes), *expected = host_alloc(bytes);
+    char *sorted = alloc_or_exit(bytes), *expected = alloc_or_exit(bytes);
     memcpy(sorted, buffer_result(out, trial->what), bytes);
     memcpy(expected, keys, bytes);
     order_sort(trial->type, trial->order, expected, trial->count);
@@ -372,7 +372,7 @@ static bool run_trial(struct trial *trial, uint64_t *random)
              trial->ranks, trial->log, trial->foreign ? ", foreign map" : "",
              trial->decode ? ", and back" : "", trial->late ? ", without a wait" : "");
     char *keys = trial_keys(trial, map, random);
-    deal(trial, map.key_bytes, keys, ranks, random);
+    share_out_keys(trial, map.key_bytes, keys, ranks, random);
 
     take_sample(trial, map, keys, ranks, codes);
     if (trial->foreign)
@@ -454,9 +454,9 @@ static void test_far_samples(uint64_t random)
                                               turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
         char *keys = keys_new(UNIFORM, key_bytes, count, &random);
         struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
-        const struct raw_keys bits = {.map = map, .from = buffer_keys(&from)};
+        const struct raw_keys raw = {.map = map, .from = buffer_keys(&from)};
         uint64_t code = 0;
-        must(ops->partition->sample(engine, key_bytes, &bits, before, total, log, first, 1,
+        must(ops->partition->sample(engine, key_bytes, &raw, before, total, log, first, 1,
                                     buffer_keys(&workspaces[key_bytes == 8][0]), &code),
              "sample");
         CHECK(code == keymap_encode(map, key_load(key_bytes, keys, at - before)),
@@ -474,8 +474,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     static struct engine_map regions;
     static int64_t counts[ENGINE_REGIONS];
     static uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN];
-    const struct raw_keys bits = {keymap_make(HSORT_U64, HSORT_ASCENDING), buffer_keys(keys), false,
-                                     false};
+    const struct raw_keys raw = {keymap_make(HSORT_U64, HSORT_ASCENDING), buffer_keys(keys), false, false};
     const int64_t count = (int64_t)(keys->bytes / 8);
     const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
     char *spare = (char *)buffer_keys(to) + keys->bytes;
@@ -483,17 +482,17 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     enum engine_map_verdict verdict;
     switch (which) {
     case 0:
-        return ops->partition->sample(engine, 8, &bits, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
+        return ops->partition->sample(engine, 8, &raw, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
                                       1 << ENGINE_SAMPLE_LOG_MIN, workspace, codes);
     case 1:
         return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions,
                                         &verdict);
     case 2:
-        return ops->partition->count(engine, 8, &bits, count, &regions, workspace, counts, &a, &b);
+        return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &a, &b);
     case 3:
-        return ops->partition->scatter(engine, 8, &bits, count, &regions, workspace, buffer_keys(to));
+        return ops->partition->scatter(engine, 8, &raw, count, &regions, workspace, buffer_keys(to));
     default:
-        return ops->partition->sort_regions(engine, 8, &regions, &piece, 1, &bits, workspace, spare,
+        return ops->partition->sort_regions(engine, 8, &regions, &piece, 1, &raw, workspace, spare,
                                             spare + keys->bytes);
     }
 }

@@ -35,8 +35,8 @@ static struct {
 /* ---- one trial, step by step ---- */
 
 /* Cut the keys into shards of any size, of which some may be empty, and bring them to the engine. */
-static void deal(const struct trial *trial, struct keymap map, const char *keys, struct rank *ranks,
-                 uint64_t *random)
+static void share_out_counted_keys(const struct trial *trial, struct keymap map, const char *keys,
+                                   struct rank *ranks, uint64_t *random)
 {
     int64_t before = 0;
     for (int r = 0; r < trial->ranks; r++) {
@@ -81,8 +81,8 @@ static void draw_hint(const struct trial *trial, struct keymap map, const struct
 static bool count_rank(const struct trial *trial, struct keymap map, const struct rank *ranks, int r)
 {
     const struct rank *rank = &ranks[r], *other = &ranks[(r + 1) % trial->ranks];
-    const struct raw_keys bits = {.map = map, .from = rank->count > 0 ? buffer_keys(&rank->from) : NULL},
-                             others = {.map = map, .from = buffer_keys(&other->from)};
+    const struct raw_keys raw = {.map = map, .from = rank->count > 0 ? buffer_keys(&rank->from) : NULL},
+                          others = {.map = map, .from = buffer_keys(&other->from)};
     void *room = buffer_keys(&rank->room);
     uint64_t low, high;
     bool fits;
@@ -95,7 +95,7 @@ static bool count_rank(const struct trial *trial, struct keymap map, const struc
             must(ops->counting->order(engine, trial->log, room, &fits), trial->what);
     }
     fits = rank->values % 2;
-    must(ops->counting->count(engine, map.key_bytes, &bits, rank->count, low, high, trial->log, room, &fits),
+    must(ops->counting->count(engine, map.key_bytes, &raw, rank->count, low, high, trial->log, room, &fits),
          trial->what);
     check_fits(trial, "count_values", rank->values, fits);
     return fits;
@@ -136,7 +136,7 @@ static void list_rank(const struct trial *trial, struct rank *rank, uint64_t *ra
 static void check_list(const struct trial *trial, struct rank *rank)
 {
     const size_t bytes = (size_t)rank->values * sizeof(struct engine_value);
-    struct engine_value *list = host_alloc(bytes + 1);
+    struct engine_value *list = alloc_or_exit(bytes + 1);
     memcpy(list, buffer_result(&rank->list, trial->what), bytes);
     qsort(list, (size_t)rank->values, sizeof *list, compare_values);
     const int64_t wrong = first_difference(list, rank->expected, sizeof *list, rank->values);
@@ -180,7 +180,7 @@ static int draw_pieces(int64_t count, int64_t *piece_at, uint64_t *random)
 static char *sort_trial(const struct trial *trial, struct keymap map, const char *keys)
 {
     const size_t bytes = (size_t)(trial->count * map.key_bytes);
-    char *sorted = host_alloc(bytes + 1);
+    char *sorted = alloc_or_exit(bytes + 1);
     memcpy(sorted, keys, bytes);
     order_sort(trial->type, trial->order, sorted, trial->count);
     for (int64_t i = 0; i < trial->count && !trial->decode; i++)
@@ -192,9 +192,9 @@ static char *sort_trial(const struct trial *trial, struct keymap map, const char
 static void write_all(const struct trial *trial, struct keymap map, const char *keys,
                       const struct rank *ranks, uint64_t *random)
 {
-    const struct raw_keys bits = {.map = map, .decode = trial->decode};
+    const struct raw_keys raw = {.map = map, .decode = trial->decode};
     const size_t bytes = (size_t)((trial->count + PIECES_MAX * GAP_KEYS) * map.key_bytes);
-    char *sorted = sort_trial(trial, map, keys), *expected = host_alloc(bytes);
+    char *sorted = sort_trial(trial, map, keys), *expected = alloc_or_exit(bytes);
     int64_t piece_at[PIECES_MAX + 1], gaps = 0;
     uint64_t order[PIECES_MAX], gap_at[PIECES_MAX];
     const int pieces = draw_pieces(trial->count, piece_at, random);
@@ -213,7 +213,7 @@ static void write_all(const struct trial *trial, struct keymap map, const char *
         const int64_t from = piece_at[order[i]], until = piece_at[order[i] + 1];
         const struct rank *rank = &ranks[check_random(random) % (uint64_t)trial->ranks];
         must(ops->counting->write(
-                 engine, map.key_bytes, &bits, trial->log, buffer_keys(&rank->room), from, until,
+                 engine, map.key_bytes, &raw, trial->log, buffer_keys(&rank->room), from, until,
                  (char *)buffer_keys(&out) + (from + (int64_t)gap_at[order[i]]) * map.key_bytes),
              trial->what);
     }
@@ -254,7 +254,7 @@ static void run_trial(struct trial *trial, uint64_t *random)
              trial->decode ? ", and back" : "", trial->used ? ", used rooms" : "");
     char *keys = trial_keys(trial, map, random);
     free(count_on_host(map, keys, trial->count, &values));
-    deal(trial, map, keys, ranks, random);
+    share_out_counted_keys(trial, map, keys, ranks, random);
     for (int r = 0; r < trial->ranks; r++)
         fits &= count_rank(trial, map, ranks, r);
     seen.trials++;
@@ -344,14 +344,14 @@ static uint64_t far_code(int64_t position)
 }
 
 /* Write some keys from `from` on. */
-static void check_far(const struct raw_keys *bits, const struct buffer *room, int64_t from)
+static void check_far(const struct raw_keys *raw, const struct buffer *room, int64_t from)
 {
     uint64_t expected[FAR_KEYS];
     struct buffer out = buffer_new(NULL, sizeof expected, 0);
     for (int64_t i = 0; i < FAR_KEYS; i++)
-        expected[i] = keymap_decode(bits->map, far_code(from + i));
-    must(ops->counting->write(engine, 8, bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), from,
-                              from + FAR_KEYS, buffer_keys(&out)),
+        expected[i] = keymap_decode(raw->map, far_code(from + i));
+    must(ops->counting->write(engine, 8, raw, ENGINE_VALUES_LOG_MIN, buffer_keys(room), from, from + FAR_KEYS,
+                              buffer_keys(&out)),
          "write_values");
     const int64_t wrong = first_difference(buffer_result(&out, "far keys"), expected, 8, FAR_KEYS);
     CHECK(wrong < 0, "%s: key %lld from position %lld on is wrong", ops->name, (long long)wrong,
@@ -362,14 +362,14 @@ static void check_far(const struct raw_keys *bits, const struct buffer *room, in
 /* Positions beyond 2^32. */
 static void test_far_positions(uint64_t random)
 {
-    const struct raw_keys bits = {.map = keymap_make(HSORT_I64, HSORT_DESCENDING), .decode = true};
+    const struct raw_keys raw = {.map = keymap_make(HSORT_I64, HSORT_DESCENDING), .decode = true};
     struct engine_value values[FAR_VALUES];
     for (int i = 0; i < FAR_VALUES; i++)
         values[i] = far_values[i * 3 % FAR_VALUES]; // in no order
     struct buffer room = buffer_new(NULL, ops->counting->workspace(engine, ENGINE_VALUES_LOG_MIN), 0),
                   list = buffer_new(values, sizeof values, 0);
     bool fits = false;
-    must(ops->counting->count(engine, 8, &bits, 0, 0, 0, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), &fits),
+    must(ops->counting->count(engine, 8, &raw, 0, 0, 0, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), &fits),
          "count of no keys");
     for (int turn = 0; turn < 2; turn++)
         must(ops->counting->add(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(&room), buffer_keys(&list),
@@ -381,7 +381,7 @@ static void test_far_positions(uint64_t random)
     for (int i = 0; i < FAR_VALUES; i++) {
         end += 2 * far_values[i].keys;
         const int64_t before = i == FAR_VALUES - 1 ? FAR_KEYS : (int64_t)(check_random(&random) % FAR_KEYS);
-        check_far(&bits, &room, end - before);
+        check_far(&raw, &room, end - before);
     }
     buffer_result(&room, "room");
     buffer_free(&room);
@@ -393,15 +393,14 @@ static void test_far_positions(uint64_t random)
 static hsort_status call(int which, const struct buffer *keys, const struct buffer *room,
                          const struct buffer *list)
 {
-    const struct raw_keys bits = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING),
-                                     .from = buffer_keys(keys)};
+    const struct raw_keys raw = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING), .from = buffer_keys(keys)};
     const int64_t count = (int64_t)(keys->bytes / 8),
                   most = (int64_t)(list->bytes / sizeof(struct engine_value));
     static int64_t values;
     bool fits;
     switch (which) {
     case 0:
-        return ops->counting->count(engine, 8, &bits, count, 0, 50, ENGINE_VALUES_LOG_MIN, buffer_keys(room),
+        return ops->counting->count(engine, 8, &raw, count, 0, 50, ENGINE_VALUES_LOG_MIN, buffer_keys(room),
                                     &fits);
     case 1:
         return ops->counting->list(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), buffer_keys(list), most,
@@ -412,7 +411,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     case 3:
         return ops->counting->order(engine, ENGINE_VALUES_LOG_MIN, buffer_keys(room), &fits);
     default:
-        return ops->counting->write(engine, 8, &bits, ENGINE_VALUES_LOG_MIN, buffer_keys(room), 0, count,
+        return ops->counting->write(engine, 8, &raw, ENGINE_VALUES_LOG_MIN, buffer_keys(room), 0, count,
                                     buffer_keys(keys));
     }
 }

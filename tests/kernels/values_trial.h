@@ -81,7 +81,8 @@ static inline uint64_t special_bits(int key_bytes, uint64_t any)
 }
 
 /* Of `values` keys or more each value has one. */
-static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int64_t i, uint64_t *random)
+static inline uint64_t value_trial_bits(const struct trial *trial, struct keymap map, int64_t i,
+                                        uint64_t *random)
 {
     const uint64_t all = key_max(map.key_bytes), any = check_random(random);
     const uint64_t value = i < trial->values ? (uint64_t)i : any % (uint64_t)trial->values;
@@ -115,9 +116,9 @@ static inline uint64_t bits_of(const struct trial *trial, struct keymap map, int
 
 static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
 {
-    char *keys = host_alloc((size_t)(trial->count * map.key_bytes) + 1);
+    char *keys = alloc_or_exit((size_t)(trial->count * map.key_bytes) + 1);
     for (int64_t i = 0; i < trial->count; i++)
-        store(map.key_bytes, keys, i, bits_of(trial, map, i, random));
+        store(map.key_bytes, keys, i, value_trial_bits(trial, map, i, random));
     return keys;
 }
 
@@ -131,7 +132,7 @@ static inline int compare_values(const void *a, const void *b)
 static inline struct engine_value *count_on_host(struct keymap map, const char *keys, int64_t count,
                                                  int64_t *values)
 {
-    struct engine_value *found = host_alloc((size_t)count * sizeof *found + 1);
+    struct engine_value *found = alloc_or_exit((size_t)count * sizeof *found + 1);
     for (int64_t i = 0; i < count; i++)
         found[i] = (struct engine_value){keymap_encode(map, key_load(map.key_bytes, keys, i)), 1};
     qsort(found, (size_t)count, sizeof *found, compare_values);

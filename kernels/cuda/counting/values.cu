@@ -1,6 +1,6 @@
 /* Counting values: the functions of engine.h, and what they queue. values.cuh has the kernels and pictures them.
  *
- * The room, in arrays of 2^log; what is sorted into takes the place of the table, which is not needed any more:
+ * The workspace, in arrays of 2^log; what is sorted into takes the place of the table, which is not needed any more:
  *
  *     header | bucket codes | bucket keys | window | listed codes | listed keys | workspace of a sort
  *              scratch of the sort          begins   what is sorted                             */
@@ -26,7 +26,7 @@ static size_t begins_bytes(int log)
     return array_bytes(log) + 256;
 }
 
-static struct rung_job job_of(const struct value_table *table, uint64_t *codes, uint64_t *keys,
+static struct rung_job job_of(const struct counting_table *table, uint64_t *codes, uint64_t *keys,
                               int64_t values)
 {
     struct rung_job job = {};
@@ -39,9 +39,9 @@ static struct rung_job job_of(const struct value_table *table, uint64_t *codes, 
     return job;
 }
 
-static size_t cuda_values_room(const struct engine *engine, int log)
+static size_t cuda_values_workspace(const struct engine *engine, int log)
 {
-    const struct value_table none = {};
+    const struct counting_table none = {};
     const struct rung_job job = job_of(&none, NULL, NULL, INT64_C(1) << log);
     size_t workspace = 0;
     if (ladder_workspace((struct cuda_engine *)engine, VALUES_RUNG, &job, &workspace) != HSORT_OK)
@@ -49,12 +49,12 @@ static size_t cuda_values_room(const struct engine *engine, int log)
     return header_bytes() + 4 * array_bytes(log) + begins_bytes(log) + workspace;
 }
 
-/* The arrays of a room; the window is as the header says. */
-static struct value_table table_of(void *room, int log)
+/* The arrays of a workspace; the window is as the header says. */
+static struct counting_table table_of(void *workspace, int log)
 {
-    char *arrays = (char *)room + header_bytes();
-    struct value_table table = {};
-    table.header = (struct value_header *)room;
+    char *arrays = (char *)workspace + header_bytes();
+    struct counting_table table = {};
+    table.header = (struct value_header *)workspace;
     table.buckets = {(uint64_t *)arrays, (uint64_t *)(arrays + array_bytes(log)),
                      (1u << log) / VALUES_BUCKET - 1};
     table.window = table.begins = (uint64_t *)(arrays + 2 * array_bytes(log));
@@ -64,12 +64,12 @@ static struct value_table table_of(void *room, int log)
 }
 
 /* Fetch what the header says, but for its chunks, once all before it in STREAM_WORK is done. */
-static hsort_status fetch_header(struct cuda_engine *engine, void *room, struct value_header *header)
+static hsort_status fetch_header(struct cuda_engine *engine, void *workspace, struct value_header *header)
 {
-    static_assert(sizeof *header <= sizeof engine->result->codes, "room for it in pinned memory");
+    static_assert(sizeof *header <= sizeof engine->result->codes, "it fits into pinned memory");
     constexpr size_t bytes = offsetof(struct value_header, chunks);
     TRY_CUDA(
-        cudaMemcpyAsync(engine->result->codes, room, bytes, cudaMemcpyDefault, engine->streams[STREAM_WORK]));
+        cudaMemcpyAsync(engine->result->codes, workspace, bytes, cudaMemcpyDefault, engine->streams[STREAM_WORK]));
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     memcpy(header, engine->result->codes, bytes);
     return HSORT_OK;
@@ -78,7 +78,7 @@ static hsort_status fetch_header(struct cuda_engine *engine, void *room, struct 
 /* ---- the count ----------------------------------------------------------------------------------------- */
 
 /* Let the window lie around codes low to high, if it is wide enough for them. */
-static void lay_window(uint64_t low, uint64_t high, int log, struct value_table *table)
+static void lay_window(uint64_t low, uint64_t high, int log, struct counting_table *table)
 {
     const uint64_t width = UINT64_C(1) << log;
     if (low > high || high - low >= width)
@@ -88,7 +88,7 @@ static void lay_window(uint64_t low, uint64_t high, int log, struct value_table 
     table->width = width;
 }
 
-static hsort_status empty_table(struct cuda_engine *engine, const struct value_table &table, int log)
+static hsort_status empty_table(struct cuda_engine *engine, const struct counting_table &table, int log)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     struct value_header *header = (struct value_header *)engine->result->codes; // pinned
@@ -105,29 +105,29 @@ static hsort_status empty_table(struct cuda_engine *engine, const struct value_t
 }
 
 template <bool WINDOW, typename K>
-static hsort_status queue_count(struct cuda_engine *engine, const struct raw_keys *bits, int64_t count,
-                                const struct value_table &table)
+static hsort_status queue_value_count(struct cuda_engine *engine, const struct raw_keys *raw, int64_t count,
+                                const struct counting_table &table)
 {
     const int64_t turns = divide_up(count * sizeof(K), sizeof(uint4) * VALUES_THREADS);
-    int front_log = VALUES_FRONT_LOG;
-    while (front_bytes<K>(front_log) > engine->block_bytes)
-        front_log--;
+    int cache_log = VALUES_CACHE_LOG;
+    while (cache_bytes<K>(cache_log) > engine->block_bytes)
+        cache_log--;
     TRY_CUDA(cudaFuncSetAttribute(count_values_kernel<WINDOW, K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  front_bytes<K>(front_log)));
+                                  cache_bytes<K>(cache_log)));
     count_values_kernel<WINDOW>
-        <<<(unsigned)min(turns, (int64_t)engine->multiprocessors), VALUES_THREADS, front_bytes<K>(front_log),
-           engine->streams[STREAM_WORK]>>>(coding_of(bits), (const K *)bits->from, count, table, front_log);
+        <<<(unsigned)min(turns, (int64_t)engine->multiprocessors), VALUES_THREADS, cache_bytes<K>(cache_log),
+           engine->streams[STREAM_WORK]>>>(coding_of(raw), (const K *)raw->from, count, table, cache_log);
     TRY_LAUNCH("the count of values");
     return HSORT_OK;
 }
 
-static hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
-                                          int64_t count, uint64_t low, uint64_t high, int log, void *room,
+static hsort_status cuda_count_values(struct engine *base, int key_bytes, const struct raw_keys *raw,
+                                          int64_t count, uint64_t low, uint64_t high, int log, void *workspace,
                                           bool *fits)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    struct value_table table = table_of(room, log);
+    struct counting_table table = table_of(workspace, log);
     struct value_header header;
     *fits = false;
     TRY(kernel_takes("count of values", key_bytes));
@@ -135,13 +135,13 @@ static hsort_status cuda_count_values(struct engine *base, int key_bytes, const 
     TRY(empty_table(engine, table, log));
     if (count > 0 && table.width > 0)
         TRY(with_key_type(key_bytes, [&](auto key) {
-            return queue_count<true, decltype(key)>(engine, bits, count, table);
+            return queue_value_count<true, decltype(key)>(engine, raw, count, table);
         }));
     else if (count > 0)
         TRY(with_key_type(key_bytes, [&](auto key) {
-            return queue_count<false, decltype(key)>(engine, bits, count, table);
+            return queue_value_count<false, decltype(key)>(engine, raw, count, table);
         }));
-    TRY(fetch_header(engine, room, &header));
+    TRY(fetch_header(engine, workspace, &header));
     *fits = header.full == 0;
     return HSORT_OK;
 }
@@ -149,7 +149,7 @@ static hsort_status cuda_count_values(struct engine *base, int key_bytes, const 
 /* ---- lists --------------------------------------------------------------------------------------------- */
 
 /* List the table's values. header->listed: how many there are, more than list.most perhaps. */
-static hsort_status make_list(struct cuda_engine *engine, const struct value_table &table, int log,
+static hsort_status make_list(struct cuda_engine *engine, const struct counting_table &table, int log,
                               const struct value_list &list, struct value_header *header)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
@@ -159,12 +159,12 @@ static hsort_status make_list(struct cuda_engine *engine, const struct value_tab
     return fetch_header(engine, table.header, header);
 }
 
-static hsort_status cuda_list_values(struct engine *base, int log, void *room, struct engine_value *list,
+static hsort_status cuda_list_values(struct engine *base, int log, void *workspace, struct engine_value *list,
                                          int64_t most, int64_t *values)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    const struct value_table table = table_of(room, log);
+    const struct counting_table table = table_of(workspace, log);
     struct value_header header;
     static_assert(sizeof *list == 2 * sizeof(uint64_t), "a code and a number of keys");
     *values = -1;
@@ -174,7 +174,7 @@ static hsort_status cuda_list_values(struct engine *base, int log, void *room, s
     return HSORT_OK;
 }
 
-static hsort_status cuda_add_values(struct engine *base, int log, void *room,
+static hsort_status cuda_add_values(struct engine *base, int log, void *workspace,
                                         const struct engine_value *list, int64_t values)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -183,19 +183,19 @@ static hsort_status cuda_add_values(struct engine *base, int log, void *room,
     if (values == 0)
         return HSORT_OK;
     add_values_kernel<<<(unsigned)divide_up(values, PASS_THREADS), PASS_THREADS, 0,
-                        engine->streams[STREAM_WORK]>>>(list, values, table_of(room, log));
+                        engine->streams[STREAM_WORK]>>>(list, values, table_of(workspace, log));
     TRY_LAUNCH("the sum of values");
     return HSORT_OK;
 }
 
 /* ---- the sorted keys ----------------------------------------------------------------------------------- */
 
-static hsort_status cuda_order_values(struct engine *base, int log, void *room, bool *fits)
+static hsort_status cuda_order_values(struct engine *base, int log, void *workspace, bool *fits)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    struct value_table table = table_of(room, log);
+    struct counting_table table = table_of(workspace, log);
     struct value_header header;
     *fits = false;
     TRY(kernel_fault("order of values"));
@@ -217,14 +217,14 @@ static hsort_status cuda_order_values(struct engine *base, int log, void *room, 
     return HSORT_OK;
 }
 
-static hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct raw_keys *bits,
-                                          int log, void *room, int64_t from, int64_t until, void *out)
+static hsort_status cuda_write_values(struct engine *base, int key_bytes, const struct raw_keys *raw,
+                                          int log, void *workspace, int64_t from, int64_t until, void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    const struct value_table table = table_of(room, log);
-    const struct coding coding = {bits->map, false, !bits->map.identity && bits->decode};
+    const struct counting_table table = table_of(workspace, log);
+    const struct coding coding = {raw->map, false, !raw->map.identity && raw->decode};
     const unsigned blocks =
         (unsigned)divide_up(until - from + sizeof(uint4), MSD_WRITE_THREADS * MSD_WRITE_KEYS);
     TRY(kernel_takes("write of values", key_bytes));
@@ -239,7 +239,7 @@ static hsort_status cuda_write_values(struct engine *base, int key_bytes, const 
 }
 
 const struct engine_counting_ops cuda_counting_ops = {
-    .workspace = cuda_values_room,
+    .workspace = cuda_values_workspace,
     .count = cuda_count_values,
     .list = cuda_list_values,
     .add = cuda_add_values,

@@ -1,13 +1,13 @@
 /* Counting values, the kernels (kernels/cuda/README.md, "Few distinct values").
  *
- * The table lies in the L2 cache, and a key there costs a load and an atomic addition, which is what limits the count. So most
- * keys are to be counted before: each block keeps the values that it meets first in shared memory, and what is frequent is met
- * early. Here with a front of 3 places and buckets of 2:
+ * The table lies in the L2 cache, and a key there costs a load and an atomic addition, which is what limits the count. So each
+ * block has a cache in shared memory for the values that come first; frequent values come early. Here with a cache of 3
+ * places and buckets of 2:
  *
  *     keys of a block       7 7 3 7 9 3 7 5 ...
- *     front                 7: 4 keys    3: 2    (free)        9 falls where 3 is, 5 where 7 is: they miss
+ *     cache                 7: 4 keys    3: 2    (free)        9 belongs where 3 is, 5 where 7 is: they miss
  *     table   bucket 0      9: 1    (free)
- *             bucket 1      5: 1    (free)                     at the end each block adds its front to the table
+ *             bucket 1      5: 1    (free)                     at the end each block adds its cache to the table
  *
  * A bucket is one sector of memory, so that a value is mostly found by one load; where it is full, the next one takes more.
  * Where nearly all codes lie in a short window, as whole numbers do, the table has a counter for each of them in addition,
@@ -19,14 +19,7 @@
 #include "kernels/cuda/msd/leaf.cuh"
 
 enum {
-    VALUES_THREADS = 1024,
-    VALUES_FRONT_LOG = 14, /* places of a block's front, if it has shared memory for so many */
-    VALUES_BUCKET = 4,     /* places */
-    VALUES_AT_ONCE = 2,    /* keys of a thread that are looked for together; registers do for no more */
-    VALUES_PROBES = 32,    /* buckets that are looked at for a value, before the table counts as full */
-    VALUES_PATIENCE = 16,  /* turns of a block between two looks whether it does */
-    SUMS_THREADS = 1024,
-    SUMS_OWN = 8, /* of a thread */
+    VALUES_BUCKET = 4, /* places */
     SUMS_CHUNK = SUMS_THREADS * SUMS_OWN,
     SUMS_CHUNKS = (1 << ENGINE_VALUES_LOG_MAX) / SUMS_CHUNK
 };
@@ -34,7 +27,7 @@ static_assert((int)SUMS_CHUNKS <= (int)SUMS_THREADS, "a thread for each chunk");
 
 #define FREE_PLACE (~UINT64_C(0)) /* in place of a code; keys with this code have a counter of their own */
 
-/* What the room begins with. */
+/* What the workspace begins with. */
 struct value_header {
     uint64_t low, width;          /* of the window: codes low .. low + width - 1; width 0: there is none */
     uint64_t largest;             /* keys with the code FREE_PLACE */
@@ -49,12 +42,12 @@ struct value_buckets {
     uint32_t last;
 };
 
-/* The room, as the kernels are told of it. Arrays [2^log], but for begins, which has one more. */
-struct value_table {
+/* The workspace, as the kernels get it. Arrays [2^log], but for begins, which has one more. */
+struct counting_table {
     struct value_header *header;
     struct value_buckets buckets;
     uint64_t *window;    /* keys of the window's codes */
-    uint64_t low, width; /* as in the header; the count is told, the others ask with_window() */
+    uint64_t low, width; /* as in the header; the count gets them, the others ask with_window() */
     uint64_t *sorted_codes, *sorted_keys, *begins; /* of values in order */
 
     __device__ bool is_full() const
@@ -64,7 +57,7 @@ struct value_table {
 };
 
 /* The table with its window, which the host would have to fetch first. */
-static __device__ struct value_table with_window(struct value_table table)
+static __device__ struct counting_table with_window(struct counting_table table)
 {
     table.low = table.header->low;
     table.width = table.header->width;
@@ -78,7 +71,7 @@ static __device__ uint32_t hash_of_code(uint64_t code)
     return (uint32_t)(hash >> 32);
 }
 
-static __device__ void add_keys(uint64_t *counter, uint64_t keys)
+static __device__ void add_to_counter(uint64_t *counter, uint64_t keys)
 {
     atomicAdd((unsigned long long *)counter, (unsigned long long)keys);
 }
@@ -123,7 +116,7 @@ static __device__ __noinline__ bool add_to_buckets(struct value_buckets buckets,
             place = there == FREE_PLACE || there == code ? k : place;
         }
         if (place >= 0) {
-            add_keys(&buckets.keys[bucket * VALUES_BUCKET + place], keys);
+            add_to_counter(&buckets.keys[bucket * VALUES_BUCKET + place], keys);
             return true;
         }
     }
@@ -131,21 +124,21 @@ static __device__ __noinline__ bool add_to_buckets(struct value_buckets buckets,
 }
 
 /* Add keys of one value to wherever it is counted. */
-static __device__ void add_value(const struct value_table &table, uint64_t code, uint64_t keys)
+static __device__ void add_value(const struct counting_table &table, uint64_t code, uint64_t keys)
 {
     if (code - table.low < table.width)
-        add_keys(&table.window[code - table.low], keys);
+        add_to_counter(&table.window[code - table.low], keys);
     else if (code == FREE_PLACE)
-        add_keys(&table.header->largest, keys);
+        add_to_counter(&table.header->largest, keys);
     else if (!add_to_buckets(table.buckets, code, hash_of_code(code) & table.buckets.last, keys))
         table.header->full = 1;
 }
 
 /* ---- the count ----------------------------------------------------------------------------------------- */
 
-/* A block's front, in shared memory. A place whose code is NONE is free; keys with this code do not come here. */
+/* A block's cache, in shared memory. A place whose code is NONE is free; keys with this code do not come here. */
 template <typename K>
-struct value_front {
+struct value_cache {
     K *codes;
     uint32_t *keys;
     int log;
@@ -175,15 +168,15 @@ struct value_front {
 };
 
 template <typename K>
-static __host__ __device__ constexpr int front_bytes(int log)
+static __host__ __device__ constexpr int cache_bytes(int log)
 {
     return (int)(sizeof(K) + sizeof(uint32_t)) << log;
 }
 
-/* Count keys that the front has not in the buckets: those [KEYS] whose bit is set. Loads for all are under way together. */
+/* Count keys that the cache has not in the buckets: those [KEYS] whose bit is set. Loads for all are under way together. */
 template <int KEYS, typename K>
 static __device__ void count_in_buckets(const K *codes, const uint32_t (&hashes)[KEYS], uint32_t missed,
-                                        const struct value_table &table)
+                                        const struct counting_table &table)
 {
     struct bucket_codes there[KEYS];
 #pragma unroll
@@ -198,24 +191,24 @@ static __device__ void count_in_buckets(const K *codes, const uint32_t (&hashes)
         const uint32_t bucket = hashes[k] & table.buckets.last;
         const int place = there[k].find(codes[k]);
         if (place >= 0)
-            add_keys(&table.buckets.keys[bucket * VALUES_BUCKET + place], 1);
+            add_to_counter(&table.buckets.keys[bucket * VALUES_BUCKET + place], 1);
         else if (!add_to_buckets(table.buckets, codes[k], bucket, 1))
             table.header->full = 1;
     }
 }
 
-/* Count keys [KEYS] of a thread; *largest grows by those that the front cannot tell from a free place. */
+/* Count keys [KEYS] of a thread; *largest grows by those whose code means a free place of the cache. */
 template <bool WINDOW, int KEYS, typename K>
-static __device__ void count_codes(const K *codes, const struct value_front<K> &front,
-                                   const struct value_table &table, uint64_t *largest)
+static __device__ void count_codes(const K *codes, const struct value_cache<K> &cache,
+                                   const struct counting_table &table, uint64_t *largest)
 {
     uint32_t hashes[KEYS], missed = 0;
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         hashes[k] = hash_of_code(codes[k]);
-        if (codes[k] == front.NONE)
+        if (codes[k] == cache.NONE)
             ++*largest;
-        else if (!front.count(codes[k], hashes[k]))
+        else if (!cache.count(codes[k], hashes[k]))
             missed |= 1u << k;
     }
     if constexpr (WINDOW) {
@@ -232,17 +225,17 @@ static __device__ void count_codes(const K *codes, const struct value_front<K> &
 template <bool WINDOW, typename K>
 static __global__ void __launch_bounds__(VALUES_THREADS, 1)
     count_values_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys,
-                        int64_t count, const __grid_constant__ struct value_table table, int front_log)
+                        int64_t count, const __grid_constant__ struct counting_table table, int cache_log)
 {
     extern __shared__ uint64_t shared[];
     constexpr int PER = sizeof(uint4) / sizeof(K);
-    const struct value_front<K> front = {
-        (K *)shared, (uint32_t *)((K *)shared + (1 << front_log)), front_log
+    const struct value_cache<K> cache = {
+        (K *)shared, (uint32_t *)((K *)shared + (1 << cache_log)), cache_log
     };
     uint64_t largest = 0;
-    for (int i = threadIdx.x; i < 1 << front_log; i += VALUES_THREADS) {
-        front.codes[i] = front.NONE;
-        front.keys[i] = 0;
+    for (int i = threadIdx.x; i < 1 << cache_log; i += VALUES_THREADS) {
+        cache.codes[i] = cache.NONE;
+        cache.keys[i] = 0;
     }
     __syncthreads();
 
@@ -252,7 +245,7 @@ static __global__ void __launch_bounds__(VALUES_THREADS, 1)
     if (blockIdx.x == 0 && threadIdx.x < before + count - after) {
         const K code =
             loaded_code(coding, keys[threadIdx.x < before ? threadIdx.x : after + threadIdx.x - before]);
-        count_codes<WINDOW, 1>(&code, front, table, &largest);
+        count_codes<WINDOW, 1>(&code, cache, table, &largest);
     }
 
     // the vectors; the next one comes while this one is counted
@@ -271,17 +264,17 @@ static __global__ void __launch_bounds__(VALUES_THREADS, 1)
         encode_loaded(coding, now.keys);
 #pragma unroll
         for (int k = 0; k < PER; k += VALUES_AT_ONCE)
-            count_codes<WINDOW, VALUES_AT_ONCE>(now.keys + k, front, table, &largest);
+            count_codes<WINDOW, VALUES_AT_ONCE>(now.keys + k, cache, table, &largest);
     }
 
     if (largest > 0)
-        add_value(table, front.NONE, largest);
+        add_value(table, cache.NONE, largest);
     __syncthreads();
     if (table.is_full())
         return;
-    for (int i = threadIdx.x; i < 1 << front_log; i += VALUES_THREADS) {
-        if (front.keys[i] > 0)
-            add_value(table, front.codes[i], front.keys[i]);
+    for (int i = threadIdx.x; i < 1 << cache_log; i += VALUES_THREADS) {
+        if (cache.keys[i] > 0)
+            add_value(table, cache.codes[i], cache.keys[i]);
     }
 }
 
@@ -291,7 +284,7 @@ static __global__ void __launch_bounds__(VALUES_THREADS, 1)
 struct value_list {
     uint64_t *codes, *keys;
     int stride;
-    uint64_t most; /* values that there is room for */
+    uint64_t most; /* that fit */
 };
 
 /* The thread's value goes on the list if it has keys. Whole warps call it. */
@@ -309,12 +302,12 @@ static __device__ void put_on_list(const struct value_list &list, struct value_h
     }
 }
 
-/* List the table's values; a thread for each place. header->listed counts them all, even where there is no room. */
+/* List the table's values; a thread for each place. header->listed counts them all, even those that do not fit. */
 static __global__ void __launch_bounds__(PASS_THREADS)
-    list_values_kernel(const __grid_constant__ struct value_table without,
+    list_values_kernel(const __grid_constant__ struct counting_table without,
                        const __grid_constant__ struct value_list list)
 {
-    const struct value_table table = with_window(without);
+    const struct counting_table table = with_window(without);
     const uint32_t place = blockIdx.x * PASS_THREADS + threadIdx.x;
     const uint64_t code = table.buckets.codes[place];
     put_on_list(list, table.header, code, code == FREE_PLACE ? 0 : table.buckets.keys[place]);
@@ -326,9 +319,9 @@ static __global__ void __launch_bounds__(PASS_THREADS)
 
 static __global__ void __launch_bounds__(PASS_THREADS)
     add_values_kernel(const struct engine_value *__restrict__ list, int64_t values,
-                      const __grid_constant__ struct value_table without)
+                      const __grid_constant__ struct counting_table without)
 {
-    const struct value_table table = with_window(without);
+    const struct counting_table table = with_window(without);
     const int64_t i = (int64_t)blockIdx.x * PASS_THREADS + threadIdx.x;
     if (i < values)
         add_value(table, list[i].code, (uint64_t)list[i].keys);
@@ -348,7 +341,7 @@ static __device__ uint64_t block_sum(uint64_t value)
 
 /* The keys of each chunk of values. */
 static __global__ void __launch_bounds__(SUMS_THREADS)
-    chunk_sums_kernel(const __grid_constant__ struct value_table table, uint32_t values)
+    chunk_sums_kernel(const __grid_constant__ struct counting_table table, uint32_t values)
 {
     uint64_t keys = 0;
 #pragma unroll
@@ -363,7 +356,7 @@ static __global__ void __launch_bounds__(SUMS_THREADS)
 
 /* Where each value's keys begin, a chunk to a block; and where the last one's end. */
 static __global__ void __launch_bounds__(SUMS_THREADS)
-    value_begins_kernel(const __grid_constant__ struct value_table table, uint32_t values)
+    value_begins_kernel(const __grid_constant__ struct counting_table table, uint32_t values)
 {
     __shared__ uint64_t sums[SUMS_THREADS / WARP];
     const uint64_t chunks = block_sum(threadIdx.x < blockIdx.x ? table.header->chunks[threadIdx.x] : 0);
@@ -392,7 +385,7 @@ static __global__ void __launch_bounds__(SUMS_THREADS)
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     write_sorted_kernel(const __grid_constant__ struct coding coding,
-                        const __grid_constant__ struct value_table table, int64_t from, int64_t until, K *out)
+                        const __grid_constant__ struct counting_table table, int64_t from, int64_t until, K *out)
 {
     constexpr int PER = sizeof(uint4) / sizeof(K), TILE = MSD_WRITE_THREADS * MSD_WRITE_KEYS;
     const uint64_t *begins = table.begins, *codes = table.header->sorted;

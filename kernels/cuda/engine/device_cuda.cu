@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Why cudaGetDeviceCount() found nothing, on one line. */
-static void explain(cudaError_t error, char *why, size_t bytes)
+static void explain_no_device(cudaError_t error, char *why, size_t bytes)
 {
     int driver = 0;
     cudaDriverGetVersion(&driver); // 0 where no driver is installed
@@ -31,7 +31,7 @@ extern "C" int cuda_device_count(char *why, size_t bytes)
         why[0] = '\0';
     if (error == cudaSuccess && count > 0)
         return count;
-    explain(error, why, bytes);
+    explain_no_device(error, why, bytes);
     return 0;
 }
 

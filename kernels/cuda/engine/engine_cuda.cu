@@ -327,7 +327,7 @@ static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
                                 int64_t scratch_count, int64_t count, void *workspace,
-                                const struct raw_keys *bits, void **sorted)
+                                const struct raw_keys *raw, void **sorted)
 {
     device_scope scope(cuda(base));
     struct sort_plan plan;
@@ -337,7 +337,7 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     job.keys = keys;
     job.scratch_keys = scratch;
     job.workspace = workspace;
-    job.bits = bits;
+    job.raw = raw;
     *sorted = keys;
     TRY(kernel_takes("sort", key_bytes));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));

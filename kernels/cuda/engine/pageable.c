@@ -41,14 +41,14 @@ static void copy_by_cores(void *to, const void *from, size_t bytes)
     }
 }
 
-static void *slot_of(const struct pageable *pageable, size_t piece)
+static void *slot_of_chunk(const struct pageable *pageable, size_t chunk)
 {
-    return (char *)pageable->slots + piece % PAGEABLE_SLOTS * PAGEABLE_SLOT_BYTES;
+    return (char *)pageable->slots + chunk % PAGEABLE_SLOTS * PAGEABLE_SLOT_BYTES;
 }
 
-static size_t piece_size(size_t bytes, size_t piece)
+static size_t pageable_chunk_bytes(size_t bytes, size_t chunk)
 {
-    const size_t rest = bytes - piece * PAGEABLE_SLOT_BYTES;
+    const size_t rest = bytes - chunk * PAGEABLE_SLOT_BYTES;
     return rest < PAGEABLE_SLOT_BYTES ? rest : PAGEABLE_SLOT_BYTES;
 }
 
@@ -56,50 +56,50 @@ cudaError_t pageable_to_device(struct pageable *pageable, void *to, const void *
                                cudaStream_t stream)
 {
     cudaError_t error = open_slots(pageable);
-    const size_t pieces = (bytes + PAGEABLE_SLOT_BYTES - 1) / PAGEABLE_SLOT_BYTES;
-    for (size_t piece = 0; piece < pieces && error == cudaSuccess; piece++) {
-        const size_t at = piece * PAGEABLE_SLOT_BYTES, size = piece_size(bytes, piece);
-        const cudaEvent_t copied = pageable->copied[piece % PAGEABLE_SLOTS];
+    const size_t chunks = (bytes + PAGEABLE_SLOT_BYTES - 1) / PAGEABLE_SLOT_BYTES;
+    for (size_t chunk = 0; chunk < chunks && error == cudaSuccess; chunk++) {
+        const size_t at = chunk * PAGEABLE_SLOT_BYTES, size = pageable_chunk_bytes(bytes, chunk);
+        const cudaEvent_t copied = pageable->copied[chunk % PAGEABLE_SLOTS];
         error = cudaEventSynchronize(copied); // at once for an event that was never recorded
         if (error != cudaSuccess)
             break;
-        copy_by_cores(slot_of(pageable, piece), (const char *)from + at, size);
-        error =
-            cudaMemcpyAsync((char *)to + at, slot_of(pageable, piece), size, cudaMemcpyHostToDevice, stream);
+        copy_by_cores(slot_of_chunk(pageable, chunk), (const char *)from + at, size);
+        error = cudaMemcpyAsync((char *)to + at, slot_of_chunk(pageable, chunk), size, cudaMemcpyHostToDevice,
+                                stream);
         if (error == cudaSuccess)
             error = cudaEventRecord(copied, stream);
     }
     return error;
 }
 
-/* Begin the copy of one piece into its slot. */
-static cudaError_t fetch(struct pageable *pageable, const void *from, size_t bytes, size_t piece,
-                         cudaStream_t stream)
+/* Begin the copy of one chunk into its slot. */
+static cudaError_t fetch_chunk(struct pageable *pageable, const void *from, size_t bytes, size_t chunk,
+                               cudaStream_t stream)
 {
     cudaError_t error =
-        cudaMemcpyAsync(slot_of(pageable, piece), (const char *)from + piece * PAGEABLE_SLOT_BYTES,
-                        piece_size(bytes, piece), cudaMemcpyDeviceToHost, stream);
-    return error == cudaSuccess ? cudaEventRecord(pageable->copied[piece % PAGEABLE_SLOTS], stream) : error;
+        cudaMemcpyAsync(slot_of_chunk(pageable, chunk), (const char *)from + chunk * PAGEABLE_SLOT_BYTES,
+                        pageable_chunk_bytes(bytes, chunk), cudaMemcpyDeviceToHost, stream);
+    return error == cudaSuccess ? cudaEventRecord(pageable->copied[chunk % PAGEABLE_SLOTS], stream) : error;
 }
 
 cudaError_t pageable_to_host(struct pageable *pageable, void *to, const void *from, size_t bytes,
                              cudaStream_t stream)
 {
     cudaError_t error = open_slots(pageable);
-    const size_t pieces = (bytes + PAGEABLE_SLOT_BYTES - 1) / PAGEABLE_SLOT_BYTES;
+    const size_t chunks = (bytes + PAGEABLE_SLOT_BYTES - 1) / PAGEABLE_SLOT_BYTES;
     // Slots may still be on their way to the device from an earlier copy, on another stream.
     for (int slot = 0; slot < PAGEABLE_SLOTS && error == cudaSuccess; slot++)
         error = cudaEventSynchronize(pageable->copied[slot]);
-    for (size_t piece = 0; piece < pieces && piece < PAGEABLE_SLOTS && error == cudaSuccess; piece++)
-        error = fetch(pageable, from, bytes, piece, stream);
-    for (size_t piece = 0; piece < pieces && error == cudaSuccess; piece++) {
-        error = cudaEventSynchronize(pageable->copied[piece % PAGEABLE_SLOTS]);
+    for (size_t chunk = 0; chunk < chunks && chunk < PAGEABLE_SLOTS && error == cudaSuccess; chunk++)
+        error = fetch_chunk(pageable, from, bytes, chunk, stream);
+    for (size_t chunk = 0; chunk < chunks && error == cudaSuccess; chunk++) {
+        error = cudaEventSynchronize(pageable->copied[chunk % PAGEABLE_SLOTS]);
         if (error != cudaSuccess)
             break;
-        copy_by_cores((char *)to + piece * PAGEABLE_SLOT_BYTES, slot_of(pageable, piece),
-                      piece_size(bytes, piece));
-        if (piece + PAGEABLE_SLOTS < pieces)
-            error = fetch(pageable, from, bytes, piece + PAGEABLE_SLOTS, stream);
+        copy_by_cores((char *)to + chunk * PAGEABLE_SLOT_BYTES, slot_of_chunk(pageable, chunk),
+                      pageable_chunk_bytes(bytes, chunk));
+        if (chunk + PAGEABLE_SLOTS < chunks)
+            error = fetch_chunk(pageable, from, bytes, chunk + PAGEABLE_SLOTS, stream);
     }
     return error;
 }

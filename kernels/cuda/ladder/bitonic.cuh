@@ -102,7 +102,7 @@ static __device__ void compare_exchange(element<K, V> &lower, element<K, V> &upp
 
 /* One end in this thread, the other elsewhere: what this end keeps. */
 template <typename K, typename V>
-static __device__ element<K, V> keep(element<K, V> mine, element<K, V> other, bool is_lower)
+static __device__ element<K, V> keep_side(element<K, V> mine, element<K, V> other, bool is_lower)
 {
     if constexpr (sizeof(K) == 4 && !has_value<V>) {
         mine.key = is_lower ? min(mine.key, other.key) : max(mine.key, other.key);

@@ -23,16 +23,16 @@ extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, c
 
 extern "C" hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job)
 {
-    const struct raw_keys *bits = job->bits;
-    return bits && job->count > 0 ? keys_encode(engine, bits->map, job->keys, bits->from, job->count)
+    const struct raw_keys *raw = job->raw;
+    return raw && job->count > 0 ? keys_encode(engine, raw->map, job->keys, raw->from, job->count)
                                   : HSORT_OK;
 }
 
 extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct rung_job *job,
                                       const void *sorted)
 {
-    return job->bits && job->bits->decode && job->count > 0
-               ? keys_decode(engine, job->bits->map, job->keys, sorted, job->count)
+    return job->raw && job->raw->decode && job->count > 0
+               ? keys_decode(engine, job->raw->map, job->keys, sorted, job->count)
                : HSORT_OK;
 }
 
@@ -45,11 +45,11 @@ extern "C" hsort_status ladder_sort_codes(struct cuda_engine *engine, struct run
                                           hsort_status (*rung)(struct cuda_engine *, struct rung_job *))
 {
     struct rung_job codes = *job;
-    codes.bits = NULL;
+    codes.raw = NULL;
     TRY(ladder_encode(engine, job));
     TRY(rung(engine, &codes));
     TRY(ladder_decode(engine, job, codes.sorted_keys));
-    job->sorted_keys = job->bits && job->bits->decode ? job->keys : codes.sorted_keys;
+    job->sorted_keys = job->raw && job->raw->decode ? job->keys : codes.sorted_keys;
     job->sorted_values = codes.sorted_values;
     return HSORT_OK;
 }

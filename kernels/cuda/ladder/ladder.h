@@ -22,7 +22,7 @@
 // clang-format on
 
 /* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
- * arrays are aligned to the size of their elements only. With `bits`, as engine.h says, keys of other types, without values:
+ * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types, without values:
  * ladder_sort() encodes and decodes them for the rungs that take codes only. */
 struct rung_job {
     int key_bytes;                     /* 4 or 8 */
@@ -30,7 +30,7 @@ struct rung_job {
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
     void *values, *scratch_values;     /* [count] the same; NULL without values */
-    const struct raw_keys *bits;    /* NULL: keys are codes. Keys alone may be others */
+    const struct raw_keys *raw;        /* NULL: keys are codes. Keys alone may be others */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
     void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result */
 };
@@ -47,8 +47,8 @@ enum rung_kind {
 };
 
 enum rung_takes {
-    RUNG_CODES, /* `bits` is not looked at */
-    RUNG_BITS /* keys alone: of any type, from bits->from, which it leaves as it is unless that is job->keys */
+    RUNG_CODES, /* `raw` is not looked at */
+    RUNG_BITS /* keys alone: of any type, from raw->from, which it leaves as it is unless that is job->keys */
 };
 
 /* The columns of LADDER for one rung. */
@@ -110,7 +110,7 @@ hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct
                               size_t *bytes);
 hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct rung_job *job);
 
-/* Without job->bits nothing. Otherwise: have the codes of its keys in job->keys; and, if they are to be decoded, the keys of
+/* Without job->raw nothing. Otherwise: have the codes of its keys in job->keys; and, if they are to be decoded, the keys of
  * the codes at `sorted` in job->keys. */
 hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job);
 hsort_status ladder_decode(struct cuda_engine *engine, const struct rung_job *job, const void *sorted);

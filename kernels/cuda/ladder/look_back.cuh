@@ -27,7 +27,7 @@ static __device__ uint64_t state_word(int pass, enum tile_state state)
     return (uint64_t)(2 * pass + state + 1);
 }
 
-static __device__ void publish(uint64_t *descriptor, int pass, enum tile_state state, int64_t count)
+static __device__ void publish_count(uint64_t *descriptor, int pass, enum tile_state state, int64_t count)
 {
     cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(*descriptor)
         .store(state_word(pass, state) << STATE_SHIFT | (uint64_t)count, cuda::memory_order_relaxed);
@@ -80,7 +80,7 @@ static __device__ int64_t look_back(uint64_t (*descriptors)[BINS], int bin, int6
     }
     stall(tile, STATE_SUM);
     if (tile > 0)
-        publish(&descriptors[tile][bin], pass, STATE_SUM, before + own);
+        publish_count(&descriptors[tile][bin], pass, STATE_SUM, before + own);
     return before;
 }
 

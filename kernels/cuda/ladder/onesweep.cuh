@@ -40,6 +40,7 @@
 #ifndef ONESWEEP_CUH
 #define ONESWEEP_CUH
 
+#include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/ladder/bitonic.cuh"
 #include "kernels/cuda/ladder/look_back.cuh"
 #include "kernels/cuda/ladder/tuning.h"
@@ -51,7 +52,7 @@ enum {
     TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
     FEW_DIGITS = 8,       /* of a row, to be found by a match */
     MOST_PEERS = 6,       /* lanes of a row that may set their bits in one word; if more would, they vote */
-    LOG_WARP = 5,         /* of WARP, the places after which with_gaps() leaves one out */
+    LOG_WARP = 5,         /* of WARP, the places after which spread_place() leaves one out */
     ONESWEEP_PASSES = 8,  /* at most, on one workspace */
     BIN_ALIGNMENT = 256
 };
@@ -59,7 +60,7 @@ enum {
 static_assert((int)ONESWEEP_THREADS >= (int)BINS, "a thread for each bin");
 static_assert(ONESWEEP_THREADS <= 1024 && ONESWEEP_THREADS % WARP == 0, "a block of whole warps");
 
-/* ---- what a pass is told ------------------------------------------------------------------------------- */
+/* ---- what a pass gets ---------------------------------------------------------------------------------- */
 
 /* The digit to sort by is a functor D, which the kernel gets by value:
  *
@@ -73,11 +74,11 @@ static_assert(ONESWEEP_THREADS <= 1024 && ONESWEEP_THREADS % WARP == 0, "a block
  *                                             make them again is cheap, it hides from the compiler that they are the
  *                                             same, which else would keep them in registers; if not, it is *this */
 
-/* What tiles tell each other. All zero before the first of the passes that share it. */
+/* What tiles publish for each other. All zero before the first of the passes that share it. */
 struct onesweep_workspace {
     /* [pass]: tiles begun */
     uint32_t tickets[ONESWEEP_PASSES];
-    /* [tile][bin], as many tiles as there are: see publish() */
+    /* [tile][bin], as many tiles as there are: see publish_count() */
     alignas(BIN_ALIGNMENT) uint64_t descriptors[1][BINS];
 };
 
@@ -256,7 +257,7 @@ static __device__ bool tile_rank(const K (&keys)[KEYS], const D &digit, bool may
 
 /* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that differ by
  * powers of two may have few bins, all of one size, and without the gaps a row of them would meet in one bank. */
-static __host__ __device__ constexpr int with_gaps(int place)
+static __host__ __device__ constexpr int spread_place(int place)
 {
     return place + place / WARP;
 }
@@ -300,29 +301,29 @@ static __device__ void keep_filling(int valid, packed<KEYS, 2> &places)
     }
 }
 
-/* Store keys from their places in the tile to their bins' goals: runs of equal digits, each coalesced. Leaves
+/* Store keys from their places in the tile to their bins' destinations: runs of equal digits, each coalesced. Leaves
  * their bins, by which the values follow. */
 template <typename K, int KEYS, typename D>
-static __device__ void store_keys(const K *places, int valid, const D &digit, const int64_t *goals,
+static __device__ void store_tile_keys(const K *places, int valid, const D &digit, const int64_t *destinations,
                                   K *__restrict__ to, packed<KEYS, 4> &bins)
 {
-    const K *own = places + with_gaps(threadIdx.x);
+    const K *own = places + spread_place(threadIdx.x);
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const int place = threadIdx.x + k * ONESWEEP_THREADS;
-        const K key = own[k * with_gaps(ONESWEEP_THREADS)];
+        const K key = own[k * spread_place(ONESWEEP_THREADS)];
         const uint32_t bin = digit(key);
         bins.set(k, bin);
         if (valid == ONESWEEP_THREADS * KEYS || place < valid)
-            to[goals[bin] + place] = key;
+            to[destinations[bin] + place] = key;
     }
 }
 
-/* Move a tile's values as its keys have been: to their slots in places [with_gaps(TILE)], which the keys have
+/* Move a tile's values as its keys have been: to their slots in places [spread_place(TILE)], which the keys have
  * left, and on from there by the bins of those. */
 template <typename V, int KEYS>
 static __device__ void move_values(const V *__restrict__ tile, int valid, const packed<KEYS, 2> &slots,
-                                   const packed<KEYS, 4> &bins, const int64_t *goals, V *places,
+                                   const packed<KEYS, 4> &bins, const int64_t *destinations, V *places,
                                    V *__restrict__ to)
 {
     V values[KEYS];
@@ -336,35 +337,16 @@ static __device__ void move_values(const V *__restrict__ tile, int valid, const 
     for (int k = 0; k < KEYS; k++) {
         const int place = threadIdx.x + k * ONESWEEP_THREADS;
         if (valid == ONESWEEP_THREADS * KEYS || place < valid)
-            to[goals[bins.get(k)] + place] = places[with_gaps(threadIdx.x) + k * with_gaps(ONESWEEP_THREADS)];
+            to[destinations[bins.get(k)] + place] = places[spread_place(threadIdx.x) + k * spread_place(ONESWEEP_THREADS)];
     }
 }
 
-/* Exclusive sum over the first BINS threads of a block, one value of each; undefined in the others. Every
- * thread of the block calls it. */
+/* The sum of the values of the threads before this one, among the first BINS; undefined in the others. */
 template <typename T>
-static __device__ T block_scan(T value)
+static __device__ T sum_of_bins_before(T value)
 {
-    __shared__ T warp_sums[BINS / WARP];
-    const int lane = threadIdx.x % WARP;
-    const int warp = threadIdx.x / WARP;
-    T sum = value;
-#pragma unroll
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const T below = __shfl_up_sync(ALL_LANES, sum, distance);
-        if (lane >= distance)
-            sum += below;
-    }
-    if (lane == WARP - 1 && warp < BINS / WARP)
-        warp_sums[warp] = sum;
-    __syncthreads();
-    T before = sum - value;
-#pragma unroll
-    for (int other = 0; other < BINS / WARP; other++) {
-        if (other < warp)
-            before += warp_sums[other];
-    }
-    return before;
+    T total;
+    return block_scan<BINS / WARP, false>(value, &total);
 }
 
 /* Keys of one bin in all groups. */
@@ -395,7 +377,7 @@ template <typename K, typename V>
 static __host__ __device__ constexpr size_t tile_bytes()
 {
     static_assert(!has_value<V> || sizeof(V) <= sizeof(K), "the values fit where the keys have been");
-    constexpr size_t keys_bytes = with_gaps(tile_size<K, V>()) * sizeof(K);
+    constexpr size_t keys_bytes = spread_place(tile_size<K, V>()) * sizeof(K);
     constexpr size_t groups_bytes = GROUPS * TABLE * sizeof(uint32_t);
     return keys_bytes > groups_bytes ? keys_bytes : groups_bytes;
 }
@@ -409,8 +391,8 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     constexpr int KEYS = TILE / ONESWEEP_THREADS;
     extern __shared__ uint64_t shared[];                         // [tile_bytes()], and the functor's words
     uint32_t(*group_tables)[TABLE] = (uint32_t(*)[TABLE])shared; // [GROUPS]
-    K *places = (K *)shared;                                     // [with_gaps(TILE)]
-    __shared__ int64_t goals[BINS]; // where a bin's keys go, less their place in the tile
+    K *places = (K *)shared;                                     // [spread_place(TILE)]
+    __shared__ int64_t destinations[BINS]; // where a bin's keys go, less their place in the tile
     __shared__ uint32_t ticket;
     uint64_t(*descriptors)[BINS] = pass.workspace->descriptors;
     const int bin = threadIdx.x; // of the threads below BINS
@@ -441,11 +423,11 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
         if (valid < TILE && bin == (int)digit(filling<K>))
             own -= TILE - valid;
         stall(tile, STATE_OWN);
-        publish(&descriptors[tile][bin], pass.number, tile == 0 ? STATE_SUM : STATE_OWN, own);
+        publish_count(&descriptors[tile][bin], pass.number, tile == 0 ? STATE_SUM : STATE_OWN, own);
     }
 
     // 4. places in the tile
-    const uint32_t first = block_scan(own);
+    const uint32_t first = sum_of_bins_before(own);
     if (bin < BINS) {
         if (is_mixed)
             group_tables[0][bin] = first;
@@ -460,7 +442,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
         ranks.add(k, table[same_digit(keys[k])]);
     if (valid < TILE)
         keep_filling(valid, ranks);
-    ranks.add_quotients(LOG_WARP); // with_gaps() of each
+    ranks.add_quotients(LOG_WARP); // spread_place() of each
     __syncthreads();               // the keys take the tables' memory
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
@@ -469,15 +451,15 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     // 5. places among all keys; by now earlier tiles have had time to publish
     if (bin < BINS) {
         const int64_t before = look_back(descriptors, bin, tile, pass.number, own);
-        goals[bin] = (int64_t)pass.first_places[bin] + before - first;
+        destinations[bin] = (int64_t)pass.first_places[bin] + before - first;
     }
     __syncthreads();
 
     // 6. store; the values by way of the same places
     packed<KEYS, 4> bins;
-    store_keys(places, valid, digit, goals, pass.to, bins);
+    store_tile_keys(places, valid, digit, destinations, pass.to, bins);
     if constexpr (has_value<V>)
-        move_values(pass.from_values + tile * TILE, valid, ranks, bins, goals, (V *)shared, pass.to_values);
+        move_values(pass.from_values + tile * TILE, valid, ranks, bins, destinations, (V *)shared, pass.to_values);
 }
 
 /* Queue a pass on STREAM_WORK. */

@@ -19,7 +19,7 @@
 
 /* CUB's manner: without a workspace it says in *workspace_bytes how much it wants. */
 template <typename K>
-static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status cub_sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
                               size_t *workspace_bytes)
 {
     cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
@@ -30,7 +30,7 @@ static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job, 
 }
 
 template <typename K, typename V>
-static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status cub_sort_pairs(struct cuda_engine *engine, struct rung_job *job, void *workspace,
                                size_t *workspace_bytes)
 {
     cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
@@ -47,9 +47,9 @@ static hsort_status sort_cub(struct cuda_engine *engine, struct rung_job *job, v
 {
     return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
         if constexpr (std::is_same<decltype(value), no_value>::value)
-            return sort_keys<decltype(key)>(engine, job, workspace, workspace_bytes);
+            return cub_sort_keys<decltype(key)>(engine, job, workspace, workspace_bytes);
         else
-            return sort_pairs<decltype(key), decltype(value)>(engine, job, workspace, workspace_bytes);
+            return cub_sort_pairs<decltype(key), decltype(value)>(engine, job, workspace, workspace_bytes);
     });
 }
 
@@ -72,13 +72,13 @@ static hsort_status sort_typed(struct cuda_engine *engine, hsort_type type, stru
 {
     switch (type) {
     case HSORT_I32:
-        return sort_keys<int32_t>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<int32_t>(engine, job, workspace, workspace_bytes);
     case HSORT_F32:
-        return sort_keys<float>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<float>(engine, job, workspace, workspace_bytes);
     case HSORT_I64:
-        return sort_keys<int64_t>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<int64_t>(engine, job, workspace, workspace_bytes);
     case HSORT_F64:
-        return sort_keys<double>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<double>(engine, job, workspace, workspace_bytes);
     default:
         return sort_cub(engine, job, workspace, workspace_bytes);
     }
@@ -101,7 +101,7 @@ extern "C" hsort_status cub_sort_typed(struct cuda_engine *engine, hsort_type ty
 /* ---- the merge sort ------------------------------------------------------------------------------------ */
 
 template <typename K>
-static hsort_status merge_sort(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status cub_merge_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
                                size_t *workspace_bytes)
 {
     TRY_CUDA(cub::DeviceMergeSort::SortKeys(workspace, *workspace_bytes, (K *)job->keys, job->count,
@@ -114,7 +114,7 @@ static hsort_status merge_sort_keys(struct cuda_engine *engine, struct rung_job 
                                     size_t *workspace_bytes)
 {
     return with_key_type(job->key_bytes, [&](auto key) {
-        return merge_sort<decltype(key)>(engine, job, workspace, workspace_bytes);
+        return cub_merge_keys<decltype(key)>(engine, job, workspace, workspace_bytes);
     });
 }
 

@@ -18,7 +18,7 @@
  *          shared memory, whole lines in global memory.
  *
  *          A mirrored step turns over the lane bits too. In "across", the registers above the middle are
- *          simply addressed mirrored. In "chunk" the warp turns their lanes round by a shuffle, and back
+ *          simply addressed mirrored. In "chunk" the warp reverses their lanes by a shuffle, and back
  *          afterwards; with 2 registers of 4 lanes, positions 0 to 7 sorted in halves, 2 5 6 8 and 1 3 4 7:
  *
  *                            lane 0 1 2 3    turned      compared    turned back   then strides 2, 1 in lanes
@@ -35,7 +35,7 @@
 
 /* How a tile is spread. As many warps as registers per lane. A "warp" is 2^LOG_LANES threads. */
 template <typename K, typename V>
-struct shape {
+struct warp_tile {
     static constexpr int LOG_LANES = BITONIC_WARP_LOG_LANES;
     static constexpr int LOG_KEYS =
         element_bytes<K, V> <= 8 ? BITONIC_WARP_LOG_KEYS_8 : BITONIC_WARP_LOG_KEYS_16;
@@ -53,7 +53,7 @@ struct shape {
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
 template <typename K, typename V>
-static __device__ element<K, V> shuffle(unsigned lanes, element<K, V> e, int flip)
+static __device__ element<K, V> shuffle_element(unsigned lanes, element<K, V> e, int flip)
 {
     e.key = __shfl_xor_sync(lanes, e.key, flip);
     if constexpr (has_value<V>)
@@ -71,7 +71,7 @@ static __device__ void lane_steps(unsigned lanes, element<K, V> (&x)[KEYS], int 
         const bool is_lower = (threadIdx.x >> bit & 1) == 0;
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
-            x[k] = keep(x[k], shuffle(lanes, x[k], flip), is_lower);
+            x[k] = keep_side(x[k], shuffle_element(lanes, x[k], flip), is_lower);
     }
 }
 
@@ -101,39 +101,39 @@ static __device__ void register_steps(element<K, V> (&x)[KEYS], int top, bool mi
     }
 }
 
-/* Turn the lanes round in the registers whose bit `top` is set. */
+/* Reverse the lanes in the registers whose bit `top` is set. */
 template <int KEYS, typename K, typename V>
-static __device__ void turn_lanes(unsigned lanes, element<K, V> (&x)[KEYS], int top)
+static __device__ void reverse_lanes(unsigned lanes, element<K, V> (&x)[KEYS], int top)
 {
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         if (k >> top & 1)
-            x[k] = shuffle(lanes, x[k], (1 << BITONIC_WARP_LOG_LANES) - 1);
+            x[k] = shuffle_element(lanes, x[k], (1 << BITONIC_WARP_LOG_LANES) - 1);
     }
 }
 
 /* ---- a chunk: the consecutive elements of a warp ------------------------------------------------------- */
 
 template <typename K, typename V>
-static __device__ void merge_chunk(element<K, V> (&x)[shape<K, V>::KEYS])
+static __device__ void merge_warp_chunk(element<K, V> (&x)[warp_tile<K, V>::KEYS])
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
     register_steps<S::KEYS / 2>(x, S::LOG_KEYS - 1, false);
     lane_steps(S::LANES, x, S::LOG_LANES - 1, false);
 }
 
 template <typename K, typename V>
-static __device__ void sort_chunk(element<K, V> (&x)[shape<K, V>::KEYS])
+static __device__ void sort_warp_chunk(element<K, V> (&x)[warp_tile<K, V>::KEYS])
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
 #pragma unroll 1
     for (int top = 0; top < S::LOG_LANES; top++)
         lane_steps(S::LANES, x, top, true);
 #pragma unroll 1
     for (int top = 0; top < S::LOG_KEYS; top++) {
-        turn_lanes(S::LANES, x, top);
+        reverse_lanes(S::LANES, x, top);
         register_steps<S::KEYS / 2>(x, top, true);
-        turn_lanes(S::LANES, x, top);
+        reverse_lanes(S::LANES, x, top);
         lane_steps(S::LANES, x, S::LOG_LANES - 1, false);
     }
 }
@@ -144,7 +144,7 @@ static __device__ void sort_chunk(element<K, V> (&x)[shape<K, V>::KEYS])
 template <typename K, typename V>
 static __device__ int place_in_chunk(int k)
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
     const int lane = threadIdx.x & ((1 << S::LOG_LANES) - 1);
     const int warp = threadIdx.x >> S::LOG_LANES;
     return warp << S::LOG_CHUNK | k << S::LOG_LANES | lane;
@@ -153,7 +153,7 @@ static __device__ int place_in_chunk(int k)
 template <typename K, typename V>
 static __device__ int place_across(int k, bool mirrored)
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
     return k << S::LOG_CHUNK | (mirrored ? S::THREADS - 1 - threadIdx.x : threadIdx.x);
 }
 
@@ -161,14 +161,14 @@ template <typename K, typename V>
 static __device__ columns<K, V> shared_tile(void *memory)
 {
     K *keys = (K *)memory;
-    return {keys, (V *)(keys + (1 << shape<K, V>::LOG_TILE))};
+    return {keys, (V *)(keys + (1 << warp_tile<K, V>::LOG_TILE))};
 }
 
 template <typename K, typename V>
-static __global__ void __launch_bounds__(shape<K, V>::THREADS, shape<K, V>::BLOCKS)
+static __global__ void __launch_bounds__(warp_tile<K, V>::THREADS, warp_tile<K, V>::BLOCKS)
     sort_tiles_kernel(columns<K, V> data, int64_t count)
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
     extern __shared__ uint64_t shared[]; // [SHARED_BYTES]
     const columns<K, V> tile = shared_tile<K, V>(shared);
     const int64_t first = (int64_t)blockIdx.x << S::LOG_TILE;
@@ -181,7 +181,7 @@ static __global__ void __launch_bounds__(shape<K, V>::THREADS, shape<K, V>::BLOC
         const int place = place_in_chunk<K, V>(k);
         x[k] = place < valid ? data.load(first + place) : largest<K, V>();
     }
-    sort_chunk<K, V>(x);
+    sort_warp_chunk<K, V>(x);
 
     // 2. one phase per bit of the warp number: its large strides across warps, then the chunks again. Between
     // two barriers a thread reads and writes only places of its own
@@ -202,7 +202,7 @@ static __global__ void __launch_bounds__(shape<K, V>::THREADS, shape<K, V>::BLOC
 #pragma unroll
         for (int k = 0; k < S::KEYS; k++)
             x[k] = tile.load(place_in_chunk<K, V>(k));
-        merge_chunk<K, V>(x);
+        merge_warp_chunk<K, V>(x);
     }
 
     // 3. store
@@ -215,10 +215,10 @@ static __global__ void __launch_bounds__(shape<K, V>::THREADS, shape<K, V>::BLOC
 }
 
 template <typename K, typename V>
-static __global__ void __launch_bounds__(shape<K, V>::THREADS, shape<K, V>::BLOCKS)
+static __global__ void __launch_bounds__(warp_tile<K, V>::THREADS, warp_tile<K, V>::BLOCKS)
     merge_tiles_kernel(columns<K, V> data, int64_t count)
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
     extern __shared__ uint64_t shared[]; // [SHARED_BYTES]
     const columns<K, V> tile = shared_tile<K, V>(shared);
     const int64_t first = (int64_t)blockIdx.x << S::LOG_TILE;
@@ -239,7 +239,7 @@ static __global__ void __launch_bounds__(shape<K, V>::THREADS, shape<K, V>::BLOC
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++)
         x[k] = tile.load(place_in_chunk<K, V>(k));
-    merge_chunk<K, V>(x);
+    merge_warp_chunk<K, V>(x);
 
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
@@ -256,7 +256,7 @@ template <typename K, typename V>
 static hsort_status launch_tiles(struct cuda_engine *engine, void (*kernel)(columns<K, V>, int64_t),
                                  columns<K, V> data, int64_t count)
 {
-    using S = shape<K, V>;
+    using S = warp_tile<K, V>;
     const unsigned tiles = (unsigned)divide_up(count, INT64_C(1) << S::LOG_TILE);
     TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::SHARED_BYTES));
     kernel<<<tiles, S::THREADS, S::SHARED_BYTES, engine->streams[STREAM_WORK]>>>(data, count);
@@ -267,7 +267,7 @@ static hsort_status launch_tiles(struct cuda_engine *engine, void (*kernel)(colu
 template <typename K, typename V>
 static int log_tile_of(columns<K, V>)
 {
-    return shape<K, V>::LOG_TILE;
+    return warp_tile<K, V>::LOG_TILE;
 }
 
 extern "C" int rung_3_log_tile(const struct rung_job *job)
@@ -287,7 +287,7 @@ static hsort_status sort_tiles(struct cuda_engine *engine, columns<K, V> data, i
 }
 
 template <typename K, typename V>
-static hsort_status merge_tiles(struct cuda_engine *engine, columns<K, V> data, int64_t count)
+static hsort_status launch_merge_tiles(struct cuda_engine *engine, columns<K, V> data, int64_t count)
 {
     return launch_tiles(engine, merge_tiles_kernel<K, V>, data, count);
 }
@@ -299,7 +299,7 @@ extern "C" hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const stru
 
 extern "C" hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct rung_job *job)
 {
-    return with_columns(job, [&](auto data) { return merge_tiles(engine, data, job->count); });
+    return with_columns(job, [&](auto data) { return launch_merge_tiles(engine, data, job->count); });
 }
 
 extern "C" hsort_status rung_3_bitonic_warp_workspace(struct cuda_engine *, const struct rung_job *,
@@ -338,7 +338,7 @@ static __global__ void __launch_bounds__(BITONIC_ROWS_THREADS)
 #pragma unroll
             for (int stride = size / 2; stride > 0; stride /= 2) {
                 const int flip = stride == size / 2 ? size - 1 : stride;
-                x[0] = keep(x[0], shuffle(ALL_LANES, x[0], flip), (threadIdx.x & stride) == 0);
+                x[0] = keep_side(x[0], shuffle_element(ALL_LANES, x[0], flip), (threadIdx.x & stride) == 0);
             }
         }
     }
@@ -366,7 +366,7 @@ static __global__ void __launch_bounds__(BITONIC_ROWS_THREADS)
                 const int flip = stride == size / 2 ? size - 1 : stride;
                 const element<K, no_value> other = {shared[threadIdx.x ^ flip]};
                 __syncwarp();
-                x = keep(x, other, (threadIdx.x & stride) == 0);
+                x = keep_side(x, other, (threadIdx.x & stride) == 0);
                 shared[threadIdx.x] = x.key;
                 __syncwarp();
             }

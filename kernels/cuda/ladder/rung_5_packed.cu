@@ -65,19 +65,19 @@ struct tuned {
 /* Where a place lies in shared memory. After every 2^log_keys places one is left out: then the lanes of a warp meet
  * different banks, whichever bits of the place they have. A sum over the bits of the place: so a thread's part of it and
  * a key's can be added. */
-static __host__ __device__ constexpr uint32_t with_gaps(uint32_t place, int log_keys)
+static __host__ __device__ constexpr uint32_t packed_place(uint32_t place, int log_keys)
 {
     return place + (place >> log_keys);
 }
 
 /* The places of a thread's keys in a round: key k has k's bits in the window, and around it those of `lower`, or of
  * `upper` where the highest bit of k is set. The two differ in a round whose first step is mirrored. */
-struct places {
+struct packed_places {
     uint32_t lower, upper;
 };
 
 template <int LOG_KEYS>
-static __device__ struct places find_places(int window, bool mirrored, uint32_t thread)
+static __device__ struct packed_places find_places(int window, bool mirrored, uint32_t thread)
 {
     const uint32_t below = (1u << window) - 1;
     const uint32_t place = (thread & below) | (thread & ~below) << LOG_KEYS;
@@ -87,7 +87,7 @@ static __device__ struct places find_places(int window, bool mirrored, uint32_t 
 /* A tile of the pass. P: of positions counted from its first one; 64 bits cost twice the registers and
  * instructions. */
 template <typename P>
-struct tile {
+struct packed_tile {
     int64_t first; /* position of place 0 */
     /* added to positions where the highest bit of the place is set: turns the bits over that are not the tile's */
     P turn;
@@ -104,14 +104,14 @@ static __device__ P position(const struct packed_pass &pass, uint32_t place)
 }
 
 template <typename P>
-static __device__ tile<P> find_tile(const struct packed_pass &pass, int64_t number, int64_t count)
+static __device__ packed_tile<P> find_packed_tile(const struct packed_pass &pass, int64_t number, int64_t count)
 {
     const int middle_bits = pass.high_first - pass.low_bits;
     const int high_bits = pass.tile_bits - pass.low_bits;
     const int64_t middle_mask = ((INT64_C(1) << middle_bits) - 1) << pass.low_bits;
     const int64_t middle = number << pass.low_bits & middle_mask;
     const int64_t turn = pass.has_mirrored ? (middle ^ middle_mask) - middle : 0;
-    struct tile<P> tile;
+    struct packed_tile<P> tile;
     tile.first = (number >> middle_bits << (pass.high_first + high_bits)) + middle;
     tile.turn = (P)turn;
     tile.valid = (P)min(count - tile.first, (int64_t)((P) ~(P)0 >> 1));
@@ -145,8 +145,8 @@ static __device__ columns<K, V> data_at(columns<K, V> data, P position, uint32_t
 /* visit(k, position) for every key of a thread. The position is a sum over the bits of the place: an addition for each
  * key leads to it from that of another. */
 template <int LOG_KEYS, typename P, typename F>
-static __device__ void each_position(const struct packed_pass &pass, const struct tile<P> &tile, int window,
-                                     struct places places, F visit)
+static __device__ void each_position(const struct packed_pass &pass, const struct packed_tile<P> &tile, int window,
+                                     struct packed_places places, F visit)
 {
     constexpr int KEYS = 1 << LOG_KEYS;
     const uint32_t upper = places.upper | 1u << (window + LOG_KEYS - 1);
@@ -169,7 +169,7 @@ static __device__ void each_position(const struct packed_pass &pass, const struc
 
 template <int LOG_KEYS, typename P, typename K, typename V>
 static __device__ void load_tile(columns<K, V> own, const struct packed_pass &pass,
-                                 const struct tile<P> &tile, int window, struct places places, uint32_t one,
+                                 const struct packed_tile<P> &tile, int window, struct packed_places places, uint32_t one,
                                  element<K, V> (&x)[1 << LOG_KEYS])
 {
     if (tile.is_whole)
@@ -183,7 +183,7 @@ static __device__ void load_tile(columns<K, V> own, const struct packed_pass &pa
 
 template <int LOG_KEYS, typename P, typename K, typename V>
 static __device__ void store_tile(columns<K, V> own, const struct packed_pass &pass,
-                                  const struct tile<P> &tile, int window, struct places places, uint32_t one,
+                                  const struct packed_tile<P> &tile, int window, struct packed_places places, uint32_t one,
                                   const element<K, V> (&x)[1 << LOG_KEYS])
 {
     if (tile.is_whole)
@@ -206,7 +206,7 @@ static __device__ void each_offset(int window, F visit)
     if (window == WINDOW) {
 #pragma unroll
         for (int k = 0; k < 1 << LOG_KEYS; k++)
-            visit(k, (int)with_gaps((uint32_t)k << WINDOW, LOG_KEYS));
+            visit(k, (int)packed_place((uint32_t)k << WINDOW, LOG_KEYS));
     } else if constexpr (WINDOW + 1 < WINDOWS) {
         each_offset<LOG_KEYS, WINDOWS, WINDOW + 1>(window, visit);
     }
@@ -216,7 +216,7 @@ static __device__ void each_offset(int window, F visit)
 
 /* compare_exchange(), for 64-bit keys alone by hand: from C the compiler makes two comparisons of it. */
 template <typename K, typename V>
-static __device__ void exchange(element<K, V> &lower, element<K, V> &upper)
+static __device__ void exchange_elements(element<K, V> &lower, element<K, V> &upper)
 {
     if constexpr (sizeof(K) == 8 && !has_value<V>) {
         const K a = lower.key, b = upper.key;
@@ -247,13 +247,13 @@ static __device__ void take_step(element<K, V> (&x)[KEYS], int bit, int flip)
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         if (!(k >> bit & 1))
-            exchange(x[k], x[k ^ flip]);
+            exchange_elements(x[k], x[k ^ flip]);
     }
 }
 
 /* Phases 1 to LOG_KEYS: sort all keys. */
 template <int LOG_KEYS, typename K, typename V>
-static __device__ void sort_keys(element<K, V> (&x)[1 << LOG_KEYS])
+static __device__ void sort_packed(element<K, V> (&x)[1 << LOG_KEYS])
 {
 #pragma unroll
     for (int phase = 1; phase <= LOG_KEYS; phase++) {
@@ -285,7 +285,7 @@ static __device__ void take_round(const struct packed_round &round, element<K, V
 {
     constexpr int HIGHEST = LOG_KEYS - 1;
     if (round.whole)
-        sort_keys<LOG_KEYS>(x);
+        sort_packed<LOG_KEYS>(x);
     else if (round.mirrored)
         take_steps<HIGHEST, true, LOG_KEYS>(round.steps, x);
     else if (round.first == HIGHEST)
@@ -306,16 +306,16 @@ static __global__ void __launch_bounds__(tuned<K, V>::THREADS, tuned<K, V>::BLOC
     constexpr int UPPER = 1 << (LOG_KEYS - 1);
     constexpr int WINDOWS = tuned<K, V>::WINDOWS;
     extern __shared__ uint64_t shared[];
-    const columns<K, V> kept = {(K *)shared, (V *)((K *)shared + with_gaps(1u << pass.tile_bits, LOG_KEYS))};
+    const columns<K, V> kept = {(K *)shared, (V *)((K *)shared + packed_place(1u << pass.tile_bits, LOG_KEYS))};
     const int last = pass.round_count - 1;
-    const struct tile<P> tile = find_tile<P>(pass, blockIdx.x, count);
+    const struct packed_tile<P> tile = find_packed_tile<P>(pass, blockIdx.x, count);
     const columns<K, V> own = data.at(tile.first);
 #pragma unroll 1
     for (int r = 0; r <= last; r++) {
         const struct packed_round round = pass.rounds[r];
-        const struct places places = find_places<LOG_KEYS>(round.window, round.mirrored, threadIdx.x);
-        const columns<K, V> lower = kept.at(with_gaps(places.lower, LOG_KEYS));
-        const columns<K, V> upper = kept.at(with_gaps(places.upper, LOG_KEYS));
+        const struct packed_places places = find_places<LOG_KEYS>(round.window, round.mirrored, threadIdx.x);
+        const columns<K, V> lower = kept.at(packed_place(places.lower, LOG_KEYS));
+        const columns<K, V> upper = kept.at(packed_place(places.upper, LOG_KEYS));
         element<K, V> x[1 << LOG_KEYS];
         if (r == 0)
             load_tile<LOG_KEYS>(own, pass, tile, round.window, places, one, x);
@@ -355,7 +355,7 @@ static hsort_status sort_packed(struct cuda_engine *engine, columns<K, V> data, 
     struct packed_pass pass;
     int most_bytes;
 
-    const auto tile_bytes = [&] { return with_gaps(1u << shape.tile_bits, LOG_KEYS) * element_bytes<K, V>; };
+    const auto tile_bytes = [&] { return packed_place(1u << shape.tile_bits, LOG_KEYS) * element_bytes<K, V>; };
     TRY_CUDA(cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, engine->device));
     while (tile_bytes() > (size_t)most_bytes)
         shape.tile_bits--;

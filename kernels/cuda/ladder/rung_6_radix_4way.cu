@@ -50,6 +50,7 @@
  *          with CUDA", GPU Gems 3, 2007. */
 #include "kernels/cuda/ladder/rung_6_radix_4way.h"
 #include "kernels/cuda/engine/key_type.cuh"
+#include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/ladder/ladder.h"
 #include "kernels/cuda/ladder/tuning.h"
 #include <type_traits>
@@ -81,35 +82,6 @@ static __device__ uint32_t field_of(uint64_t word, int bin)
     return (uint32_t)(word >> (bin * FIELD_BITS)) & ((1u << FIELD_BITS) - 1);
 }
 
-/* Sum of the words of the threads before this one; *total: of all. The fields of the sums must not overflow.
- * */
-template <int THREADS>
-static __device__ uint64_t block_scan(uint64_t word, uint64_t *total)
-{
-    __shared__ uint64_t warp_sums[THREADS / WARP];
-    const int lane = threadIdx.x % WARP;
-    const int warp = threadIdx.x / WARP;
-    uint64_t sum = word;
-#pragma unroll
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const uint64_t below = __shfl_up_sync(ALL_LANES, sum, distance);
-        if (lane >= distance)
-            sum += below;
-    }
-    if (lane == WARP - 1)
-        warp_sums[warp] = sum;
-    __syncthreads();
-    uint64_t before = sum - word;
-    *total = 0;
-#pragma unroll
-    for (int other = 0; other < THREADS / WARP; other++) {
-        if (other < warp)
-            before += warp_sums[other];
-        *total += warp_sums[other];
-    }
-    return before;
-}
-
 /* Sort each block's keys by their digit; counts [bin][block]. */
 template <typename K, typename V, int THREADS>
 static __global__ void __launch_bounds__(THREADS)
@@ -123,8 +95,9 @@ static __global__ void __launch_bounds__(THREADS)
     const K key = exists ? from[i] : 0;
     const int bin = digit_of(key, shift);
 
-    uint64_t total;
-    const uint64_t before = block_scan<THREADS>(exists ? UINT64_C(1) << (bin * FIELD_BITS) : 0, &total);
+    uint64_t total; // no field of it overflows
+    const uint64_t word = exists ? UINT64_C(1) << (bin * FIELD_BITS) : 0;
+    const uint64_t before = block_scan<THREADS / WARP, true>(word, &total);
     // each field moves up to all larger bins: where they begin
     const uint64_t starts = (total << FIELD_BITS) + (total << 2 * FIELD_BITS) + (total << 3 * FIELD_BITS);
     const uint32_t place = field_of(starts + before, bin);
@@ -148,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Scan each tile of values [count] by itself, in place; its sum goes to sums [tiles]. */
 static __global__ void __launch_bounds__(SCAN_TILE / 2)
-    scan_kernel(uint64_t *values, int64_t count, uint64_t *sums)
+    scan_tiles_kernel(uint64_t *values, int64_t count, uint64_t *sums)
 {
     __shared__ uint64_t tree[SCAN_TILE];
     const int64_t first = (int64_t)blockIdx.x * SCAN_TILE;
@@ -194,7 +167,7 @@ static __global__ void __launch_bounds__(SCAN_TILE / 2)
     }
 }
 
-/* Words that scan() takes for `count` values, themselves included. */
+/* Words that scan_counts() takes for `count` values, themselves included. */
 static int64_t scan_words(int64_t count)
 {
     int64_t words = count;
@@ -207,24 +180,24 @@ static int64_t scan_words(int64_t count)
 
 /* Replace each of values [count] by the sum of those before it. The words behind them [scan_words(count)]
  * take the sums of the tiles, level by level. */
-static void scan(cudaStream_t stream, uint64_t *values, int64_t count)
+static void scan_counts(cudaStream_t stream, uint64_t *values, int64_t count)
 {
     uint64_t *sums = values + count;
     const int64_t tiles = divide_up(count, SCAN_TILE);
-    scan_kernel<<<(unsigned)tiles, SCAN_TILE / 2, 0, stream>>>(values, count, sums);
+    scan_tiles_kernel<<<(unsigned)tiles, SCAN_TILE / 2, 0, stream>>>(values, count, sums);
     if (tiles > 1) {
-        scan(stream, sums, tiles);
+        scan_counts(stream, sums, tiles);
         add_kernel<<<(unsigned)tiles, SCAN_TILE / 2, 0, stream>>>(values, count, sums);
     }
 }
 
 /* ---- 3. the shuffle ------------------------------------------------------------------------------------ */
 
-/* Move the runs of each block to their places among all keys; goals [bin][block]. */
+/* Move the runs of each block to their places among all keys; destinations [bin][block]. */
 template <typename K, typename V, int THREADS>
 static __global__ void __launch_bounds__(THREADS)
     shuffle_kernel(const K *__restrict__ from, K *__restrict__ to, const V *__restrict__ from_values,
-                   V *__restrict__ to_values, int64_t count, int shift, const uint64_t *goals)
+                   V *__restrict__ to_values, int64_t count, int shift, const uint64_t *destinations)
 {
     __shared__ int bins[THREADS];
     __shared__ int starts[BINS]; // of the bins that occur
@@ -240,7 +213,7 @@ static __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     if (exists) {
         const int64_t place =
-            (int64_t)goals[(int64_t)bin * gridDim.x + blockIdx.x] + (int)threadIdx.x - starts[bin];
+            (int64_t)destinations[(int64_t)bin * gridDim.x + blockIdx.x] + (int)threadIdx.x - starts[bin];
         to[place] = key;
         if constexpr (HAS_VALUES<V>)
             to_values[place] = from_values[i];
@@ -261,7 +234,7 @@ static hsort_status sort_4way(struct cuda_engine *engine, struct rung_job *job)
     for (int shift = 0; shift < (int)sizeof(K) * 8; shift += DIGIT_BITS) {
         local_sort_kernel<K, V, THREADS><<<blocks, THREADS, 0, stream>>>(
             keys, scratch, values, scratch_values, job->count, shift, counts);
-        scan(stream, counts, (int64_t)BINS * blocks);
+        scan_counts(stream, counts, (int64_t)BINS * blocks);
         shuffle_kernel<K, V, THREADS><<<blocks, THREADS, 0, stream>>>(scratch, keys, scratch_values, values,
                                                                       job->count, shift, counts);
         TRY_LAUNCH("rung 6, a pass");

@@ -27,7 +27,7 @@
 enum { HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS };
 
 /* The workspace: tables for all passes in one piece, so that one memset clears them. */
-struct tables {
+struct onesweep_tables {
     /* [digit][bin]: keys with this digit value; after the scan: with a smaller one */
     uint64_t bins[sizeof(uint64_t)][BINS];
     /* longer than it says: onesweep_workspace_bytes() */
@@ -36,7 +36,7 @@ struct tables {
 
 static size_t tables_bytes(int64_t tiles)
 {
-    return offsetof(struct tables, passes) + onesweep_workspace_bytes(tiles);
+    return offsetof(struct onesweep_tables, passes) + onesweep_workspace_bytes(tiles);
 }
 
 /* The digit of a key that begins `shift` bits up. */
@@ -74,7 +74,7 @@ struct key_digit {
 /* Count every digit of every key. The counters of a block are 32-bit: it meets fewer than 2^32 keys. */
 template <typename K>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS)
-    histogram_kernel(const K *__restrict__ keys, int64_t count, struct tables *tables)
+    histogram_kernel(const K *__restrict__ keys, int64_t count, struct onesweep_tables *tables)
 {
     __shared__ uint32_t counts[sizeof(K)][BINS];
     for (int i = threadIdx.x; i < (int)sizeof(K) * BINS; i += ONESWEEP_THREADS)
@@ -109,13 +109,13 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     }
 }
 
-/* One block per digit: turn counts into first places, and tell the host whether the digit varies at all. */
+/* One block per digit: turn counts into first places, and write for the host whether the digit varies at all. */
 static __global__ void __launch_bounds__(BINS)
-    scan_kernel(struct tables *tables, int64_t count, int32_t *digit_varies)
+    first_places_kernel(struct onesweep_tables *tables, int64_t count, int32_t *digit_varies)
 {
     uint64_t *bin = &tables->bins[blockIdx.x][threadIdx.x];
     const uint64_t found = *bin;
-    *bin = block_scan(found);
+    *bin = sum_of_bins_before(found);
     const int varies = __syncthreads_or(found != 0 && found != (uint64_t)count);
     if (threadIdx.x == 0)
         digit_varies[blockIdx.x] = varies;
@@ -125,8 +125,8 @@ static __global__ void __launch_bounds__(BINS)
 
 /* Count all digits; sets engine->result->digit_varies [sizeof(K)] and waits for it. */
 template <typename K>
-static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
-                                 struct tables *tables)
+static hsort_status count_all_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
+                                 struct onesweep_tables *tables)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t blocks =
@@ -134,7 +134,7 @@ static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int6
     memset(engine->result->digit_varies, -1, sizeof engine->result->digit_varies);
     TRY_CUDA(cudaMemsetAsync(tables, 0, tables_bytes(tiles), stream));
     histogram_kernel<<<(unsigned)blocks, ONESWEEP_THREADS, 0, stream>>>(keys, count, tables);
-    scan_kernel<<<sizeof(K), BINS, 0, stream>>>(tables, count, engine->result->digit_varies);
+    first_places_kernel<<<sizeof(K), BINS, 0, stream>>>(tables, count, engine->result->digit_varies);
     TRY_LAUNCH("rung 7, the count of digits");
     for (size_t digit = 0; digit < sizeof(K); digit++)
         TRY(wait_for_word(stream, &engine->result->digit_varies[digit], -1));
@@ -142,7 +142,7 @@ static hsort_status count_digits(struct cuda_engine *engine, const K *keys, int6
 }
 
 template <typename T>
-static void swap(const T **from, T **to)
+static void swap_columns(const T **from, T **to)
 {
     T *moved = *to;
     *to = (T *)*from;
@@ -152,7 +152,7 @@ static void swap(const T **from, T **to)
 template <typename K, typename V>
 static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *job)
 {
-    struct tables *tables = (struct tables *)job->workspace;
+    struct onesweep_tables *tables = (struct onesweep_tables *)job->workspace;
     pass<K, V, key_digit<K>> pass = {};
     pass.from = (K *)job->keys;
     pass.to = (K *)job->scratch_keys;
@@ -160,7 +160,7 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *j
     pass.to_values = (V *)job->scratch_values;
     pass.count = job->count;
     pass.workspace = &tables->passes;
-    TRY(count_digits(engine, pass.from, pass.count, onesweep_tiles<K, V>(pass.count), tables));
+    TRY(count_all_digits(engine, pass.from, pass.count, onesweep_tiles<K, V>(pass.count), tables));
     for (uint32_t digit = 0; digit < sizeof(K); digit++) {
         if (!engine->result->digit_varies[digit])
             continue;
@@ -169,8 +169,8 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *j
         pass.may_mix = !has_value<V> && pass.number == 0; // there is no order yet to keep
         TRY(onesweep_pass(engine, pass));
         pass.number++;
-        swap(&pass.from, &pass.to);
-        swap(&pass.from_values, &pass.to_values);
+        swap_columns(&pass.from, &pass.to);
+        swap_columns(&pass.from_values, &pass.to_values);
     }
     job->sorted_keys = (void *)pass.from;
     job->sorted_values = (void *)pass.from_values;

@@ -101,7 +101,8 @@ enum {
     MSD_LEAF_KEYS = 4096,
     MSD_GIANT_THREADS = 512,
     MSD_GIANTS_AT_ONCE = 8,
-    PART_SAMPLE_OF_LEAF = 2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
+    PART_SAMPLE_OF_LEAF =
+        2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
     MSD_WRITE_THREADS = 256,
     MSD_WRITE_KEYS = 16,
     MSD_ROOMY_BYTES = 160 << 10,
@@ -124,6 +125,18 @@ enum {
     CLUSTER_COUNT_MAX = 1 << 17,
     CLUSTER_BLOCK_KEYS = 4096,
     CLUSTER_LEAF_KEYS = 4096,
+
+    /* counting of few values: threads of a block; places of its cache, as a logarithm, if there is shared memory for them;
+     * keys of a thread that are looked up together, for no more of which there are registers; buckets that are looked at for
+     * a value before the table counts as full, and iterations of a block between two questions whether it does. Sums over the
+     * table: threads of a block, and values of a thread */
+    VALUES_THREADS = 1024,
+    VALUES_CACHE_LOG = 14,
+    VALUES_AT_ONCE = 2,
+    VALUES_PROBES = 32,
+    VALUES_PATIENCE = 16,
+    SUMS_THREADS = 1024,
+    SUMS_OWN = 8,
 
     /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in different banks, and
      * blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared memory; TIGHT where it can have no

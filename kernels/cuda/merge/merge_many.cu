@@ -31,6 +31,7 @@
  *          log2(k) times what a merge of two runs takes.
  * Source   Knuth, TAOCP vol. 3, 5.4.6 (forecasting); Varman et al., "Merging multiple lists on
  *          hierarchical-memory multiprocessors", 1991 (the search). */
+#include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/merge/merge.cuh"
 #include "kernels/cuda/merge/merge_many.h"
 
@@ -60,7 +61,7 @@ struct tile_plan {
 };
 
 /* A tile's pieces in shared memory. */
-struct places {
+struct piece_places {
     int at[MERGE_RUNS_MAX], count[MERGE_RUNS_MAX];
 };
 
@@ -72,7 +73,7 @@ struct many_shared {
     K halves[2][ROOM];
     K page_ends[MERGE_PAGES * RUNS]; // the last keys of each run's next pages
     struct tile_plan<K> plans[PLANS];
-    struct places places[2];
+    struct piece_places places[2];
     int64_t low[RUNS], high[RUNS]; // of the search; then `low` is the next output of each run
     int samples_in[RUNS], samples_out[RUNS];
 };
@@ -246,12 +247,7 @@ static __device__ void warp_plan_tile(struct planner<K> &my, const K *page_ends,
     const int skew = lane < RUNS ? merge_skew((uintptr_t)(my.keys + from), sizeof(K)) : 0;
     const int count = (int)(my.planned - from);
     const int places = lane < RUNS ? merge_next_place(skew + count, 0, vector_keys<K>) : 0;
-    int end = places;
-#pragma unroll
-    for (int distance = 1; distance < RUNS; distance *= 2) {
-        const int before = __shfl_up_sync(ALL_LANES, end, distance);
-        end += lane >= distance ? before : 0;
-    }
+    const int end = warp_sum_through<RUNS>(places);
     if (lane < RUNS) {
         plan->from[lane] = from;
         plan->to[lane] = my.planned;
@@ -281,7 +277,7 @@ static __device__ void block_load_pages(const struct many_runs<K> &runs, const s
  * the tiles before end. */
 template <int RUNS, typename K>
 static __device__ void block_cut_tile(const struct tile_plan<K> &plan, const K *keys, int64_t *next_output,
-                                      struct places *pieces)
+                                      struct piece_places *pieces)
 {
     const int r = threadIdx.x;
     if (r >= RUNS)
@@ -307,7 +303,7 @@ static __device__ void block_cut_tile(const struct tile_plan<K> &plan, const K *
  *
  *     pairs of 5 and 4 keys, threads of 3      a a a | a a G | gap | b b b | b G G | gap */
 template <int KEYS, int PAIRS, typename K>
-static __device__ void block_merge_pairs(K *keys, const struct places &pieces, struct places *made, int lead)
+static __device__ void block_merge_pairs(K *keys, const struct piece_places &pieces, struct piece_places *made, int lead)
 {
     const int thread = threadIdx.x;
     int pair = -1, diagonal = 0, place = 0;

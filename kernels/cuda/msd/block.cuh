@@ -1,30 +1,9 @@
-/* What the threads of a block, or of a warp, find out together: sums before each, extremes; and small reckoning beside. */
+/* What the threads of a block, or of a warp, find out together: extremes; and small reckoning beside. */
 #ifndef BLOCK_CUH
 #define BLOCK_CUH
 
+#include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/ladder/bitonic.cuh"
-
-/* The sum of the values of all threads before this one. Every thread calls it; sums [warps] in shared memory may be used
- * again after the next barrier. */
-template <typename T>
-static __device__ T block_sum_before(T value, T *sums)
-{
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    T sum = value;
-#pragma unroll
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const T below = __shfl_up_sync(ALL_LANES, sum, distance);
-        if (lane >= distance)
-            sum += below;
-    }
-    if (lane == WARP - 1)
-        sums[warp] = sum;
-    __syncthreads();
-    T before = sum - value;
-    for (int other = 0; other < warp; other++)
-        before += sums[other];
-    return before;
-}
 
 /* The last bucket of [first, last] that begins at `position` or before. */
 static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,

@@ -56,9 +56,9 @@ static __device__ K stored_key(const struct coding &coding, K code)
 
 static const struct coding codes_only = {};
 
-static struct coding coding_of(const struct raw_keys *bits)
+static struct coding coding_of(const struct raw_keys *raw)
 {
-    return {bits->map, !bits->map.identity, !bits->map.identity && bits->decode};
+    return {raw->map, !raw->map.identity, !raw->map.identity && raw->decode};
 }
 
 /* Where a job's keys come from, and what is to be done with them. */
@@ -70,10 +70,10 @@ struct source {
 
 template <typename K>
 static struct source<K> source_of(const struct rung_job *job) {
-    const struct raw_keys *bits = job->bits;
-    if (!bits)
+    const struct raw_keys *raw = job->raw;
+    if (!raw)
         return {(const K *)job->keys, codes_only};
-    return {(const K *)bits->from, coding_of(bits)};
+    return {(const K *)raw->from, coding_of(raw)};
 }
 
 #endif

@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
 template <typename K>
 static K *goal_of(const struct rung_job *job)
 {
-    const bool in_scratch = job->bits && job->bits->in_scratch && !job->bits->decode;
+    const bool in_scratch = job->raw && job->raw->in_scratch && !job->raw->decode;
     return (K *)(in_scratch ? job->scratch_keys : job->keys);
 }
 

@@ -24,7 +24,7 @@ static int most_of_leaf(const struct cuda_engine *engine)
 /* ---- the sample and the map ---------------------------------------------------------------------------- */
 
 static hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
-                                              const struct raw_keys *bits, int64_t before, int64_t total,
+                                              const struct raw_keys *raw, int64_t before, int64_t total,
                                               int log, int64_t first, int sample, void *workspace,
                                               uint64_t *codes)
 {
@@ -39,7 +39,7 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes,
         return HSORT_OK;
     TRY(with_key_type(key_bytes, [&](auto key) {
         part_sample_kernel<<<blocks, SAMPLE_THREADS, 0, stream>>>(
-            coding_of(bits), (const decltype(key) *)bits->from, before, total, log, first, sample, taken);
+            coding_of(raw), (const decltype(key) *)raw->from, before, total, log, first, sample, taken);
         TRY_LAUNCH("the sample of a partition");
         return HSORT_OK;
     }));
@@ -119,20 +119,20 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
 /* ---- the count and the partition ----------------------------------------------------------------------- */
 
 template <typename K>
-static hsort_status queue_count(struct cuda_engine *engine, const struct raw_keys *bits, int64_t count,
+static hsort_status queue_count(struct cuda_engine *engine, const struct raw_keys *raw, int64_t count,
                                 struct partition_work *work)
 {
     const int64_t vectors =
         divide_up(count * sizeof(K), sizeof(uint4) * MSD_COUNT_THREADS * MSD_COUNT_VECTORS);
     const unsigned blocks = (unsigned)min(vectors, (int64_t)engine->multiprocessors);
     count_regions_kernel<<<blocks, MSD_COUNT_THREADS, CELL_BYTES, engine->streams[STREAM_WORK]>>>(
-        coding_of(bits), (const K *)bits->from, count, work);
+        coding_of(raw), (const K *)raw->from, count, work);
     TRY_LAUNCH("the count of regions");
     return HSORT_OK;
 }
 
 static hsort_status cuda_partition_count(struct engine *base, int key_bytes,
-                                             const struct raw_keys *bits, int64_t count,
+                                             const struct raw_keys *raw, int64_t count,
                                              const struct engine_map *map, void *workspace, int64_t *counts,
                                              bool *ascends, bool *descends)
 {
@@ -151,7 +151,7 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes,
         offsetof(struct partition_work, region_cursors) - offsetof(struct partition_work, ascents), stream));
     if (count > 0)
         TRY(with_key_type(key_bytes,
-                          [&](auto key) { return queue_count<decltype(key)>(engine, bits, count, work); }));
+                          [&](auto key) { return queue_count<decltype(key)>(engine, raw, count, work); }));
     region_begins_kernel<<<1, ENGINE_REGIONS, 0, stream>>>(work, found, flags);
     TRY_LAUNCH("the begins of regions");
     TRY_CUDA(cudaStreamSynchronize(stream));
@@ -174,7 +174,7 @@ static int pass_memory(const struct engine_map *map)
 }
 
 template <typename K, int KEYS>
-static hsort_status queue_partition(struct cuda_engine *engine, const struct raw_keys *bits, int64_t count,
+static hsort_status queue_partition(struct cuda_engine *engine, const struct raw_keys *raw, int64_t count,
                                     const struct engine_map *map, struct partition_work *work, void *to)
 {
     const int bytes = pass_memory<K, KEYS>(map);
@@ -182,12 +182,12 @@ static hsort_status queue_partition(struct cuda_engine *engine, const struct raw
         cudaFuncSetAttribute(partition_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     partition_kernel<K, KEYS>
         <<<(unsigned)divide_up(count, MSD_PASS_THREADS * KEYS), MSD_PASS_THREADS, bytes,
-           engine->streams[STREAM_WORK]>>>(coding_of(bits), (const K *)bits->from, (K *)to, count, work);
+           engine->streams[STREAM_WORK]>>>(coding_of(raw), (const K *)raw->from, (K *)to, count, work);
     TRY_LAUNCH("a partition");
     return HSORT_OK;
 }
 
-static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, const struct raw_keys *bits,
+static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, const struct raw_keys *raw,
                                        int64_t count, const struct engine_map *map, void *workspace, void *to)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -198,7 +198,7 @@ static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, c
         return HSORT_OK;
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        return queue_partition<K, pass_keys<K>>(engine, bits, count, map, work, to);
+        return queue_partition<K, pass_keys<K>>(engine, raw, count, map, work, to);
     });
 }
 
@@ -301,10 +301,10 @@ static hsort_status queue_leaves_of(struct cuda_engine *engine, const struct cod
 template <typename K, int KEYS>
 static hsort_status
 queue_regions(struct cuda_engine *engine, const struct engine_map *map, const struct engine_piece *pieces,
-              int count, const struct raw_keys *bits, struct partition_work *work, K *scratch, K *out)
+              int count, const struct raw_keys *raw, struct partition_work *work, K *scratch, K *out)
 {
     const int log_buckets = ((const struct window *)map)->bits[1];
-    const struct coding last = {bits->map, false, !bits->map.identity && bits->decode};
+    const struct coding last = {raw->map, false, !raw->map.identity && raw->decode};
     struct part_tables tables;
     make_tables(pieces, count, log_buckets, MSD_PASS_THREADS * KEYS, &tables);
     if (tables.tiles == 0)
@@ -318,7 +318,7 @@ queue_regions(struct cuda_engine *engine, const struct engine_map *map, const st
 
 static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
                                           const struct engine_piece *pieces, int count,
-                                          const struct raw_keys *bits, void *workspace, void *scratch,
+                                          const struct raw_keys *raw, void *workspace, void *scratch,
                                           void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -327,15 +327,15 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
     TRY(kernel_takes("sort of regions", key_bytes));
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        return queue_regions<K, pass_keys<K>>(engine, map, pieces, count, bits, work, (K *)scratch, (K *)out);
+        return queue_regions<K, pass_keys<K>>(engine, map, pieces, count, raw, work, (K *)scratch, (K *)out);
     });
 }
 
 /* Sort one bucket that was left. *fits: there was room for that. */
-static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const struct raw_keys *bits,
+static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const struct raw_keys *raw,
                               const struct part_left *left, char *scratch, size_t scratch_bytes, bool *fits)
 {
-    const struct raw_keys again = {bits->map, left->keys, true, false};
+    const struct raw_keys again = {raw->map, left->keys, true, false};
     const size_t key_space = divide_up((int64_t)left->count * key_bytes, 256) * 256;
     const int rung = tuning_rung(key_bytes, (int64_t)left->count);
     size_t workspace_bytes;
@@ -344,7 +344,7 @@ static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const s
     job.count = (int64_t)left->count;
     job.keys = left->keys;
     job.scratch_keys = scratch;
-    job.bits = bits->decode ? &again : NULL;
+    job.raw = raw->decode ? &again : NULL;
     job.workspace = scratch + key_space;
     TRY(ladder_workspace(engine, rung, &job, &workspace_bytes));
     *fits = key_space + workspace_bytes <= scratch_bytes;
@@ -358,7 +358,7 @@ static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const s
 }
 
 static hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
-                                            const struct raw_keys *bits, void *workspace, void *scratch,
+                                            const struct raw_keys *raw, void *workspace, void *scratch,
                                             size_t scratch_bytes, bool *unsorted)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
@@ -380,7 +380,7 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes,
     TRY_CUDA(cudaStreamSynchronize(stream));
     for (uint32_t i = 0; i < count && !*unsorted; i++) {
         bool fits;
-        TRY(sort_left(engine, key_bytes, bits, &left[i], (char *)scratch, scratch_bytes, &fits));
+        TRY(sort_left(engine, key_bytes, raw, &left[i], (char *)scratch, scratch_bytes, &fits));
         *unsorted = !fits;
     }
     TRY_CUDA(cudaStreamSynchronize(stream));

@@ -12,8 +12,9 @@
  *            STREAM_WORK  kernels, and copies that belong to them
  *            STREAM_OUT   copies that carry keys towards another rank or the host
  *            STREAM_IN    copies that bring keys in
- * Keys     uint32_t or uint64_t codes in ascending order (kernels/base/keytype.h), `key_bytes` is 4 or 8, counts are int64_t and
- *          may be 0 or beyond 2^32. Pointers to keys are aligned to the key size only.
+ * Keys     uint32_t or uint64_t codes in ascending order (kernels/base/keytype.h); `key_bytes` is 4 or 8, and any other
+ *          width is HSORT_INTERNAL. Counts are int64_t and may be 0 or beyond 2^32. Pointers to keys are aligned to the
+ *          key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
  *          may be reported by a later one on the engine.
  */
@@ -273,7 +274,7 @@ struct engine_ops {
     hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
     hsort_status (*decode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
 
-    /* Bytes of workspace that sort() needs beside keys and scratch. `rung` -1: the one chosen for these sizes.
+    /* Bytes of workspace that sort() needs besides keys and scratch. `rung` -1: the one chosen for these sizes.
      * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or that needs more scratch. */
     hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count,
                                    int64_t scratch_count, size_t *bytes);

@@ -68,7 +68,8 @@ static const struct option_row rows[] = {
     {"output", 'o', GEN | SORT, COMMON, TEXT, "FILE", FIELD(output),
      "the file to write; one of that name is replaced, once this one is whole"},
     {"type", 0, GEN | SORT | CHECK | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
-     "of the keys; gen: u64; .npy files name it themselves"},
+     "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
+     "themselves"},
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
      "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
@@ -210,6 +211,20 @@ static int parse_word(const char *text, const char *words)
     return -1;
 }
 
+/* What NumPy and C call the key types; anything else as it is. */
+static const char *short_type(const char *word)
+{
+    static const char *const names[][4] = {
+        {"u32", "uint32", "<u4", "uint32_t"}, {"i32", "int32", "<i4", "int32_t"},
+        {"f32", "float32", "<f4", "single"},  {"u64", "uint64", "<u8", "uint64_t"},
+        {"i64", "int64", "<i8", "int64_t"},   {"f64", "float64", "<f8", "double"}};
+    for (size_t type = 0; type < sizeof names / sizeof *names; type++)
+        for (int alias = 1; alias < 4; alias++)
+            if (strcmp(word, names[type][alias]) == 0)
+                return names[type][0];
+    return word;
+}
+
 /* Put the value of one option into its field. */
 static hsort_status store_value(const struct option_row *row, const char *value, struct cli_options *options)
 {
@@ -225,7 +240,8 @@ static hsort_status store_value(const struct option_row *row, const char *value,
         *(const char **)field = value;
         return HSORT_OK;
     case WORD: {
-        const int place = parse_word(value, row->value);
+        const char *word = row->field == FIELD(type) ? short_type(value) : value;
+        const int place = parse_word(word, row->value);
         if (place < 0)
             return complain(options, "--%s: '%.128s' is none of %s", row->name, value, row->value);
         memcpy(field, &place, sizeof place);

@@ -25,8 +25,17 @@ good_gen()
     done
     ok 2 gen -n 2K -o default.bin
     ok 1 gen -n 2048 --type u64 --dist uniform -s 1 -o explicit.bin
+    local name
+    for name in u64 uint64 uint64_t '<u8'; do
+        ok 0 gen -n 2048 --type "$name" -o named.bin
+        cmp -s default.bin named.bin || fail "gen: --type $name is not u64"
+    done
+    for name in f32:float32 f64:double i32:int32 'i64:<i8'; do
+        ok 0 gen -n 100 --type "${name#*:}" --dist sorted -o named.npy
+        ok 0 check named.npy --type "${name%:*}"
+    done
     cmp -s default.bin explicit.bin || fail "gen: the defaults are not u64, uniform, seed 1"
-    rm gen.? default.bin explicit.bin
+    rm gen.? default.bin explicit.bin named.bin named.npy
 }
 
 good_sort()

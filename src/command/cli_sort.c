@@ -171,7 +171,7 @@ static hsort_status read_keys(struct sort_run *run)
     return status;
 }
 
-static hsort_status sort_keys(struct sort_run *run)
+static hsort_status sort_share(struct sort_run *run)
 {
     TRY(check_before(run));
     run->phase = "shards were sorted";
@@ -242,7 +242,7 @@ static hsort_status write_output(struct sort_run *run)
     report_stale(run->comm, &run->out);
     hsort_status status = read_keys(run);
     if (status == HSORT_OK)
-        status = sort_keys(run);
+        status = sort_share(run);
     if (status == HSORT_OK)
         status = write_keys(run);
     return end_output(run, status);

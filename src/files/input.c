@@ -25,7 +25,7 @@
 enum { DRAWS = 64, GAUSS_DRAWS = 16, ZIPF_OCTAVES = 21 };
 
 /* What a distribution draws from: the input, with its seed mixed. */
-struct source {
+struct word_source {
     struct input input;
     uint64_t base;
 };
@@ -37,7 +37,7 @@ static uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-static uint64_t draw(const struct source *source, int64_t i, int number)
+static uint64_t draw(const struct word_source *source, int64_t i, int number)
 {
     return mix(source->base + ((uint64_t)i * DRAWS + (uint64_t)number) * GAMMA);
 }
@@ -97,7 +97,7 @@ static uint64_t spread(const struct input *input, int64_t i)
 }
 
 /* The mean of 16 uniform words (Irwin-Hall): normal but for its ends, at 6.9 standard deviations. */
-static uint64_t gauss(const struct source *source, int64_t i)
+static uint64_t gauss(const struct word_source *source, int64_t i)
 {
     uint64_t sum = 0;
     for (int number = 0; number < GAUSS_DRAWS; number++)
@@ -108,7 +108,7 @@ static uint64_t gauss(const struct source *source, int64_t i)
 /* k of 1 ... 2^20 with probability in proportion to 1/k. Every octave 2^j ... 2^(j+1) - 1 is proposed as
  * often as any other and k as any other of its octave, which is 2^-j; keeping 2^j / k of the proposals makes
  * it 1/k. */
-static uint64_t zipf(const struct source *source, int64_t i)
+static uint64_t zipf(const struct word_source *source, int64_t i)
 {
     for (int number = 0; number < DRAWS; number++) {
         uint64_t word = draw(source, i, number);
@@ -123,7 +123,7 @@ static uint64_t zipf(const struct source *source, int64_t i)
 }
 
 /* A key of the low `parameter` bits, as many of them as the type holds exactly. */
-static uint64_t narrow_key(const struct source *source, int64_t i)
+static uint64_t narrow_key(const struct word_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
     int most = type == HSORT_F32 ? 24 : type == HSORT_F64 ? 53 : 8 * (int)hsort_type_bytes(type);
@@ -132,7 +132,7 @@ static uint64_t narrow_key(const struct source *source, int64_t i)
 }
 
 /* Half of the keys are uniform, the others special values of floats, with both signs. */
-static uint64_t odd_float(const struct source *source, int64_t i)
+static uint64_t odd_float(const struct word_source *source, int64_t i)
 {
     const bool wide = source->input.type == HSORT_F64;
     const uint64_t one = 1;
@@ -165,7 +165,7 @@ static uint64_t odd_float(const struct source *source, int64_t i)
 }
 
 /* Half of the keys are uniform, the others lie at the ends and in the middle of the type's range. */
-static uint64_t extreme_integer(const struct source *source, int64_t i)
+static uint64_t extreme_integer(const struct word_source *source, int64_t i)
 {
     const uint64_t all = UINT64_MAX >> (64 - 8 * hsort_type_bytes(source->input.type));
     const uint64_t top = all ^ (all >> 1);
@@ -175,7 +175,7 @@ static uint64_t extreme_integer(const struct source *source, int64_t i)
 }
 
 /* Key i in the low bits of the result. */
-static uint64_t make_key(const struct source *source, int64_t i)
+static uint64_t make_key(const struct word_source *source, int64_t i)
 {
     const struct input *input = &source->input;
     switch (input->distribution) {
@@ -211,7 +211,7 @@ static uint64_t make_key(const struct source *source, int64_t i)
 void input_fill(const struct input *input, int64_t first, int64_t count, void *keys)
 {
     // The seed is mixed, so that seeds 1 and 2 do not draw from the same numbers one place apart.
-    const struct source source = {*input, mix(input->seed + GAMMA)};
+    const struct word_source source = {*input, mix(input->seed + GAMMA)};
     if (hsort_type_bytes(input->type) == 4) {
         uint32_t *narrow_keys = keys;
 #pragma omp parallel for

@@ -71,11 +71,7 @@ mkdir "$work/kernels" "$work/mpi"
 cp "$SOURCE/kernels/measured.md" "$work/kernels"
 cp "$SOURCE/mpi/measured.md" "$work/mpi"
 cd "$work"
-for part in ladder types less_scratch; do
-    if [ -e "jobs/results/h200x1/$part.csv" ]; then
-        "$python" jobs/ladder_table.py "jobs/results/h200x1/$part.csv" kernels/measured.md
-    fi
-done
+"$python" jobs/ladder_table.py jobs/results/h200x1/ladder.csv kernels/measured.md
 "$python" jobs/tune_table.py jobs/results/h200x1/tune.csv "$SOURCE/kernels/cuda/ladder/tuning.h" kernels/measured.md
 "$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md
 "$python" jobs/simulate_table.py jobs/results/simulated/exchange.csv mpi/measured.md

@@ -5,7 +5,7 @@
 #include "hypersort.h"
 #include "tests/support/ranks.h"
 
-/* Bytes of memory that this process has from malloc(). */
+/* Bytes of memory that this process has from malloc(); 0 with AddressSanitizer's malloc(), which reports leaks itself. */
 static size_t memory_in_use(void)
 {
     const struct mallinfo2 info = mallinfo2();
@@ -21,8 +21,8 @@ static void check_no_mpi(const char *when, const char *why)
     CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_MPI, "nowhere to write a context, %s MPI", when);
 }
 
-/* A context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is freed.
- * */
+/* A context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is
+ * freed. */
 static void check_outlived(hsort_context *ctx)
 {
     uint64_t key = 1;
@@ -32,7 +32,7 @@ static void check_outlived(hsort_context *ctx)
     CHECK(hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL, &result) == HSORT_MPI, "check");
     const size_t used = memory_in_use();
     hsort_destroy(&ctx);
-    CHECK(ctx == NULL && memory_in_use() < used, "nothing was freed");
+    CHECK(ctx == NULL && (used == 0 || memory_in_use() < used), "nothing was freed");
 }
 
 /* A context that has sorted. Collective. */

@@ -1,8 +1,8 @@
 /* The C face of one device: what a rank's GPU, or its CPU cores, can do with keys. One rank opens one engine.
  *
- * mpi/ and src/ never launch a kernel and never call CUDA: they ask an engine, through the table of functions below.
- * There are two, with the same results bit for bit: `host` (kernels/host/, C17 + OpenMP) and `cuda` (kernels/cuda/).
- * Nothing here communicates; no function is collective. kernels/ knows no MPI.
+ * mpi/ and src/ never launch a kernel and never call CUDA: they ask an engine, through the table of functions
+ * below. There are two, with the same results bit for bit: `host` (kernels/host/, C17 + OpenMP) and `cuda`
+ * (kernels/cuda/). Nothing here communicates; no function is collective. kernels/ knows no MPI.
  *
  * Memory   "engine memory" is what the engine's kernels work on: device memory (plain cudaMalloc, so that IPC handles
  *          exist for it) or ordinary host memory. "Host memory" is pinned for the cuda engine.
@@ -70,15 +70,16 @@ enum {
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
 
-/* What another process needs to map memory of this engine's kind: engine_peer_ops.export_memory(). Plain bytes: it travels. */
+/* What another process needs to map memory of this engine's kind: engine_peer_ops.export_memory(). Plain
+ * bytes: it travels. */
 struct engine_peer_handle {
     unsigned char allocation[64]; /* names the allocation; never the same for two that lived in this job */
     uint64_t offset, bytes;       /* of the memory in the allocation; of the whole allocation */
     int32_t lasting;              /* 1: memory of alloc(), gone only at free(); 0: the caller's, gone when the caller likes */
 };
 
-/* Which region of ENGINE_REGIONS a key belongs to: a function of its code that never falls as codes rise. Plain bytes: it
- * travels, between engines of one name. */
+/* Which region of ENGINE_REGIONS a key belongs to: a function of its code that never falls as codes rise.
+ * Plain bytes: it travels, between engines of one name. */
 struct engine_map {
     uint64_t bytes[ENGINE_MAP_BYTES / 8];
 };
@@ -108,19 +109,20 @@ struct engine_event; /* a point in a stream's work */
 
 /* Memory of other processes. */
 struct engine_peer_ops {
-    /* Name the place of `memory` for other processes: memory of alloc(), or of the caller's on this device. Errors
-     * HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool memory), or in an
-     * allocation of less than ENGINE_PEER_BYTES. */
+    /* Name the place of `memory` for other processes: memory of alloc(), or of the caller's on this device.
+     * Errors HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool
+     * memory), or in an allocation of less than ENGINE_PEER_BYTES. */
     hsort_status (*export_memory)(struct engine *engine, const void *memory,
                                   struct engine_peer_handle *handle);
 
-    /* Map another process's allocation whole: *memory is where its first byte appears, and copy() and kernels can read it
-     * there; NULL after an error. Takes long, so it is for the caller to keep; one handle is not opened twice at a time,
-     * nor a handle of this process. Errors HSORT_CUDA: no path between the devices, or none for this process. */
+    /* Map another process's allocation whole: *memory is where its first byte appears, and copy() and kernels
+     * can read it there; NULL after an error. Takes long, so it is for the caller to keep; one handle is not
+     * opened twice at a time, nor a handle of this process. Errors HSORT_CUDA: no path between the devices,
+     * or none for this process. */
     hsort_status (*open)(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
 
-    /* End the mapping; nothing may be reading it. The owner must not free the allocation before (CUDA leaves undefined what
-     * happens then). NULL is fine. */
+    /* End the mapping; nothing may be reading it. The owner must not free the allocation before (CUDA leaves
+     * undefined what happens then). NULL is fine. */
     void (*close)(struct engine *engine, void *memory);
 };
 
@@ -129,19 +131,21 @@ struct engine_peer_ops {
  *     scatter()       keys, any order  ->  region 0 | region 1 | ...        each in no order
  *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other */
 struct engine_partition_ops {
-    /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
+    /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a
+     * sort. */
     size_t (*workspace)(const struct engine *engine, int key_bytes);
 
-    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
-     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map and from are read.
-     * codes [sample] on the host. Waits for the result. */
+    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global
+     * position floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map
+     * and from are read. codes [sample] on the host. Waits for the result. */
     hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
                            int64_t total, int log, int64_t first, int sample, void *workspace,
                            uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. Keys that are spread evenly need few, and never want the largest sample to be
-     * larger. map is only written if it is made, and then good on every rank. Waits for the result. */
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. Keys that are spread evenly need few, and never want the
+     * largest sample to be larger. map is only written if it is made, and then good on every rank. Waits for
+     * the result. */
     hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                              int64_t total, void *workspace, struct engine_map *map,
                              enum engine_map_verdict *verdict);
@@ -152,26 +156,28 @@ struct engine_partition_ops {
                           const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
                           bool *descends);
 
-    /* Put the codes of the keys at raw->from [count] into `to` [count], region by region. count() has just counted
-     * them, with the same map and workspace. `to` does not overlap the keys. */
+    /* Put the codes of the keys at raw->from [count] into `to` [count], region by region. count() has just
+     * counted them, with the same map and workspace. `to` does not overlap the keys. */
     hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                             const struct engine_map *map, void *workspace, void *to);
 
     /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
     int64_t (*region_scratch)(const struct engine *engine, int64_t count);
 
-    /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call. The regions' keys,
-     * sorted, go to `out` one region behind the other; out and scratch overlap neither each other nor the pieces.
+    /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call.
+     * The regions' keys, sorted, go to `out` one region behind the other; out and scratch overlap neither
+     * each other nor the pieces.
      *   scratch  [the sum of region_scratch() over the regions]
      *   raw      map and decode are read: decode: out gets the bits that the codes stand for
-     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for settle_regions(). */
+     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for
+     * settle_regions(). */
     hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
                                  const struct engine_piece *pieces, int count, const struct raw_keys *raw,
                                  void *workspace, void *scratch, void *out);
 
-    /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in `out`, which must
-     * still be there. *unsorted: it is too much for that; somebody has to sort all of it. raw as for sort_regions(); scratch
-     * [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
+    /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in
+     * `out`, which must still be there. *unsorted: it is too much for that; somebody has to sort all of it.
+     * raw as for sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
     hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
@@ -184,27 +190,30 @@ struct engine_partition_ops {
  *     order()  the table, ascending             ->  3 (5), 7 (2), 9 (1)
  *     write()  its keys [from, until)           ->  3 3 3 3 3 7 7 9 */
 struct engine_counting_ops {
-    /* Bytes of workspace for a table of 2^log places, aligned to 256 bytes; log is ENGINE_VALUES_LOG_MIN to .._MAX. Capacity: at
-     * least 2^(log - 1) distinct values; more if hashing is favourable. The workspace is one and the same in all calls of a sort. Pure. */
+    /* Bytes of workspace for a table of 2^log places, aligned to 256 bytes; log is ENGINE_VALUES_LOG_MIN to
+     * .._MAX. Capacity: at least 2^(log - 1) distinct values; more if hashing is favourable. The workspace is
+     * one and the same in all calls of a sort. Pure. */
     size_t (*workspace)(const struct engine *engine, int log);
 
-    /* A new table, of the keys at raw->from [count]; of raw, map and from are read. Most codes are thought to lie from `low` to
-     * `high`: it is faster where that is a short way. *fits: the table holds all values; if not, or after an error, the workspace
-     * holds nothing that the other calls may look at, and mostly few of the keys have been. Waits for the result. */
+    /* A new table, of the keys at raw->from [count]; of raw, map and from are read. Most codes are thought to
+     * lie from `low` to `high`: it is faster where that is a short way. *fits: the table holds all values; if
+     * not, or after an error, the workspace holds nothing that the other calls may look at, and mostly few of
+     * the keys have been. Waits for the result. */
     hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                           uint64_t low, uint64_t high, int log, void *workspace, bool *fits);
 
-    /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes. *values -1: there are
-     * more. The table stays. Waits for the result. */
+    /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes.
+     * *values -1: there are more. The table stays. Waits for the result. */
     hsort_status (*list)(struct engine *engine, int log, void *workspace, struct engine_value *list,
                          int64_t most, int64_t *values);
 
-    /* Add list [values] to the table. It may lie where a peer's memory is mapped. What does not fit shows in order(). */
+    /* Add list [values] to the table. It may lie where a peer's memory is mapped. What does not fit shows in
+     * order(). */
     hsort_status (*add)(struct engine *engine, int log, void *workspace, const struct engine_value *list,
                         int64_t values);
 
-    /* Put the table in order, for write(); nothing can be added any more. *fits: it holds all that was added, in 2^log
-     * values at most. Waits for the result. */
+    /* Put the table in order, for write(); nothing can be added any more. *fits: it holds all that was added,
+     * in 2^log values at most. Waits for the result. */
     hsort_status (*order)(struct engine *engine, int log, void *workspace, bool *fits);
 
     /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
@@ -228,7 +237,8 @@ struct engine_ops {
     /* ---- memory ---- */
 
     /* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes.
-     * Errors HSORT_DEVICE_MEMORY (cuda), HSORT_HOST_MEMORY (host): text with the bytes asked for and, if known, free. */
+     * Errors HSORT_DEVICE_MEMORY (cuda), HSORT_HOST_MEMORY (host): text with the bytes asked for and, if
+     * known, free. */
     hsort_status (*alloc)(struct engine *engine, size_t bytes, void **memory);
     void (*free)(struct engine *engine, void *memory); /* NULL is fine */
 
@@ -236,8 +246,8 @@ struct engine_ops {
     hsort_status (*alloc_host)(struct engine *engine, size_t bytes, void **memory);
     void (*free_host)(struct engine *engine, void *memory); /* NULL is fine */
 
-    /* Make host memory [bytes] of the caller's such that copies from and to it run asynchronously. False if that cannot be
-     * had, which is no error: they then run in the call. Unpinned before it is unmapped. */
+    /* Make host memory [bytes] of the caller's such that copies from and to it run asynchronously. False if
+     * that cannot be had, which is no error: they then run in the call. Unpinned before it is unmapped. */
     bool (*pin)(struct engine *engine, void *memory, size_t bytes);
     void (*unpin)(struct engine *engine, void *memory); /* that pin() was true for */
 
@@ -249,8 +259,9 @@ struct engine_ops {
 
     /* ---- streams ---- */
 
-    /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on `stream` if
-     * host memory is from alloc_host(); from and to other host memory it may be done in the call. */
+    /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on
+     * `stream` if host memory is from alloc_host(); from and to other host memory it may be done in the
+     * call. */
     hsort_status (*copy)(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
 
     hsort_status (*event_create)(struct engine *engine, struct engine_event **event);
@@ -262,7 +273,8 @@ struct engine_ops {
     hsort_status (*stream_wait_event)(struct engine *engine, enum engine_stream stream,
                                       struct engine_event *event);
 
-    /* Order STREAM_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host: nothing. */
+    /* Order STREAM_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host:
+     * nothing. */
     hsort_status (*stream_wait_caller)(struct engine *engine, void *stream);
 
     /* Wait on the host until a stream has nothing left to do; reports what failed in it. */
@@ -274,49 +286,53 @@ struct engine_ops {
     hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
     hsort_status (*decode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
 
-    /* Bytes of workspace that sort() needs besides keys and scratch. `rung` -1: the one chosen for these sizes.
-     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or that needs more scratch. */
+    /* Bytes of workspace that sort() needs besides keys and scratch. `rung` -1: the one chosen for these
+     * sizes.
+     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or that needs
+     * more scratch. */
     hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count,
                                    int64_t scratch_count, size_t *bytes);
 
-    /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten; workspace as said
-     * above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold
-     * the result.
-     * raw NULL: keys holds codes. Otherwise encode(), sort() and decode() in one, which saves passes over the keys where a
-     * rung can encode what it loads first and decode what it stores last.
-     * A radix rung wants scratch_count >= count. With less it sorts chunks and merges them in place (in_place.h); the
-     * result is then in keys, and the call waits for some of the work. With less than 1 / ENGINE_CHUNKS_MAX of count,
-     * only a network sorts, which needs no scratch at all; rung -1 takes one. */
+    /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten;
+     * workspace as said above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of
+     * keys and scratch will hold the result. raw NULL: keys holds codes. Otherwise encode(), sort() and
+     * decode() in one, which saves passes over the keys where a rung can encode what it loads first and
+     * decode what it stores last. A radix rung wants scratch_count >= count. With less it sorts chunks and
+     * merges them in place (in_place.h); the result is then in keys, and the call waits for some of the work.
+     * With less than 1 / ENGINE_CHUNKS_MAX of count, only a network sorts, which needs no scratch at all;
+     * rung -1 takes one. */
     hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
                          int64_t scratch_count, int64_t count, void *workspace, const struct raw_keys *raw,
                          void **sorted);
 
-    /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal keys: those
-     * of `a` first. Runs that are not sorted (a rank that failed sent them) give keys in no order, but nothing outside
-     * the buffers is touched. */
+    /* Merge two runs, a [a_count] and b [b_count], into out [a_count + b_count]; out overlaps neither. Equal
+     * keys: those of `a` first. Runs that are not sorted (a rank that failed sent them) give keys in no
+     * order, but nothing outside the buffers is touched. */
     hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                           int64_t b_count, void *out);
 
-    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_offset[i]] .. runs[run_offset[i + 1] - 1].
+    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_offset[i]] .. runs[run_offset[i + 1]
+     * - 1].
      *   runs, out  [run_offset[k]] each, engine memory, no overlap; both may be overwritten
      *   run_offset     [k + 1] on the host, ascending from 0; read in the call. Empty runs are fine
      *   merged     [1] set, before the work is done, to whichever of `runs` and `out` will hold the result; if no two
      *              runs hold keys that is `runs`, and nothing is done
-     * Equal keys: in the order of the runs. Runs that are not sorted: as for merge(), and keys may be lost. */
+     * Equal keys: in the order of the runs. Runs that are not sorted: as for merge(), and keys may be
+     * lost. */
     hsort_status (*merge_runs)(struct engine *engine, int key_bytes, void *runs, const int64_t *run_offset, int k,
                                void *out, void **merged);
 
-    /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 .. a_count +
-     * b_count: *from_a of them are of a; equal keys: those of a first. Of runs that are not sorted it is some number that
-     * the counts allow. Waits for the result. */
+    /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 ..
+     * a_count + b_count: *from_a of them are of a; equal keys: those of a first. Of runs that are not sorted
+     * it is some number that the counts allow. Waits for the result. */
     hsort_status (*cut)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                         int64_t b_count, int64_t outputs, int64_t *from_a);
 
     /* Let a and b [count] change places; they do not overlap. */
     hsort_status (*swap)(struct engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
-    /* codes[i] = keys[positions[i]], widened to 64 bits. positions, codes [count <= ENGINE_GATHER_MAX] on the host.
-     * Waits for the result. */
+    /* codes[i] = keys[positions[i]], widened to 64 bits. positions, codes [count <= ENGINE_GATHER_MAX] on the
+     * host. Waits for the result. */
     hsort_status (*gather)(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions, int count,
                            uint64_t *codes);
 
@@ -337,11 +353,11 @@ struct engine {
     const struct engine_ops *ops;
 };
 
-/* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error; engine->ops->close() frees
- * it. Errors HSORT_HOST_MEMORY. */
+/* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error;
+ * engine->ops->close() frees it. Errors HSORT_HOST_MEMORY. */
 hsort_status engine_open_host(int threads, struct engine **engine);
 
-/* ---- CUDA, present in every build: without the CUDA Toolkit there are simply no devices -------------------- */
+/* ---- CUDA, present in every build: without the CUDA Toolkit there are simply no devices ---------------- */
 
 struct cuda_device {
     char name[64];
@@ -352,15 +368,15 @@ struct cuda_device {
     int compute;      /* capability, 90 for sm_90 */
 };
 
-/* Devices this process can see. Never an error: 0 without a driver, a GPU or the CUDA build; `why` [bytes] then says
- * which, on one line, and is "" otherwise. Does not create a CUDA context. */
+/* Devices this process can see. Never an error: 0 without a driver, a GPU or the CUDA build; `why` [bytes]
+ * then says which, on one line, and is "" otherwise. Does not create a CUDA context. */
 int cuda_device_count(char *why, size_t bytes);
 
 /* What device `index` is. Errors HSORT_CUDA, HSORT_NO_DEVICE. */
 hsort_status cuda_device_get(int index, struct cuda_device *device);
 
-/* Open device `index`; alloc() fails beyond `memory_limit` bytes in use (0: no limit). The caller's current device is
- * the same afterwards; every engine call makes its own device current and restores the caller's.
+/* Open device `index`; alloc() fails beyond `memory_limit` bytes in use (0: no limit). The caller's current
+ * device is the same afterwards; every engine call makes its own device current and restores the caller's.
  * Errors HSORT_NO_DEVICE, HSORT_CUDA, HSORT_DEVICE_MEMORY. */
 hsort_status engine_open_cuda(int index, size_t memory_limit, struct engine **engine);
 

@@ -57,10 +57,10 @@ static hsort_status copy_keys(const struct in_place *p, char *to, const char *fr
     return p->engine->ops->copy(p->engine, STREAM_WORK, to, from, (size_t)count * (size_t)p->key_bytes);
 }
 
-/* ---- a moved run and a resting one ----------------------------------------------------------------------------- */
+/* ---- a moved run and a resting one --------------------------------------------------------------------- */
 
-/* Merge what a window takes of both runs into out. Through buffer [resting_count], unless NULL, where out would overwrite
- * the keys of the resting run before they are read. */
+/* Merge what a window takes of both runs into out. Through buffer [resting_count], unless NULL, where out
+ * would overwrite the keys of the resting run before they are read. */
 static hsort_status merge_window(const struct in_place *p, const char *moved, int64_t moved_count,
                                  const char *resting, int64_t resting_count, char *buffer, char *out)
 {
@@ -71,8 +71,8 @@ static hsort_status merge_window(const struct in_place *p, const char *moved, in
     return p->engine->ops->merge(p->engine, p->key_bytes, moved, moved_count, resting, resting_count, out);
 }
 
-/* Merge `moved` [moved_count], the last keys of scratch, with the run in the last places of
- * out [moved_count + resting_count]. Upwards: the gap lies below the resting run, and free scratch below `moved`. */
+/* Merge `moved` [moved_count], the last keys of scratch, with the run in the last places of out [moved_count
+ * + resting_count]. Upwards: the gap lies below the resting run, and free scratch below `moved`. */
 static hsort_status merge_up(const struct in_place *p, char *moved, int64_t moved_count,
                              int64_t resting_count, char *out)
 {
@@ -96,9 +96,9 @@ static hsort_status merge_up(const struct in_place *p, char *moved, int64_t move
     return HSORT_OK;
 }
 
-/* Merge the run in the first places of out [resting_count + moved_count] with `moved` [moved_count], which lies above.
- * Downwards, from the last keys of both. The last moved_count keys of scratch are taken: free places are below them, or where
- * keys of `moved` were that are merged already. */
+/* Merge the run in the first places of out [resting_count + moved_count] with `moved` [moved_count], which
+ * lies above. Downwards, from the last keys of both. The last moved_count keys of scratch are taken: free
+ * places are below them, or where keys of `moved` were that are merged already. */
 static hsort_status merge_down(const struct in_place *p, char *moved, int64_t moved_count,
                                int64_t resting_count, char *out)
 {
@@ -124,7 +124,7 @@ static hsort_status merge_down(const struct in_place *p, char *moved, int64_t mo
     return HSORT_OK;
 }
 
-/* ---- neighbours ------------------------------------------------------------------------------------------------ */
+/* ---- neighbours ---------------------------------------------------------------------------------------- */
 
 /* Merge the runs keys [a_count] and, right behind it, [b_count]. */
 static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64_t a_count, int64_t b_count)
@@ -150,7 +150,7 @@ static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64
     return merge_up(p, moved, change, b_count - change, b);
 }
 
-/* ---- chunks ---------------------------------------------------------------------------------------------------- */
+/* ---- chunks -------------------------------------------------------------------------------------------- */
 
 static hsort_status sort_one_chunk(const struct in_place *p, char *keys, int64_t count)
 {

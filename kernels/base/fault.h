@@ -1,12 +1,14 @@
-/* Fault sites: places that can be made to fail on purpose, to prove that every rank hears of it and none hangs.
+/* Fault sites: places that can be made to fail on purpose, to prove that every rank hears of it and none
+ * hangs.
  *
- * They exist only where HSORT_FAULTS is defined (-DHYPERSORT_FAULTS=ON, the test build); elsewhere fault_hit() is
- * the constant false. The command and the test programs arm them from the environment:
+ * They exist only where HSORT_FAULTS is defined (-DHYPERSORT_FAULTS=ON, the test build); elsewhere
+ * fault_hit() is the constant false. The command and the test programs arm them from the environment:
  *
  *     HYPERSORT_FAULT=SITE:RANK[:NTH]      rank RANK fails at its NTH passage of SITE (default 1);
  *                                          several, of different sites or ranks, with commas between them
  *
- * At the sites hold... nothing fails: the rank waits there, so that a test can stop or kill a run in a phase of its choice.
+ * At the sites hold... nothing fails: the rank waits there, so that a test can stop or kill a run in a phase
+ * of its choice.
  *
  * A leaf: every layer may include it. */
 #ifndef FAULT_H

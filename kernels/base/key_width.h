@@ -1,9 +1,9 @@
 /* What is done for a key width that is known at run time only. A leaf.
  *
- * KEY_WIDTH_LIST (keytype.h) is the only list of widths. What there is once for each of them is called by KEY_CALL() and
- * KEY_RETURN(): a width in the list that such a function lacks does not compile. A width that is not in the list is an error
- * of key_width_check(), which both engines ask before they do anything else: nothing below meets one, and does nothing where it
- * has no case for it. */
+ * KEY_WIDTH_LIST (keytype.h) is the only list of widths. What there is once for each of them is called by
+ * KEY_CALL() and KEY_RETURN(): a width in the list that such a function lacks does not compile. A width that
+ * is not in the list is an error of key_width_check(), which both engines ask before they do anything else:
+ * nothing below meets one, and does nothing where it has no case for it. */
 #ifndef KEY_WIDTH_H
 #define KEY_WIDTH_H
 

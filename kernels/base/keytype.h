@@ -1,8 +1,8 @@
 /* Key types as unsigned integers that order the same way. A leaf: every layer may include it, CUDA code too.
  *
- * Keys are encoded when the engine first touches them and decoded when it last does; everything between (local
- * sort, exchange, merge) sees only uint32_t or uint64_t in ascending order. The map is a bijection, so that every
- * bit pattern comes back, payloads of NaNs included:
+ * Keys are encoded when the engine first touches them and decoded when it last does; everything between
+ * (local sort, exchange, merge) sees only uint32_t or uint64_t in ascending order. The map is a bijection, so
+ * that every bit pattern comes back, payloads of NaNs included:
  *
  *   1. flip       unsigned: nothing. signed: the sign bit. float: the sign bit if positive, every bit if negative.
  *                 Floats then read  -NaN < -inf < ... < -0.0 < +0.0 < ... < +inf < +NaN.
@@ -61,7 +61,8 @@ static inline uint64_t key_max(int key_bytes)
     return 0;
 }
 
-/* How keys of one type and order become unsigned integers; made by keymap_make(), passed by value to kernels. */
+/* How keys of one type and order become unsigned integers; made by keymap_make(), passed by value to kernels.
+ * */
 struct keymap {
     uint64_t sign;    /* the top bit of a key */
     uint64_t flip;    /* flipped in every key */
@@ -119,8 +120,9 @@ KEYTYPE_FN uint32_t keymap_decode_u32(struct keymap map, uint32_t code)
 }
 
 /* One key's share of the multiset fingerprint: two independent 64-bit mixes of its bits (the finalisers of
- * SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum of its
- * keys' shares modulo 2^64, each word on its own, so it does not depend on order or on how keys are spread. */
+ * SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum
+ * of its keys' shares modulo 2^64, each word on its own, so it does not depend on order or on how keys are
+ * spread. */
 KEYTYPE_FN void fingerprint_add(uint64_t bits, uint64_t sum[2])
 {
     uint64_t a = bits + UINT64_C(0x9e3779b97f4a7c15);

@@ -200,7 +200,8 @@ static hsort_status host_decode(struct engine *engine, struct keymap map, void *
     return HSORT_OK;
 }
 
-/* The rung to sort with: the one asked for, or, for RUNG_CHOSEN, the radix sort if there is scratch for it. */
+/* The rung to sort with: the one asked for, or, for RUNG_CHOSEN, the radix sort if there is scratch for it.
+ * */
 static hsort_status choose_rung(int rung, int64_t count, int64_t scratch_count, int *chosen)
 {
     const bool scratch_lacks =

@@ -1,4 +1,5 @@
-/* What the files of kernels/host/ share: the engine's state, and the groups of functions that not every engine has. */
+/* What the files of kernels/host/ share: the engine's state, and the groups of functions that not every
+ * engine has. */
 #ifndef HOST_ENGINE_H
 #define HOST_ENGINE_H
 

@@ -1,5 +1,5 @@
-/* Loops over all keys for one key width: keys.c includes this once for each, with KEY the key and NAMED(name) its
- * name. */
+/* Loops over all keys for one key width: keys.c includes this once for each, with KEY the key and NAMED(name)
+ * its name. */
 
 static void NAMED(map_each)(int threads, struct keymap map, bool decode, KEY *to, const KEY *from,
                             int64_t count)

@@ -27,8 +27,8 @@
 
 enum { PARALLEL_COUNT = 1 << 15 }; // keys from which on a merge pays for waking the threads
 
-/* The second cut of a part of `length` keys that begins at a_from. In sorted runs it is where it should be; in
- * unsorted ones it may lie anywhere, and is held between what is left of the part, of a and of b. */
+/* The second cut of a part of `length` keys that begins at a_from. In sorted runs it is where it should be;
+ * in unsorted ones it may lie anywhere, and is held between what is left of the part, of a and of b. */
 static int64_t hold_cut(int64_t cut, int64_t a_from, int64_t length, int64_t a_count, int64_t least)
 {
     const int64_t most = a_from + length < a_count ? a_from + length : a_count;

@@ -11,9 +11,9 @@
  *     in pairs           1 2 3 4 5
  *     next windows       8 9              6               5 6 7           pivot 7
  *
- * A tree of losers was the other choice. It moves each key once, but which key comes next is one long chain of
- * comparisons, where merging in pairs has two short chains in step (merge.c), and the code is there already.
- * More runs than MANY are merged in groups first, and the groups then.
+ * A tree of losers was the other choice. It moves each key once, but which key comes next is one long chain
+ * of comparisons, where merging in pairs has two short chains in step (merge.c), and the code is there
+ * already. More runs than MANY are merged in groups first, and the groups then.
  *
  * Source   Knuth, TAOCP vol. 3, 5.4.1 (trees of losers); Salzberg, "Merging sorted runs using large main
  *          memory", 1989 (windows). */

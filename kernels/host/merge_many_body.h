@@ -15,8 +15,9 @@ static int64_t NAMED(find_in_run)(const KEY *keys, struct run_part in, KEY code,
     return low - in.begin;
 }
 
-/* Narrow stretches of all runs to where a cut at position `rank` of the merged whole lies: cut[i].begin in the end. A
- * turn halves the codes low .. high that the key at `rank` may have; the stretches hold the keys of such codes. */
+/* Narrow stretches of all runs to where a cut at position `rank` of the merged whole lies: cut[i].begin in
+ * the end. A turn halves the codes low .. high that the key at `rank` may have; the stretches hold the keys
+ * of such codes. */
 static void NAMED(narrow_cut)(const KEY *keys, struct run_part *cut, int k, int64_t rank)
 {
     KEY low = 0, high = (KEY)-1;

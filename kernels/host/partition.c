@@ -1,33 +1,35 @@
-/* Sorting by regions on CPU cores: keys go to their region before they change ranks, and are sorted where they
- * arrive.
+/* Sorting by regions on CPU cores: keys go to their region before they change ranks, and are sorted where
+ * they arrive.
  *
- * The map is a row of bounds: every (2^log / ENGINE_REGIONS)-th key of the sorted sample, but for the first. A key's
- * region is the number of bounds that are not greater than its code. So equal keys share a region, and a value that
- * fills several shares of the sample leaves empty regions before its own. Here with 4 regions and a sample of 12:
+ * The map is a row of bounds: every (2^log / ENGINE_REGIONS)-th key of the sorted sample, but for the first.
+ * A key's region is the number of bounds that are not greater than its code. So equal keys share a region,
+ * and a value that fills several shares of the sample leaves empty regions before its own. Here with 4
+ * regions and a sample of 12:
  *
  *     sample, sorted    1 2 2 | 4 5 6 | 6 6 6 | 6 8 9        bounds 4 6 6
  *     region of         3 -> 0     4 -> 1     5 -> 1     6 -> 3     9 -> 3          region 2 gets no key
  *
- * A step of the search for a region adds half of what is left to add, or nothing. There are as many steps for every
- * key, and no branch depends on one, so skew costs nothing; but each step waits for the one before, and so TOGETHER
- * keys are searched for in step. A table of leading bits would spare keys that are spread evenly some steps, but is
- * no help where they lie close together.
+ * A step of the search for a region adds half of what is left to add, or nothing. There are as many steps for
+ * every key, and no branch depends on one, so skew costs nothing; but each step waits for the one before, and
+ * so TOGETHER keys are searched for in step. A table of leading bits would spare keys that are spread evenly
+ * some steps, but is no help where they lie close together.
  *
  *     half 2    bounds[1] <= key ?             then region += 2
  *     half 1    bounds[region + 0] <= key ?    then region += 1
  *
- * Partition and threads: as in radix.c, each thread counts and later moves one contiguous part of the keys; region
- * by region, and in a region thread by thread, the counts become the places to write to. They stay in the workspace
- * in between. The parts are those of a loop, not of the threads that OpenMP gives: these may be fewer the second
- * time.
+ * Partition and threads: as in radix.c, each thread counts and later moves one contiguous part of the keys;
+ * region by region, and in a region thread by thread, the counts become the places to write to. They stay in
+ * the workspace in between. The parts are those of a loop, not of the threads that OpenMP gives: these may be
+ * fewer the second time.
  *
  *     keys      7 1 5 | 3 9 6                     two parts, regions 3 0 1 | 0 3 3
  *     counts    of regions 0 1 3                  1 1 1 | 1 0 2
  *     places                                      0 2 3 | 1 . 4
  *     to        1 3 5 7 9 6
  *
- * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c. Threads
- * take regions; one with more keys than a thread's share of the call is sorted by all of them together.
+ * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c.
+ * Threads take regions; one with more keys than a thread's share of the call is sorted by all of them
+ * together.
  *
  * Source   Blelloch, Leiserson, Maggs, Plaxton, Smith, Zagha, "A comparison of sorting algorithms for the Connection
  *          Machine CM-2", 1991 (sample sort); Sanders, Winkel, "Super scalar sample sort", 2004 (search without
@@ -79,8 +81,8 @@ static size_t host_partition_workspace(const struct engine *engine, int key_byte
            2 * sizeof(uint64_t) * (1 << ENGINE_SAMPLE_LOG_MAX);
 }
 
-/* The regions of codes [TOGETHER]. The product, as gcc makes a branch of a choice; unrolled, or the chains of steps do
- * not run side by side. */
+/* The regions of codes [TOGETHER]. The product, as gcc makes a branch of a choice; unrolled, or the chains of
+ * steps do not run side by side. */
 static inline void find_regions(const uint64_t *bounds, const uint64_t *codes, int *regions)
 {
     memset(regions, 0, TOGETHER * sizeof *regions);

@@ -1,8 +1,8 @@
-/* The parts of sorting by regions that know the key width: partition.c includes this once for each, with KEY the
- * key and NAMED(name) its name. */
+/* The parts of sorting by regions that know the key width: partition.c includes this once for each, with KEY
+ * the key and NAMED(name) its name. */
 
-/* The codes of keys [at, until), but of TOGETHER at most, and their regions. How many they are; in the place of
- * those that lack the last one is searched for again. */
+/* The codes of keys [at, until), but of TOGETHER at most, and their regions. How many they are; in the place
+ * of those that lack the last one is searched for again. */
 static inline int NAMED(next_codes)(struct keymap map, const KEY *keys, int64_t at, int64_t until,
                                     const uint64_t *bounds, uint64_t *codes, int *regions)
 {
@@ -12,8 +12,8 @@ static inline int NAMED(next_codes)(struct keymap map, const KEY *keys, int64_t 
     return until - at < TOGETHER ? (int)(until - at) : TOGETHER;
 }
 
-/* Count the keys [from, until) of each region into part->next. Each looks at the one before it, also if that is
- * another thread's: no step up or down falls between two parts. */
+/* Count the keys [from, until) of each region into part->next. Each looks at the one before it, also if that
+ * is another thread's: no step up or down falls between two parts. */
 static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
                               const uint64_t *bounds, struct partition_part *part)
 {

@@ -3,9 +3,9 @@
 
 /* ---- keys in order already ---- */
 
-/* Do keys [from, until), from >= 1, ascend (or, if `down`, descend) from the ones before them? A chunk at
- * a time without a branch per key, so that random keys are recognised after the first chunk and keys in order as
- * fast as they can be read. */
+/* Do keys [from, until), from >= 1, ascend (or, if `down`, descend) from the ones before them? A chunk at a
+ * time without a branch per key, so that random keys are recognised after the first chunk and keys in order
+ * as fast as they can be read. */
 static inline bool NAMED(part_in_order)(const KEY *keys, int64_t from, int64_t until, const bool down)
 {
     while (from < until) {
@@ -155,7 +155,8 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
         return;
     struct digits digits = digits_for(count, width);
     KEY differ = NAMED(count_cached_digits)(keys, count, digits, thread->places);
-    // Leading bits that are the same in all keys would waste a digit that does not reach down to the last bit.
+    // Leading bits that are the same in all keys would waste a digit that does not reach down to the last
+    // bit.
     if (digits.shift > 0 && bit_width(differ) < width) {
         digits = digits_for(count, bit_width(differ));
         NAMED(count_cached_digits)(keys, count, digits, thread->places);

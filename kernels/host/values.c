@@ -1,25 +1,25 @@
 /* Keys of few values on CPU cores: a table counts them, and the sorted keys are written from that.
  *
- * The table is a hash table with open addressing: a value lies at the place that its mixed code names, or at the next
- * free one behind. A place is free while its count is 0, and not by a code of its own, so every code can be stored.
- * Here 8 places, in which 7 and 2 both belong to place 1, and 9 to the last:
+ * The table is a hash table with open addressing: a value lies at the place that its mixed code names, or at
+ * the next free one behind. A place is free while its count is 0, and not by a code of its own, so every code
+ * can be stored. Here 8 places, in which 7 and 2 both belong to place 1, and 9 to the last:
  *
  *     keys 7 2 7 9 7 2            place    0  1   2   3  4  5  6  7
  *                                 code     .  7   2   .  .  .  .  9
  *                                 keys     0  3   2   0  0  0  0  1
  *
- * In order, the values lie together at the front, and with each is the position behind its last key, so that the first
- * value whose end lies behind a position is the one of the key there:
+ * In order, the values lie together at the front, and with each is the position behind its last key, so that
+ * the first value whose end lies behind a position is the one of the key there:
  *
  *                                 code     2  7   9
  *                                 end      2  5   6         position 3: 7
  *
- * One place in four stays free, or a search for a value that is not there would pass over much of the table: what
- * does not fit then is left out, and the table says that something was.
+ * One place in four stays free, or a search for a value that is not there would pass over much of the table:
+ * what does not fit then is left out, and the table says that something was.
  *
- * One thread counts. Threads with a table each would need as many times the memory, and one for all needs a claim on
- * each place; either is worth its code only where the host engine is to be fast at this, and it is here so that there
- * is something to compare a GPU's table with. */
+ * One thread counts. Threads with a table each would need as many times the memory, and one for all needs a
+ * claim on each place; either is worth its code only where the host engine is to be fast at this, and it is
+ * here so that there is something to compare a GPU's table with. */
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/host/host_engine.h"
@@ -48,7 +48,8 @@ static size_t host_values_workspace(const struct engine *engine, int log)
     return sizeof(struct table) + (sizeof(struct place) << log);
 }
 
-/* The finaliser of MurmurHash3 (Appleby, 2011): neighbours and multiples of powers of two spread as well as any. */
+/* The finaliser of MurmurHash3 (Appleby, 2011): neighbours and multiples of powers of two spread as well as
+ * any. */
 static inline uint64_t mixed(uint64_t code)
 {
     code = (code ^ code >> 33) * UINT64_C(0xff51afd7ed558ccd);
@@ -107,8 +108,8 @@ static hsort_status host_list_values(struct engine *engine, int log, void *works
     return HSORT_OK;
 }
 
-/* A value without keys, or with less than none, can only come from a rank that failed: a place must not take it for one
- * that is free. */
+/* A value without keys, or with less than none, can only come from a rank that failed: a place must not take
+ * it for one that is free. */
 static hsort_status host_add_values(struct engine *engine, int log, void *workspace,
                                     const struct engine_value *list, int64_t values)
 {

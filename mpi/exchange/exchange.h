@@ -72,11 +72,12 @@ struct exchange_ops {
     /* Can it run between these ranks? This rank's view; all must agree. NULL: always. Not collective. */
     bool (*can)(const struct comm *comm, const struct engine *engine, const struct transport *transport);
 
-    /* Does it pay for shards of `keys` keys on `size` ranks, beside the entries that follow it in the table? Pure. */
+    /* Does it pay for shards of `keys` keys on `size` ranks, beside the entries that follow it in the table?
+     * Pure. */
     bool (*pays)(hsort_engine engine, int size, int64_t keys, int key_bytes);
 
-    /* Make the tables, with the context: so no sort lacks memory for them once keys have moved. *tables is NULL after an error.
-     * NULL: it has none. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
+    /* Make the tables, with the context: so no sort lacks memory for them once keys have moved. *tables is
+     * NULL after an error. NULL: it has none. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
     hsort_status (*open)(int size, struct engine *engine, void **tables);
     void (*close)(void *tables, struct engine *engine); /* NULL tables are fine. Not collective */
 
@@ -98,7 +99,8 @@ extern const struct exchange_ops exchange_partition, exchange_direct, exchange_b
 enum { EXCHANGES = 3 };
 extern const struct exchange_ops *const exchange_table[EXCHANGES];
 
-/* The entry for keys in the form `input`: the one that was asked for, if it takes this form; else the first one that pays. Pure.
+/* The entry for keys in the form `input`: the one that was asked for, if it takes this form; else the first
+ * one that pays. Pure.
  *   wanted   AUTO, or what the caller asked for. Raw keys are only partitioned if that is wanted, or AUTO
  *   usable   bit 1 << kind is set for those that can be run
  *   Returns  NULL, of raw keys only: none is to be tried. */

@@ -1,15 +1,16 @@
-/* The distributed bitonic merge: in every round of the hypercube two partners compare-split, the lower rank keeping the
- * lower keys. Only keys that change sides move, and they take the place of those that leave:
+/* The distributed bitonic merge: in every round of the hypercube two partners compare-split, the lower rank
+ * keeping the lower keys. Only keys that change sides move, and they take the place of those that leave:
  *
  *     lower rank    [ stays 1 4 | leaves 6 9 ]              [ 1 4 | 2 3 ]   merge into scratch:   1 2 3 4
  *                                    |          sendrecv
  *     higher rank   [ leaves 2 3 | stays 5 7 ]   ------>    [ 6 9 | 5 7 ]   merge into scratch:   5 6 7 9
  *
- * so a rank needs its run and one scratch buffer, and the two change roles. Ranks that read each other's memory merge without the
- * sendrecv (merge_across()). A rank may hold fewer keys than its capacity: the rest counts as +infinity, which the network moves to
- * the last ranks without sending a byte.
+ * so a rank needs its run and one scratch buffer, and the two change roles. Ranks that read each other's
+ * memory merge without the sendrecv (merge_across()). A rank may hold fewer keys than its capacity: the rest
+ * counts as +infinity, which the network moves to the last ranks without sending a byte.
  *
- * Source: Batcher 1968; Peters, Schulz-Hildebrandt, Luttenberger, section 3.3 (virtual padding, applied to ranks); mpi/README.md. */
+ * Source: Batcher 1968; Peters, Schulz-Hildebrandt, Luttenberger, section 3.3 (virtual padding, applied to
+ * ranks); mpi/README.md. */
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/hypercube.h"
@@ -52,8 +53,8 @@ static hsort_status sendrecv_and_merge(struct exchange *x, const struct halves *
     return status;
 }
 
-/* Where the partners map each other's memory there is no sendrecv: each merges what it keeps with what it fetches from the other's
- * run, which nobody writes to meanwhile.
+/* Where the partners map each other's memory there is no sendrecv: each merges what it keeps with what it
+ * fetches from the other's run, which nobody writes to meanwhile.
  *
  *     lower rank    keys [ 1 4 | 6 9 ]              scratch [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
  *                               \ /    fetched

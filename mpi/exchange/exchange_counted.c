@@ -1,18 +1,18 @@
-/* The exchange of keys of few values: no key moves. Every rank counts how many of its keys have each value, the ranks read
- * each other's counts, and each writes its part of the sorted keys anew: equal keys are the same bits, and nobody can tell one
- * from the other.
+/* The exchange of keys of few values: no key moves. Every rank counts how many of its keys have each value,
+ * the ranks read each other's counts, and each writes its part of the sorted keys anew: equal keys are the
+ * same bits, and nobody can tell one from the other.
  *
  *              keys          counted           listed in x->scratch     all lists added, in order      positions wanted
  *     rank 0   7 3 7 3 3     7 (2)  3 (3)      read by rank 1         3 (4)  7 (4)  9 (2)            0 .. 4   3 3 3 3 7
  *     rank 1   9 7 3 9 7     9 (2)  7 (2)      read by rank 0         3 (4)  7 (4)  9 (2)            5 .. 9   7 7 7 9 9
  *                            3 (1)
  *
- * Every rank adds up all lists by itself, rather than a part of each that would then have to be put together: that would be
- * one more round of messages, to save what is little beside one pass over the keys.
+ * Every rank adds up all lists by itself, rather than a part of each that would then have to be put together:
+ * that would be one more round of messages, to save what is little beside one pass over the keys.
  *
- * It needs no memory of its own: the table takes all of x->memory, as nothing is partitioned, and the list lies in the
- * scratch buffer. Up to the last agreement keys are only read. So wherever values turn out to be too many, of a rank or of all,
- * the caller can still go another way. */
+ * It needs no memory of its own: the table takes all of x->memory, as nothing is partitioned, and the list
+ * lies in the scratch buffer. Up to the last agreement keys are only read. So wherever values turn out to be
+ * too many, of a rank or of all, the caller can still go another way. */
 #include "mpi/exchange/exchange_partition.h"
 
 /* That a rank's part goes to the host in: what is written first need not wait for the rest. */
@@ -35,7 +35,8 @@ static struct counting plan_counting(const struct exchange *x)
     enum { ALIGNMENT = sizeof(struct engine_value) };
     const struct engine_ops *ops = x->engine->ops;
     const size_t available = exchange_partition.memory_bytes(x->engine, x->key_bytes, x->capacity);
-    // Once keys have been spread anew x->scratch may be the caller's memory, which has the alignment of a key.
+    // Once keys have been spread anew x->scratch may be the caller's memory, which has the alignment of a
+    // key.
     const size_t skipped = -(uintptr_t)x->scratch % ALIGNMENT;
     const int64_t left = x->capacity * x->key_bytes - (int64_t)skipped;
     struct counting t = {.log = ops->counting ? ENGINE_VALUES_LOG_MAX : 0,
@@ -62,8 +63,8 @@ static void sample_range(const struct exchange *x, uint64_t *low, uint64_t *high
     }
 }
 
-/* Count this rank's keys, and list their values if there is anybody to read that. *values: in the list; -1: there are too
- * many. */
+/* Count this rank's keys, and list their values if there is anybody to read that. *values: in the list; -1:
+ * there are too many. */
 static hsort_status count_values(struct exchange *x, int64_t count, const struct counting *t, int64_t *values)
 {
     const struct engine_ops *ops = x->engine->ops;
@@ -108,7 +109,8 @@ static hsort_status expose_list(struct exchange *x, const struct counting *t, hs
     return partition_all_exposed(x, status, all);
 }
 
-/* Add the peers' lists to the table. Each rank begins with another peer, or all would read the same list at first. */
+/* Add the peers' lists to the table. Each rank begins with another peer, or all would read the same list at
+ * first. */
 static hsort_status add_lists(struct exchange *x, const struct counting *t)
 {
     const struct partition_tables *p = x->tables;
@@ -138,7 +140,8 @@ static hsort_status merge_tables(struct exchange *x, const struct counting *t, b
     return status;
 }
 
-/* Write this rank's part, the positions [from, until) of all keys, and take it to the host if it is wanted there. */
+/* Write this rank's part, the positions [from, until) of all keys, and take it to the host if it is wanted
+ * there. */
 static hsort_status write_part(struct exchange *x, struct keymap map, const struct counting *t, int64_t from,
                                int64_t until)
 {

@@ -1,18 +1,20 @@
-/* The exchange in which each key moves once: cut every rank's run for all ranks at once (splitters.c), send each piece
- * to the rank it belongs to, merge what has come.
+/* The exchange in which each key moves once: cut every rank's run for all ranks at once (splitters.c), send
+ * each piece to the rank it belongs to, merge what has come.
  *
  *                 runs, cut          scratch: pieces in order of their source ranks     merged
  *     rank 0    0 1 5 | 6 | 9        0 1 5 | 2 | 3                                      0 1 2 3 5
  *     rank 1    2 | 6 7 | 8 10       6 | 6 7 | 5' 6'       (5' counts as after 5)       5' 6 6 6' 7
  *     rank 2    3 | 5' 6' | 11 12    9 | 8 10 | 11 12                                   8 9 10 11 12
  *
- * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so no rank is sent to by all others
- * at a time. Where nothing is to be sent there is no message. Not MPI_Alltoallv: its counts are ints, and on device
- * memory it crashes or crawls in MPI libraries whose point-to-point messages are fine. A second form, over rails (first to the
- * rank of the same local number on each other node, then inside the node), sends fewer messages on many nodes; it is left out
- * until there is a machine on which it was seen to gain.
+ * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so no rank is sent to
+ * by all others at a time. Where nothing is to be sent there is no message. Not MPI_Alltoallv: its counts are
+ * ints, and on device memory it crashes or crawls in MPI libraries whose point-to-point messages are fine. A
+ * second form, over rails (first to the rank of the same local number on each other node, then inside the
+ * node), sends fewer messages on many nodes; it is left out until there is a machine on which it was seen to
+ * gain.
  *
- * All ranks agree that nothing has failed before a key moves: only then do both sides of every message know its length.
+ * All ranks agree that nothing has failed before a key moves: only then do both sides of every message know
+ * its length.
  *
  * Source: Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
 #include <stdlib.h>
@@ -61,8 +63,9 @@ static hsort_status open_direct(int size, struct engine *engine, void **tables)
     return status;
 }
 
-/* Each key moves once, where the network moves it log(P) / 2 times or more. But there are P - 1 messages and the rounds of the
- * splitters: on an engine whose steps take next to no time, fewer keys than these are sooner moved by the network. */
+/* Each key moves once, where the network moves it log(P) / 2 times or more. But there are P - 1 messages and
+ * the rounds of the splitters: on an engine whose steps take next to no time, fewer keys than these are
+ * sooner moved by the network. */
 static bool direct_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
 {
     enum { HOST_KEYS_MIN = 1 << 13 };
@@ -70,7 +73,7 @@ static bool direct_pays(hsort_engine engine, int size, int64_t keys, int key_byt
     return size > 2 && (engine == HSORT_ENGINE_CUDA || keys >= HOST_KEYS_MIN);
 }
 
-/* ---- before a key moves ------------------------------------------------------------------------------------------ */
+/* ---- before a key moves -------------------------------------------------------------------------------- */
 
 /* Find how many keys come from where.                                                                Collective. */
 static hsort_status plan_pieces(const struct exchange *x)
@@ -93,7 +96,8 @@ static hsort_status plan_pieces(const struct exchange *x)
 static hsort_status agree_on_pieces(const struct exchange *x, hsort_status status, int64_t comes,
                                     int64_t wanted, bool *may)
 {
-    // A rank that failed has cut its run anywhere, which others see only as a wrong sum; that is then no fault of theirs.
+    // A rank that failed has cut its run anywhere, which others see only as a wrong sum; that is then no
+    // fault of theirs.
     enum { FAILED, WRONG, FLAGS };
     const int own[FLAGS] = {status != HSORT_OK, comes != wanted};
     int any[FLAGS] = {1, 1};
@@ -106,7 +110,7 @@ static hsort_status agree_on_pieces(const struct exchange *x, hsort_status statu
     return status;
 }
 
-/* ---- keys move ----------------------------------------------------------------------------------------------------- */
+/* ---- keys move ----------------------------------------------------------------------------------------- */
 
 /* Send each piece and receive the others into the scratch buffer, one behind the other.              Collective. */
 static hsort_status move_pieces(struct exchange *x)
@@ -140,7 +144,8 @@ static hsort_status move_pieces(struct exchange *x)
     return status;
 }
 
-/* Merge the pieces in the scratch buffer; the keys are then in one of the two buffers, the other is scratch. */
+/* Merge the pieces in the scratch buffer; the keys are then in one of the two buffers, the other is scratch.
+ * */
 static hsort_status merge_received(struct exchange *x)
 {
     const struct direct_tables *d = x->tables;

@@ -1,14 +1,16 @@
-/* The exchange before the sort, for ranks that all map each other's memory: every key goes to a region of the key space first,
- * in no order; then each rank fetches the regions that are its own, and sorts those. One merge less than the exchanges of
- * sorted runs, and the link is busy while the kernels are: a few regions at a time.
+/* The exchange before the sort, for ranks that all map each other's memory: every key goes to a region of the
+ * key space first, in no order; then each rank fetches the regions that are its own, and sorts those. One
+ * merge less than the exchanges of sorted runs, and the link is busy while the kernels are: a few regions at
+ * a time.
  *
  *     rank 0   9 2 6 c 1 5    --partition-->   2 1 | 6 5 | 9 | c          regions: 0-3 4-7 8-b c-f
  *     rank 1   b 3 e 0 8 7                     3 0 | 7 | b 8 | e
  *                                              region 0 and 1     for rank 0, with 2 1 3 0 | 6 5 7 of both
  *                                              region 2 and 3     for rank 1,      9 b 8 | c e
  *
- * A rank is to hold the keys of certain global positions, however regions fall: a region across a boundary is sorted by all
- * ranks that want keys of it, and each takes its own part. Here rank 0 wants positions 0 to 5, and region 1 is 4 to 6:
+ * A rank is to hold the keys of certain global positions, however regions fall: a region across a boundary is
+ * sorted by all ranks that want keys of it, and each takes its own part. Here rank 0 wants positions 0 to 5,
+ * and region 1 is 4 to 6:
  *
  *     rank 0   0 1 2 3 | 4 .. 5 of (5 6 7)          rank 1   6 of (5 6 7) | 8 9 b | c e
  *
@@ -20,9 +22,10 @@
  *     STREAM_WORK                    sort 0          sort 1                  own pieces from x->scratch, the others from the slot
  *     STREAM_OUT                                     batch 0 to the host       if the caller wants it there
  *
- * It is not for every input. Where values repeat so much that there can be no regions of about one size, they are counted
- * instead (exchange_counted.c). Where a region has more keys than a batch takes, as values crowd, or all shards are in order,
- * nothing has been moved yet but into the scratch buffer, and the caller goes another way. */
+ * It is not for every input. Where values repeat so much that there can be no regions of about one size, they
+ * are counted instead (exchange_counted.c). Where a region has more keys than a batch takes, as values crowd,
+ * or all shards are in order, nothing has been moved yet but into the scratch buffer, and the caller goes
+ * another way. */
 #include "mpi/exchange/exchange_partition.h"
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +47,7 @@ struct batch {
     bool whole;            /* this rank wants all of their keys */
 };
 
-/* ---- the tables --------------------------------------------------------------------------------------------------- */
+/* ---- the tables ---------------------------------------------------------------------------------------- */
 
 static void close_partition(void *tables, struct engine *engine)
 {
@@ -91,9 +94,10 @@ static hsort_status open_partition(int size, struct engine *engine, void **table
     return status;
 }
 
-/* ---- memory: workspace of the engine | scratch of a batch | slots | a region across a boundary ---------------------------- */
+/* ---- memory: workspace of the engine | scratch of a batch | slots | a region across a boundary --------- */
 
-/* Keys of a batch at most; that it fetches, as most ranks have some of it themselves; and of scratch for it. */
+/* Keys of a batch at most; that it fetches, as most ranks have some of it themselves; and of scratch for it.
+ * */
 static int64_t batch_keys(int64_t capacity)
 {
     return capacity / BATCH_SHARE > BATCH_KEYS_MIN ? capacity / BATCH_SHARE : BATCH_KEYS_MIN;
@@ -139,7 +143,7 @@ static char *boundary_of(const struct exchange *x)
     return batch_slot(x, SLOTS);
 }
 
-/* ---- the plan: all ranks agree on what follows ---------------------------------------------------------------------- */
+/* ---- the plan: all ranks agree on what follows --------------------------------------------------------- */
 
 /* The first key of a sample of 2^log keys out of `total` that lies at global position `at` or behind. */
 static int64_t sample_from(int64_t at, int64_t total, int log)
@@ -147,8 +151,8 @@ static int64_t sample_from(int64_t at, int64_t total, int log)
     return ((at << log) + total - 1) / total;
 }
 
-/* Does the sample, gathered on rank 0, fall somewhere inside some rank's part? If not the shards may be in order as they came,
- * and what is found out of them then is faster than any sort. */
+/* Does the sample, gathered on rank 0, fall somewhere inside some rank's part? If not the shards may be in
+ * order as they came, and what is found out of them then is faster than any sort. */
 static bool sample_descends(const struct exchange *x)
 {
     const struct partition_tables *p = x->tables;
@@ -259,10 +263,10 @@ static bool regions_suit(struct exchange *x)
     return descends && !failed && !large; // shards in order are sorted with no pass at all
 }
 
-/* ---- the batches --------------------------------------------------------------------------------------------------------- */
+/* ---- the batches --------------------------------------------------------------------------------------- */
 
-/* Keys of batch `number` at most. To fetch a batch takes not much less than to sort one as large; were each twice as large as the
- * one before, the kernels would wait for it. */
+/* Keys of batch `number` at most. To fetch a batch takes not much less than to sort one as large; were each
+ * twice as large as the one before, the kernels would wait for it. */
 static int64_t most_of_batch(int64_t capacity, int number)
 {
     int64_t most = batch_keys(capacity) / FIRST_SHARE;
@@ -271,7 +275,8 @@ static int64_t most_of_batch(int64_t capacity, int number)
     return most < batch_keys(capacity) ? most : batch_keys(capacity);
 }
 
-/* The next batch from region `first` on, or one without keys at the end. wanted [2]: this rank's global positions. */
+/* The next batch from region `first` on, or one without keys at the end. wanted [2]: this rank's global
+ * positions. */
 static struct batch next_batch(const struct exchange *x, int first, int number, const int64_t *wanted)
 {
     const struct partition_tables *p = x->tables;
@@ -304,7 +309,8 @@ static struct batch next_batch(const struct exchange *x, int first, int number, 
     return batch;
 }
 
-/* Queue the copies of a batch's pieces from the peers into its slot, and list all pieces. Returns their number. */
+/* Queue the copies of a batch's pieces from the peers into its slot, and list all pieces. Returns their
+ * number. */
 static int fetch_batch(struct exchange *x, const struct batch *batch, char *slot, hsort_status *status)
 {
     struct partition_tables *p = x->tables;
@@ -421,7 +427,7 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
     return status;
 }
 
-/* ---- the exchange ------------------------------------------------------------------------------------------------------ */
+/* ---- the exchange -------------------------------------------------------------------------------------- */
 
 /* The regions [*first, *end) that `rank` wants keys of, by the global positions it is to hold. */
 static void regions_of(const struct partition_tables *p, const int64_t *target_offset, int rank, int *first,
@@ -509,8 +515,8 @@ static bool can_partition(const struct comm *comm, const struct engine *engine,
     return can;
 }
 
-/* For smaller shards its steps take longer than what it saves. A rank that is alone saves no exchange; but for larger shards the
- * local sort's own regions get larger than its kernels like. */
+/* For smaller shards its steps take longer than what it saves. A rank that is alone saves no exchange; but
+ * for larger shards the local sort's own regions get larger than its kernels like. */
 static bool partition_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
 {
     const double bytes = (double)keys * key_bytes, several_min = 384 << 20, alone_min = 2147483649.0;

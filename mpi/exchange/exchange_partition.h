@@ -37,16 +37,18 @@ static inline struct partition_tables *partition_of(const struct exchange *x)
 /* Ranks that can take part at most. */
 enum { PARTITION_RANKS_MAX = 32 };
 
-/* Keys that have room in the memory of a partition for ranks of at most `capacity` keys, beside the engine's own workspace. Pure. */
+/* Keys that have room in the memory of a partition for ranks of at most `capacity` keys, beside the engine's
+ * own workspace. Pure. */
 int64_t partition_memory_keys(int64_t capacity);
 
-/* Copy the keys [from, until) of this rank's part from x->keys to where the caller wants them on the host, once STREAM_WORK has
- * come to `written`; nothing if it does not want them there. Not collective. */
+/* Copy the keys [from, until) of this rank's part from x->keys to where the caller wants them on the host,
+ * once STREAM_WORK has come to `written`; nothing if it does not want them there. Not collective. */
 hsort_status partition_copy_out(struct exchange *x, int64_t from, int64_t until,
                                 struct engine_event *written);
 
-/* Let `peer` read [bytes] of this rank's scratch buffer: p->peer_scratch[peer] is what it shows in return, NULL if the pair cannot.
- * Ranks go through their peers in ascending order, so that none waits for one that waits for it.
+/* Let `peer` read [bytes] of this rank's scratch buffer: p->peer_scratch[peer] is what it shows in return,
+ * NULL if the pair cannot. Ranks go through their peers in ascending order, so that none waits for one that
+ * waits for it.
  *                                                                                       Collective over the pair. */
 hsort_status partition_expose(struct exchange *x, int peer, const void *memory, int64_t bytes);
 

@@ -1,15 +1,16 @@
-/* The rounds of the all-ascending bitonic network. Merge k joins neighbouring groups of 2^(k-1) ranks into groups of
- * 2^k: its first round pairs rank r with its mirror image in the group, r XOR (2^k - 1); the others pair r with
- * r XOR 2^j, j = k-2 .. 0. For 8 ranks:
+/* The rounds of the all-ascending bitonic network. Merge k joins neighbouring groups of 2^(k-1) ranks into
+ * groups of 2^k: its first round pairs rank r with its mirror image in the group, r XOR (2^k - 1); the others
+ * pair r with r XOR 2^j, j = k-2 .. 0. For 8 ranks:
  *
  *     merge    1     2        3
  *     mask     1     3  1     7  2  1
  *     round    0     1  2     3  4  5
  *
- * Mirroring the first round, instead of sorting every second group downwards, keeps every comparator ascending: the
- * lower rank always takes the lower keys. Two things follow. Shards in order already stay where they are. And a rank
- * that does not exist may be thought of as holding +infinity for ever, so any number of ranks works: pairs with it
- * are skipped. (With alternating directions +infinity would have to travel through the ranks that do exist.) */
+ * Mirroring the first round, instead of sorting every second group downwards, keeps every comparator
+ * ascending: the lower rank always takes the lower keys. Two things follow. Shards in order already stay
+ * where they are. And a rank that does not exist may be thought of as holding +infinity for ever, so any
+ * number of ranks works: pairs with it are skipped. (With alternating directions +infinity would have to
+ * travel through the ranks that do exist.) */
 #include "mpi/exchange/hypercube.h"
 
 static int dimensions(int size)

@@ -1,5 +1,6 @@
-/* The merge of a rank's kept keys with those that lie in its partner's memory, where the two map each other's. Copies bring
- * the partner's keys a piece at a time into slots, ahead of the merges that read them there:
+/* The merge of a rank's kept keys with those that lie in its partner's memory, where the two map each
+ * other's. Copies bring the partner's keys a piece at a time into slots, ahead of the merges that read them
+ * there:
  *
  *     theirs       2 3 | 8 9 | c d          pieces p, whose last keys are 3 9 d
  *     kept         1 | 4 5 | a b            not greater than 3, than 9; the last piece takes all that is left
@@ -7,10 +8,10 @@
  *     STREAM_IN      2 3 -> A     8 9 -> B             c d -> A               once A has been merged
  *     STREAM_WORK                 1 with A -> 1 2 3    4 5 with B -> 4 5 8 9  a b with A -> a b c d
  *
- * So the link is never idle, and the merges hide behind it. Where kept keys must be cut is known before the first copy: the
- * last keys of all pieces are read in one go and looked up in one more. A merge that reads the partner's memory itself is
- * one pass without slots, but its searches wait for the link at every step: it reaches half of the link's rate, and is left
- * for where there is no room for slots. */
+ * So the link is never idle, and the merges hide behind it. Where kept keys must be cut is known before the
+ * first copy: the last keys of all pieces are read in one go and looked up in one more. A merge that reads
+ * the partner's memory itself is one pass without slots, but its searches wait for the link at every step: it
+ * reaches half of the link's rate, and is left for where there is no room for slots. */
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/merge_from_peer.h"
@@ -33,7 +34,8 @@ struct fetching {
     hsort_status status;
 };
 
-/* Keys of a piece, a third of the room at most; 0 if there is too little room, or there would be too many pieces. */
+/* Keys of a piece, a third of the room at most; 0 if there is too little room, or there would be too many
+ * pieces. */
 static int64_t keys_of_piece(const struct exchange *x, int64_t their_count)
 {
     const size_t most = x->workspace_bytes / SLOTS;
@@ -46,7 +48,8 @@ static int64_t keys_of_piece(const struct exchange *x, int64_t their_count)
     return keys > 0 && their_count / keys < PIECES_MAX ? keys : 0;
 }
 
-/* Where the kept keys are cut. What a rank that failed has there need not be sorted: the cuts ascend all the same. */
+/* Where the kept keys are cut. What a rank that failed has there need not be sorted: the cuts ascend all the
+ * same. */
 static void cut_kept(struct fetching *f)
 {
     const struct engine_ops *ops = f->x->engine->ops;

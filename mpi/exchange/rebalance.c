@@ -1,11 +1,12 @@
-/* Shift the boundaries between ranks without changing the global order: every rank's part before and after is an interval of
- * global positions, and it sends each other rank the overlap of its old interval with that rank's new one.
+/* Shift the boundaries between ranks without changing the global order: every rank's part before and after is
+ * an interval of global positions, and it sends each other rank the overlap of its old interval with that
+ * rank's new one.
  *
  *     have   | rank 0: 0 1 2 3 4 5 | rank 1: 6 | rank 2: 7 8 |          want 3 each
  *     want   | 0 1 2 | 3 4 5 | 6 7 8 |          rank 0 -> 1: 3 4 5      rank 1 -> 2: 6      the rest stays on its rank
  *
- * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so every rank is in one sendrecv at a
- * time. Most overlaps are empty, and then nothing is sent, not even a message. */
+ * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so every rank is in
+ * one sendrecv at a time. Most overlaps are empty, and then nothing is sent, not even a message. */
 #include "mpi/exchange/rebalance.h"
 #include "kernels/base/first_error.h"
 

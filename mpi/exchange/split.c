@@ -1,20 +1,23 @@
-/* The exact cut between two sorted runs that lie on two ranks, by probing: co-ranking (Siebert, Traeff 2012, "Perfectly
- * load-balanced, optimal, stable, parallel merge"; the merge path of Odeh et al. 2012), with many probes per message.
+/* The exact cut between two sorted runs that lie on two ranks, by probing: co-ranking (Siebert, Traeff 2012,
+ * "Perfectly load-balanced, optimal, stable, parallel merge"; the merge path of Odeh et al. 2012), with many
+ * probes per message.
  *
- * The lower rank holds run A, the higher run H. Together the lower rank is to keep the `low` smallest, where `low` is the
- * capacity or, if there are fewer, all keys. If it keeps the first c keys of A it takes the first low - c of H, so A[i] is
- * compared with its mirror image H[low - 1 - i]: A[i] stays exactly if it is not greater. From i to i + 1 A rises and
- * the mirror falls, so all that stay come first, and c is how many they are.
+ * The lower rank holds run A, the higher run H. Together the lower rank is to keep the `low` smallest, where
+ * `low` is the capacity or, if there are fewer, all keys. If it keeps the first c keys of A it takes the
+ * first low - c of H, so A[i] is compared with its mirror image H[low - 1 - i]: A[i] stays exactly if it is
+ * not greater. From i to i + 1 A rises and the mirror falls, so all that stay come first, and c is how many
+ * they are.
  *
  *     capacity 4, low 4      A   1  4  6  9          i           0  1  2  3
  *                         H   2  3  5  7          A[i]        1  4  6  9
  *                                                 H[3 - i]    7  5  3  2
  *                                                 stays       y  y  n  n      c = 2: keep 1 4, take 2 3
  *
- * Both ranks send each other their keys at the same probes, so both compute the same cut, and PROBES probes shrink the
- * interval by PROBES + 1 at a time: at most four messages for any run that fits in memory. Bisection with one probe
- * would take one round trip per bit. The number of rounds follows from the lengths alone, so that a rank that failed to
- * read its keys still meets its partner. Nothing is gained by swapping equal keys: "not greater" leaves them. */
+ * Both ranks send each other their keys at the same probes, so both compute the same cut, and PROBES probes
+ * shrink the interval by PROBES + 1 at a time: at most four messages for any run that fits in memory.
+ * Bisection with one probe would take one round trip per bit. The number of rounds follows from the lengths
+ * alone, so that a rank that failed to read its keys still meets its partner. Nothing is gained by swapping
+ * equal keys: "not greater" leaves them. */
 #include <stdbool.h>
 #include "mpi/exchange/split.h"
 
@@ -52,7 +55,8 @@ static hsort_status exchange_ends(const struct exchange *x, int partner, struct 
     return status != HSORT_OK ? status : traded;
 }
 
-/* Probe number `probe` of `probes` in an interval: evenly spread, and every position if there are enough probes. */
+/* Probe number `probe` of `probes` in an interval: evenly spread, and every position if there are enough
+ * probes. */
 static int64_t probe_at(struct interval in, int probe, int probes)
 {
     int64_t length = in.end - in.begin;

@@ -1,5 +1,5 @@
-/* Exact splitters: for each boundary between two ranks the key at the boundary's global position, and from it where every
- * rank's run is cut. All boundaries are searched at once, in rounds of many probes:
+/* Exact splitters: for each boundary between two ranks the key at the boundary's global position, and from it
+ * where every rank's run is cut. All boundaries are searched at once, in rounds of many probes:
  *
  *     1. offer    each rank offers keys of its own from where splitters may still be       gather, Allgather
  *     2. probe    the offers, some codes spread over each open interval, and two near where the splitter should be if keys
@@ -15,16 +15,16 @@
  *     keys below 4    rank 0   1   rank 1   2   one 4 more is needed, and the lower rank gives it:
  *     cuts            rank 0   2   rank 1   2   1 4 | 4 7     0 2 | 4 9
  *
- * Keys are offered from evenly spread positions, as many from each rank, so the first round leaves of n keys some
- * n / OFFERS to each splitter, whatever the keys are like; later rounds share the same number of probes between the
- * open splitters: three or four rounds for 2^32 keys on 8 ranks. The spread codes are the guarantee: they cut what
- * codes a splitter may have to a half at least, so no input takes more than ROUNDS_MAX rounds. Bisection by codes alone
- * would take a round per bit of every key; offers alone might never reach a splitter whose keys all lie on one busy
- * rank.
+ * Keys are offered from evenly spread positions, as many from each rank, so the first round leaves of n keys
+ * some n / OFFERS to each splitter, whatever the keys are like; later rounds share the same number of probes
+ * between the open splitters: three or four rounds for 2^32 keys on 8 ranks. The spread codes are the
+ * guarantee: they cut what codes a splitter may have to a half at least, so no input takes more than
+ * ROUNDS_MAX rounds. Bisection by codes alone would take a round per bit of every key; offers alone might
+ * never reach a splitter whose keys all lie on one busy rank.
  *
- * What a rank offers is chosen from where its own keys lie and needs no label: a probe is of use to the interval it
- * falls into. Message lengths follow from the number of ranks, the capacity and what all ranks have received, so a rank
- * that failed to read its keys still keeps to the schedule.
+ * What a rank offers is chosen from where its own keys lie and needs no label: a probe is of use to the
+ * interval it falls into. Message lengths follow from the number of ranks, the capacity and what all ranks
+ * have received, so a rank that failed to read its keys still keeps to the schedule.
  *
  * Source   Siebert, Wolf, "Parallel sorting with minimal data", 2011 (exact splitting); Solomonik, Kale, "Highly
  *          scalable parallel sorting", 2010 (histogram sort: probes and counts for all splitters at once). */
@@ -70,7 +70,8 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of probes. */
+/* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of
+ * probes. */
 static int offers_of(int size, int64_t capacity)
 {
     const int most = (int)clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
@@ -78,7 +79,7 @@ static int offers_of(int size, int64_t capacity)
     return few < most ? (int)few : most;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------ */
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 void splitters_close(struct splitters *s)
 {
@@ -131,7 +132,7 @@ hsort_status splitters_open(int size, struct splitters **splitters)
     return status_fail(HSORT_HOST_MEMORY, "no memory for the splitters of %d ranks", size);
 }
 
-/* ---- intervals --------------------------------------------------------------------------------------------------- */
+/* ---- intervals ----------------------------------------------------------------------------------------- */
 
 static void start(struct splitters *s, const struct exchange *x, const int64_t *target_offset)
 {
@@ -155,8 +156,8 @@ static void start(struct splitters *s, const struct exchange *x, const int64_t *
     }
 }
 
-/* The first open splitter from `rank` on whose interval is not the one of the splitter before it, or `size`. Intervals
- * are the same or have no code in common: they lie between the same probes. */
+/* The first open splitter from `rank` on whose interval is not the one of the splitter before it, or `size`.
+ * Intervals are the same or have no code in common: they lie between the same probes. */
 static int next_interval(const struct splitters *s, int rank)
 {
     for (; rank < s->size; rank++) {
@@ -167,10 +168,11 @@ static int next_interval(const struct splitters *s, int rank)
     return s->size;
 }
 
-/* ---- 1. offer ---------------------------------------------------------------------------------------------------- */
+/* ---- 1. offer ------------------------------------------------------------------------------------------ */
 
-/* Positions of own keys to offer, ascending: evenly spread over the open intervals laid end to end. Where in its share
- * an offer lies differs between ranks and rounds: ranks with like keys would offer the same ones. */
+/* Positions of own keys to offer, ascending: evenly spread over the open intervals laid end to end. Where in
+ * its share an offer lies differs between ranks and rounds: ranks with like keys would offer the same
+ * ones. */
 static int choose_offers(struct splitters *s, int rank, int round, int offers_max)
 {
     int64_t open_keys = 0, before = 0;
@@ -213,7 +215,7 @@ static hsort_status offer(struct splitters *s, const struct exchange *x, int rou
     return status;
 }
 
-/* ---- 2. probe ---------------------------------------------------------------------------------------------------- */
+/* ---- 2. probe ------------------------------------------------------------------------------------------ */
 
 /* Where the ascending stretch that begins at `from` ends. */
 static int stretch_end(const uint64_t *codes, int from, int count)
@@ -224,8 +226,8 @@ static int stretch_end(const uint64_t *codes, int from, int count)
     return end < count ? end : count;
 }
 
-/* Sort codes by merging the ascending stretches they consist of: one per rank, so far fewer steps than qsort()
- * takes. */
+/* Sort codes by merging the ascending stretches they consist of: one per rank, so far fewer steps than
+ * qsort() takes. */
 static void sort_probes(uint64_t *codes, uint64_t *scratch, int count)
 {
     while (stretch_end(codes, 0, count) < count) {
@@ -278,8 +280,9 @@ static uint64_t estimate(const struct splitter *here, int64_t keys)
            width % (uint64_t)all * (uint64_t)keys / (uint64_t)all;
 }
 
-/* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random ones are: a root
- * of them away. Of n keys a root of n is then left. Offers leave less only where few boundaries share them:
+/* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random
+ * ones are: a root of them away. Of n keys a root of n is then left. Offers leave less only where few
+ * boundaries share them:
  *
  *     1024 ranks: 4 offers in each interval, 2^26 keys after the first round     offers    2^25 2^24 ... 2^6
  *                                                                                estimates 2^15 2^9 2^6
@@ -320,7 +323,7 @@ static int choose_probes(struct splitters *s, int offers_max)
     return distinct;
 }
 
-/* ---- 3. count ---------------------------------------------------------------------------------------------------- */
+/* ---- 3. count ------------------------------------------------------------------------------------------ */
 
 static hsort_status count_below_probes(struct splitters *s, const struct exchange *x, int probes)
 {
@@ -350,7 +353,7 @@ static hsort_status count(struct splitters *s, const struct exchange *x, int pro
     return status;
 }
 
-/* ---- 4. narrow --------------------------------------------------------------------------------------------------- */
+/* ---- 4. narrow ----------------------------------------------------------------------------------------- */
 
 /* How many of the probes have no more than `position` keys below them. */
 static int probes_below(const struct splitters *s, int probes, int64_t position)
@@ -393,7 +396,7 @@ static void narrow_brackets(struct splitters *s, struct splitter *here, int prob
     s->open -= here->found;
 }
 
-/* ---- the cuts ---------------------------------------------------------------------------------------------------- */
+/* ---- the cuts ------------------------------------------------------------------------------------------ */
 
 /* Of the keys equal to a splitter those of lower ranks go before it first.                            Collective. */
 static hsort_status spread_equal(struct splitters *s, const struct exchange *x, int64_t *cut_offset)
@@ -425,7 +428,8 @@ int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes)
     *probes = (int)(offers + intervals * (clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
     if (size == 1 || total == 0)
         return 0;
-    // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide as most.
+    // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide
+    // as most.
     int rounds = 1;
     for (int64_t open = total; open > offers && rounds < ROUNDS_MAX; rounds++) {
         const int64_t gap = open / offers + 1, each = open / intervals;

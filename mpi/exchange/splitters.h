@@ -1,5 +1,5 @@
-/* Where the sorted runs of all ranks must be cut so that the pieces, put together, hold exactly the keys of given
- * global positions. splitters.c pictures it. */
+/* Where the sorted runs of all ranks must be cut so that the pieces, put together, hold exactly the keys of
+ * given global positions. splitters.c pictures it. */
 #ifndef SPLITTERS_H
 #define SPLITTERS_H
 
@@ -7,7 +7,8 @@
 
 struct splitters; /* tables for the search; some hundred KiB on the host */
 
-/* Make the tables for `size` ranks; *splitters is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+/* Make the tables for `size` ranks; *splitters is NULL after an error. Not collective. Errors
+ * HSORT_HOST_MEMORY. */
 hsort_status splitters_open(int size, struct splitters **splitters);
 
 void splitters_close(struct splitters *splitters); /* NULL is fine; not collective */
@@ -23,8 +24,8 @@ void splitters_close(struct splitters *splitters); /* NULL is fine; not collecti
 hsort_status splitters_find(struct splitters *splitters, const struct exchange *x,
                             const int64_t *target_offset, int64_t *cut_offset);
 
-/* Rounds that splitters_find() takes, about, for `total` uniform keys, `capacity` at most on a rank; *probes: of a round, at
- * most. Pure; not collective. */
+/* Rounds that splitters_find() takes, about, for `total` uniform keys, `capacity` at most on a rank; *probes:
+ * of a round, at most. Pure; not collective. */
 int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes);
 
 #endif

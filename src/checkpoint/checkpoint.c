@@ -1,5 +1,5 @@
-/* The files of a checkpoint, and the order in which they come and go. A manifest that has its name is whole, and all that
- * it names is on disk; whatever it does not name is left over from a run that was killed.
+/* The files of a checkpoint, and the order in which they come and go. A manifest that has its name is whole,
+ * and all that it names is on disk; whatever it does not name is left over from a run that was killed.
  *
  *      save    every rank       rank 0
  *              run of G+1
@@ -13,8 +13,8 @@
  *      begin   rank 0: new manifest, fsync, rename, fsync DIR          nothing, or a manifest that names no runs
  *      remove  rank 0: remove manifest, fsync DIR, remove runs         no manifest; runs left over
  *
- * What is left over goes with the next open or save. To overwrite the runs of G in place would need no room for two of them,
- * but would leave none of them whole when it is killed. */
+ * What is left over goes with the next open or save. To overwrite the runs of G in place would need no room
+ * for two of them, but would leave none of them whole when it is killed. */
 #include "src/checkpoint/checkpoint_internal.h"
 #include <dirent.h>
 #include <errno.h>
@@ -51,9 +51,9 @@ const char *checkpoint_run_path(const struct checkpoint *checkpoint, int rank, c
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
 
-/* Write a whole file and bring it to disk; on failure there is none. Only this user can read it, for the keys may be no
- * one else's business. What is there already goes first, since the name is ours: a file that a killed command left, or a
- * link, which is never followed. */
+/* Write a whole file and bring it to disk; on failure there is none. Only this user can read it, for the keys
+ * may be no one else's business. What is there already goes first, since the name is ours: a file that a
+ * killed command left, or a link, which is never followed. */
 static hsort_status write_new_file(const char *path, const void *bytes, size_t count)
 {
     unlink(path);

@@ -1,5 +1,5 @@
-/* What a stopped sort leaves in a directory so that the same command, started again on any number of ranks, goes on
- * and ends with the same bytes.
+/* What a stopped sort leaves in a directory so that the same command, started again on any number of ranks,
+ * goes on and ends with the same bytes.
  *
  *     DIR/manifest          what is there; a text, checksummed, replaced by rename only
  *     DIR/run-ID-G-R.keys   the keys of rank R at generation G, as they were in memory, a sorted run each; none if it had none
@@ -12,17 +12,18 @@
  *
  * with, at any stage, the ranges of OUT that were written when the last run of the command was stopped.
  *
- * A stop while keys are read keeps none: to read a copy of them again is no faster than to read them. A stop while they are
- * written keeps what is written: the rest could be saved no faster than written, and the time until a job is killed is
- * short; the next start sorts again, compares what is there, and writes what is not.
+ * A stop while keys are read keeps none: to read a copy of them again is no faster than to read them. A stop
+ * while they are written keeps what is written: the rest could be saved no faster than written, and the time
+ * until a job is killed is short; the next start sorts again, compares what is there, and writes what is not.
  *
- * Whatever kills the command, and whenever: either a manifest is there and all that it names is, or there is none and the
- * next start begins anew. Files that a killed command left are removed by the next one (checkpoint.c says in which order). Only the
- * temporary output of a manifest that was removed by hand stays: nothing else knows its name.
+ * Whatever kills the command, and whenever: either a manifest is there and all that it names is, or there is
+ * none and the next start begins anew. Files that a killed command left are removed by the next one
+ * (checkpoint.c says in which order). Only the temporary output of a manifest that was removed by hand stays:
+ * nothing else knows its name.
  *
- * Runs are read as one file, in rank order: so any number of ranks can go on, each from its share of it. What is read is
- * proved by its count and by the fingerprint in the manifest, which depends on the multiset of keys alone. More is not
- * needed: it is sorted anyway. */
+ * Runs are read as one file, in rank order: so any number of ranks can go on, each from its share of it. What
+ * is read is proved by its count and by the fingerprint in the manifest, which depends on the multiset of
+ * keys alone. More is not needed: it is sorted anyway. */
 #ifndef CHECKPOINT_H
 #define CHECKPOINT_H
 
@@ -68,7 +69,8 @@ struct checkpoint {
     int lock; /* rank 0's descriptor of the lock, or -1 */
 };
 
-/* Open what `directory` holds, or begin a manifest there; the directory is made if it is missing (not its parents).
+/* Open what `directory` holds, or begin a manifest there; the directory is made if it is missing (not its
+ * parents).
  *   in, output, output_format, order   of the command                                                  Collective.
  *   checkpoint    [1] written; checkpoint_close() frees it; nothing to free after an error
  * After    the manifest is on disk; checkpoint->part names the temporary file of the output. A run that was damaged is not
@@ -82,11 +84,13 @@ hsort_status checkpoint_open(struct comm *comm, const char *directory, const str
                              const char *output, enum file_format output_format, hsort_order order,
                              struct checkpoint *checkpoint);
 
-/* keys [count] = keys first .. first + count - 1 of the runs, in rank order. At stages RUNS and SORTED. Not collective.
+/* keys [count] = keys first .. first + count - 1 of the runs, in rank order. At stages RUNS and SORTED. Not
+ * collective.
  * Errors   HSORT_IO. */
 hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64_t count, void *keys);
 
-/* Save this rank's keys [count], and make the manifest say so, once all ranks' are on disk; then remove the runs before.
+/* Save this rank's keys [count], and make the manifest say so, once all ranks' are on disk; then remove the
+ * runs before.
  *   stage        RUNS or SORTED                                                                         Collective.
  *   fingerprint  of all ranks' keys
  * Memory   none of the size of the keys.
@@ -101,12 +105,12 @@ hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, e
  * Errors   same on every rank: HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status checkpoint_mark(struct comm *comm, struct checkpoint *checkpoint, struct checkpoint_range range);
 
-/* Does the manifest say that this key of the output is written, and up to which key is that so? *end: the first key behind
- * `key` for which the answer is another one, at most checkpoint->keys. Not collective. */
+/* Does the manifest say that this key of the output is written, and up to which key is that so? *end: the
+ * first key behind `key` for which the answer is another one, at most checkpoint->keys. Not collective. */
 bool checkpoint_has(const struct checkpoint *checkpoint, int64_t key, int64_t *end);
 
-/* The temporary file is not there any more: forget what was written of it. On disk so from the next save or mark on. Not
- * collective, but for every rank. */
+/* The temporary file is not there any more: forget what was written of it. On disk so from the next save or
+ * mark on. Not collective, but for every rank. */
 void checkpoint_unmark(struct checkpoint *checkpoint);
 
 /* The output is whole: remove manifest and runs; the directory stays. Failures are ignored: the next start would only find

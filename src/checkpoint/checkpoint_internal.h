@@ -1,4 +1,5 @@
-/* What opening a checkpoint (checkpoint_open.c) and working with it (checkpoint.c) share. Nothing here is collective. */
+/* What opening a checkpoint (checkpoint_open.c) and working with it (checkpoint.c) share. Nothing here is
+ * collective. */
 #ifndef CHECKPOINT_INTERNAL_H
 #define CHECKPOINT_INTERNAL_H
 
@@ -21,8 +22,8 @@ const char *checkpoint_run_path(const struct checkpoint *checkpoint, int rank, c
  * Errors   HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status checkpoint_put_manifest(const struct checkpoint *next, bool *named);
 
-/* Remove the runs that `checkpoint` does not name, or all, and a manifest that was not finished; nothing that is not ours by its
- * name. Failures are ignored: they cost room, and the next start tries again. */
+/* Remove the runs that `checkpoint` does not name, or all, and a manifest that was not finished; nothing that
+ * is not ours by its name. Failures are ignored: they cost room, and the next start tries again. */
 void checkpoint_remove_leftovers(const struct checkpoint *checkpoint, bool all);
 
 /* Remove the lock, if it is held, and let go of it. */

@@ -5,8 +5,8 @@
  *
  * The manifest itself is what rank 0 tells the others: it says all, and its reader is there anyway.
  *
- * The lock is fcntl()'s: it falls with the process, however that ends, and works over NFS. A file that is merely there would
- * outlive a killed run. */
+ * The lock is fcntl()'s: it falls with the process, however that ends, and works over NFS. A file that is
+ * merely there would outlive a killed run. */
 #include "src/checkpoint/checkpoint_internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +23,16 @@
 
 /* ---- The lock ------------------------------------------------------------------------------------------ */
 
-/* Keep other commands out of DIR. Such a lock falls when the process closes any descriptor of the file: nothing else in this
- * one opens it. */
+/* Keep other commands out of DIR. Such a lock falls when the process closes any descriptor of the file:
+ * nothing else in this one opens it. */
 static hsort_status take_lock(struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat held, there;
     checkpoint_path(checkpoint, CHECKPOINT_LOCK, path);
-    // The file is removed while it is locked. One that was opened just before is then another than the one in DIR: again.
+    // The file is removed while it is locked. One that was opened just before is then another than the one in
+    // DIR: again.
     for (int attempt = 0; attempt < 100; attempt++) {
         const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
@@ -212,7 +213,8 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
     return HSORT_OK;
 }
 
-/* The other ranks' part: the same directory must be here, to write to. What rank 0 reads there they are told. */
+/* The other ranks' part: the same directory must be here, to write to. What rank 0 reads there they are told.
+ * */
 static hsort_status take_manifest(const char *text, size_t bytes, struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];

@@ -102,8 +102,9 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
 
 /* ---- Reading: values ----------------------------------------------------------------------------------- */
 
-/* Numbers are read as strtoll() likes them, so "+7" and "007" pass here. What was read is written again in the end, and
- * must be the same text: that leaves one way to write each. A failure leaves `text` NULL, which no later step reads. */
+/* Numbers are read as strtoll() likes them, so "+7" and "007" pass here. What was read is written again in
+ * the end, and must be the same text: that leaves one way to write each. A failure leaves `text` NULL, which
+ * no later step reads. */
 static bool take_decimal(const char **text, int64_t *number)
 {
     char *end;

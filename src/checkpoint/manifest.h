@@ -1,5 +1,5 @@
-/* The manifest of a checkpoint as text, for people and for the next start. One line per word, in this order, each number
- * written in one way only:
+/* The manifest of a checkpoint as text, for people and for the next start. One line per word, in this order,
+ * each number written in one way only:
  *
  *     hypersort checkpoint 1                             the version of this format
  *     id 0f3c5a7e91b2d468
@@ -19,9 +19,9 @@
  *     written 0 250                                      the first key of a range of the output, and how many
  *     checksum 89abcdef01234567                          of all bytes before this line
  *
- * The checksum is FNV-1a of 64 bits: for each byte, hash = (hash XOR byte) * an odd constant. For a given byte either step maps
- * hashes one to one, so that no single damaged byte goes unseen, and others by a chance of 2^-64. It is meant against bad
- * disks and half-copied files, not against forgery. */
+ * The checksum is FNV-1a of 64 bits: for each byte, hash = (hash XOR byte) * an odd constant. For a given
+ * byte either step maps hashes one to one, so that no single damaged byte goes unseen, and others by a chance
+ * of 2^-64. It is meant against bad disks and half-copied files, not against forgery. */
 #ifndef MANIFEST_H
 #define MANIFEST_H
 
@@ -43,7 +43,8 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
  * Errors   HSORT_FORMAT: another version, or damaged; HSORT_HOST_MEMORY; HSORT_IO: the output's path is too long. */
 hsort_status manifest_parse(const char *path, const char *text, size_t bytes, struct checkpoint *checkpoint);
 
-/* checkpoint->part = the temporary name of its output, in which its id stands. Not collective. Errors HSORT_IO: too long. */
+/* checkpoint->part = the temporary name of its output, in which its id stands. Not collective. Errors
+ * HSORT_IO: too long. */
 hsort_status manifest_name_part(struct checkpoint *checkpoint);
 
 /* What to do about a manifest that is refused: the end of the line that says so. */

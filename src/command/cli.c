@@ -47,8 +47,8 @@ static void end_failed(struct comm *comm, hsort_status status)
         MPI_Abort(MPI_COMM_WORLD, hsort_exit_code(status));
 }
 
-/* Give descriptors 0, 1 and 2 to /dev/null where they are closed: else the next file or socket of MPI's would get one of
- * them, and be read or written as if it was standard input or output. */
+/* Give descriptors 0, 1 and 2 to /dev/null where they are closed: else the next file or socket of MPI's would
+ * get one of them, and be read or written as if it was standard input or output. */
 static void open_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

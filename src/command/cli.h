@@ -64,12 +64,14 @@ struct cli_options {
 /* Keys of one read, write or check go by in chunks of this size. */
 enum { CLI_CHUNK_BYTES = 64 << 20 };
 
-/* Parse the command line. The words of argv change their order. Ranks may have been given different ones: launch_agree() sees to it. Not collective.
+/* Parse the command line. The words of argv change their order. Ranks may have been given different ones:
+ * launch_agree() sees to it. Not collective.
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 
-/* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of options that may differ
- * are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed". Not collective. */
+/* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
+ * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
+ * Not collective. */
 enum { CLI_DIGESTS = 64, CLI_DIGEST_NAME = 64 };
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);

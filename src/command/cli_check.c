@@ -20,7 +20,8 @@ struct scanner {
     struct progress progress;
 };
 
-/* Collective over the node. The scanner may be half open after an error; close_scanner() frees what there is. */
+/* Collective over the node. The scanner may be half open after an error; close_scanner() frees what there is.
+ * */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
     TRY(node_memory_check(scanner->comm, CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
@@ -85,7 +86,8 @@ static bool is_nan(hsort_type type, uint64_t bits)
     return report_key_text(type, bits, text)[0] == 'n';
 }
 
-/* The error line of a file that is not in order, perhaps nor with the keys of the other one. Returns the status. */
+/* The error line of a file that is not in order, perhaps nor with the keys of the other one. Returns the
+ * status. */
 static hsort_status fail_order(struct comm *comm, const struct check_report *report)
 {
     char before[REPORT_KEY_TEXT], key[REPORT_KEY_TEXT];

@@ -46,8 +46,8 @@ static void free_tables(struct tables *t)
     free(t->all_speeds);
 }
 
-/* Paths that cannot be measured, for want of memory say, do not keep the rest from being reported; why [1] is the line then, the
- * same on every rank. Collective. */
+/* Paths that cannot be measured, for want of memory say, do not keep the rest from being reported; why [1] is
+ * the line then, the same on every rank. Collective. */
 static hsort_status measure_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
 {
     const hsort_status status = hsort_measure_paths(ctx, t->speeds, sizeof *t->speeds);

@@ -176,7 +176,8 @@ static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t 
     return true;
 }
 
-/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan". */
+/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan".
+ * */
 static bool parse_rate(const char *text, double unit, double *number)
 {
     char *end;
@@ -324,7 +325,8 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
     return complain(options, "unknown option '%.128s'", word);
 }
 
-/* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how many they are. */
+/* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how
+ * many they are. */
 static hsort_status parse_options(int argc, char **argv, struct cli_options *options, int *operands)
 {
     enum { OPERAND = 1 };
@@ -428,7 +430,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     return check_names(options);
 }
 
-/* ---- What ranks must have in common ---------------------------------------------------------------------- */
+/* ---- What ranks must have in common -------------------------------------------------------------------- */
 
 enum { DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
 _Static_assert(DIGEST_ROWS + ROWS <= CLI_DIGESTS, "a digest for each option");

@@ -1,5 +1,5 @@
-/* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Of the file only the header is
- * read, and nothing is sorted. Rates that are not given are defaults. */
+/* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Of the file only
+ * the header is read, and nothing is sorted. Rates that are not given are defaults. */
 #include "src/command/cli.h"
 #include "src/command/json.h"
 #include "src/command/progress.h"
@@ -26,7 +26,7 @@ static const char *const phase_names[HSORT_PHASES] = {
 #undef X
 };
 
-/* ---- rates ----------------------------------------------------------------------------------------------------- */
+/* ---- rates --------------------------------------------------------------------------------------------- */
 
 static hsort_status take_rates(const struct cli_options *options, hsort_rates *rates)
 {
@@ -49,7 +49,7 @@ static int ranks_per_node_of(const struct cli_options *options, int ranks)
     return options->ranks_per_node > 0 ? options->ranks_per_node : RANKS_PER_NODE;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 static void put_exchange(struct json *json, hsort_exchange exchange, const hsort_plan_exchange *cost)
 {
@@ -118,7 +118,7 @@ static void print_plans_json(const struct cli_options *options, const struct fil
     printf("\n");
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 /* "4.00 GiB"; text is [16]. */
 static const char *size_text(double bytes, char *text)
@@ -187,7 +187,7 @@ static void print_plans(const struct cli_options *options, const struct file_in 
         "\n* is what auto takes. Uniform keys; messages and bytes of the rank that sends most; seconds.\n");
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------------------------- */
 
 /* Rank 0's part. */
 static hsort_status make_plans(const struct cli_options *options, const struct file_in *file)

@@ -20,8 +20,8 @@
  *     shards were exchanged   after the exchange        each rank's keys: SORTED   reads these, and finds them in order
  *     keys were written       before the next chunk     which are in the output    compares these, and writes the others
  *
- * Of a checkpoint that is as far already nothing is saved again: what a second sort costs is less than what it costs to write
- * all keys, and the time until a job is killed is short. */
+ * Of a checkpoint that is as far already nothing is saved again: what a second sort costs is less than what
+ * it costs to write all keys, and the time until a job is killed is short. */
 #include "src/checkpoint/checkpoint.h"
 #include "src/command/cli.h"
 #include "src/command/launch.h"
@@ -64,7 +64,7 @@ static bool from_runs(const struct sort_run *run)
     return run->options->checkpoint && run->checkpoint.stage != CHECKPOINT_BEGUN;
 }
 
-/* ---- Checks: collective --------------------------------------------------------------------------------- */
+/* ---- Checks: collective -------------------------------------------------------------------------------- */
 
 static hsort_status check_keys(struct sort_run *run, hsort_check_result *result)
 {
@@ -81,8 +81,8 @@ static bool same_fingerprint(const uint64_t a[2], const uint64_t b[2])
     return a[0] == b[0] && a[1] == b[1];
 }
 
-/* The keys before the sort. Those of saved runs must be the ones that were saved, asked for or not; their fingerprint then
- * stands for that of the input. */
+/* The keys before the sort. Those of saved runs must be the ones that were saved, asked for or not; their
+ * fingerprint then stands for that of the input. */
 static hsort_status check_before(struct sort_run *run)
 {
     const struct checkpoint *saved = &run->checkpoint;
@@ -113,7 +113,7 @@ static hsort_status compare_checks(struct sort_run *run)
                        run->options->output);
 }
 
-/* ---- Stopping: collective ------------------------------------------------------------------------------- */
+/* ---- Stopping: collective ------------------------------------------------------------------------------ */
 
 /* hsort_should_stop_fn: after the local sort. Not collective. */
 static int should_stop(void *unused)
@@ -205,7 +205,7 @@ static hsort_status write_keys(struct sort_run *run)
     return HSORT_STOPPED;
 }
 
-/* ---- The output and the checkpoint: collective ---------------------------------------------------------- */
+/* ---- The output and the checkpoint: collective --------------------------------------------------------- */
 
 static hsort_status open_output(struct sort_run *run)
 {
@@ -221,8 +221,9 @@ static hsort_status open_output(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* After the work, which ended with `status`: whole it gets its name, stopped it stays where it is. After a failure it goes; but
- * not if an earlier run may have left it, for then the next start has the same use for it as this one had. */
+/* After the work, which ended with `status`: whole it gets its name, stopped it stays where it is. After a
+ * failure it goes; but not if an earlier run may have left it, for then the next start has the same use for
+ * it as this one had. */
 static hsort_status end_output(struct sort_run *run, hsort_status status)
 {
     const bool goes_on = status != HSORT_OK && run->options->checkpoint && run->checkpoint.found;
@@ -259,7 +260,8 @@ static hsort_status open_checkpoint(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* With the output whole nothing is kept, nor by a failed run that only began: what it would keep is the command itself. */
+/* With the output whole nothing is kept, nor by a failed run that only began: what it would keep is the
+ * command itself. */
 static void end_checkpoint(struct sort_run *run, hsort_status status)
 {
     struct checkpoint *checkpoint = &run->checkpoint;

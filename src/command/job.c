@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the job --------------------------------------------------------------------------------------------- */
+/* ---- the job ------------------------------------------------------------------------------------------- */
 
 /* Where schedulers put the id of a job. */
 static const struct {
@@ -49,7 +49,7 @@ void job_find(struct job *job)
             *c = '?';
 }
 
-/* ---- its hosts ------------------------------------------------------------------------------------------- */
+/* ---- its hosts ----------------------------------------------------------------------------------------- */
 
 /* job->host [size] = every rank's host, then only those of the ranks that lead their node. On rank 0.   Collective. */
 static hsort_status gather_hosts(struct comm *comm, int64_t *leaders, struct job *job)

@@ -1,5 +1,6 @@
-/* The job of a scheduler that this command runs in, and the hosts of its ranks. For people who read a report or a log, and for
- * nothing else: no decision rests on what a scheduler's environment says, which ranks and users may have changed. */
+/* The job of a scheduler that this command runs in, and the hosts of its ranks. For people who read a report
+ * or a log, and for nothing else: no decision rests on what a scheduler's environment says, which ranks and
+ * users may have changed. */
 #ifndef JOB_H
 #define JOB_H
 

@@ -9,7 +9,8 @@
 #include "src/command/cli.h"
 #include "src/files/file.h"
 
-/* Was this process started by a launcher of parallel programs, and so perhaps as one of several? Not collective. */
+/* Was this process started by a launcher of parallel programs, and so perhaps as one of several? Not
+ * collective. */
 bool launch_is_launched(void);
 
 /* Before anything else that ranks do together: were all given the same command?                         Collective.

@@ -1,5 +1,5 @@
-/* Progress of a command: whole lines on stderr from rank 0, each of which can be understood alone, since a log may hold several
- * jobs, starts of one job, and what the scheduler says between them:
+/* Progress of a command: whole lines on stderr from rank 0, each of which can be understood alone, since a
+ * log may hold several jobs, starts of one job, and what the scheduler says between them:
  *
  *     hypersort: job 4711_3 15:17:30 132 s  write 43 % of 512.00 GiB  (1.21 GiB/s)
  *                ^ of an array: task 3      ^ since the command was started
@@ -28,11 +28,12 @@ struct progress {
 /* Not collective. */
 void progress_start(struct progress *progress, bool shown);
 
-/* Say how far a phase is that handles `total_bytes` on all ranks, if this is its end or if it is time: within a phase 1, 2, 4 and 8
- * seconds after the line before, then every 10. Early lines show that it works and how fast; later ones, that it still does,
- * without filling the log of a long job. The interval grows no further, so that who has seen nothing for a quarter of a minute
- * knows that something is wrong. Rank 0's own share stands for the whole: `done` of `total` are its keys. The rate is that
- * since the first call of the phase, whose own chunk is not in it. Not collective. */
+/* Say how far a phase is that handles `total_bytes` on all ranks, if this is its end or if it is time: within
+ * a phase 1, 2, 4 and 8 seconds after the line before, then every 10. Early lines show that it works and how
+ * fast; later ones, that it still does, without filling the log of a long job. The interval grows no further,
+ * so that who has seen nothing for a quarter of a minute knows that something is wrong. Rank 0's own share
+ * stands for the whole: `done` of `total` are its keys. The rate is that since the first call of the phase,
+ * whose own chunk is not in it. Not collective. */
 void progress_bytes(struct progress *progress, const char *phase, int64_t done, int64_t total,
                     int64_t total_bytes);
 

@@ -73,8 +73,8 @@ const char *report_key_text(hsort_type type, uint64_t bits, char *text);
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);
 
-/* On rank 0: say in one line on stderr if another temporary file of this output lies beside it. Nothing is removed: it may be that
- * of a run that is at work. */
+/* On rank 0: say in one line on stderr if another temporary file of this output lies beside it. Nothing is
+ * removed: it may be that of a run that is at work. */
 void report_stale(const struct comm *comm, const struct file_out *file);
 
 #endif

@@ -1,14 +1,14 @@
-/* Each rank's share of the keys: from the input, or from the runs of a checkpoint, into memory, and from there to the
- * output, chunk by chunk. Before each chunk a rank looks whether all are to leave (stop.h).
+/* Each rank's share of the keys: from the input, or from the runs of a checkpoint, into memory, and from
+ * there to the output, chunk by chunk. Before each chunk a rank looks whether all are to leave (stop.h).
  *
  *     rank r of P: keys N*r/P ... N*(r+1)/P - 1, of whatever is read and of the output
  *
  *     input                 | share 0 | share 1 | share 2 |
  *     or the runs of 2 ranks |   run 0      |   run 1     |    any number of ranks can go on with what others left
  *
- * An output that an earlier run has written in part is read where the manifest says so, and written only where it differs: the
- * manifest saves writing, and is never believed. A stop that came after the last sync, and a power cut after that, can leave
- * blanks where it says that keys are. */
+ * An output that an earlier run has written in part is read where the manifest says so, and written only
+ * where it differs: the manifest saves writing, and is never believed. A stop that came after the last sync,
+ * and a power cut after that, can leave blanks where it says that keys are. */
 #ifndef SHARES_H
 #define SHARES_H
 

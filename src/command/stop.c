@@ -47,8 +47,8 @@ hsort_status stop_agree(struct comm *comm, int *asked)
 
 /* ---- Votes --------------------------------------------------------------------------------------------- */
 
-/* Why a rank wants the phase to be left; of all ranks' reasons the greatest counts. That a rank has failed is agreed on
- * later, so here a stop may hide it. */
+/* Why a rank wants the phase to be left; of all ranks' reasons the greatest counts. That a rank has failed is
+ * agreed on later, so here a stop may hide it. */
 enum leave { STAY, FAILED, ASKED };
 
 /* Begin the next vote. The one before must be done: MPI reads `mine` until then. */

@@ -1,16 +1,17 @@
 /* A sort that is asked to stop, by SIGUSR1 or SIGTERM, and how all ranks hear of it at once.
  *
- * A handler only keeps the number of the signal. Ranks look at it where keys are in a state that can be kept, the safe
- * points, and agree there: it is enough that one rank was asked. Between two agreements a rank may read or write for
- * minutes, each at its own pace, so these phases vote while they work:
+ * A handler only keeps the number of the signal. Ranks look at it where keys are in a state that can be kept,
+ * the safe points, and agree there: it is enough that one rank was asked. Between two agreements a rank may
+ * read or write for minutes, each at its own pace, so these phases vote while they work:
  *
  *     rank 0   chunk  chunk  chunk   chunk ...            one MPI_Iallreduce under way at any time; after each chunk a
  *     rank 1   chunk    chunk  chunk    chunk ...         rank looks whether it is done, and if so starts the next one
  *              '-- vote 1 --''-- vote 2 --''-- vote 3
  *
- * All ranks see the same votes, so all leave at the same one: where somebody was asked to stop, or failed, or where
- * everybody is done. A rank that was asked itself leaves at once, and waits in stop_vote_end() for the others to hear of it. No
- * other rank waits before it is done; a barrier after every chunk would make each chunk as slow as the slowest rank's. */
+ * All ranks see the same votes, so all leave at the same one: where somebody was asked to stop, or failed, or
+ * where everybody is done. A rank that was asked itself leaves at once, and waits in stop_vote_end() for the
+ * others to hear of it. No other rank waits before it is done; a barrier after every chunk would make each
+ * chunk as slow as the slowest rank's. */
 #ifndef STOP_H
 #define STOP_H
 
@@ -18,8 +19,8 @@
 #include "mpi/comm/comm.h"
 #include "kernels/base/fault.h"
 
-/* From now on SIGUSR1 and SIGTERM are kept, not obeyed, nor blocked, if a launcher left them so; none has come yet. Before
- * MPI_Init(), which may take long. Not collective. */
+/* From now on SIGUSR1 and SIGTERM are kept, not obeyed, nor blocked, if a launcher left them so; none has
+ * come yet. Before MPI_Init(), which may take long. Not collective. */
 void stop_watch(void);
 
 /* The signal that asked this process to stop, or 0. Not collective. */
@@ -55,8 +56,9 @@ bool stop_vote_seen(struct stop_vote *vote);
  * Errors   `mine`, or HSORT_MPI; the caller agrees on it. */
 hsort_status stop_vote_end(struct stop_vote *vote, hsort_status mine, bool *stopped);
 
-/* The fault sites hold...: if `site` (fault.h) is to be passed this time, print "hypersort: held WHERE" on stderr and wait
- * until this process is asked to stop, or `vote`, if not NULL, is over; 120 seconds at most. Not collective. */
+/* The fault sites hold...: if `site` (fault.h) is to be passed this time, print "hypersort: held WHERE" on
+ * stderr and wait until this process is asked to stop, or `vote`, if not NULL, is over; 120 seconds at most.
+ * Not collective. */
 void stop_hold(enum fault_site site, const char *where, struct stop_vote *vote);
 
 #endif

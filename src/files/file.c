@@ -126,8 +126,8 @@ static hsort_status open_on_rank_0(const char *path, enum file_format format, co
     return file_examine(path, file->fd, layout->format, wanted_type, layout->bytes, &layout->header);
 }
 
-/* The other ranks' part: the same file must be here. On another node it may be another file, of the same size: a copy on a
- * disk of its own. */
+/* The other ranks' part: the same file must be here. On another node it may be another file, of the same
+ * size: a copy on a disk of its own. */
 static hsort_status open_same_file(const char *path, const struct key_layout *layout, bool same_node,
                                    struct file_in *file)
 {

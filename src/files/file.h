@@ -1,6 +1,7 @@
-/* Key files: raw little-endian keys and NumPy's .npy, read and written by ranges. Every rank reads and writes its own
- * contiguous range with pread and pwrite, in chunks, looping on short transfers; no MPI-IO, because a sorter's ranks
- * never interleave (its collective buffering would buy nothing). Offsets are 64-bit throughout. */
+/* Key files: raw little-endian keys and NumPy's .npy, read and written by ranges. Every rank reads and writes
+ * its own contiguous range with pread and pwrite, in chunks, looping on short transfers; no MPI-IO, because a
+ * sorter's ranks never interleave (its collective buffering would buy nothing). Offsets are 64-bit
+ * throughout. */
 #ifndef FILE_H
 #define FILE_H
 
@@ -67,9 +68,10 @@ hsort_status file_open(struct comm *comm, const char *path, enum file_format for
  * Errors   HSORT_IO; a file cut short since it was opened is one: the text says so. */
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys);
 
-/* After the last read: has the file the size and the time of its last change that it had when it was opened? Else keys from
- * before and after the change may be mixed. A file that only lost its name, or another that was given it, is no change: what
- * was opened is read to the end. Not collective. Errors HSORT_IO: it was changed. */
+/* After the last read: has the file the size and the time of its last change that it had when it was opened?
+ * Else keys from before and after the change may be mixed. A file that only lost its name, or another that
+ * was given it, is no change: what was opened is read to the end. Not collective. Errors HSORT_IO: it was
+ * changed. */
 hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
@@ -91,17 +93,20 @@ hsort_status file_create(struct comm *comm, const char *path, enum file_format f
 hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type, int64_t count,
                          const struct file_in *input, const char *temporary, struct file_out *file, bool *kept);
 
-/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective. Errors HSORT_IO. */
+/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective.
+ * Errors HSORT_IO. */
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
 
-/* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is none. It was left by a
- * run that was killed, or another run writes it at this time; which of them it is cannot be told. Not collective. */
+/* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is
+ * none. It was left by a run that was killed, or another run writes it at this time; which of them it is
+ * cannot be told. Not collective. */
 void file_find_stale(const struct file_out *file, char *name);
 
 /* End an output that is not whole: close it, and leave it under its temporary name. Frees *file.   Collective. */
 void file_leave(struct comm *comm, struct file_out *file);
 
-/* Where the output at `path` really goes, from the root on and with links followed: name [PATH_MAX]. Not collective.
+/* Where the output at `path` really goes, from the root on and with links followed: name [PATH_MAX]. Not
+ * collective.
  * Errors HSORT_IO (no file can be there), HSORT_ARGUMENT (it is `input`). */
 hsort_status file_output_name(const char *path, const struct file_in *input, char *name);
 
@@ -113,8 +118,8 @@ hsort_status file_write(const struct file_out *file, int64_t first, int64_t coun
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
 
-/* The suffix of `path` if it is that of a format which is not known here, such as ".h5"; else NULL. A file of that name is not
- * taken for raw keys unless somebody says so. Not collective. Static. */
+/* The suffix of `path` if it is that of a format which is not known here, such as ".h5"; else NULL. A file of
+ * that name is not taken for raw keys unless somebody says so. Not collective. Static. */
 const char *file_foreign_suffix(const char *path);
 
 /* "raw", "npy". Not collective. */

@@ -1,4 +1,5 @@
-/* What reading (file.c) and writing (file_out.c) key files share, and a checkpoint's files (checkpoint.c) with them. */
+/* What reading (file.c) and writing (file_out.c) key files share, and a checkpoint's files (checkpoint.c)
+ * with them. */
 #ifndef FILE_INTERNAL_H
 #define FILE_INTERNAL_H
 
@@ -12,8 +13,8 @@ enum { FILE_CHUNK_BYTES = 64 << 20 };
 /* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
 enum file_format file_format_resolve(const char *path, enum file_format format);
 
-/* Read the header of an open file of `format`, never AUTO, that has so many bytes in all, and hold it against them; a raw file has
- * none, and *header [1] is what one would say. Not collective. Errors as file_open(). */
+/* Read the header of an open file of `format`, never AUTO, that has so many bytes in all, and hold it against
+ * them; a raw file has none, and *header [1] is what one would say. Not collective. Errors as file_open(). */
 hsort_status file_examine(const char *path, int fd, enum file_format format, const hsort_type *wanted_type,
                           int64_t bytes, struct npy_header *header);
 
@@ -21,8 +22,8 @@ hsort_status file_examine(const char *path, int fd, enum file_format format, con
 enum { FILE_HEADER_ROOM = 128 };
 size_t file_put_header(enum file_format format, hsort_type type, int64_t count, unsigned char *header);
 
-/* A file that is to be read as `format` although nobody said so: does it begin as one of a format that is not known here? Not
- * collective. Errors HSORT_IO, HSORT_FORMAT. */
+/* A file that is to be read as `format` although nobody said so: does it begin as one of a format that is not
+ * known here? Not collective. Errors HSORT_IO, HSORT_FORMAT. */
 hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes);
 
 /* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
@@ -38,23 +39,27 @@ const char *file_open_cause(int error);
 /* *same_node: rank 0 runs on this rank's node, so that devices and inodes mean the same to both.       Collective. */
 hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
 
-/* Read, write bytes [offset, offset + bytes) of a file in chunks. `path` is for the text. Not collective. Errors HSORT_IO. */
+/* Read, write bytes [offset, offset + bytes) of a file in chunks. `path` is for the text. Not collective.
+ * Errors HSORT_IO. */
 hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);
 hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer);
 
-/* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link to; there [1] is
- * the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO, HSORT_ARGUMENT (`input`). */
+/* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link
+ * to; there [1] is the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO,
+ * HSORT_ARGUMENT (`input`). */
 hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen,
                               struct stat *there);
 
-/* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other runs. A name
- * that would be too long for a directory is cut. Not collective. Errors HSORT_IO: the whole path is too long. */
+/* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other
+ * runs. A name that would be too long for a directory is cut. Not collective. Errors HSORT_IO: the whole path
+ * is too long. */
 hsort_status file_temporary_name(const char *path, const char *tag, char *name);
 
 /* Give a file its full size before it is written. Not collective. Errors HSORT_IO. */
 hsort_status file_reserve(const char *path, int fd, int64_t bytes);
 
-/* Bring a file to disk and close it: *fd is then -1. Not collective. Errors HSORT_IO; it may still be open. */
+/* Bring a file to disk and close it: *fd is then -1. Not collective. Errors HSORT_IO; it may still be open.
+ * */
 hsort_status file_sync_and_close(const char *path, int *fd);
 
 /* Let the names in the directory of `path` outlast a crash. 0, or -1 with errno. Not collective. */

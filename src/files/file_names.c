@@ -1,4 +1,5 @@
-/* The names of an output: where it really goes, what it is called while it is written, and what earlier runs have left of it.
+/* The names of an output: where it really goes, what it is called while it is written, and what earlier runs
+ * have left of it.
  *
  *      OUT                                  the name, or what the symbolic link of that name leads to
  *      OUT.hypersort-PID-TIME.part          until it is whole

@@ -1,5 +1,6 @@
 /* Writing a key file. It appears under its name only when it is whole: until then it lies beside that name as
- * NAME.hypersort-PID-TIME.part, of full size from the start and for its owner only, and every rank writes its range of it.
+ * NAME.hypersort-PID-TIME.part, of full size from the start and for its owner only, and every rank writes its
+ * range of it.
  *
  *      file_create    rank 0: choose names, create, reserve, header -- agree -- others: open -- agree
  *      file_write     each rank: its own range
@@ -9,8 +10,8 @@
  * handler unlinks it, so that it also goes when rank 0 was killed outright. One output at a time per process,
  * because a handler can only know a static name.
  *
- * An output that outlasts a stop (file_resume) has a temporary name that its owner knows, and what is there already is
- * kept; it goes away only with a failure, or where nobody means to go on.
+ * An output that outlasts a stop (file_resume) has a temporary name that its owner knows, and what is there
+ * already is kept; it goes away only with a failure, or where nobody means to go on.
  *
  *      first start    OUT.hypersort-ID.part   made   [ written | ......... ]   file_leave
  *      second start   OUT.hypersort-ID.part   kept   [ written | written   ]   file_commit: OUT
@@ -43,8 +44,8 @@ struct names {
 
 /* ---- The guard: what a stop signal removes ------------------------------------------------------------- */
 
-/* By the first two a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be ignored: a file
- * size limit shall be an error of the write, as a full disk is. */
+/* By the first two a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be
+ * ignored: a file size limit shall be an error of the write, as a full disk is. */
 static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXFSZ};
 enum { STOP_SIGNALS = 2, GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
 
@@ -92,7 +93,8 @@ static void guard_end(void)
 
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
-/* The names of an output, and the rights it is to have; `temporary` is the name that its owner wants, or NULL. */
+/* The names of an output, and the rights it is to have; `temporary` is the name that its owner wants, or
+ * NULL. */
 static hsort_status choose_names(const char *path, const struct file_in *input, const char *temporary,
                                  struct file_out *file, struct names *names)
 {
@@ -155,15 +157,16 @@ hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t b
     return HSORT_OK;
 }
 
-/* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can put a link there,
- * symbolic or hard, to a file that is not to be written. */
+/* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can
+ * put a link there, symbolic or hard, to a file that is not to be written. */
 static bool is_only_temporary(const struct stat *there, const struct file_in *input)
 {
     return S_ISREG(there->st_mode) && there->st_nlink <= 1 &&
            !(input && there->st_dev == input->device && there->st_ino == input->inode);
 }
 
-/* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened. */
+/* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened.
+ * */
 static bool reopen(const unsigned char *header, int64_t bytes, const struct file_in *input,
                    const struct names *names, struct file_out *file)
 {
@@ -377,9 +380,9 @@ static mode_t usual_rights(void)
     return 0666 & ~mask;
 }
 
-/* Give the temporary, which only its owner could read until then, the rights of the file that it replaces. Where those of the
- * group cannot be kept because the group cannot, it gets those of all others. A file system that has no rights to give is no
- * failure: the file is then less readable, not more. */
+/* Give the temporary, which only its owner could read until then, the rights of the file that it replaces.
+ * Where those of the group cannot be kept because the group cannot, it gets those of all others. A file
+ * system that has no rights to give is no failure: the file is then less readable, not more. */
 static void give_rights(const struct file_out *file)
 {
     mode_t mode = file->replaces ? file->rights.st_mode & 0777 : usual_rights();
@@ -416,8 +419,8 @@ hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status 
     return status;
 }
 
-/* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared before anyone relies
- * on it. */
+/* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared
+ * before anyone relies on it. */
 void file_leave(struct comm *comm, struct file_out *file)
 {
     release_output(comm, file, true);

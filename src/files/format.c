@@ -1,5 +1,5 @@
-/* The formats of key files: their names, and how a header is read and written. A new one is a line of FILE_FORMAT_LIST
- * (file.h) and a row of the table here. */
+/* The formats of key files: their names, and how a header is read and written. A new one is a line of
+ * FILE_FORMAT_LIST (file.h) and a row of the table here. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
-/* Generated keys: key i of an input is a function of (seed, distribution, type, count, i) alone, so any number of ranks
- * writes the same file and any part of it can be made again. */
+/* Generated keys: key i of an input is a function of (seed, distribution, type, count, i) alone, so any
+ * number of ranks writes the same file and any part of it can be made again. */
 #ifndef INPUT_H
 #define INPUT_H
 
@@ -40,7 +40,8 @@ struct input {
  * Errors   HSORT_ARGUMENT: unknown word, number missing, not wanted or out of range; the text lists the words. */
 hsort_status input_parse(const char *text, struct input *input);
 
-/* keys [count] = keys first .. first + count - 1 of the input, in the type's own bits. Not collective; uses OpenMP. */
+/* keys [count] = keys first .. first + count - 1 of the input, in the type's own bits. Not collective; uses
+ * OpenMP. */
 void input_fill(const struct input *input, int64_t first, int64_t count, void *keys);
 
 #endif

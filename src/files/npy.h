@@ -1,4 +1,5 @@
-/* The header of a NumPy .npy file (numpy.lib.format, versions 1 to 3). Pure parsing of bytes: no file, no MPI. */
+/* The header of a NumPy .npy file (numpy.lib.format, versions 1 to 3). Pure parsing of bytes: no file, no
+ * MPI. */
 #ifndef NPY_H
 #define NPY_H
 

@@ -6,8 +6,8 @@
  *               a merge of P runs
  *     partition a part of a local sort, then the rest of it or the link, whichever is slower; short messages to each peer
  *
- * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts: KEYS keys on
- * each rank that stand for evenly spread ones, the same for every sort over P ranks.
+ * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts:
+ * KEYS keys on each rank that stand for evenly spread ones, the same for every sort over P ranks.
  *
  *     3 ranks, 6 keys each        0-1      1-2      0-1
  *     shares that a rank sends    1/2      2/3      1/3       moved: 2 * (1/2 + 2/3 + 1/3) / 3 = 1.0 per key
@@ -46,7 +46,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* ---- the network ------------------------------------------------------------------------------------------------- */
+/* ---- the network --------------------------------------------------------------------------------------- */
 
 static enum cost_place place_of(const struct cost_network *n, int a, int b)
 {
@@ -88,7 +88,8 @@ static void add_pair(struct cost_network *n, struct cost_round *round, int rank,
 /* keys [size * KEYS], sent [size] zeros. */
 static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
 {
-    // Key i of each rank lies in the i-th of KEYS slices of all codes; which rank has the least one there changes with i.
+    // Key i of each rank lies in the i-th of KEYS slices of all codes; which rank has the least one there
+    // changes with i.
     const int stride = n->size - n->size * 3 / 8;
     for (int rank = 0; rank < n->size; rank++)
         for (int i = 0; i < KEYS; i++)
@@ -108,8 +109,8 @@ static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
         n->largest = larger(n->largest, (double)sent[rank] / KEYS);
 }
 
-/* Very many ranks, as if they were a power of 2: the last round of a merge finds like runs on both sides and each sends a
- * half; in the others, half the pairs are in order and half send all they have. */
+/* Very many ranks, as if they were a power of 2: the last round of a merge finds like runs on both sides and
+ * each sends a half; in the others, half the pairs are in order and half send all they have. */
 static void take_formula(struct cost_network *n)
 {
     int round = 0;
@@ -152,7 +153,7 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
     return there ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to count what %d ranks move", size);
 }
 
-/* ---- what a sort is made of -------------------------------------------------------------------------------------- */
+/* ---- what a sort is made of ---------------------------------------------------------------------------- */
 
 struct shard_size {
     int key_bytes;
@@ -191,7 +192,7 @@ static double collective_seconds(const struct cost_network *n, const hsort_rates
     return inside * message_seconds(rates, COST_NEAR) + (depth - inside) * message_seconds(rates, COST_FAR);
 }
 
-/* ---- bitonic ----------------------------------------------------------------------------------------------------- */
+/* ---- bitonic ------------------------------------------------------------------------------------------- */
 
 /* Pairs at one place in one round. */
 static void add_pairs(const hsort_rates *rates, const struct shard_size *s, const struct cost_round *round,
@@ -235,7 +236,7 @@ static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, 
     cost->moved_bytes_largest = n->largest * s->shard_bytes;
 }
 
-/* ---- direct ------------------------------------------------------------------------------------------------------ */
+/* ---- direct -------------------------------------------------------------------------------------------- */
 
 /* Passes over the keys in a merge of `runs` runs. */
 static int passes_of(int64_t runs)
@@ -292,7 +293,7 @@ static void add_direct(const struct cost_network *n, const hsort_rates *rates, c
     cost->moved_bytes = cost->moved_bytes_largest * n->size;
 }
 
-/* ---- partition --------------------------------------------------------------------------------------------------- */
+/* ---- partition ----------------------------------------------------------------------------------------- */
 
 /* What a local sort would do is done, part of it before keys move, and the rest while the link is busy. */
 static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
@@ -312,7 +313,7 @@ static void add_partition(const struct cost_network *n, const hsort_rates *rates
     cost->moved_bytes = moved * n->size;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 static struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
 {
@@ -360,10 +361,10 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
     return cost;
 }
 
-/* ---- rates ------------------------------------------------------------------------------------------------------- */
+/* ---- rates --------------------------------------------------------------------------------------------- */
 
-/* Round numbers: an H200 among others of its node, and some cores of a server. A message is one that MPI sends inside a
- * node. Zero: the host engine works where the caller's keys lie, nothing is copied. */
+/* Round numbers: an H200 among others of its node, and some cores of a server. A message is one that MPI
+ * sends inside a node. Zero: the host engine works where the caller's keys lie, nothing is copied. */
 static const double defaults[2][HSORT_RATES] = {{[HSORT_RATE_SORT_4] = 75e9,
                                                  [HSORT_RATE_SORT_8] = 40e9,
                                                  [HSORT_RATE_MERGE] = 2.2e12,

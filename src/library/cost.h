@@ -1,7 +1,9 @@
-/* The model behind hsort_plan(): seconds per phase, messages and bytes of each exchange, for any number of ranks and keys, from a
- * table of rates (hsort_rates: given, or defaults). Pure functions without MPI. No sort asks it for anything.
+/* The model behind hsort_plan(): seconds per phase, messages and bytes of each exchange, for any number of
+ * ranks and keys, from a table of rates (hsort_rates: given, or defaults). Pure functions without MPI. No
+ * sort asks it for anything.
  *
- * Keys are taken to be uniform random and spread evenly, ranks to fill one node after the other. mpi/README.md derives it. */
+ * Keys are taken to be uniform random and spread evenly, ranks to fill one node after the other.
+ * mpi/README.md derives it. */
 #ifndef COST_H
 #define COST_H
 

@@ -1,20 +1,20 @@
 /* The sort as the list of its phases: run_phases(), near the end. src/README.md pictures it.
  *
- * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first key as it comes,
- * want_offset[r] the one the caller asks for, even_offset[r] the one with full shards first. Every rank has room for a capacity
- * of ceil(N / P) keys:
+ * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first
+ * key as it comes, want_offset[r] the one the caller asks for, even_offset[r] the one with full shards first.
+ * Every rank has room for a capacity of ceil(N / P) keys:
  *
  *     keys as they come    6 0 1 4      N = 11, P = 4, capacity 3: rank 0 brings more than the capacity,
  *     evened out           3 3 3 2      so the keys are spread anew, before any of them is sorted
  *     after the network    3 3 3 2      full shards first, then the rest
  *     as asked for         6 0 1 4      the boundaries shift
  *
- * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift. `direct` and `partition`
- * leave any counts that fit the capacity: those asked for, if they do. If the sorted shards turn out to be in order across the
- * ranks, the exchange is skipped.
+ * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift.
+ * `direct` and `partition` leave any counts that fit the capacity: those asked for, if they do. If the sorted
+ * shards turn out to be in order across the ranks, the exchange is skipped.
  *
- * One rule for failures: a phase that fails on this rank notes it in s->status and keeps to the schedule; where ranks agree next,
- * all of them leave with the same status. */
+ * One rule for failures: a phase that fails on this rank notes it in s->status and keeps to the schedule;
+ * where ranks agree next, all of them leave with the same status. */
 #include <signal.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
@@ -54,7 +54,7 @@ static void report_round(void *user, int64_t done, int64_t total)
     o->progress(o->progress_user, "exchange", done, total);
 }
 
-/* ---- before anything moves ---------------------------------------------------------------------------------- */
+/* ---- before anything moves ----------------------------------------------------------------------------- */
 
 static hsort_status check_arguments(struct sort *s)
 {
@@ -135,7 +135,7 @@ static hsort_status reserve_memory(struct sort *s)
     return HSORT_OK;
 }
 
-/* ---- the phases ----------------------------------------------------------------------------------------------- */
+/* ---- the phases ---------------------------------------------------------------------------------------- */
 
 /* Are the keys in order as they came? The same answer on every rank.                                Collective. */
 static hsort_status came_sorted(struct sort *s, bool *sorted)
@@ -152,7 +152,8 @@ static hsort_status came_sorted(struct sort *s, bool *sorted)
     return HSORT_OK;
 }
 
-/* Shards that do not fit, but are in order, need not be spread anew: only the boundaries shift, if the caller wants other counts.
+/* Shards that do not fit, but are in order, need not be spread anew: only the boundaries shift, if the caller
+ * wants other counts.
  *                                                                                                    Collective. */
 static hsort_status pass_sorted(struct sort *s)
 {
@@ -249,7 +250,8 @@ static hsort_status run_exchange(struct sort *s, const struct exchange_ops *ops,
     return status;
 }
 
-/* Try to sort all shards as they came. If that does not do, but they have turned out to be in order, that is the result.
+/* Try to sort all shards as they came. If that does not do, but they have turned out to be in order, that is
+ * the result.
  *                                                                                                    Collective. */
 static hsort_status exchange_raw(struct sort *s)
 {
@@ -297,8 +299,8 @@ static hsort_status stop_or_go_on(struct sort *s)
 static hsort_status sort_shards(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped anew each time.
-    // Of one rank, the local sort is the last to touch the keys, and decodes them.
+    // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped
+    // anew each time. Of one rank, the local sort is the last to touch the keys, and decodes them.
     const struct raw_keys raw = {
         .map = s->map, .from = s->held, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
     void *sorted = s->x.keys;
@@ -404,7 +406,7 @@ static hsort_status run_phases(struct sort *s)
     return keep_stats(s);
 }
 
-/* ---- entry points --------------------------------------------------------------------------------------------- */
+/* ---- entry points -------------------------------------------------------------------------------------- */
 
 hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                            int64_t count, void *out, int64_t out_count, void *stream)

@@ -1,4 +1,5 @@
-/* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do without. */
+/* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do
+ * without. */
 #include "src/library/sort_memory.h"
 #include "mpi/comm/node_memory.h"
 
@@ -45,8 +46,8 @@ static size_t total_growth(const hsort_context *ctx, const struct sort_sizes *si
            growth(ctx->workspace_bytes, sizes->workspace);
 }
 
-/* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each rank's own,
- * nor for small shards. Collective over the node. */
+/* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each
+ * rank's own, nor for small shards. Collective over the node. */
 static hsort_status check_node_memory(const struct sort *s, const struct sort_sizes *sizes)
 {
     const bool small = s->capacity < NODE_CHECK_BYTES / s->map.key_bytes;
@@ -66,10 +67,10 @@ static hsort_status has_memory(const struct sort *s, const struct sort_sizes *si
     return HSORT_OK;
 }
 
-/* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do with less. Take
- * as large a part of the capacity as there is memory for. Not none at all, though a network could do with that: keys that fill
- * memory to the last hundredth are rather a count that is wrong. What earlier sorts left goes, and the keys' own buffer
- * comes first. */
+/* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do
+ * with less. Take as large a part of the capacity as there is memory for. Not none at all, though a network
+ * could do with that: keys that fill memory to the last hundredth are rather a count that is wrong. What
+ * earlier sorts left goes, and the keys' own buffer comes first. */
 static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
 {
     hsort_context *ctx = s->ctx;
@@ -84,7 +85,8 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
     const size_t most = free_bytes - free_bytes / 64;
     for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
         const int64_t part = s->capacity / chunks + (s->capacity % chunks != 0);
-        // A little more than a part: of a random run of two parts, one changes sides, more or less, and should fit.
+        // A little more than a part: of a random run of two parts, one changes sides, more or less, and
+        // should fit.
         s->scratch_keys = chunks == 1 ? part : part + part / 64;
         TRY(size_for(s, s->scratch_keys, sizes));
         if (sizes->scratch + sizes->workspace <= most)

@@ -42,9 +42,10 @@ struct sort {
 /* Does a buffer make way for a larger one? Other ranks may have it mapped. Not collective. */
 bool sort_outgrows(const struct sort *s);
 
-/* Two buffers of the capacity each, and workspace; a rank that is alone may take less for the second one. The caller's output
- * serves as the first if it is large enough. Fills s->x and s->scratch_keys. Takes nothing if the ranks of this node want more
- * host memory than there is. Collective over the node; the caller agrees on the status. */
+/* Two buffers of the capacity each, and workspace; a rank that is alone may take less for the second one. The
+ * caller's output serves as the first if it is large enough. Fills s->x and s->scratch_keys. Takes nothing if
+ * the ranks of this node want more host memory than there is. Collective over the node; the caller agrees on
+ * the status. */
 hsort_status sort_reserve(struct sort *s);
 
 /* Memory for s->raw_exchange, beside that of any sort; if not every rank has it, none tries it.          Collective. */

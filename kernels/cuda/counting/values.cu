@@ -1,6 +1,8 @@
-/* Counting values: the functions of engine.h, and what they queue. values.cuh has the kernels and pictures them.
+/* Counting values: the functions of engine.h, and what they queue. values.cuh has the kernels and pictures
+ * them.
  *
- * The workspace, in arrays of 2^log; what is sorted into takes the place of the table, which is not needed any more:
+ * The workspace, in arrays of 2^log; what is sorted into takes the place of the table, which is not needed
+ * any more:
  *
  *     header | bucket codes | bucket keys | window | listed codes | listed keys | workspace of a sort
  *              scratch of the sort          begins   what is sorted                             */

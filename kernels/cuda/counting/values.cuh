@@ -1,17 +1,18 @@
 /* Counting values, the kernels (kernels/cuda/README.md, "Few distinct values").
  *
- * The table lies in the L2 cache, and a key there costs a load and an atomic addition, which is what limits the count. So each
- * block has a cache in shared memory for the values that come first; frequent values come early. Here with a cache of 3
- * places and buckets of 2:
+ * The table lies in the L2 cache, and a key there costs a load and an atomic addition, which is what limits
+ * the count. So each block has a cache in shared memory for the values that come first; frequent values come
+ * early. Here with a cache of 3 places and buckets of 2:
  *
  *     keys of a block       7 7 3 7 9 3 7 5 ...
  *     cache                 7: 4 keys    3: 2    (free)        9 belongs where 3 is, 5 where 7 is: they miss
  *     table   bucket 0      9: 1    (free)
  *             bucket 1      5: 1    (free)                     at the end each block adds its cache to the table
  *
- * A bucket is one sector of memory, so that a value is mostly found by one load; where it is full, the next one takes more.
- * Where nearly all codes lie in a short window, as whole numbers do, the table has a counter for each of them in addition,
- * which needs no look at a code; only codes outside the window go to the buckets. */
+ * A bucket is one sector of memory, so that a value is mostly found by one load; where it is full, the next
+ * one takes more. Where nearly all codes lie in a short window, as whole numbers do, the table has a counter
+ * for each of them in addition, which needs no look at a code; only codes outside the window go to the
+ * buckets. */
 #ifndef VALUES_CUH
 #define VALUES_CUH
 
@@ -99,8 +100,9 @@ static __device__ struct bucket_codes load_bucket(const struct value_buckets &bu
     return {{lower.x, lower.y, upper.x, upper.y}};
 }
 
-/* Add keys of one value to the buckets, from bucket `bucket` on. False: there is no place. Not inlined, as most keys find their
- * place at once; and by value, as what is passed by reference is loaded again and again. */
+/* Add keys of one value to the buckets, from bucket `bucket` on. False: there is no place. Not inlined, as
+ * most keys find their place at once; and by value, as what is passed by reference is loaded again and
+ * again. */
 static __device__ __noinline__ bool add_to_buckets(struct value_buckets buckets, uint64_t code,
                                                    uint32_t bucket, uint64_t keys)
 {
@@ -136,7 +138,8 @@ static __device__ void add_value(const struct counting_table &table, uint64_t co
 
 /* ---- the count ----------------------------------------------------------------------------------------- */
 
-/* A block's cache, in shared memory. A place whose code is NONE is free; keys with this code do not come here. */
+/* A block's cache, in shared memory. A place whose code is NONE is free; keys with this code do not come
+ * here. */
 template <typename K>
 struct value_cache {
     K *codes;
@@ -173,7 +176,8 @@ static __host__ __device__ constexpr int cache_bytes(int log)
     return (int)(sizeof(K) + sizeof(uint32_t)) << log;
 }
 
-/* Count keys that the cache has not in the buckets: those [KEYS] whose bit is set. Loads for all are under way together. */
+/* Count keys that the cache has not in the buckets: those [KEYS] whose bit is set. Loads for all are under
+ * way together. */
 template <int KEYS, typename K>
 static __device__ void count_in_buckets(const K *codes, const uint32_t (&hashes)[KEYS], uint32_t missed,
                                         const struct counting_table &table)
@@ -302,7 +306,8 @@ static __device__ void put_on_list(const struct value_list &list, struct value_h
     }
 }
 
-/* List the table's values; a thread for each place. header->listed counts them all, even those that do not fit. */
+/* List the table's values; a thread for each place. header->listed counts them all, even those that do not
+ * fit. */
 static __global__ void __launch_bounds__(PASS_THREADS)
     list_values_kernel(const __grid_constant__ struct counting_table without,
                        const __grid_constant__ struct value_list list)
@@ -380,8 +385,9 @@ static __global__ void __launch_bounds__(SUMS_THREADS)
         table.header->sorted = table.sorted_codes;
 }
 
-/* Write positions [from, until) of all keys to out: a vector's first key is looked for, and the others follow, as no value
- * has less than one key. Tiles begin where vectors of `out` do, so the first one may begin before `from`. */
+/* Write positions [from, until) of all keys to out: a vector's first key is looked for, and the others
+ * follow, as no value has less than one key. Tiles begin where vectors of `out` do, so the first one may
+ * begin before `from`. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     write_sorted_kernel(const __grid_constant__ struct coding coding,

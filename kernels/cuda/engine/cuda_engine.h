@@ -90,8 +90,9 @@ hsort_status cuda_check(cudaError_t error, const char *call);
 /* After a kernel launch: whether it was accepted. What goes wrong while it runs, wait() reports. */
 #define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
 
-/* Wait until a kernel on `stream` has written *word, in pinned memory, which holds `unknown` before. The host watches it
- * itself: to be woken takes longer than to sort some thousand keys. Errors of the stream end the wait. */
+/* Wait until a kernel on `stream` has written *word, in pinned memory, which holds `unknown` before. The host
+ * watches it itself: to be woken takes longer than to sort some thousand keys. Errors of the stream end the
+ * wait. */
 static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int32_t *word, int32_t unknown)
 {
     while (*word == unknown) {

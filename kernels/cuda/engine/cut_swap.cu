@@ -1,5 +1,5 @@
-/* What kernels/in_place.c asks of the GPU besides sorts and merges: where a merge stands after so many keys, and two
- * stretches of keys that change places. */
+/* What kernels/in_place.c asks of the GPU besides sorts and merges: where a merge stands after so many keys,
+ * and two stretches of keys that change places. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"

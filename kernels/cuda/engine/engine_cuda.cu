@@ -158,7 +158,7 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
     return HSORT_OK;
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------------------------------------- */
 
 static enum cudaMemoryType memory_type(const void *memory)
 {

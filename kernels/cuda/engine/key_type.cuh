@@ -1,5 +1,6 @@
-/* From widths that are known at run time to the types that kernels are made for. The only place on this side that asks for a
- * width: one that it does not know is an error, and kernels for a new one are made by a line here. */
+/* From widths that are known at run time to the types that kernels are made for. The only place on this side
+ * that asks for a width: one that it does not know is an error, and kernels for a new one are made by a line
+ * here. */
 #ifndef KEY_TYPE_CUH
 #define KEY_TYPE_CUH
 
@@ -23,7 +24,8 @@ static hsort_status with_key_type(int key_bytes, F run)
     return key_width_check(key_bytes);
 }
 
-/* run(K(), V()) with the types of a key and of the value beside it: no_value for 0 bytes. Errors HSORT_INTERNAL. */
+/* run(K(), V()) with the types of a key and of the value beside it: no_value for 0 bytes. Errors
+ * HSORT_INTERNAL. */
 template <typename F>
 static hsort_status with_element_types(int key_bytes, int value_bytes, F run)
 {

@@ -1,10 +1,12 @@
-/* Copies between the device and ordinary host memory. The driver's own copy of pageable memory goes through a small
- * pinned buffer with one core; here all cores of the rank fill or empty a few larger ones while others are on the link:
+/* Copies between the device and ordinary host memory. The driver's own copy of pageable memory goes through a
+ * small pinned buffer with one core; here all cores of the rank fill or empty a few larger ones while others
+ * are on the link:
  *
  *     cores   fill 0 | fill 1 | fill 2 | fill 3 | wait 0, fill 4 ...
  *     link             copy 0 | copy 1 | copy 2 | copy 3 ...
  *
- * Pinning the caller's memory instead would cost more than the copy and leave it pinned where the program dies. */
+ * Pinning the caller's memory instead would cost more than the copy and leave it pinned where the program
+ * dies. */
 #ifndef PAGEABLE_H
 #define PAGEABLE_H
 
@@ -22,8 +24,9 @@ struct pageable {
     cudaEvent_t copied[PAGEABLE_SLOTS]; /* the last copy from or to the slot */
 };
 
-/* Copy [bytes] on `stream` between device memory and pageable host memory. To the device: the host memory may be reused
- * on return, the copy itself is asynchronous. To the host: complete on return. The device is current. */
+/* Copy [bytes] on `stream` between device memory and pageable host memory. To the device: the host memory may
+ * be reused on return, the copy itself is asynchronous. To the host: complete on return. The device is
+ * current. */
 cudaError_t pageable_to_device(struct pageable *pageable, void *to, const void *from, size_t bytes,
                                cudaStream_t stream);
 cudaError_t pageable_to_host(struct pageable *pageable, void *to, const void *from, size_t bytes,

@@ -1,5 +1,5 @@
-/* Memory of other processes: an allocation is exported as a handle, which another process of the node opens and then reads
- * by copies and kernels, over NVLink where there is one.
+/* Memory of other processes: an allocation is exported as a handle, which another process of the node opens
+ * and then reads by copies and kernels, over NVLink where there is one.
  *
  *     this process      [ allocation ............ memory ......... ]      cudaIpcGetMemHandle(start), offset of memory
  *                         ^ start                 ^ offset                       | handle, by whatever way
@@ -7,12 +7,14 @@
  *
  * A handle names whole allocations, so the driver is asked where the one around `memory` starts.
  *
- * Only allocations of ENGINE_PEER_BYTES: cudaMalloc cuts smaller ones out of a block that several share, and a handle maps the
- * whole block. To pad small allocations instead would blind memcheck to accesses beyond their end.
+ * Only allocations of ENGINE_PEER_BYTES: cudaMalloc cuts smaller ones out of a block that several share, and
+ * a handle maps the whole block. To pad small allocations instead would blind memcheck to accesses beyond
+ * their end.
  *
- * Only of cudaMalloc memory: virtual memory and pools have other handles, which must be passed as file descriptors, and
- * managed memory has none. No question to cudaDeviceCanAccessPeer(): it knows only devices that this process sees, and
- * opening works, where it works at all, also for a device that CUDA_VISIBLE_DEVICES hides. */
+ * Only of cudaMalloc memory: virtual memory and pools have other handles, which must be passed as file
+ * descriptors, and managed memory has none. No question to cudaDeviceCanAccessPeer(): it knows only devices
+ * that this process sees, and opening works, where it works at all, also for a device that
+ * CUDA_VISIBLE_DEVICES hides. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include <string.h>
 

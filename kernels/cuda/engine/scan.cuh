@@ -4,8 +4,8 @@
 
 #include "kernels/cuda/engine/cuda_engine.h"
 
-/* The sum of the values of the lanes up to this one; of the first LANES lanes, and undefined in the others. Whole warps
- * call it. */
+/* The sum of the values of the lanes up to this one; of the first LANES lanes, and undefined in the others.
+ * Whole warps call it. */
 template <int LANES = WARP, typename T>
 static __device__ T warp_sum_through(T value)
 {
@@ -19,8 +19,8 @@ static __device__ T warp_sum_through(T value)
     return value;
 }
 
-/* The sum of the values of all threads before this one. Every thread calls it; sums [warps] in shared memory may be used
- * again after the next barrier. */
+/* The sum of the values of all threads before this one. Every thread calls it; sums [warps] in shared memory
+ * may be used again after the next barrier. */
 template <typename T>
 static __device__ T block_sum_before(T value, T *sums)
 {
@@ -35,8 +35,8 @@ static __device__ T block_sum_before(T value, T *sums)
     return before;
 }
 
-/* The same for the first WARPS warps of a block, and undefined in the others; *total: of all of them. Every thread of the
- * block calls it, once. WHOLE: there are no others. */
+/* The same for the first WARPS warps of a block, and undefined in the others; *total: of all of them. Every
+ * thread of the block calls it, once. WHOLE: there are no others. */
 template <int WARPS, bool WHOLE, typename T>
 static __device__ T block_scan(T value, T *total)
 {

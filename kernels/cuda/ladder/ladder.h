@@ -22,8 +22,8 @@
 // clang-format on
 
 /* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
- * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types, without values:
- * ladder_sort() encodes and decodes them for the rungs that take codes only. */
+ * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types,
+ * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
 struct rung_job {
     int key_bytes;                     /* 4 or 8 */
     int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
@@ -110,8 +110,8 @@ hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct
                               size_t *bytes);
 hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct rung_job *job);
 
-/* Without job->raw nothing. Otherwise: have the codes of its keys in job->keys; and, if they are to be decoded, the keys of
- * the codes at `sorted` in job->keys. */
+/* Without job->raw nothing. Otherwise: have the codes of its keys in job->keys; and, if they are to be
+ * decoded, the keys of the codes at `sorted` in job->keys. */
 hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job);
 hsort_status ladder_decode(struct cuda_engine *engine, const struct rung_job *job, const void *sorted);
 

@@ -1,4 +1,5 @@
-/* How the tiles of a radix pass learn what lies before them while all of them run: kernels/README.md, "A look-back".
+/* How the tiles of a radix pass learn what lies before them while all of them run: kernels/README.md, "A
+ * look-back".
  *
  * Source: Merrill, Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016. */
 #ifndef LOOK_BACK_CUH
@@ -39,8 +40,8 @@ static __device__ uint64_t observe(uint64_t *descriptor)
         .load(cuda::memory_order_relaxed);
 }
 
-/* For tests/kernels/test_radix_stall.cu: compiled with TUNING_STALL, some tiles wait that many nanoseconds before
- * they publish `state`, so that others find every mixture of what may be there. */
+/* For tests/kernels/test_radix_stall.cu: compiled with TUNING_STALL, some tiles wait that many nanoseconds
+ * before they publish `state`, so that others find every mixture of what may be there. */
 static __device__ void stall(int64_t tile, enum tile_state state)
 {
 #ifdef TUNING_STALL

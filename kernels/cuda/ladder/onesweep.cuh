@@ -1,9 +1,9 @@
-/* One pass of a stable radix sort, in one sweep over the keys: what rungs 7 and 8 share. Sorts by a digit of 8 bits,
- * which a functor makes of a key.
+/* One pass of a stable radix sort, in one sweep over the keys: what rungs 7 and 8 share. Sorts by a digit of
+ * 8 bits, which a functor makes of a key.
  *
  * A pass must know where the keys of each digit value go: behind all smaller digits, which whoever calls has
- * counted, and behind the equal digits of earlier tiles. Those are found while the pass runs, by looking back at
- * what earlier tiles have published: kernels/README.md, "A look-back".
+ * counted, and behind the equal digits of earlier tiles. Those are found while the pass runs, by looking back
+ * at what earlier tiles have published: kernels/README.md, "A look-back".
  *
  * Inside a tile, here 2 groups x 2 rows of 4 lanes (in truth groups of 16 lanes), digits a to c:
  *
@@ -13,28 +13,28 @@
  *     first place           a 0  b 5  c 9         a 3  b 6  c 13        scan over digits, then groups
  *     place in the tile     9 0 10 5 | 1 2 11 12  6 13 3 14 | 15 7 8 4
  *
- * How the first row finds its ranks. A word of shared memory for each digit: the count so far, and a bit for each
- * lane, lane 0 at the right:
+ * How the first row finds its ranks. A word of shared memory for each digit: the count so far, and a bit for
+ * each lane, lane 0 at the right:
  *
  *     before the row        a 0 ....   b 0 ....   c 0 ....
  *     each sets its bit     a 0 ..1.   b 0 1...   c 0 .1.1
  *     each reads its word   rank = the count + the bits to the right of its own:    c 0  a 0  c 1  b 0
  *     the last one writes   a 1 ....   b 1 ....   c 2 ....
  *
- * The keys go to their places in shared memory and from there to global memory, where the runs of equal digits are
- * long enough to be stored coalesced. Values follow by the same two steps.
+ * The keys go to their places in shared memory and from there to global memory, where the runs of equal
+ * digits are long enough to be stored coalesced. Values follow by the same two steps.
  *
- * The last tile may have fewer keys. It is filled up with keys x, all of one digit, here b, and last in the order of
- * the tile: so the ranks of the others are right. Only the count of the digit is too large; when that is put right,
- * so are all places, but those of the x, which stay where they stand:
+ * The last tile may have fewer keys. It is filled up with keys x, all of one digit, here b, and last in the
+ * order of the tile: so the ranks of the others are right. Only the count of the digit is too large; when
+ * that is put right, so are all places, but those of the x, which stay where they stand:
  *
  *     keys, in order        c a c b | a a c c     b c x x | x x x x
  *     keys of each digit    a 3  b 8 - 6  c 5
  *     first place           a 0  b 3  c 5         a 3  b 4  c 9
  *     place in the tile     5 0 6 3 | 1 2 7 8     4 9 10 11 | 12 13 14 15
  *
- * An x of the largest digit would find these places by itself. But not every functor gives some key that digit, and
- * to give it to what is no key, each place that takes a digit would have to ask which is which.
+ * An x of the largest digit would find these places by itself. But not every functor gives some key that
+ * digit, and to give it to what is no key, each place that takes a digit would have to ask which is which.
  *
  * Source: Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022. */
 #ifndef ONESWEEP_CUH
@@ -165,8 +165,8 @@ struct search_choice {
 };
 
 /* Choose by a warp's first row. Lanes that set bits in the same word wait for each other, so they must not be
- * many. The other rows are taken to be like the first one: an input that is not so is sorted as well, only not
- * as fast. */
+ * many. The other rows are taken to be like the first one: an input that is not so is sorted as well, only
+ * not as fast. */
 static __device__ struct search_choice choose_search(uint32_t bin)
 {
     const uint32_t peers = __match_any_sync(ALL_LANES, bin);
@@ -255,8 +255,9 @@ static __device__ bool tile_rank(const K (&keys)[KEYS], const D &digit, bool may
 
 /* ---- a tile -------------------------------------------------------------------------------------------- */
 
-/* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that differ by
- * powers of two may have few bins, all of one size, and without the gaps a row of them would meet in one bank. */
+/* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that
+ * differ by powers of two may have few bins, all of one size, and without the gaps a row of them would meet
+ * in one bank. */
 static __host__ __device__ constexpr int spread_place(int place)
 {
     return place + place / WARP;
@@ -266,7 +267,8 @@ static __host__ __device__ constexpr int spread_place(int place)
 template <typename T>
 static constexpr T filling = (T) ~(T)0;
 
-/* A thread's first element in a tile: a group's are contiguous, in rows of 16. The next one is GROUP behind it. */
+/* A thread's first element in a tile: a group's are contiguous, in rows of 16. The next one is GROUP behind
+ * it. */
 template <int KEYS>
 static __device__ int first_of_thread()
 {
@@ -289,7 +291,8 @@ static __device__ void load_rows(const T *__restrict__ tile, int valid, T (&load
     }
 }
 
-/* Of a tile that is not full: what fills it up, behind the `valid` elements, has the place where it stands. */
+/* Of a tile that is not full: what fills it up, behind the `valid` elements, has the place where it stands.
+ * */
 template <int KEYS>
 static __device__ void keep_filling(int valid, packed<KEYS, 2> &places)
 {
@@ -301,8 +304,8 @@ static __device__ void keep_filling(int valid, packed<KEYS, 2> &places)
     }
 }
 
-/* Store keys from their places in the tile to their bins' destinations: runs of equal digits, each coalesced. Leaves
- * their bins, by which the values follow. */
+/* Store keys from their places in the tile to their bins' destinations: runs of equal digits, each coalesced.
+ * Leaves their bins, by which the values follow. */
 template <typename K, int KEYS, typename D>
 static __device__ void store_tile_keys(const K *places, int valid, const D &digit, const int64_t *destinations,
                                   K *__restrict__ to, packed<KEYS, 4> &bins)
@@ -319,8 +322,8 @@ static __device__ void store_tile_keys(const K *places, int valid, const D &digi
     }
 }
 
-/* Move a tile's values as its keys have been: to their slots in places [spread_place(TILE)], which the keys have
- * left, and on from there by the bins of those. */
+/* Move a tile's values as its keys have been: to their slots in places [spread_place(TILE)], which the keys
+ * have left, and on from there by the bins of those. */
 template <typename V, int KEYS>
 static __device__ void move_values(const V *__restrict__ tile, int valid, const packed<KEYS, 2> &slots,
                                    const packed<KEYS, 4> &bins, const int64_t *destinations, V *places,
@@ -411,8 +414,8 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     K keys[KEYS];
     load_rows(pass.from + tile * TILE, valid, keys);
 
-    // 3. rank; count the tile's bins and publish the counts. Only 4-byte keys alone are ever mixed: of 8-byte keys
-    // that gains nothing, and takes registers
+    // 3. rank; count the tile's bins and publish the counts. Only 4-byte keys alone are ever mixed: of 8-byte
+    // keys that gains nothing, and takes registers
     packed<KEYS, 2> ranks;
     const bool may_mix = sizeof(K) == 4 && !has_value<V> && pass.may_mix && valid == TILE;
     const bool is_mixed = tile_rank(keys, digit, may_mix, group_tables, ranks);

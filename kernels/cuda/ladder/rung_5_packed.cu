@@ -40,8 +40,8 @@
 #include "kernels/cuda/ladder/rung_5_plan.h"
 #include "kernels/cuda/ladder/tuning.h"
 
-/* log2 of the keys of a tile where shared memory suffices, of a thread, and of a run; blocks per multiprocessor, and
- * their threads. A window begins at one of the bits of a place below WINDOWS. */
+/* log2 of the keys of a tile where shared memory suffices, of a thread, and of a run; blocks per
+ * multiprocessor, and their threads. A window begins at one of the bits of a place below WINDOWS. */
 template <typename K, typename V>
 struct tuned {
     static constexpr int BYTES = element_bytes<K, V>;
@@ -62,16 +62,16 @@ struct tuned {
 
 /* ---- places and positions ------------------------------------------------------------------------------ */
 
-/* Where a place lies in shared memory. After every 2^log_keys places one is left out: then the lanes of a warp meet
- * different banks, whichever bits of the place they have. A sum over the bits of the place: so a thread's part of it and
- * a key's can be added. */
+/* Where a place lies in shared memory. After every 2^log_keys places one is left out: then the lanes of a
+ * warp meet different banks, whichever bits of the place they have. A sum over the bits of the place: so a
+ * thread's part of it and a key's can be added. */
 static __host__ __device__ constexpr uint32_t packed_place(uint32_t place, int log_keys)
 {
     return place + (place >> log_keys);
 }
 
-/* The places of a thread's keys in a round: key k has k's bits in the window, and around it those of `lower`, or of
- * `upper` where the highest bit of k is set. The two differ in a round whose first step is mirrored. */
+/* The places of a thread's keys in a round: key k has k's bits in the window, and around it those of `lower`,
+ * or of `upper` where the highest bit of k is set. The two differ in a round whose first step is mirrored. */
 struct packed_places {
     uint32_t lower, upper;
 };
@@ -89,7 +89,8 @@ static __device__ struct packed_places find_places(int window, bool mirrored, ui
 template <typename P>
 struct packed_tile {
     int64_t first; /* position of place 0 */
-    /* added to positions where the highest bit of the place is set: turns the bits over that are not the tile's */
+    /* added to positions where the highest bit of the place is set: turns the bits over that are not the
+     * tile's */
     P turn;
     P valid;       /* positions from here on do not exist */
     bool is_whole; /* it has none of those */
@@ -121,8 +122,8 @@ static __device__ packed_tile<P> find_packed_tile(const struct packed_pass &pass
 
 /* ---- global memory ------------------------------------------------------------------------------------- */
 
-/* &array[position], by a multiplication with `bytes`, the size of an element: a single instruction with the addition.
- * The compiler would take two, both of the unit that compares keys. */
+/* &array[position], by a multiplication with `bytes`, the size of an element: a single instruction with the
+ * addition. The compiler would take two, both of the unit that compares keys. */
 template <typename T>
 static __device__ T *element_at(T *array, uint32_t position, uint32_t bytes)
 {
@@ -131,7 +132,8 @@ static __device__ T *element_at(T *array, uint32_t position, uint32_t bytes)
     return (T *)((char *)array + offset);
 }
 
-/* data at `position`. `one` is 1, but only the kernel's caller knows: a size known here becomes a shift again. */
+/* data at `position`. `one` is 1, but only the kernel's caller knows: a size known here becomes a shift
+ * again. */
 template <typename P, typename K, typename V>
 static __device__ columns<K, V> data_at(columns<K, V> data, P position, uint32_t one)
 {
@@ -142,8 +144,8 @@ static __device__ columns<K, V> data_at(columns<K, V> data, P position, uint32_t
         return {data.keys + position, has_value<V> ? data.values + position : NULL};
 }
 
-/* visit(k, position) for every key of a thread. The position is a sum over the bits of the place: an addition for each
- * key leads to it from that of another. */
+/* visit(k, position) for every key of a thread. The position is a sum over the bits of the place: an addition
+ * for each key leads to it from that of another. */
 template <int LOG_KEYS, typename P, typename F>
 static __device__ void each_position(const struct packed_pass &pass, const struct packed_tile<P> &tile, int window,
                                      struct packed_places places, F visit)
@@ -198,8 +200,9 @@ static __device__ void store_tile(columns<K, V> own, const struct packed_pass &p
 
 /* ---- shared memory ------------------------------------------------------------------------------------- */
 
-/* visit(k, offset of key k from the first one of its half) for every key of a thread. The window is known when the
- * kernel is compiled, for each by a copy of this code: so offsets are constants, and cost no instruction. */
+/* visit(k, offset of key k from the first one of its half) for every key of a thread. The window is known
+ * when the kernel is compiled, for each by a copy of this code: so offsets are constants, and cost no
+ * instruction. */
 template <int LOG_KEYS, int WINDOWS, int WINDOW = 0, typename F>
 static __device__ void each_offset(int window, F visit)
 {
@@ -263,9 +266,9 @@ static __device__ void sort_packed(element<K, V> (&x)[1 << LOG_KEYS])
     }
 }
 
-/* `steps` steps, at most STEPS, of bit FIRST and those below; or, if it is -1, down to the lowest bit. A copy of the
- * code for each number: if each step were a branch of its own, keys would be copied from register to register to be at
- * the same place whether it was taken or not. */
+/* `steps` steps, at most STEPS, of bit FIRST and those below; or, if it is -1, down to the lowest bit. A copy
+ * of the code for each number: if each step were a branch of its own, keys would be copied from register to
+ * register to be at the same place whether it was taken or not. */
 template <int FIRST, bool MIRRORED, int STEPS, int KEYS, typename K, typename V>
 static __device__ void take_steps(int steps, element<K, V> (&x)[KEYS])
 {

@@ -18,8 +18,8 @@
  *     rounds     '--------'   '---'  '-'  '-----'  '-----'     one more to load or store where runs need it
  *
  * A tile of pass 1 is 4 runs of 2 keys. Its first step is mirrored, and bit 1 is not the tile's. Partners
- * differ in that bit too; so the upper half of a tile, with bit 3 set, has bit 1 the other way round, and in the
- * tile the step is an ordinary mirrored one:
+ * differ in that bit too; so the upper half of a tile, with bit 3 set, has bit 1 the other way round, and in
+ * the tile the step is an ordinary mirrored one:
  *
  *     position   0 1 2 3 4 5 6 7 8 9 a b c d e f
  *     tile 0     * *     * *         * *     * *       3m: 0-f 1-e 4-b 5-a    2: 0-4 1-5 a-e b-f
@@ -36,8 +36,8 @@ enum {
     PACKED_STEPS = PACKED_TILE_BITS * (PACKED_TILE_BITS + 1) / 2
 };
 
-/* log2 of the keys of a tile, of a thread, and of those that lie together in memory at least. A tile has room for
- * both: register_bits + run_bits <= tile_bits. */
+/* log2 of the keys of a tile, of a thread, and of those that lie together in memory at least. A tile has room
+ * for both: register_bits + run_bits <= tile_bits. */
 struct packed_shape {
     int tile_bits, register_bits, run_bits;
 };
@@ -51,22 +51,22 @@ struct packed_step {
  * register_bits - 1, which are bits 0 .. register_bits - 1 of a key's number. */
 struct packed_round {
     int8_t window;
-    /* as many steps, of bits `first` and below of the key's number. Unless they begin with its highest bit, they
-     * end with the lowest. */
+    /* as many steps, of bits `first` and below of the key's number. Unless they begin with its highest bit,
+     * they end with the lowest. */
     int8_t first, steps;
-    /* The first step is mirrored. It is of the highest bit then, and partners differ in all lower bits of the place,
-     * also in those below the window. */
+    /* The first step is mirrored. It is of the highest bit then, and partners differ in all lower bits of the
+     * place, also in those below the window. */
     bool mirrored;
     /* Instead of steps, phases 1 to register_bits: sorts the thread's keys. */
     bool whole;
 };
 
-/* Rounds between a load and a store of each key. A place in the tile has tile_bits bits: the low_bits lowest are
- * the same ones of the position; the others are the position's from high_first on. */
+/* Rounds between a load and a store of each key. A place in the tile has tile_bits bits: the low_bits lowest
+ * are the same ones of the position; the others are the position's from high_first on. */
 struct packed_pass {
     int8_t tile_bits, low_bits, high_first;
-    /* One of its steps is mirrored. In places with the highest bit set, the lower bits of the position that are not the
-     * tile's are the other way round. */
+    /* One of its steps is mirrored. In places with the highest bit set, the lower bits of the position that
+     * are not the tile's are the other way round. */
     bool has_mirrored;
     int8_t round_count;
     struct packed_round rounds[PACKED_ROUNDS];
@@ -145,8 +145,8 @@ static inline void packed_move(struct packed_shape shape, struct packed_pass *pa
     packed_add_round(pass)->window = (int8_t)(shape.tile_bits - shape.register_bits);
 }
 
-/* As many of steps [count] as fit into a round; returns how many. The window is as high as it can be, so that the round
- * may load or store; and the first one of a pass leaves the bits of a run to the next. */
+/* As many of steps [count] as fit into a round; returns how many. The window is as high as it can be, so that
+ * the round may load or store; and the first one of a pass leaves the bits of a run to the next. */
 static inline int packed_add_steps(struct packed_shape shape, const struct packed_step *steps, int count,
                                    struct packed_pass *pass)
 {

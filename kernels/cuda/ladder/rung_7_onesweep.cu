@@ -54,9 +54,9 @@ struct key_digit {
             return __byte_perm((uint32_t)key, 0, 0x4440 + shift / DIGIT_BITS) & (BINS - 1);
         return (uint32_t)(key >> shift) & (BINS - 1);
     }
-    /* Hides a multiple of the shift, not the shift: asm hides it from the compiler alone, and the assembler would
-     * know it again. But a multiple may have overflowed, for all that the assembler knows. Keys of 8 bytes are
-     * fewer, and leave registers for as many digits as it likes to keep. */
+    /* Hides a multiple of the shift, not the shift: asm hides it from the compiler alone, and the assembler
+     * would know it again. But a multiple may have overflowed, for all that the assembler knows. Keys of 8
+     * bytes are fewer, and leave registers for as many digits as it likes to keep. */
     __device__ key_digit again() const
     {
         key_digit same = *this;
@@ -109,7 +109,8 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     }
 }
 
-/* One block per digit: turn counts into first places, and write for the host whether the digit varies at all. */
+/* One block per digit: turn counts into first places, and write for the host whether the digit varies at all.
+ * */
 static __global__ void __launch_bounds__(BINS)
     first_places_kernel(struct onesweep_tables *tables, int64_t count, int32_t *digit_varies)
 {

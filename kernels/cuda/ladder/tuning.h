@@ -17,7 +17,8 @@ enum {
     BITONIC_SHARED_LOG_TILE_8 = 12,
     BITONIC_SHARED_LOG_TILE_16 = 11,
 
-    /* rung 3: keys per lane by bytes of key and value. A tile has 2^(lanes + 2 keys) of them; 64 KiB at most */
+    /* rung 3: keys per lane by bytes of key and value. A tile has 2^(lanes + 2 keys) of them; 64 KiB at most
+     * */
     BITONIC_WARP_LOG_LANES = 5,
     BITONIC_WARP_LOG_KEYS_8 = 4,
     BITONIC_WARP_LOG_KEYS_16 = 3,
@@ -29,8 +30,9 @@ enum {
     BITONIC_DEGREE_8 = 5,
     BITONIC_DEGREE_PAIRS = 4,
 
-    /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, and per
-     * thread, and blocks per multiprocessor; by bytes of the keys: keys that lie together in memory at least */
+    /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, and
+     * per thread, and blocks per multiprocessor; by bytes of the keys: keys that lie together in memory at
+     * least */
     PACKED_LOG_TILE_4 = 14,
     PACKED_LOG_TILE_8 = 13,
     PACKED_LOG_TILE_16 = 11,
@@ -44,8 +46,8 @@ enum {
     PACKED_BLOCKS_16 = 4,
     PACKED_NARROW_BITS = 31, /* larger positions are counted in 64 bits */
 #else
-    /* The same for the proof of tests/kernels/test_network.cu: so small that 16 keys pass through global memory, shared
-     * memory, shuffles and registers. */
+    /* The same for the proof of tests/kernels/test_network.cu: so small that 16 keys pass through global
+     * memory, shared memory, shuffles and registers. */
     BITONIC_GLOBAL_THREADS = 4,
     BITONIC_SHARED_THREADS = 256,
     BITONIC_SHARED_LOG_TILE_8 = 2,
@@ -88,9 +90,9 @@ enum {
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
-    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; below how many keys
-     * the passes are queued early; keys of a bucket, at most on average; bytes of shared memory that a block must be able
-     * to have for it, and for the largest leaves */
+    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; below how
+     * many keys the passes are queued early; keys of a bucket, at most on average; bytes of shared memory
+     * that a block must be able to have for it, and for the largest leaves */
     MSD_COUNT_THREADS = 1024,
     MSD_COUNT_VECTORS = 4,
     MSD_PASS_THREADS = 512,
@@ -108,7 +110,8 @@ enum {
     MSD_ROOMY_BYTES = 160 << 10,
     MSD_HUGE_BYTES = 212 << 10,
 
-    /* leaves: threads, keys per thread and blocks per multiprocessor; the usual ones of rung 8 have half the threads */
+    /* leaves: threads, keys per thread and blocks per multiprocessor; the usual ones of rung 8 have half the
+     * threads */
     LEAF_THREADS = 512,
     LEAF_KEYS = 16,
     LEAF_BLOCKS = 2,
@@ -120,16 +123,17 @@ enum {
     LEAF_BLOCKS_PAIRS = 3,
     LEAF_OWN_BYTES = 2048, /* of variables in shared memory, at most */
 
-    /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to be
-     * had; of a leaf the same */
+    /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to
+     * be had; of a leaf the same */
     CLUSTER_COUNT_MAX = 1 << 17,
     CLUSTER_BLOCK_KEYS = 4096,
     CLUSTER_LEAF_KEYS = 4096,
 
-    /* counting of few values: threads of a block; places of its cache, as a logarithm, if there is shared memory for them;
-     * keys of a thread that are looked up together, for no more of which there are registers; buckets that are looked at for
-     * a value before the table counts as full, and iterations of a block between two questions whether it does. Sums over the
-     * table: threads of a block, and values of a thread */
+    /* counting of few values: threads of a block; places of its cache, as a logarithm, if there is shared
+     * memory for them; keys of a thread that are looked up together, for no more of which there are
+     * registers; buckets that are looked at for a value before the table counts as full, and iterations of a
+     * block between two questions whether it does. Sums over the table: threads of a block, and values of a
+     * thread */
     VALUES_THREADS = 1024,
     VALUES_CACHE_LOG = 14,
     VALUES_AT_ONCE = 2,
@@ -138,9 +142,9 @@ enum {
     SUMS_THREADS = 1024,
     SUMS_OWN = 8,
 
-    /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in different banks, and
-     * blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared memory; TIGHT where it can have no
-     * ROOMY_BYTES, but 64 KiB */
+    /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in
+     * different banks, and blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared
+     * memory; TIGHT where it can have no ROOMY_BYTES, but 64 KiB */
     MERGE_THREADS = 256,
     MERGE_KEYS_4 = 29,
     MERGE_KEYS_8 = 27,
@@ -148,7 +152,8 @@ enum {
     MERGE_BLOCKS_4 = 3,
     MERGE_BLOCKS_8 = 2,
     MERGE_ROOMY_BYTES = 112 << 10,
-    /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: more of them fetch less twice */
+    /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: more of them fetch less
+     * twice */
     MERGE_MANY_KEYS_4 = 27,
     MERGE_MANY_KEYS_8 = 21,
     MERGE_PAGES = 64,
@@ -157,7 +162,8 @@ enum {
     TUNING_IN_PLACE_RUNG = 5,
     CUT_THREADS = 1024,
 
-    /* many searches in one run: each thread's loads depend on each other, so few threads to a block and many blocks */
+    /* many searches in one run: each thread's loads depend on each other, so few threads to a block and many
+     * blocks */
     SEARCH_THREADS = 32,
 
     /* encode, decode, inspect, swap */

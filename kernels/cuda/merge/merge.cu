@@ -3,8 +3,8 @@
  * Each key of the merged run ends a step of a path through the grid of all (a, b): right takes the next key
  * of a, down the next of b. Whatever the keys, the path crosses diagonal d at exactly one point, and that
  * point says how many keys of a are among the first d merged ones. So any two diagonals cut out an
- * independent piece of the merge, equal pieces at that: blocks take tiles of equally many outputs, their threads
- * KEYS each.
+ * independent piece of the merge, equal pieces at that: blocks take tiles of equally many outputs, their
+ * threads KEYS each.
  *
  *   a = 1 3 5 5, b = 2 3 4 8: a corner's number says how many outputs lie before it
  *
@@ -19,15 +19,15 @@
  *     8                            |
  *          .     .     .     .     8
  *
- * The point on a diagonal is found by a search: a[i] belongs to the first d outputs iff a[i] <= b[d-1-i], and that
- * is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
+ * The point on a diagonal is found by a search: a[i] belongs to the first d outputs iff a[i] <= b[d-1-i], and
+ * that is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
  *
- * A block takes many tiles in a row, for two reasons. It loads the next tile while it merges one, so that memory is
- * never idle (one of the runs may lie in another GPU's memory, far away). And the next diagonal is crossed at most
- * a tile behind the last one: a warp of its own looks for it meanwhile, with 32 probes at a time, three loads one
- * after the other, in keys that are about to be loaded anyway. If each tile searched both its ends in the whole
- * runs, its probes would fetch about as many bytes as the tile has; a kernel of its own for all diagonals would
- * need workspace, and a launch more.
+ * A block takes many tiles in a row, for two reasons. It loads the next tile while it merges one, so that
+ * memory is never idle (one of the runs may lie in another GPU's memory, far away). And the next diagonal is
+ * crossed at most a tile behind the last one: a warp of its own looks for it meanwhile, with 32 probes at a
+ * time, three loads one after the other, in keys that are about to be loaded anyway. If each tile searched
+ * both its ends in the whole runs, its probes would fetch about as many bytes as the tile has; a kernel of
+ * its own for all diagonals would need workspace, and a launch more.
  *
  *     searching warp    diagonal 3 | diagonal 4 | ...
  *     loads             tile 1     | tile 2     | ...        into the other half of shared memory
@@ -61,8 +61,8 @@ struct two_pieces {
     int a_place, b_place, lead;
 };
 
-/* Keys of a among the first `diagonal` merged ones, at least `low` and at most `high`; by a whole warp, the same in
- * each of its lanes. Each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
+/* Keys of a among the first `diagonal` merged ones, at least `low` and at most `high`; by a whole warp, the
+ * same in each of its lanes. Each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
 template <typename K>
 static __device__ int64_t warp_find_cut(const K *__restrict__ a, const K *__restrict__ b, int64_t low,
                                         int64_t high, int64_t diagonal)
@@ -78,7 +78,8 @@ static __device__ int64_t warp_find_cut(const K *__restrict__ a, const K *__rest
     return low;
 }
 
-/* The cut at the beginning of tile `number`, by a whole warp: `range` keys of a at most from key `least` on. */
+/* The cut at the beginning of tile `number`, by a whole warp: `range` keys of a at most from key `least` on.
+ * */
 template <int TILE, typename K>
 static __device__ int64_t warp_find_border(const struct two_runs<K> &runs, int64_t number, int64_t least,
                                            int64_t range)

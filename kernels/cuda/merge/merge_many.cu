@@ -1,11 +1,11 @@
 /* Merge up to 16 runs in one pass.
  *
  * Each block makes an equal share of the output, and finds by a search where its share begins in every run.
- * From there on it needs no more searches in memory. The runs are cut into pages, and a page is fetched when it
- * is due: the next page of the run whose last fetched key is the smallest, for no other run can be read to its
- * end before (forecasting). When a tile's pages are there, that smallest last key is the pivot: all keys up to
- * it are there too. They are the tile's outputs. Of every run but the pivot's own a part of one page is left,
- * and is fetched again with the next tile.
+ * From there on it needs no more searches in memory. The runs are cut into pages, and a page is fetched when
+ * it is due: the next page of the run whose last fetched key is the smallest, for no other run can be read to
+ * its end before (forecasting). When a tile's pages are there, that smallest last key is the pivot: all keys
+ * up to it are there too. They are the tile's outputs. Of every run but the pivot's own a part of one page is
+ * left, and is fetched again with the next tile.
  *
  *     pages of 2, tiles of 4 pages
  *     run 0   1 4 | 5 9 | ...         last keys fetched   4 3 6     run 1 is due: 3 is the smallest
@@ -14,18 +14,18 @@
  *     outputs 1 2 3, and the 4 of run 0. The 4 of run 2 is equal, but comes later: it stays
  *     next    7 8 and 4 6 once more, then run 0 is due with 5 9, and then run 2 with 8 8
  *
- * So what a tile fetches twice are less than as many pages as there are runs, whatever the keys, and those lie
- * in the L2 cache. Which pages are due is known from their last keys alone: a warp of its own plans tiles
- * ahead, and the block loads the next tile while it merges one, as in merge.cu. In shared memory the pieces of
- * a tile are merged in pairs:
+ * So what a tile fetches twice are less than as many pages as there are runs, whatever the keys, and those
+ * lie in the L2 cache. Which pages are due is known from their last keys alone: a warp of its own plans tiles
+ * ahead, and the block loads the next tile while it merges one, as in merge.cu. In shared memory the pieces
+ * of a tile are merged in pairs:
  *
  *     1 4 | 2 3 | . | .       1 2 3 4 | .       1 2 3 4
  *
  * Equal keys come from the run with the lower number first. (As keys they are the same; the order makes the
  * cuts exact.)
  *
- * Rejected: pairs of runs, pass after pass, read and write all keys log2(k) times. A search of every tile's cut
- * in all runs takes longer than its merge. A sort of the tile would not use the order that is there.
+ * Rejected: pairs of runs, pass after pass, read and write all keys log2(k) times. A search of every tile's
+ * cut in all runs takes longer than its merge. A sort of the tile would not use the order that is there.
  *
  * Cost     each key is read once, up to k / MERGE_PAGES of them twice, and written once. In shared memory,
  *          log2(k) times what a merge of two runs takes.
@@ -48,8 +48,8 @@ struct many_runs {
     K *out; // [outputs]
 };
 
-/* The pages of a tile: keys from[r] .. to[r] - 1 of run r, of which all up to (pivot, pivot_run) are outputs, or,
- * if it is the last tile of the runs, all. */
+/* The pages of a tile: keys from[r] .. to[r] - 1 of run r, of which all up to (pivot, pivot_run) are outputs,
+ * or, if it is the last tile of the runs, all. */
 template <typename K>
 struct tile_plan {
     int64_t from[MERGE_RUNS_MAX], to[MERGE_RUNS_MAX];
@@ -78,7 +78,7 @@ struct many_shared {
     int samples_in[RUNS], samples_out[RUNS];
 };
 
-/* ---- where the share begins ------------------------------------------------------------------------------ */
+/* ---- where the share begins ---------------------------------------------------------------------------- */
 
 /* Samples of run r at positions low + step - 1, low + 2 step - 1, ... below high. */
 static __device__ int samples_of(int64_t low, int64_t high, int64_t step)
@@ -86,12 +86,13 @@ static __device__ int samples_of(int64_t low, int64_t high, int64_t step)
     return (int)((high - low) / step);
 }
 
-/* One turn of the search: shrink [low, high] of every run around the cut behind the first `rank` keys, by samples
- * of all `left` keys between, a thread for each; k times 2 samples' distance is left at most, or nothing.
+/* One turn of the search: shrink [low, high] of every run around the cut behind the first `rank` keys, by
+ * samples of all `left` keys between, a thread for each; k times 2 samples' distance is left at most, or
+ * nothing.
  *
- * A sample and the samples before it vouch for a step's keys each; of another run as many as a step less one may lie
- * behind the last of them. So a sample is surely among the first `rank` keys if even the most that may be before it
- * leave it there, and surely not if even the fewest push it out. */
+ * A sample and the samples before it vouch for a step's keys each; of another run as many as a step less one
+ * may lie behind the last of them. So a sample is surely among the first `rank` keys if even the most that
+ * may be before it leave it there, and surely not if even the fewest push it out. */
 template <typename K, typename S>
 static __device__ void block_narrow(const struct many_runs<K> &runs, S *shared, int64_t rank, int64_t left)
 {
@@ -170,7 +171,7 @@ static __device__ void block_find_cuts(const struct many_runs<K> &runs, S *share
     }
 }
 
-/* ---- which pages are due --------------------------------------------------------------------------------- */
+/* ---- which pages are due ------------------------------------------------------------------------------- */
 
 /* The smallest key of all lanes. */
 template <typename K>
@@ -260,7 +261,7 @@ static __device__ void warp_plan_tile(struct planner<K> &my, const K *page_ends,
     }
 }
 
-/* ---- a tile ---------------------------------------------------------------------------------------------- */
+/* ---- a tile -------------------------------------------------------------------------------------------- */
 
 /* Begin to load a tile's pages; each run is loaded by as many threads. */
 template <int RUNS, typename K>
@@ -273,8 +274,8 @@ static __device__ void block_load_pages(const struct many_runs<K> &runs, const s
                                 (int)(plan.to[r] - plan.from[r]));
 }
 
-/* Find which keys of its pages are a tile's outputs, a thread for each run. next_output [RUNS]: where the outputs of
- * the tiles before end. */
+/* Find which keys of its pages are a tile's outputs, a thread for each run. next_output [RUNS]: where the
+ * outputs of the tiles before end. */
 template <int RUNS, typename K>
 static __device__ void block_cut_tile(const struct tile_plan<K> &plan, const K *keys, int64_t *next_output,
                                       struct piece_places *pieces)
@@ -298,8 +299,8 @@ static __device__ void block_cut_tile(const struct tile_plan<K> &plan, const K *
 }
 
 /* Merge 2 * PAIRS pieces in pairs. A thread merges keys of one pair only, so the last one of each pair may be
- * left with fewer; it goes on with what lies behind the pieces, which is no smaller. Behind that comes a gap, as
- * behind the pieces that came. The last piece of all is put `lead` places further on.
+ * left with fewer; it goes on with what lies behind the pieces, which is no smaller. Behind that comes a gap,
+ * as behind the pieces that came. The last piece of all is put `lead` places further on.
  *
  *     pairs of 5 and 4 keys, threads of 3      a a a | a a G | gap | b b b | b G G | gap */
 template <int KEYS, int PAIRS, typename K>

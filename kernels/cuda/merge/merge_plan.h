@@ -1,14 +1,16 @@
-/* Where the keys of a merge lie: which outputs a tile has, and where a block keeps its keys. Pure functions of
- * numbers, for both sides, so that a test can walk through all of it without a GPU.
+/* Where the keys of a merge lie: which outputs a tile has, and where a block keeps its keys. Pure functions
+ * of numbers, for both sides, so that a test can walk through all of it without a GPU.
  *
- * Memory is read and written by vectors of 16 bytes. A run begins at any key, so a piece of it begins somewhere in
- * a vector, and it is kept in shared memory exactly so: every vector lies in the one as it does in the other. Only
- * the vectors at the ends are copied key by key. A gap behind each piece holds the largest code.
+ * Memory is read and written by vectors of 16 bytes. A run begins at any key, so a piece of it begins
+ * somewhere in a vector, and it is kept in shared memory exactly so: every vector lies in the one as it does
+ * in the other. Only the vectors at the ends are copied key by key. A gap behind each piece holds the largest
+ * code.
  *
  *     4-byte keys, a tile of 9, pieces of 5 and 4     - - a a | a a a G | G G - b | b b b G | G      (a gap of 3)
  *                                                         '--- as in memory          '--- as in memory
  *
- * A tile's outputs begin with a whole vector too, so the first tile is shorter by what is missing there: its lead. */
+ * A tile's outputs begin with a whole vector too, so the first tile is shorter by what is missing there: its
+ * lead. */
 #ifndef MERGE_PLAN_H
 #define MERGE_PLAN_H
 
@@ -31,7 +33,8 @@ struct merge_tile {
     int count, lead;
 };
 
-/* The output at which tile `number` begins, or the one before ends; 0 and `outputs` bound it. `lead`: of tile 0. */
+/* The output at which tile `number` begins, or the one before ends; 0 and `outputs` bound it. `lead`: of tile
+ * 0. */
 MERGE_PLAN int64_t merge_border(int64_t number, int tile_keys, int lead, int64_t outputs)
 {
     const int64_t at = number * tile_keys - lead;
@@ -58,7 +61,8 @@ MERGE_PLAN int merge_skew(uintptr_t address, int key_bytes)
 }
 
 /* The whole vectors of a piece that begins `skew` keys behind a vector's beginning: places whole .. tail - 1,
- * counted from there. Before them are skew .. head_end - 1, behind them tail .. end - 1: each less than a vector. */
+ * counted from there. Before them are skew .. head_end - 1, behind them tail .. end - 1: each less than a
+ * vector. */
 struct merge_span {
     int head_end, whole, tail, end;
 };
@@ -71,8 +75,8 @@ MERGE_PLAN struct merge_span merge_span_of(int skew, int count, int vector_keys)
     return span;
 }
 
-/* A cut of unsorted runs may be anything: make it one that the counts allow. The tile takes `count` outputs up to
- * output `end`, and of a all from a_first on. */
+/* A cut of unsorted runs may be anything: make it one that the counts allow. The tile takes `count` outputs
+ * up to output `end`, and of a all from a_first on. */
 MERGE_PLAN int64_t merge_hold_cut(int64_t cut, int64_t a_first, int64_t a_count, int64_t b_count, int64_t end,
                                   int count)
 {

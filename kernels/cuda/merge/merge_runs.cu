@@ -122,8 +122,8 @@ static hsort_status merge_groups(struct cuda_engine *engine, int key_bytes, cons
     return HSORT_OK;
 }
 
-/* In groups of up to 16, or where a block has too little shared memory for that of 2, to and fro between the two
- * buffers: one pass up to 16 runs, two up to 256. With groups of 2:
+/* In groups of up to 16, or where a block has too little shared memory for that of 2, to and fro between the
+ * two buffers: one pass up to 16 runs, two up to 256. With groups of 2:
  *
  *     runs   1 4 | 2 5 | 3 | 0 6 | 7        stride 1
  *     out    1 2 4 5 | 0 3 6 | 7            stride 2

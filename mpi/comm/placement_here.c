@@ -286,7 +286,7 @@ static hsort_status read_requests(struct node_survey *survey)
     return HSORT_OK;
 }
 
-/* Both gathers; *device is chosen between them.                                 Collective over the node. */
+/* Both gathers; *device is chosen between them. Collective over the node. */
 static hsort_status exchange_requests(struct comm *comm, struct node_survey *survey, int *device)
 {
     const struct gpus_seen seen = {digest_gpus(&survey->node), placement_near(&survey->node)};

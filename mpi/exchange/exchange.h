@@ -19,27 +19,25 @@ struct exchange {
     struct comm *comm;
     struct engine *engine;
     struct transport *transport;
-    void *tables; /* of exchange_ops.open(); NULL if it has none */
-    void *memory; /* [exchange_ops.memory_bytes()] engine memory, aligned to 256 bytes */
+    void *tables;           /* of exchange_ops.open(); NULL if it has none */
+    void *memory;           /* [exchange_ops.memory_bytes()] engine memory, aligned to 256 bytes */
     int key_bytes;
-    int64_t capacity; /* keys that a rank has room for; the same everywhere; size * capacity >= all keys */
-    void *keys, *scratch; /* [capacity] each, engine memory; keys holds this rank's run */
-    void *workspace;      /* [workspace_bytes] engine memory to work in; may be none */
+    int64_t capacity;       /* keys that fit on a rank; the same everywhere; size * capacity >= all keys */
+    void *keys, *scratch;   /* [capacity] each, engine memory; keys holds this rank's run */
+    void *workspace;        /* [workspace_bytes] engine memory to work in; may be none */
     size_t workspace_bytes;
-    size_t
-        chunk_bytes; /* of what is fetched at a time from a peer's memory, a multiple of 8; 0: as is best */
-    int64_t count;   /* keys of this rank, 0 .. capacity */
-    const int64_t *
-        current_offset; /* [size + 1] global position of each rank's first key; the last is the number of keys */
-    const int64_t *
-        target_offset; /* [size + 1] the same afterwards. Both the same on every rank, no rank above capacity */
+    size_t chunk_bytes;     /* fetched from a peer's memory at a time, a multiple of 8; 0: as is best */
+    int64_t count;          /* keys of this rank, 0 .. capacity */
+
+    /* [size + 1] global position of each rank's first key, before and after; the last entry is the number of
+     * keys. Both the same on every rank, with no rank above capacity. */
+    const int64_t *current_offset, *target_offset;
 
     /* of an exchange that takes raw keys */
     const struct raw_keys *raw; /* map and from are read; from may be keys, but does not overlap scratch */
-    void *
-        host_out; /* pinned memory that gets this rank's part of the result too, as early as it can; or NULL */
-    bool all_ascend;      /* found: every rank's keys are in order as they came; the same on every rank */
-    double local_seconds; /* what went by before any key left its rank */
+    void *host_out;             /* pinned memory that gets this rank's part of the result too; or NULL */
+    bool all_ascend;            /* found: every rank's keys came in order; the same on every rank */
+    double local_seconds;       /* what went by before any key left its rank */
 
     /* what happened, added up */
     int64_t moved_bytes;  /* sent to other ranks */
@@ -66,8 +64,7 @@ enum exchange_input {
 struct exchange_ops {
     hsort_exchange kind;
     enum exchange_input input;
-    bool
-        takes_any_target; /* target_offset may be any counts up to capacity; else all ranks but the last ones are full */
+    bool takes_any_target; /* any counts up to capacity as the target; else full shards first */
 
     /* Can it run between these ranks? This rank's view; all must agree. NULL: always. Not collective. */
     bool (*can)(const struct comm *comm, const struct engine *engine, const struct transport *transport);
@@ -84,11 +81,13 @@ struct exchange_ops {
     /* Engine memory that run() wants in x->memory. NULL: none. Pure. */
     size_t (*memory_bytes)(const struct engine *engine, int key_bytes, int64_t capacity);
 
-    /* Sort the keys of all ranks into one order.                                                    Collective.
-     *   done     [1] written, the same on every rank. true: x->keys holds this rank's keys [x->count] of target_offset.
-     *            false, of raw keys only: they do not suit it, or a rank has failed; x->raw is untouched, x->scratch is not
+    /* Sort the keys of all ranks into one order. Collective.
+     *   done     [1] written, the same on every rank. true: x->keys holds this rank's keys [x->count] of
+     *            target_offset. false, of raw keys only: they do not suit it, or a rank has failed; x->raw is
+     *            untouched, x->scratch is not
      * Order    sorted runs: by (key, rank, position). Raw bits that are equal cannot be told apart.
-     * Errors   this rank's own: it has kept to the schedule all the same, and the caller agrees on it (comm_agree()). */
+     * Errors   this rank's own: it has kept to the schedule all the same, and the caller agrees on it
+     *          (comm_agree()). */
     hsort_status (*run)(struct exchange *x, bool *done);
 };
 

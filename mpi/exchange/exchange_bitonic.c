@@ -58,7 +58,7 @@ static hsort_status sendrecv_and_merge(struct exchange *x, const struct halves *
  *
  *     lower rank    keys [ 1 4 | 6 9 ]              scratch [ 1 2 3 4 ]   1 4 from its own keys, 2 3 from the partner's
  *                               \ /    fetched
- *     higher rank   keys [ 2 3 | 5 7 ]   by both     scratch [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
+ *     higher rank   keys [ 2 3 | 5 7 ]   by both    scratch [ 5 6 7 9 ]   5 7 from its own keys, 6 9 from the partner's
  *
  * Link and merge overlap, so all of it counts as exchange. `theirs`: see transport_ops.expose(). */
 static hsort_status merge_across(struct exchange *x, const struct halves *h, const void *theirs)

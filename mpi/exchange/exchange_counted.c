@@ -83,8 +83,8 @@ static hsort_status count_values(struct exchange *x, int64_t count, const struct
     return HSORT_OK;
 }
 
-/* Tell all ranks how many values this one has listed, and whether it has failed. True if all have listed theirs: the same
- * answer on every rank.                                                                                 Collective. */
+/* Tell all ranks how many values this one has listed, and whether it has failed. True if all have listed
+ * theirs: the same answer on every rank. Collective. */
 static bool gather_list_sizes(struct exchange *x, int64_t values, hsort_status *status)
 {
     int64_t *found = partition_of(x)->found;
@@ -98,7 +98,7 @@ static bool gather_list_sizes(struct exchange *x, int64_t values, hsort_status *
     return all;
 }
 
-/* Expose the whole list to every peer. `status` and *all as for partition_all_exposed().                        Collective. */
+/* Expose the whole list to every peer. `status` and *all as for partition_all_exposed(). Collective. */
 static hsort_status expose_list(struct exchange *x, const struct counting *t, hsort_status status, bool *all)
 {
     const int64_t bytes =
@@ -124,8 +124,8 @@ static hsort_status add_lists(struct exchange *x, const struct counting *t)
     return HSORT_OK;
 }
 
-/* Make one table of all ranks' keys, on each. *all: it has them all, on every rank, and none has failed; the same on every
- * rank. The lists are exposed, and no longer needed afterwards.                                         Collective. */
+/* Make one table of all ranks' keys, on each. *all: it has them all, on every rank, and none has failed; the
+ * same on every rank. The lists are exposed, and no longer needed afterwards. Collective. */
 static hsort_status merge_tables(struct exchange *x, const struct counting *t, bool *all)
 {
     bool fits = false;

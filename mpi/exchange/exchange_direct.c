@@ -75,7 +75,7 @@ static bool direct_pays(hsort_engine engine, int size, int64_t keys, int key_byt
 
 /* ---- before a key moves -------------------------------------------------------------------------------- */
 
-/* Find how many keys come from where.                                                                Collective. */
+/* Find how many keys come from where. Collective. */
 static hsort_status plan_pieces(const struct exchange *x)
 {
     struct direct_tables *d = x->tables;
@@ -91,8 +91,8 @@ static hsort_status plan_pieces(const struct exchange *x)
     return status;
 }
 
-/* Agree on whether the pieces may be moved: *may is the same on every rank. `comes` keys would come to this rank, where
- * `wanted` should. Returns this rank's status.                                                       Collective. */
+/* Agree on whether the pieces may be moved: *may is the same on every rank. `comes` keys would come to this
+ * rank, where `wanted` should. Returns this rank's status. Collective. */
 static hsort_status agree_on_pieces(const struct exchange *x, hsort_status status, int64_t comes,
                                     int64_t wanted, bool *may)
 {
@@ -112,7 +112,7 @@ static hsort_status agree_on_pieces(const struct exchange *x, hsort_status statu
 
 /* ---- keys move ----------------------------------------------------------------------------------------- */
 
-/* Send each piece and receive the others into the scratch buffer, one behind the other.              Collective. */
+/* Send each piece and receive the others into the scratch buffer, one behind the other. Collective. */
 static hsort_status move_pieces(struct exchange *x)
 {
     const struct direct_tables *d = x->tables;

@@ -197,8 +197,8 @@ static hsort_status try_map(struct exchange *x, int log, enum engine_map_verdict
     return status;
 }
 
-/* Make a map, the same on every rank; of a large sample only if a small one does not do. The same verdict on every rank: MADE,
- * or why there is none.                                                                                   Collective. */
+/* Make a map, the same on every rank; of a large sample only if a small one does not do. The same verdict on
+ * every rank: MADE, or why there is none. Collective. */
 static hsort_status agree_on_map(struct exchange *x, enum engine_map_verdict *verdict)
 {
     struct partition_tables *p = x->tables;
@@ -216,7 +216,7 @@ static hsort_status agree_on_map(struct exchange *x, enum engine_map_verdict *ve
     return status;
 }
 
-/* Count this rank's keys, and learn of all others'.                                                     Collective. */
+/* Count this rank's keys, and learn of all others'. Collective. */
 static hsort_status count_all(struct exchange *x, int64_t count, hsort_status status)
 {
     struct partition_tables *p = x->tables;
@@ -233,7 +233,8 @@ static hsort_status count_all(struct exchange *x, int64_t count, hsort_status st
     return status;
 }
 
-/* Fill in where regions begin. Are they such that batches can take them? The same answer on every rank.       Pure. */
+/* Fill in where regions begin. Are they such that batches can take them? The same answer on every rank. Pure.
+ * */
 static bool regions_suit(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
@@ -473,7 +474,8 @@ hsort_status partition_conceal(struct exchange *x)
     return status;
 }
 
-/* Expose to each peer its part of this rank's scratch buffer. `status` and *all as for partition_all_exposed().      Collective. */
+/* Expose to each peer its part of this rank's scratch buffer. `status` and *all as for
+ * partition_all_exposed(). Collective. */
 static hsort_status expose_regions(struct exchange *x, hsort_status status, bool *all)
 {
     struct partition_tables *p = x->tables;

@@ -48,20 +48,19 @@ hsort_status partition_copy_out(struct exchange *x, int64_t from, int64_t until,
 
 /* Let `peer` read [bytes] of this rank's scratch buffer: p->peer_scratch[peer] is what it shows in return,
  * NULL if the pair cannot. Ranks go through their peers in ascending order, so that none waits for one that
- * waits for it.
- *                                                                                       Collective over the pair. */
+ * waits for it. Collective over the pair. */
 hsort_status partition_expose(struct exchange *x, int peer, const void *memory, int64_t bytes);
 
 /* *all: every pair of ranks could, and no rank has failed; the same on every rank. `status` is this rank's, and comes back
- * with what happens here.                                                                             Collective. */
+ * with what happens here. Collective. */
 hsort_status partition_all_exposed(struct exchange *x, hsort_status status, bool *all);
 
-/* End what partition_expose() began with any peer: all have done their reading.                          Collective. */
+/* End what partition_expose() began with any peer: all have done their reading. Collective. */
 hsort_status partition_conceal(struct exchange *x);
 
 /* Sort keys of few values, by counting them: exchange_partition(), where values repeat too much for regions.
  * p->sample has been taken. `status` is this rank's so far, and comes back with what happens here.
- *                                                                                                     Collective. */
+ * Collective. */
 hsort_status exchange_counted(struct exchange *x, hsort_status status, bool *done);
 
 #endif

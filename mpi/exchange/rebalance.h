@@ -4,7 +4,8 @@
 
 #include "mpi/exchange/exchange.h"
 
-/* Move keys so that rank r ends with those at the global positions want_offset[r] .. want_offset[r + 1] - 1.   Collective.
+/* Move keys so that rank r ends with those at the global positions want_offset[r] .. want_offset[r + 1] - 1.
+ * Collective.
  *   have_offset, want_offset  [size + 1] global position of each rank's first key before and after; the last is the number of
  *                             keys; the same on every rank
  *   from  [have_offset[rank + 1] - have_offset[rank]] engine or host memory

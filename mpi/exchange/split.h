@@ -4,7 +4,7 @@
 
 #include "mpi/exchange/exchange.h"
 
-/* Find the cut after which the lower rank holds the lowest keys of both.                Collective over the two partners.
+/* Find the cut after which the lower rank holds the lowest keys of both. Collective over the two partners.
  * Both arrive at the same cut, also after a failure, whatever was read then.
  *   own_kept  [1] written: keys of its own that this rank keeps: the first ones if it is the lower rank, else the last
  *   incoming  [1] written: keys it gets from the partner

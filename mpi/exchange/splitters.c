@@ -199,7 +199,7 @@ static int choose_offers(struct splitters *s, int rank, int round, int offers_ma
     return offers;
 }
 
-/* Fill gathered with the offers of all ranks, 1 + offers_max words of each.                          Collective. */
+/* Fill gathered with the offers of all ranks, 1 + offers_max words of each. Collective. */
 static hsort_status offer(struct splitters *s, const struct exchange *x, int round, int offers_max)
 {
     const int offers = choose_offers(s, x->comm->rank, round, offers_max);
@@ -339,7 +339,7 @@ static hsort_status count_below_probes(struct splitters *s, const struct exchang
     return status;
 }
 
-/* Fill sums.                                                                                          Collective. */
+/* Fill sums. Collective. */
 static hsort_status count(struct splitters *s, const struct exchange *x, int probes)
 {
     hsort_status status = count_below_probes(s, x, probes);
@@ -398,7 +398,7 @@ static void narrow_brackets(struct splitters *s, struct splitter *here, int prob
 
 /* ---- the cuts ------------------------------------------------------------------------------------------ */
 
-/* Of the keys equal to a splitter those of lower ranks go before it first.                            Collective. */
+/* Of the keys equal to a splitter those of lower ranks go before it first. Collective. */
 static hsort_status spread_equal(struct splitters *s, const struct exchange *x, int64_t *cut_offset)
 {
     for (int rank = 0; rank < s->size; rank++) {

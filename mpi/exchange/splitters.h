@@ -13,7 +13,7 @@ hsort_status splitters_open(int size, struct splitters **splitters);
 
 void splitters_close(struct splitters *splitters); /* NULL is fine; not collective */
 
-/* Cut the ranks' runs at all of the given positions at once.                                        Collective.
+/* Cut the ranks' runs at all of the given positions at once. Collective.
  *   x          its keys [x->count] are a sorted run on each rank; nothing in it changes
  *   target_offset  [size + 1] ascending from 0 to the number of keys on all ranks; the same on every rank
  *   cut_offset     [size + 1] written: own keys cut_offset[r] .. cut_offset[r + 1] - 1 are among those at the global positions

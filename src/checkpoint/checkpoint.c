@@ -198,7 +198,7 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
 
 /* ---- Saving -------------------------------------------------------------------------------------------- */
 
-/* run_offset of `next`, which the caller frees, from every rank's count.                                Collective. */
+/* run_offset of `next`, which the caller frees, from every rank's count. Collective. */
 static hsort_status count_runs(struct comm *comm, int64_t count, struct checkpoint *next)
 {
     next->runs = comm->size;
@@ -285,7 +285,7 @@ static int merge_ranges(struct checkpoint_range *ranges, int count)
     return merged;
 }
 
-/* ranges of `next`, which the caller frees: those it had, and every rank's.                         Collective. */
+/* ranges of `next`, which the caller frees: those it had, and every rank's. Collective. */
 static hsort_status gather_ranges(struct comm *comm, struct checkpoint_range range, struct checkpoint *next)
 {
     const struct checkpoint_range *before = next->written;

@@ -71,7 +71,7 @@ struct checkpoint {
 
 /* Open what `directory` holds, or begin a manifest there; the directory is made if it is missing (not its
  * parents).
- *   in, output, output_format, order   of the command                                                  Collective.
+ *   in, output, output_format, order   of the command Collective.
  *   checkpoint    [1] written; checkpoint_close() frees it; nothing to free after an error
  * After    the manifest is on disk; checkpoint->part names the temporary file of the output. A run that was damaged is not
  *          noticed yet, one that is missing or of a wrong size is. Runs that no manifest names are gone.
@@ -91,7 +91,7 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
 
 /* Save this rank's keys [count], and make the manifest say so, once all ranks' are on disk; then remove the
  * runs before.
- *   stage        RUNS or SORTED                                                                         Collective.
+ *   stage        RUNS or SORTED Collective.
  *   fingerprint  of all ranks' keys
  * Memory   none of the size of the keys.
  * Errors   same on every rank: HSORT_IO, HSORT_HOST_MEMORY, HSORT_INTERNAL (the counts are not those of the input); the manifest
@@ -100,7 +100,7 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
 hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, enum checkpoint_stage stage,
                              const void *keys, int64_t count, const uint64_t fingerprint[2]);
 
-/* Make the manifest say that this rank has written `range` of the output, too.                  Collective.
+/* Make the manifest say that this rank has written `range` of the output, too. Collective.
  *   range  may be empty, may overlap others. What the manifest says is a hint: after a crash of the machine it may not be so.
  * Errors   same on every rank: HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status checkpoint_mark(struct comm *comm, struct checkpoint *checkpoint, struct checkpoint_range range);
@@ -113,8 +113,8 @@ bool checkpoint_has(const struct checkpoint *checkpoint, int64_t key, int64_t *e
  * mark on. Not collective, but for every rank. */
 void checkpoint_unmark(struct checkpoint *checkpoint);
 
-/* The output is whole: remove manifest and runs; the directory stays. Failures are ignored: the next start would only find
- * more to do than there is.                                                                             Collective. */
+/* The output is whole: remove manifest and runs; the directory stays. Failures are ignored: the next start
+ * would only find more to do than there is. Collective. */
 void checkpoint_remove(struct comm *comm, struct checkpoint *checkpoint);
 
 /* Free it and let go of the lock; what is on disk stays. Not collective. */

@@ -226,7 +226,7 @@ static hsort_status take_manifest(const char *text, size_t bytes, struct checkpo
     return HSORT_OK;
 }
 
-/* Tell the other ranks what rank 0 has found: the manifest itself, which says all.                 Collective. */
+/* Tell the other ranks what rank 0 has found: the manifest itself, which says all. Collective. */
 static hsort_status broadcast_manifest(struct comm *comm, struct checkpoint *checkpoint, char **text)
 {
     int64_t facts[2] = {*text ? (int64_t)strlen(*text) : 0, checkpoint->found};

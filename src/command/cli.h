@@ -79,7 +79,7 @@ const char *cli_digest_name(const struct cli_options *options, int place, char *
 /* Print --help of the command, or of the subcommand that `options` names, on stdout. Not collective. */
 void cli_print_help(const struct cli_options *options);
 
-/* The subcommands.                                                                        Collective each. */
+/* The subcommands. Collective each. */
 #define X(name, word, operand, required, text) \
     hsort_status cli_##word(struct comm *comm, const struct cli_options *options);
 CLI_COMMAND_LIST(X)

@@ -51,7 +51,8 @@ void job_find(struct job *job)
 
 /* ---- its hosts ----------------------------------------------------------------------------------------- */
 
-/* job->host [size] = every rank's host, then only those of the ranks that lead their node. On rank 0.   Collective. */
+/* job->host [size] = every rank's host, then only those of the ranks that lead their node. On rank 0.
+ * Collective. */
 static hsort_status gather_hosts(struct comm *comm, int64_t *leaders, struct job *job)
 {
     TRY(comm_leaders(comm, leaders));

@@ -18,7 +18,8 @@ struct job {
 /* What the environment says of the job; no hosts, so nothing to close. Not collective. */
 void job_find(struct job *job);
 
-/* The job, and, on rank 0, the hosts; elsewhere there are none. job_close() frees it, not after an error.   Collective.
+/* The job, and, on rank 0, the hosts; elsewhere there are none. job_close() frees it, not after an error.
+ * Collective.
  * Errors   same on every rank: HSORT_HOST_MEMORY, HSORT_MPI. */
 hsort_status job_open(struct comm *comm, struct job *job);
 

@@ -13,7 +13,7 @@
  * collective. */
 bool launch_is_launched(void);
 
-/* Before anything else that ranks do together: were all given the same command?                         Collective.
+/* Before anything else that ranks do together: were all given the same command? Collective.
  *   parsed  what cli_parse() returned on this rank, for these options; its text is status_text()
  * Errors   same on every rank: `parsed`, without a rank's name if it is the same everywhere; HSORT_ARGUMENT, naming a rank and
  *          what differs. Number of threads apart, ranks that differ could wait for each other for ever, or mix their inputs. */
@@ -29,7 +29,7 @@ hsort_status launch_agree(struct comm *comm, const struct cli_options *options, 
 hsort_status launch_check(int size, int *task);
 
 /* True if every rank comes here within ten seconds. After an MPI failure it tells ranks that all know of it,
- * which can end in good order, from ranks of which some may wait for others for ever.       Collective. */
+ * which can end in good order, from ranks of which some may wait for others for ever. Collective. */
 bool launch_together(struct comm *comm);
 
 /* True if nothing collective may be done any more: MPI or CUDA failed, the ranks are apart. Collective. */

@@ -65,7 +65,7 @@ static hsort_status read_chunks(struct share *share, const struct file_in *in, s
     return runs ? HSORT_OK : file_check_unchanged(in);
 }
 
-/* Memory for the keys, if the ranks of each node can all have theirs.                                 Collective. */
+/* Memory for the keys, if the ranks of each node can all have theirs. Collective. */
 static hsort_status take_memory(struct share *share, const struct file_in *in)
 {
     const size_t bytes = (size_t)(share->count * key_bytes(share));

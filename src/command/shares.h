@@ -34,12 +34,12 @@ void share_open(struct share *share, struct comm *comm, struct progress *progres
 /* Not collective. */
 void share_close(struct share *share);
 
-/* Take memory and read the share.                                                                     Collective.
+/* Take memory and read the share. Collective.
  *   runs  to read from, at stage RUNS or SORTED; NULL: from `in`
  * Errors   same on every rank: HSORT_HOST_MEMORY, HSORT_IO, HSORT_MPI; HSORT_STOPPED, with keys not read. */
 hsort_status share_read(struct share *share, const struct file_in *in, struct checkpoint *runs);
 
-/* Write the share.                                                                                    Collective.
+/* Write the share. Collective.
  *   before  what an earlier run has written of this file, or NULL: nothing
  * Errors   same on every rank: HSORT_IO, HSORT_MPI; HSORT_STOPPED, with keys not written. */
 hsort_status share_write(struct share *share, const struct file_out *out, const struct checkpoint *before);

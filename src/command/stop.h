@@ -29,8 +29,8 @@ int stop_signal(void);
 /* "SIGUSR1", "SIGTERM". Not collective. Static. */
 const char *stop_signal_name(int signal_number);
 
-/* Where one or more ranks were asked to stop: *asked, the signal, the same on every rank; else 0. Waits for all ranks, so
- * only where they are together anyway.                                                               Collective. */
+/* Where one or more ranks were asked to stop: *asked, the signal, the same on every rank; else 0. Waits for
+ * all ranks, so only where they are together anyway. Collective. */
 hsort_status stop_agree(struct comm *comm, int *asked);
 
 /* A vote under way during a phase. */
@@ -43,13 +43,13 @@ struct stop_vote {
     hsort_status status; /* of MPI */
 };
 
-/* Begin; every rank then calls stop_vote_end().                                                      Collective. */
+/* Begin; every rank then calls stop_vote_end(). Collective. */
 void stop_vote_begin(struct stop_vote *vote, struct comm *comm);
 
 /* Before each chunk: is this phase to be left now? Never waits. Not collective. */
 bool stop_vote_seen(struct stop_vote *vote);
 
-/* This rank has nothing left to do, or has failed, or has left: wait for the others.                 Collective.
+/* This rank has nothing left to do, or has failed, or has left: wait for the others. Collective.
  *   mine     this rank's status of the phase; a failure makes the others leave too
  *   stopped  [1] written, the same on every rank: some rank left work undone because a rank was asked to stop. A phase
  *            whose work is all done is not stopped: the next one will be

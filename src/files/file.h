@@ -53,7 +53,7 @@ struct file_out {
     struct stat rights;
 };
 
-/* Open `path`, read its header on rank 0, and check the size against it.                          Collective.
+/* Open `path`, read its header on rank 0, and check the size against it. Collective.
  *   wanted_type  the type the user named, or NULL: then only a format that names its type will do
  *   file         [1] written; file_close() frees it; nothing to free after an error
  * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, ...),
@@ -76,7 +76,7 @@ hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
-/* Create the temporary file for `path`, with its header and its full size.                        Collective.
+/* Create the temporary file for `path`, with its header and its full size. Collective.
  *   input  the file the keys come from, or NULL: `path` may not be the same file (by device and inode)
  *   file   [1] written; ended by file_commit(); one at a time in a process
  * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when
@@ -85,8 +85,8 @@ void file_close(struct file_in *file); /* not collective */
 hsort_status file_create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
                          int64_t count, const struct file_in *input, struct file_out *file);
 
-/* The same for an output that is to outlast a stop: under the temporary name `temporary`, in the same directory, where an
- * earlier run may have left it.                                                                   Collective.
+/* The same for an output that is to outlast a stop: under the temporary name `temporary`, in the same
+ * directory, where an earlier run may have left it. Collective.
  *   kept   [1] written, the same on every rank: a file of the right size was there, and its keys are as they were
  * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
  * Errors   as file_create(); a file there of another size or with another header is replaced, one to be kept stays. */
@@ -102,7 +102,8 @@ hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t 
  * cannot be told. Not collective. */
 void file_find_stale(const struct file_out *file, char *name);
 
-/* End an output that is not whole: close it, and leave it under its temporary name. Frees *file.   Collective. */
+/* End an output that is not whole: close it, and leave it under its temporary name. Frees *file. Collective.
+ * */
 void file_leave(struct comm *comm, struct file_out *file);
 
 /* Where the output at `path` really goes, from the root on and with links followed: name [PATH_MAX]. Not

@@ -36,7 +36,8 @@ hsort_status file_open_regular(const char *path, bool follow, int *fd, struct st
 /* The cause of a failed open() that had O_NOFOLLOW: strerror(error), or that there is a link. */
 const char *file_open_cause(int error);
 
-/* *same_node: rank 0 runs on this rank's node, so that devices and inodes mean the same to both.       Collective. */
+/* *same_node: rank 0 runs on this rank's node, so that devices and inodes mean the same to both. Collective.
+ * */
 hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
 
 /* Read, write bytes [offset, offset + bytes) of a file in chunks. `path` is for the text. Not collective.

@@ -65,7 +65,7 @@ static hsort_status check_arguments(struct sort *s)
     return ops->space_of(s->ctx->engine, s->out_count > 0 ? s->out : NULL, &s->out_space);
 }
 
-/* Fill at [size + 1] with the position of each rank's first key; *largest: the greatest count.      Collective. */
+/* Fill at [size + 1] with the position of each rank's first key; *largest: the greatest count. Collective. */
 static hsort_status gather_offsets(struct comm *comm, int64_t count, int64_t *at, int64_t *largest)
 {
     TRY(comm_gather(comm, count, at + 1));
@@ -95,7 +95,7 @@ static void choose_exchanges(struct sort *s)
     s->ctx->exchange = s->sorted_exchange->kind;
 }
 
-/* Agree on what is to be done.                                                                      Collective. */
+/* Agree on what is to be done. Collective. */
 static hsort_status agree_on_plan(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -121,7 +121,7 @@ static hsort_status agree_on_plan(struct sort *s)
     return HSORT_OK;
 }
 
-/* Have the memory that all this takes.                                                              Collective. */
+/* Have the memory that all this takes. Collective. */
 static hsort_status reserve_memory(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -137,7 +137,7 @@ static hsort_status reserve_memory(struct sort *s)
 
 /* ---- the phases ---------------------------------------------------------------------------------------- */
 
-/* Are the keys in order as they came? The same answer on every rank.                                Collective. */
+/* Are the keys in order as they came? The same answer on every rank. Collective. */
 static hsort_status came_sorted(struct sort *s, bool *sorted)
 {
     hsort_context *ctx = s->ctx;
@@ -153,8 +153,7 @@ static hsort_status came_sorted(struct sort *s, bool *sorted)
 }
 
 /* Shards that do not fit, but are in order, need not be spread anew: only the boundaries shift, if the caller
- * wants other counts.
- *                                                                                                    Collective. */
+ * wants other counts. Collective. */
 static hsort_status pass_sorted(struct sort *s)
 {
     struct comm *comm = &s->ctx->comm;
@@ -208,7 +207,7 @@ static hsort_status load_keys(struct sort *s)
     return HSORT_OK;
 }
 
-/* Are the shards, each in order, one order already? The same answer on every rank.                  Collective. */
+/* Are the shards, each in order, one order already? The same answer on every rank. Collective. */
 static bool in_order(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -235,7 +234,7 @@ static bool in_order(struct sort *s)
     return true;
 }
 
-/* Let one of the exchanges move the keys; *done as of exchange_ops.run().                            Collective. */
+/* Let one of the exchanges move the keys; *done as of exchange_ops.run(). Collective. */
 static hsort_status run_exchange(struct sort *s, const struct exchange_ops *ops, bool *done)
 {
     hsort_context *ctx = s->ctx;
@@ -251,8 +250,7 @@ static hsort_status run_exchange(struct sort *s, const struct exchange_ops *ops,
 }
 
 /* Try to sort all shards as they came. If that does not do, but they have turned out to be in order, that is
- * the result.
- *                                                                                                    Collective. */
+ * the result. Collective. */
 static hsort_status exchange_raw(struct sort *s)
 {
     const struct raw_keys raw = {.map = s->map, .from = s->held};
@@ -276,8 +274,8 @@ static hsort_status exchange_raw(struct sort *s)
     return HSORT_OK;
 }
 
-/* The agreement after the local sort, and the safe point: is this sort to end here? Then the keys are well, and are still to be
- * handed back, which may yet fail.                                                                  Collective. */
+/* The agreement after the local sort, and the safe point: is this sort to end here? Then the keys are well,
+ * and are still to be handed back, which may yet fail. Collective. */
 static hsort_status stop_or_go_on(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -295,7 +293,7 @@ static hsort_status stop_or_go_on(struct sort *s)
     return HSORT_OK;
 }
 
-/* Sort each shard by itself.                                                                       Collective. */
+/* Sort each shard by itself. Collective. */
 static hsort_status sort_shards(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -333,7 +331,7 @@ static void leave_callers_memory(struct sort *s)
     exchange_swap_buffers(&s->x);
 }
 
-/* Bring the sorted shards into one order.                                                            Collective. */
+/* Bring the sorted shards into one order. Collective. */
 static hsort_status exchange_sorted(struct sort *s)
 {
     bool done;
@@ -349,7 +347,7 @@ static hsort_status exchange_sorted(struct sort *s)
     return HSORT_OK;
 }
 
-/* Give the caller its counts of its keys.                                                            Collective. */
+/* Give the caller its counts of its keys. Collective. */
 static hsort_status deliver_keys(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -383,7 +381,7 @@ static hsort_status deliver_keys(struct sort *s)
     return context_agree(ctx, s->status);
 }
 
-/* Keep the statistics of a sort that went well on every rank.                                        Collective. */
+/* Keep the statistics of a sort that went well on every rank. Collective. */
 static hsort_status keep_stats(const struct sort *s)
 {
     const struct hsort_stats own = {.keys = s->total,

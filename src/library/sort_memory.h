@@ -48,7 +48,8 @@ bool sort_outgrows(const struct sort *s);
  * the status. */
 hsort_status sort_reserve(struct sort *s);
 
-/* Memory for s->raw_exchange, beside that of any sort; if not every rank has it, none tries it.          Collective. */
+/* Memory for s->raw_exchange, beside that of any sort; if not every rank has it, none tries it. Collective.
+ * */
 hsort_status sort_reserve_exchange(struct sort *s);
 
 #endif

@@ -111,8 +111,8 @@ static hsort_status agree_on_plan(struct sort *s)
     s->map = keymap_make(s->type, s->order);
     s->capacity = s->total / comm->size + (s->total % comm->size != 0);
     for (int rank = 0; rank <= comm->size; rank++) {
-        int64_t at =
-            rank * s->capacity; // cannot overflow: count_max left room for one capacity more per rank
+        // Cannot overflow: counts are limited so that one capacity more per rank still fits.
+        const int64_t at = rank * s->capacity;
         ctx->even_offset[rank] = at < s->total ? at : s->total;
     }
     s->fits = most_in <= s->capacity;

@@ -92,7 +92,7 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
         if (sizes->scratch + sizes->workspace <= most)
             return HSORT_OK;
     }
-    return HSORT_OK; // the last share; that there is no room for it either, its allocation says
+    return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
 }
 
 hsort_status sort_reserve(struct sort *s)
@@ -134,7 +134,8 @@ hsort_status sort_reserve_exchange(struct sort *s)
         s->raw_exchange = NULL;
     if (!s->raw_exchange)
         return HSORT_OK;
-    const size_t bytes = s->raw_exchange->memory_bytes(ctx->engine, s->map.key_bytes, s->capacity);
+    const struct exchange_ops *ops = s->raw_exchange;
+    const size_t bytes = ops->memory_bytes ? ops->memory_bytes(ctx->engine, s->map.key_bytes, s->capacity) : 0;
     fault_pause(true); // a failure here is none of the sort's
     const bool mine = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
     fault_pause(false);

@@ -27,7 +27,7 @@ export SIM_RANKS_PER_NODE=${SIM_RANKS_PER_NODE:-8}
 # Links, each way: what one GPU reads from another through NVLink, and a card of 400 Gbit/s.
 export SIM_NVLINK_BYTES_PER_S=${SIM_NVLINK_BYTES_PER_S:-365e9} SIM_NVLINK_S=${SIM_NVLINK_S:-3e-6}
 export SIM_NETWORK_BYTES_PER_S=${SIM_NETWORK_BYTES_PER_S:-50e9} SIM_NETWORK_S=${SIM_NETWORK_S:-3e-6}
-# An H200, keys of 8 bytes: kernels/README.md, and the rows `merge` of jobs/results/h200x1/ladder.csv.
+# An H200, keys of 8 bytes: kernels/measured.md, and the rows `merge` of jobs/results/h200x1/ladder.csv.
 export SIM_SORT_KEYS_PER_S=${SIM_SORT_KEYS_PER_S:-40e9} SIM_MERGE_KEYS_PER_S=${SIM_MERGE_KEYS_PER_S:-147e9}
 export SIM_COPY_BYTES_PER_S=${SIM_COPY_BYTES_PER_S:-4.2e12} SIM_CALL_S=${SIM_CALL_S:-10e-6}
 

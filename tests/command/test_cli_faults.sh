@@ -86,14 +86,14 @@ info_without_memory()
 # A rank that is killed outright ends the run; the others, told to stop, remove the temporary.
 killed()
 {
-    local rank before
+    local rank before i
     before=$(contents)
     for rank in 0 1 2; do
         HYPERSORT_FAULT=kill:$rank run 3 sort in.raw --type u64 -o out
         if [ "$code" = 0 ] || [ "$code" = 124 ]; then
             fail "rank $rank killed: exit code $code"
         fi
-        for _ in 1 2 3 4 5 6 7 8 9 10; do # mpirun may be gone before the last of its processes
+        for ((i = 0; i < 120; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
             compgen -G '*.part' >/dev/null || break
             sleep 0.5
         done

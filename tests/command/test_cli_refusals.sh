@@ -235,7 +235,7 @@ pair()
     before=$(contents)
     code=0
     # shellcheck disable=SC2086  # options and words
-    timeout 30 $MPIRUN --quiet -n 1 "$HYPERSORT" $3 : -n "$1" "$HYPERSORT" $4 >"$work.out" 2>"$work.err" </dev/null || code=$?
+    timeout 120 $MPIRUN --quiet -n 1 "$HYPERSORT" $3 : -n "$1" "$HYPERSORT" $4 >"$work.out" 2>"$work.err" </dev/null || code=$?
     if [ "$code" != 2 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
         ! grep -q "^hypersort: $2" "$work.err" || [ "$(contents)" != "$before" ]; then
         fail "'$3' on rank 0, '$4' on $1 others: exit code $code, not 2, or not one line with '$2'"

@@ -74,7 +74,7 @@ rank_pid()
 gone()
 {
     local i process left
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         left=0
         for process in "$@"; do
             if [ -d "/proc/$process" ] && ! grep -q '^State:.Z' "/proc/$process/status" 2>/dev/null; then
@@ -220,7 +220,7 @@ refusals()
     local words="remove ck/manifest"
     begin 2 holdsort:1 "${sort[@]}"
     code=0
-    HYPERSORT_FAULT='' timeout 60 "$HYPERSORT" "${sort[@]}" >"$work.out" 2>"$work.second" || code=$?
+    HYPERSORT_FAULT='' timeout 300 "$HYPERSORT" "${sort[@]}" >"$work.out" 2>"$work.second" || code=$?
     if [ "$code" != 3 ] || [ "$(wc -l <"$work.second")" != 1 ]; then
         fail "a second command in the same directory: exit code $code"
     fi

@@ -29,7 +29,7 @@ run()
     [ "$1" = 0 ] && launcher=
     code=0
     # shellcheck disable=SC2086  # MPIRUN holds options
-    timeout 60 $launcher "$HYPERSORT" "${@:2}" >"$work.out" 2>"$work.err" </dev/null || code=$?
+    timeout 300 $launcher "$HYPERSORT" "${@:2}" >"$work.out" 2>"$work.err" </dev/null || code=$?
     # Open MPI's event loop may notice, as it ends, that a descriptor it watches is closed.
     sed -i '/^\[warn\] Epoll /d' "$work.err"
 }

@@ -46,17 +46,17 @@ struct bench {
     int input;
     struct keymap map; /* of the keys; codes, unless an experiment makes others of them */
     void *original;
-    struct rung_job job;
+    struct sort_args args;
     struct engine_inspection before;
     int varying_digits; /* 8-bit digits that are not the same in all keys */
     double cub_ms;      /* of rung 0 on this data; 0: not timed */
 };
 
-/* What is timed: sort(engine, number, job), with the workspace that workspace(engine, number, job) wants. */
+/* What is timed: sort(engine, number, args), with the workspace that workspace(engine, number, args) wants. */
 struct bench_subject {
     const char *what, *variant;
-    hsort_status (*sort)(struct cuda_engine *engine, int number, struct rung_job *job);
-    hsort_status (*workspace)(struct cuda_engine *engine, int number, const struct rung_job *job,
+    hsort_status (*sort)(struct cuda_engine *engine, int number, struct sort_args *args);
+    hsort_status (*workspace)(struct cuda_engine *engine, int number, const struct sort_args *args,
                               size_t *bytes);
     int number;
     enum rung_order order;
@@ -75,7 +75,7 @@ double bench_now(void);
 void bench_open(struct bench *b, FILE *csv, double seconds);
 void bench_close(struct bench *b);
 
-/* Have `count` keys of this type and input in b->original and room for the job. False if time is over, or,
+/* Have `count` keys of this type and input in b->original and memory for the sort. False if time is over, or,
  * with a note, if the GPU has too little memory. */
 bool bench_load(struct bench *b, struct ladder_type type, int64_t count, int input);
 

@@ -7,11 +7,11 @@
 static int count_launches(struct bench *b, int rung)
 {
     cudaStream_t stream = b->engine->streams[STREAM_WORK];
-    struct rung_job job = b->job;
+    struct sort_args args = b->args;
     cudaGraph_t graph;
     size_t count = 0;
     MUST(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin to record"));
-    const hsort_status status = ladder_sort(b->engine, rung, &job);
+    const hsort_status status = ladder_sort(b->engine, rung, &args);
     if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) {
         cudaGetLastError();
         return 0;

@@ -5,45 +5,45 @@
 
 /* ---- keys of all types --------------------------------------------------------------------------------- */
 
-static hsort_status workspace_of_cub(struct cuda_engine *engine, int type, const struct rung_job *job,
+static hsort_status workspace_of_cub(struct cuda_engine *engine, int type, const struct sort_args *args,
                                      size_t *bytes)
 {
-    return cub_sort_typed_workspace(engine, (hsort_type)type, job, bytes);
+    return cub_sort_typed_workspace(engine, (hsort_type)type, args, bytes);
 }
 
-static hsort_status sort_by_cub(struct cuda_engine *engine, int type, struct rung_job *job)
+static hsort_status sort_by_cub(struct cuda_engine *engine, int type, struct sort_args *args)
 {
-    return cub_sort_typed(engine, (hsort_type)type, job);
+    return cub_sort_typed(engine, (hsort_type)type, args);
 }
 
-static int rung_of(const struct rung_job *job)
+static int rung_of(const struct sort_args *args)
 {
-    return tuning_rung(job->key_bytes, job->count);
+    return tuning_rung(args->key_bytes, args->count);
 }
 
-static hsort_status workspace_of_ours(struct cuda_engine *engine, int, const struct rung_job *job,
+static hsort_status workspace_of_ours(struct cuda_engine *engine, int, const struct sort_args *args,
                                       size_t *bytes)
 {
-    return ladder_workspace(engine, rung_of(job), job, bytes);
+    return ladder_workspace(engine, rung_of(args), args, bytes);
 }
 
 /* Bits to bits, in one call. */
-static hsort_status sort_bits(struct cuda_engine *engine, int type, struct rung_job *job)
+static hsort_status sort_bits(struct cuda_engine *engine, int type, struct sort_args *args)
 {
-    const struct raw_keys raw = {keymap_make((hsort_type)type, HSORT_ASCENDING), job->keys, true, false};
-    job->raw = &raw;
-    const hsort_status status = ladder_sort(engine, rung_of(job), job);
-    job->raw = NULL;
+    const struct raw_keys raw = {keymap_make((hsort_type)type, HSORT_ASCENDING), args->keys, true, false};
+    args->raw = &raw;
+    const hsort_status status = ladder_sort(engine, rung_of(args), args);
+    args->raw = NULL;
     return status;
 }
 
 /* The same in three calls, of which two do nothing but encode and decode. */
-static hsort_status sort_in_three(struct cuda_engine *engine, int type, struct rung_job *job)
+static hsort_status sort_in_three(struct cuda_engine *engine, int type, struct sort_args *args)
 {
     const struct keymap map = keymap_make((hsort_type)type, HSORT_ASCENDING);
-    TRY(keys_encode(engine, map, job->keys, job->keys, job->count));
-    TRY(ladder_sort(engine, rung_of(job), job));
-    return keys_decode(engine, map, job->sorted_keys, job->sorted_keys, job->count);
+    TRY(keys_encode(engine, map, args->keys, args->keys, args->count));
+    TRY(ladder_sort(engine, rung_of(args), args));
+    return keys_decode(engine, map, args->sorted_keys, args->sorted_keys, args->count);
 }
 
 /* Integers are uniform, floats are uniform between -1 and 1: CUB orders NaNs otherwise than we do. */
@@ -70,24 +70,24 @@ void bench_types(struct bench *b)
 
 /* ---- less scratch than keys ---------------------------------------------------------------------------- */
 
-static int64_t scratch_of(const struct rung_job *job, int parts)
+static int64_t scratch_of(const struct sort_args *args, int parts)
 {
-    const int64_t part = divide_up(job->count, parts);
+    const int64_t part = divide_up(args->count, parts);
     return parts == 1 ? part : part + part / 64; // as a rank that is alone takes
 }
 
-static hsort_status workspace_of_engine(struct cuda_engine *engine, int parts, const struct rung_job *job,
+static hsort_status workspace_of_engine(struct cuda_engine *engine, int parts, const struct sort_args *args,
                                         size_t *bytes)
 {
-    return engine->base.ops->sort_workspace(&engine->base, -1, job->key_bytes, job->count,
-                                            parts == 0 ? 0 : scratch_of(job, parts), bytes);
+    return engine->base.ops->sort_workspace(&engine->base, -1, args->key_bytes, args->count,
+                                            parts == 0 ? 0 : scratch_of(args, parts), bytes);
 }
 
-static hsort_status sort_by_engine(struct cuda_engine *engine, int parts, struct rung_job *job)
+static hsort_status sort_by_engine(struct cuda_engine *engine, int parts, struct sort_args *args)
 {
-    return engine->base.ops->sort(&engine->base, -1, job->key_bytes, job->keys, job->scratch_keys,
-                                  parts == 0 ? 0 : scratch_of(job, parts), job->count, job->workspace, NULL,
-                                  &job->sorted_keys);
+    return engine->base.ops->sort(&engine->base, -1, args->key_bytes, args->keys, args->scratch_keys,
+                                  parts == 0 ? 0 : scratch_of(args, parts), args->count, args->workspace, NULL,
+                                  &args->sorted_keys);
 }
 
 /* Scratch for all keys, for a part, and none. */

@@ -16,7 +16,7 @@ enum { U32, U64, PAIR_4_4 }; /* of ladder_types */
 
 /* A subject that is a rung but for one number. */
 static struct bench_subject variant_of(struct bench *b, int rung, const char *variant, int number,
-                                       hsort_status (*sort)(struct cuda_engine *, int, struct rung_job *))
+                                       hsort_status (*sort)(struct cuda_engine *, int, struct sort_args *))
 {
     struct bench_subject subject = bench_rung(b, rung);
     subject.variant = variant;
@@ -26,29 +26,29 @@ static struct bench_subject variant_of(struct bench *b, int rung, const char *va
     return subject;
 }
 
-static hsort_status threads_of_2(struct cuda_engine *engine, int threads, struct rung_job *job)
+static hsort_status threads_of_2(struct cuda_engine *engine, int threads, struct sort_args *args)
 {
-    job->sorted_keys = job->keys;
-    job->sorted_values = job->values;
-    return rung_2_threads(engine, job, threads);
+    args->sorted_keys = args->keys;
+    args->sorted_values = args->values;
+    return rung_2_threads(engine, args, threads);
 }
 
-static hsort_status degree_of_4(struct cuda_engine *engine, int degree, struct rung_job *job)
+static hsort_status degree_of_4(struct cuda_engine *engine, int degree, struct sort_args *args)
 {
-    job->sorted_keys = job->keys;
-    job->sorted_values = job->values;
-    return rung_4_degree(engine, job, degree);
+    args->sorted_keys = args->keys;
+    args->sorted_values = args->values;
+    return rung_4_degree(engine, args, degree);
 }
 
-static hsort_status threads_of_6(struct cuda_engine *engine, int threads, struct rung_job *job)
+static hsort_status threads_of_6(struct cuda_engine *engine, int threads, struct sort_args *args)
 {
-    return rung_6_threads(engine, job, threads);
+    return rung_6_threads(engine, args, threads);
 }
 
 /* bench_subject.workspace is asked by the number of a rung, but `number` is something else here. */
-static hsort_status workspace_of_6(struct cuda_engine *engine, int, const struct rung_job *job, size_t *bytes)
+static hsort_status workspace_of_6(struct cuda_engine *engine, int, const struct sort_args *args, size_t *bytes)
 {
-    return ladder_workspace(engine, 6, job, bytes);
+    return ladder_workspace(engine, 6, args, bytes);
 }
 
 static void time_all_rungs(struct bench *b)
@@ -84,7 +84,7 @@ static void peters_degree(struct bench *b)
                 continue;
             const struct bench_subject trivial = bench_rung(b, 1);
             bench_row(b, &trivial);
-            for (int degree = 1; degree <= std::min(6, rung_4_largest_degree(&b->job)); degree++) {
+            for (int degree = 1; degree <= std::min(6, rung_4_largest_degree(&b->args)); degree++) {
                 struct bench_subject subject = variant_of(b, 4, words[degree], degree, degree_of_4);
                 subject.workspace = NULL;
                 bench_row(b, &subject);
@@ -129,16 +129,16 @@ static void threads(struct bench *b)
     }
 }
 
-static hsort_status rows_by_shuffles(struct cuda_engine *engine, int repeats, struct rung_job *job)
+static hsort_status rows_by_shuffles(struct cuda_engine *engine, int repeats, struct sort_args *args)
 {
-    job->sorted_keys = job->keys;
-    return rung_3_sort_rows(engine, job->key_bytes, job->keys, job->count / WARP, repeats);
+    args->sorted_keys = args->keys;
+    return rung_3_sort_rows(engine, args->key_bytes, args->keys, args->count / WARP, repeats);
 }
 
-static hsort_status rows_through_shared(struct cuda_engine *engine, int repeats, struct rung_job *job)
+static hsort_status rows_through_shared(struct cuda_engine *engine, int repeats, struct sort_args *args)
 {
-    job->sorted_keys = job->keys;
-    return rung_3_sort_rows_shared(engine, job->key_bytes, job->keys, job->count / WARP, repeats);
+    args->sorted_keys = args->keys;
+    return rung_3_sort_rows_shared(engine, args->key_bytes, args->keys, args->count / WARP, repeats);
 }
 
 /* Blog: rows of 32 keys, sorted over and over to hide global memory, are 1.3 to 1.4 times as fast by shuffles
@@ -188,7 +188,7 @@ static double wall_ms(struct bench *b, const struct contest *c, F run)
     double ms[CPU_REPEATS];
     for (int i = -1; i < CPU_REPEATS; i++) { // the first one warms up
         memcpy(c->keys, c->original, bytes);
-        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, b->job.keys, b->original, bytes));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, b->args.keys, b->original, bytes));
         MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
         const double began = bench_now();
         run();
@@ -205,32 +205,32 @@ static double wall_ms(struct bench *b, const struct contest *c, F run)
 static void time_contest(struct bench *b, struct contest *c, int rung, double (&ms)[3])
 {
     const size_t bytes = (size_t)b->count * b->type.key_bytes;
-    struct rung_job job = b->job;
+    struct sort_args args = b->args;
     size_t workspace_bytes;
     void *sorted;
-    MUST(ladder_workspace(b->engine, rung, &job, &workspace_bytes));
-    MUST(b->ops->alloc(&b->engine->base, workspace_bytes, &job.workspace));
+    MUST(ladder_workspace(b->engine, rung, &args, &workspace_bytes));
+    MUST(b->ops->alloc(&b->engine->base, workspace_bytes, &args.workspace));
     ms[0] = wall_ms(b, c, [&] {
         MUST(c->host->ops->sort(c->host, rung, b->type.key_bytes, c->keys, c->scratch, b->count, b->count,
                                 c->workspace, NULL, &sorted));
     });
     ms[1] = wall_ms(b, c, [&] {
-        MUST(ladder_sort(b->engine, rung, &job));
+        MUST(ladder_sort(b->engine, rung, &args));
         MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     });
     ms[2] = wall_ms(b, c, [&] {
-        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, job.keys, c->keys, bytes));
-        MUST(ladder_sort(b->engine, rung, &job));
-        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, c->keys, job.sorted_keys, bytes));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, args.keys, c->keys, bytes));
+        MUST(ladder_sort(b->engine, rung, &args));
+        MUST(b->ops->copy(&b->engine->base, STREAM_WORK, c->keys, args.sorted_keys, bytes));
         MUST(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     });
-    if (!is_sorted_form(b->engine, b->type.key_bytes, job.sorted_keys, b->count, b->before) ||
+    if (!is_sorted_form(b->engine, b->type.key_bytes, args.sorted_keys, b->count, b->before) ||
         !std::is_sorted((uint32_t *)c->keys, (uint32_t *)c->keys + b->count) ||
         !std::is_sorted((uint32_t *)sorted, (uint32_t *)sorted + b->count)) {
         bench_note(b, "FAILED: cpu, rung %d, %lld keys: not sorted", rung, (long long)b->count);
         b->failures++;
     }
-    b->ops->free(&b->engine->base, job.workspace);
+    b->ops->free(&b->engine->base, args.workspace);
 }
 
 /* The least of counts [n] from which on form `gpu` is faster than the host's, 0 for none. */
@@ -305,12 +305,12 @@ static void cpu(struct bench *b)
 /* ---- the merge ----------------------------------------------------------------------------------------- */
 
 /* Merge the two halves, which merge() has sorted. */
-static hsort_status merge_halves(struct cuda_engine *engine, int, struct rung_job *job)
+static hsort_status merge_halves(struct cuda_engine *engine, int, struct sort_args *args)
 {
-    const int64_t half = job->count / 2;
-    job->sorted_keys = job->scratch_keys;
-    return keys_merge(engine, job->key_bytes, job->keys, half, (char *)job->keys + half * job->key_bytes,
-                      job->count - half, job->scratch_keys);
+    const int64_t half = args->count / 2;
+    args->sorted_keys = args->scratch_keys;
+    return keys_merge(engine, args->key_bytes, args->keys, half, (char *)args->keys + half * args->key_bytes,
+                      args->count - half, args->scratch_keys);
 }
 
 /* No source's, but ours: what a merge reaches of the rate of a copy. */

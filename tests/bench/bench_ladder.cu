@@ -1,5 +1,5 @@
 /* The benchmark of the ladder: every rung x type x size x input, and the experiments of the sources. bench.h
- * says how things are timed; jobs/ladder.sh runs it and makes tables and plots of the CSV.
+ * says how things are timed; sorts/ladder.sh runs it and makes tables and plots of the CSV.
  *
  *   bench_ladder [--rungs 0,1,..] [--types u32,u64,4+4,8+4,8+8] [--sizes 10,12-20,..]
  *                [--inputs uniform,zipf,..] [--seconds LIMIT] [--csv FILE] [--experiment NAME]...
@@ -118,15 +118,15 @@ static struct options parse(int argc, char **argv)
 
 /* ---- the grid ------------------------------------------------------------------------------------------ */
 
-static hsort_status merge_sort(struct cuda_engine *engine, int, struct rung_job *job)
+static hsort_status merge_sort(struct cuda_engine *engine, int, struct sort_args *args)
 {
-    return cub_merge_sort(engine, job);
+    return cub_merge_sort(engine, args);
 }
 
-static hsort_status merge_sort_workspace(struct cuda_engine *engine, int, const struct rung_job *job,
+static hsort_status merge_sort_workspace(struct cuda_engine *engine, int, const struct sort_args *args,
                                          size_t *bytes)
 {
-    return cub_merge_sort_workspace(engine, job, bytes);
+    return cub_merge_sort_workspace(engine, args, bytes);
 }
 
 /* All rungs on the data in hand; CUB's come first, for the ratios. */

@@ -55,8 +55,8 @@ struct bench_subject bench_rung(struct bench *b, int number)
 
 static void unload(struct bench *b)
 {
-    void **const buffers[] = {&b->original, &b->job.keys, &b->job.scratch_keys, &b->job.values,
-                              &b->job.scratch_values};
+    void **const buffers[] = {&b->original, &b->args.keys, &b->args.scratch_keys, &b->args.values,
+                              &b->args.scratch_values};
     for (void **buffer : buffers) {
         b->ops->free(&b->engine->base, *buffer);
         *buffer = NULL;
@@ -102,10 +102,10 @@ static bool make_room(struct bench *b, struct ladder_type type, int64_t count)
         void **buffer;
         size_t bytes;
     } wanted[] = {{&b->original, keys},
-                  {&b->job.keys, keys},
-                  {&b->job.scratch_keys, keys},
-                  {&b->job.values, values},
-                  {&b->job.scratch_values, values}};
+                  {&b->args.keys, keys},
+                  {&b->args.scratch_keys, keys},
+                  {&b->args.values, values},
+                  {&b->args.scratch_values, values}};
     if (b->room >= count && b->type.key_bytes == type.key_bytes && b->type.value_bytes == type.value_bytes)
         return true;
     unload(b);
@@ -127,9 +127,9 @@ bool bench_load(struct bench *b, struct ladder_type type, int64_t count, int inp
     b->type = type;
     b->count = count;
     b->input = input;
-    b->job.key_bytes = type.key_bytes;
-    b->job.value_bytes = type.value_bytes;
-    b->job.count = count;
+    b->args.key_bytes = type.key_bytes;
+    b->args.value_bytes = type.value_bytes;
+    b->args.count = count;
     b->cub_ms = 0;
     b->map = keymap_make(type.key_bytes == 4 ? HSORT_U32 : HSORT_U64, HSORT_ASCENDING);
     fill_keys(b->engine, type.key_bytes, b->original, count, input, 1);
@@ -168,40 +168,40 @@ static struct bench_pace *find_pace(struct bench *b, const struct bench_subject 
     return pace;
 }
 
-static bool is_result_right(struct bench *b, const struct bench_subject *subject, const struct rung_job *job)
+static bool is_result_right(struct bench *b, const struct bench_subject *subject, const struct sort_args *args)
 {
     struct engine_inspection found;
-    MUST(b->ops->inspect(&b->engine->base, b->map, job->sorted_keys, b->count, &found));
+    MUST(b->ops->inspect(&b->engine->base, b->map, args->sorted_keys, b->count, &found));
     if (found.fingerprint[0] != b->before.fingerprint[0] || found.fingerprint[1] != b->before.fingerprint[1])
         return false;
     if (subject->is_partial)
         return true;
     return found.first_descent == b->count &&
            (b->type.value_bytes == 0 ||
-            wrong_pairs(b->engine, b->type.key_bytes, b->type.value_bytes, b->original, job->sorted_keys,
-                        job->sorted_values, b->count, subject->order) == 0);
+            wrong_pairs(b->engine, b->type.key_bytes, b->type.value_bytes, b->original, args->sorted_keys,
+                        args->sorted_values, b->count, subject->order) == 0);
 }
 
 /* One repeat, restored before and checked after. */
-static hsort_status run_once(struct bench *b, const struct bench_subject *subject, struct rung_job *job,
+static hsort_status run_once(struct bench *b, const struct bench_subject *subject, struct sort_args *args,
                              double *ms)
 {
     cudaStream_t stream = b->engine->streams[STREAM_WORK];
     float elapsed;
-    TRY(b->ops->copy(&b->engine->base, STREAM_WORK, job->keys, b->original,
+    TRY(b->ops->copy(&b->engine->base, STREAM_WORK, args->keys, b->original,
                      (size_t)b->count * b->type.key_bytes));
-    fill_values(b->engine, b->type.value_bytes, job->values, b->count);
+    fill_values(b->engine, b->type.value_bytes, args->values, b->count);
     TRY_CUDA(cudaMemsetAsync(b->flush, 0, b->flush_bytes, stream));
     TRY(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
 
     TRY_CUDA(cudaEventRecord(b->start, stream));
-    TRY(subject->sort(b->engine, subject->number, job));
+    TRY(subject->sort(b->engine, subject->number, args));
     TRY_CUDA(cudaEventRecord(b->stop, stream));
 
     TRY(b->ops->stream_synchronize(&b->engine->base, STREAM_WORK));
     TRY_CUDA(cudaEventElapsedTime(&elapsed, b->start, b->stop));
     *ms = elapsed;
-    return is_result_right(b, subject, job) ? HSORT_OK : status_fail(HSORT_INTERNAL, "the result is wrong");
+    return is_result_right(b, subject, args) ? HSORT_OK : status_fail(HSORT_INTERNAL, "the result is wrong");
 }
 
 /* How often to repeat what takes so many seconds; 0 if there is no time for it. */
@@ -213,7 +213,7 @@ static int affordable_repeats(const struct bench *b, double seconds)
     return std::max(wanted, (int)LEAST_REPEATS) | 1;
 }
 
-static hsort_status time_repeats(struct bench *b, const struct bench_subject *subject, struct rung_job *job,
+static hsort_status time_repeats(struct bench *b, const struct bench_subject *subject, struct sort_args *args,
                                  struct bench_timing *timing, bool *is_timed)
 {
     struct bench_pace *pace = find_pace(b, subject);
@@ -222,13 +222,13 @@ static hsort_status time_repeats(struct bench *b, const struct bench_subject *su
     if (!*is_timed)
         return HSORT_OK;
     const double began = bench_now();
-    TRY(run_once(b, subject, job, &ms[0])); // warms up
+    TRY(run_once(b, subject, args, &ms[0])); // warms up
     const double seconds = bench_now() - began;
     pace->seconds_per_key = seconds / (double)b->count;
     const int repeats = affordable_repeats(b, seconds);
     *is_timed = repeats > 0;
     for (int i = 0; i < repeats; i++)
-        TRY(run_once(b, subject, job, &ms[i]));
+        TRY(run_once(b, subject, args, &ms[i]));
     if (repeats > 0) {
         qsort(ms, repeats, sizeof ms[0], compare_ms);
         *timing = {ms[repeats / 2], ms[0], ms[repeats - 1]};
@@ -248,21 +248,21 @@ static const char *describe(const struct bench *b, const struct bench_subject *s
 /* Time it, in a workspace of its own. False, with a note, if it was left out or its result was wrong. */
 static bool time_subject(struct bench *b, const struct bench_subject *subject, struct bench_timing *timing)
 {
-    struct rung_job job = b->job;
+    struct sort_args args = b->args;
     size_t bytes = 0;
     bool is_timed = false;
     hsort_status status = HSORT_OK;
     if (subject->workspace)
-        status = subject->workspace(b->engine, subject->number, &job, &bytes);
+        status = subject->workspace(b->engine, subject->number, &args, &bytes);
     if (status == HSORT_OK)
-        status = b->ops->alloc(&b->engine->base, bytes, &job.workspace);
+        status = b->ops->alloc(&b->engine->base, bytes, &args.workspace);
     if (status == HSORT_DEVICE_MEMORY) {
         bench_note(b, "left out: %s: %s", describe(b, subject), status_text());
         return false;
     }
     if (status == HSORT_OK)
-        status = time_repeats(b, subject, &job, timing, &is_timed);
-    b->ops->free(&b->engine->base, job.workspace);
+        status = time_repeats(b, subject, &args, timing, &is_timed);
+    b->ops->free(&b->engine->base, args.workspace);
     if (status != HSORT_OK) {
         bench_note(b, "FAILED: %s: %s", describe(b, subject), status_text());
         b->failures++;

@@ -20,15 +20,15 @@ struct guarded {
     size_t front, bytes, back;
 };
 
-/* What one sort works on; the job points into the buffers. */
-struct guarded_job {
+/* What one sort works on; its args point into the buffers. */
+struct guarded_sort {
     struct cuda_engine *engine;
     bool bare;
-    struct rung_job job;
+    struct sort_args args;
     struct guarded keys, scratch_keys, values, scratch_values, workspace;
 };
 
-static inline struct guarded guarded_make(struct guarded_job *g, size_t element_bytes, size_t count,
+static inline struct guarded guarded_make(struct guarded_sort *g, size_t element_bytes, size_t count,
                                           bool is_aligned)
 {
     struct guarded made = {};
@@ -49,30 +49,30 @@ static inline struct guarded guarded_make(struct guarded_job *g, size_t element_
 }
 
 /* Buffers for `count` keys of this type and for the workspace of `rung`, filled from original [count]. */
-static inline void guarded_job_make(struct guarded_job *g, struct cuda_engine *engine, bool bare, int rung,
+static inline void guarded_sort_make(struct guarded_sort *g, struct cuda_engine *engine, bool bare, int rung,
                                     struct ladder_type type, const void *original, int64_t count)
 {
     size_t workspace_bytes;
     *g = {};
     g->engine = engine;
     g->bare = bare;
-    g->job.key_bytes = type.key_bytes;
-    g->job.value_bytes = type.value_bytes;
-    g->job.count = count;
-    MUST(ladder_workspace(engine, rung, &g->job, &workspace_bytes));
+    g->args.key_bytes = type.key_bytes;
+    g->args.value_bytes = type.value_bytes;
+    g->args.count = count;
+    MUST(ladder_workspace(engine, rung, &g->args, &workspace_bytes));
     g->keys = guarded_make(g, type.key_bytes, count, false);
     g->scratch_keys = guarded_make(g, type.key_bytes, count, false);
     g->values = guarded_make(g, type.value_bytes, count, false);
     g->scratch_values = guarded_make(g, type.value_bytes, count, false);
     g->workspace = guarded_make(g, 1, workspace_bytes, true);
-    g->job.keys = g->keys.elements;
-    g->job.scratch_keys = g->scratch_keys.elements;
-    g->job.values = g->values.elements;
-    g->job.scratch_values = g->scratch_values.elements;
-    g->job.workspace = g->workspace.elements;
+    g->args.keys = g->keys.elements;
+    g->args.scratch_keys = g->scratch_keys.elements;
+    g->args.values = g->values.elements;
+    g->args.scratch_values = g->scratch_values.elements;
+    g->args.workspace = g->workspace.elements;
     if (count > 0) {
-        MUST(engine->base.ops->copy(&engine->base, STREAM_WORK, g->job.keys, original, g->keys.bytes));
-        fill_values(engine, type.value_bytes, g->job.values, count);
+        MUST(engine->base.ops->copy(&engine->base, STREAM_WORK, g->args.keys, original, g->keys.bytes));
+        fill_values(engine, type.value_bytes, g->args.values, count);
     }
 }
 
@@ -85,7 +85,7 @@ static __global__ void not_poison_kernel(const unsigned char *memory, size_t byt
     }
 }
 
-static inline void find_spoilt(struct guarded_job *g, const unsigned char *memory, size_t bytes,
+static inline void find_spoilt(struct guarded_sort *g, const unsigned char *memory, size_t bytes,
                                unsigned long long *found)
 {
     const unsigned blocks = bytes > 65536 ? 1024 : 4;
@@ -94,7 +94,7 @@ static inline void find_spoilt(struct guarded_job *g, const unsigned char *memor
 }
 
 /* Free the buffers; how many bytes around them were overwritten, and, `with_scratch`, in scratch too. */
-static inline unsigned long long guarded_job_free(struct guarded_job *g, bool with_scratch)
+static inline unsigned long long guarded_sort_free(struct guarded_sort *g, bool with_scratch)
 {
     const struct engine_ops *ops = g->engine->base.ops;
     const struct guarded all[] = {g->scratch_keys, g->scratch_values, g->keys, g->values, g->workspace};

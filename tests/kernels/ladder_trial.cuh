@@ -23,7 +23,7 @@ struct trial {
     struct raw_keys raw;
     void *from; /* [count] that buffer */
     struct engine_inspection before;
-    struct guarded_job g;
+    struct guarded_sort g;
 };
 
 /* What is wrong with a result. */
@@ -66,10 +66,10 @@ static void report_hang(int)
 }
 
 /* Queue the sort and wait for it; a CUDA error ends the program, as nothing works after it. */
-static void sort_and_wait(const struct trial *t, int rung, struct rung_job *job)
+static void sort_and_wait(const struct trial *t, int rung, struct sort_args *args)
 {
     device_scope scope(engine);
-    if (ladder_sort(engine, rung, job) == HSORT_OK && ops->stream_synchronize(&engine->base, STREAM_WORK) == HSORT_OK)
+    if (ladder_sort(engine, rung, args) == HSORT_OK && ops->stream_synchronize(&engine->base, STREAM_WORK) == HSORT_OK)
         return;
     fprintf(stderr, "%s: %s reports: %s\n", describe(t), rung == t->rung ? "it" : "CUB", status_text());
     exit(1);
@@ -78,44 +78,44 @@ static void sort_and_wait(const struct trial *t, int rung, struct rung_job *job)
 /* Sort a copy of the input with CUB, without values. */
 static void make_expected(struct trial *t)
 {
-    struct rung_job job = {};
+    struct sort_args args = {};
     const size_t bytes = (size_t)t->draw.count * t->draw.type.key_bytes;
     size_t workspace_bytes;
-    job.key_bytes = t->draw.type.key_bytes;
-    job.count = t->draw.count;
-    MUST(ladder_workspace(engine, 0, &job, &workspace_bytes));
-    MUST(ops->alloc(&engine->base, bytes, &job.keys));
-    MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
-    MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
-    MUST(ops->copy(&engine->base, STREAM_WORK, job.keys, t->original, bytes));
-    sort_and_wait(t, 0, &job);
-    t->expected = job.sorted_keys;
+    args.key_bytes = t->draw.type.key_bytes;
+    args.count = t->draw.count;
+    MUST(ladder_workspace(engine, 0, &args, &workspace_bytes));
+    MUST(ops->alloc(&engine->base, bytes, &args.keys));
+    MUST(ops->alloc(&engine->base, bytes, &args.scratch_keys));
+    MUST(ops->alloc(&engine->base, workspace_bytes, &args.workspace));
+    MUST(ops->copy(&engine->base, STREAM_WORK, args.keys, t->original, bytes));
+    sort_and_wait(t, 0, &args);
+    t->expected = args.sorted_keys;
 }
 
-/* Buffers as guarded_job_make() has them, but aligned as the draw says. */
+/* Buffers as guarded_sort_make() has them, but aligned as the draw says. */
 static void make_buffers(struct trial *t)
 {
     const struct ladder_type type = t->draw.type;
-    struct guarded_job *const g = &t->g;
+    struct guarded_sort *const g = &t->g;
     struct guarded *const buffers[] = {&g->keys, &g->scratch_keys, &g->values, &g->scratch_values};
     const int element_bytes[] = {type.key_bytes, type.key_bytes, type.value_bytes, type.value_bytes};
     size_t workspace_bytes;
     *g = {};
     g->engine = engine;
-    g->job.key_bytes = type.key_bytes;
-    g->job.value_bytes = type.value_bytes;
-    g->job.count = t->draw.count;
-    MUST(ladder_workspace(engine, t->rung, &g->job, &workspace_bytes));
+    g->args.key_bytes = type.key_bytes;
+    g->args.value_bytes = type.value_bytes;
+    g->args.count = t->draw.count;
+    MUST(ladder_workspace(engine, t->rung, &g->args, &workspace_bytes));
     for (int b = 0; b < 4; b++)
         *buffers[b] = guarded_make(g, element_bytes[b], t->draw.count, !(t->draw.shifted >> b & 1));
     g->workspace = guarded_make(g, 1, workspace_bytes, true);
-    g->job.keys = g->keys.elements;
-    g->job.scratch_keys = g->scratch_keys.elements;
-    g->job.values = g->values.elements;
-    g->job.scratch_values = g->scratch_values.elements;
-    g->job.workspace = g->workspace.elements;
-    MUST(ops->copy(&engine->base, STREAM_WORK, g->job.keys, t->original, g->keys.bytes));
-    fill_values(engine, type.value_bytes, g->job.values, t->draw.count);
+    g->args.keys = g->keys.elements;
+    g->args.scratch_keys = g->scratch_keys.elements;
+    g->args.values = g->values.elements;
+    g->args.scratch_values = g->scratch_values.elements;
+    g->args.workspace = g->workspace.elements;
+    MUST(ops->copy(&engine->base, STREAM_WORK, g->args.keys, t->original, g->keys.bytes));
+    fill_values(engine, type.value_bytes, g->args.values, t->draw.count);
 }
 
 /* How the draw is given to the rung. */
@@ -136,16 +136,16 @@ static void choose_bits(struct trial *t)
 /* Turn the rung's keys into bits, after make_buffers(). */
 static void give_bits(struct trial *t)
 {
-    struct rung_job *job = &t->g.job;
+    struct sort_args *args = &t->g.args;
     if (!t->has_bits)
         return;
-    t->raw.from = job->keys;
+    t->raw.from = args->keys;
     if (t->is_apart) {
         MUST(ops->alloc(&engine->base, t->g.keys.bytes, &t->from));
         t->raw.from = t->from;
     }
     MUST(ops->decode(&engine->base, t->raw.map, (void *)t->raw.from, t->original, t->draw.count));
-    job->raw = &t->raw;
+    args->raw = &t->raw;
 }
 
 /* Have codes again: in the result, and in the buffer that the bits were in. */
@@ -153,7 +153,7 @@ static void take_bits(struct trial *t)
 {
     const struct keymap map = t->raw.map;
     if (t->has_bits && t->raw.decode)
-        MUST(ops->encode(&engine->base, map, t->g.job.sorted_keys, t->g.job.sorted_keys, t->draw.count));
+        MUST(ops->encode(&engine->base, map, t->g.args.sorted_keys, t->g.args.sorted_keys, t->draw.count));
     if (t->from)
         MUST(ops->encode(&engine->base, map, t->from, t->from, t->draw.count));
     MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
@@ -175,20 +175,20 @@ static void run_trial(struct trial *t, const struct draw *draw, int rung)
     make_expected(t);
     make_buffers(t);
     give_bits(t);
-    sort_and_wait(t, rung, &t->g.job);
+    sort_and_wait(t, rung, &t->g.args);
     alarm(0);
     take_bits(t);
 }
 
 static bool is_well_placed(const struct trial *t)
 {
-    const struct rung_job *job = &t->g.job;
-    if (job->sorted_keys == job->keys && job->sorted_values == job->values)
+    const struct sort_args *args = &t->g.args;
+    if (args->sorted_keys == args->keys && args->sorted_values == args->values)
         return true;
     if (t->has_bits && t->raw.decode)
         return false;
-    return !rung_is_network(t->rung) && job->sorted_keys == job->scratch_keys &&
-           job->sorted_values == job->scratch_values;
+    return !rung_is_network(t->rung) && args->sorted_keys == args->scratch_keys &&
+           args->sorted_values == args->scratch_values;
 }
 
 /* Look at everything. */
@@ -196,22 +196,22 @@ static struct verdict judge(struct trial *t)
 {
     const struct ladder_type type = t->draw.type;
     const int64_t count = t->draw.count;
-    const struct rung_job *job = &t->g.job;
+    const struct sort_args *args = &t->g.args;
     struct verdict v = {};
     if (!is_well_placed(t)) {
         v.found = FOUND_PLACE;
         return v;
     }
-    v.keys = count_different(engine, type.key_bytes, job->sorted_keys, t->expected, count);
+    v.keys = count_different(engine, type.key_bytes, args->sorted_keys, t->expected, count);
     if (type.value_bytes > 0)
-        v.values = wrong_pairs(engine, type.key_bytes, type.value_bytes, t->original, job->sorted_keys,
-                               job->sorted_values, count, rung_order(t->rung));
+        v.values = wrong_pairs(engine, type.key_bytes, type.value_bytes, t->original, args->sorted_keys,
+                               args->sorted_values, count, rung_order(t->rung));
     if (t->from)
         v.input = count_different(engine, type.key_bytes, t->from, t->original, count);
-    v.bytes = guarded_job_free(&t->g, rung_is_network(t->rung));
+    v.bytes = guarded_sort_free(&t->g, rung_is_network(t->rung));
     v.found = (v.keys > 0 ? FOUND_KEYS : 0) | (v.values > 0 ? FOUND_VALUES : 0) |
               (v.bytes > 0 ? FOUND_BYTES : 0) | (v.input > 0 ? FOUND_INPUT : 0);
-    if (!is_sorted_form(engine, type.key_bytes, job->sorted_keys, count, t->before))
+    if (!is_sorted_form(engine, type.key_bytes, args->sorted_keys, count, t->before))
         v.found |= FOUND_FORM;
     return v;
 }

@@ -115,7 +115,7 @@ static int64_t find_neighbours(const struct trial *t, bool equal, uint64_t *rand
 {
     const size_t key_bytes = t->draw.type.key_bytes;
     const int64_t start = (int64_t)(check_random(random) % (uint64_t)t->draw.count);
-    const unsigned char *const keys = (const unsigned char *)t->g.job.sorted_keys;
+    const unsigned char *const keys = (const unsigned char *)t->g.args.sorted_keys;
     for (int64_t n = 0; n < t->draw.count; n++) {
         const int64_t i = (start + n) % t->draw.count;
         unsigned char pair[16];
@@ -138,7 +138,7 @@ static bool spoil_nothing(struct trial *, uint64_t *)
 static bool change_key(struct trial *t, uint64_t *random)
 {
     const size_t bytes = (size_t)t->draw.count * t->draw.type.key_bytes;
-    unsigned char *const at = (unsigned char *)t->g.job.sorted_keys + check_random(random) % bytes;
+    unsigned char *const at = (unsigned char *)t->g.args.sorted_keys + check_random(random) % bytes;
     unsigned char byte;
     copy_now(&byte, at, 1);
     byte ^= (unsigned char)(1 << check_random(random) % 8);
@@ -152,9 +152,9 @@ static bool swap_keys(struct trial *t, uint64_t *random)
     const int64_t i = find_neighbours(t, false, random);
     if (i < 0)
         return false;
-    exchange(t->g.job.sorted_keys, t->draw.type.key_bytes, i - 1, i);
+    exchange(t->g.args.sorted_keys, t->draw.type.key_bytes, i - 1, i);
     if (t->draw.type.value_bytes > 0)
-        exchange(t->g.job.sorted_values, t->draw.type.value_bytes, i - 1, i);
+        exchange(t->g.args.sorted_values, t->draw.type.value_bytes, i - 1, i);
     return true;
 }
 
@@ -164,7 +164,7 @@ static bool swap_keys_everywhere(struct trial *t, uint64_t *random)
     const int64_t i = find_neighbours(t, false, random);
     if (i < 0)
         return false;
-    exchange(t->g.job.sorted_keys, t->draw.type.key_bytes, i - 1, i);
+    exchange(t->g.args.sorted_keys, t->draw.type.key_bytes, i - 1, i);
     exchange(t->expected, t->draw.type.key_bytes, i - 1, i);
     return true;
 }
@@ -177,8 +177,8 @@ static bool double_key_everywhere(struct trial *t, uint64_t *random)
     if (i < 0)
         return false;
     unsigned char key[8];
-    copy_now(key, (unsigned char *)t->g.job.sorted_keys + i * key_bytes, key_bytes);
-    copy_now((unsigned char *)t->g.job.sorted_keys + (i - 1) * key_bytes, key, key_bytes);
+    copy_now(key, (unsigned char *)t->g.args.sorted_keys + i * key_bytes, key_bytes);
+    copy_now((unsigned char *)t->g.args.sorted_keys + (i - 1) * key_bytes, key, key_bytes);
     copy_now((unsigned char *)t->expected + (i - 1) * key_bytes, key, key_bytes);
     return true;
 }
@@ -188,7 +188,7 @@ static bool swap_values_of_equal(struct trial *t, uint64_t *random)
     const int64_t i = t->draw.type.value_bytes > 0 ? find_neighbours(t, true, random) : -1;
     if (i < 0)
         return false;
-    exchange(t->g.job.sorted_values, t->draw.type.value_bytes, i - 1, i);
+    exchange(t->g.args.sorted_values, t->draw.type.value_bytes, i - 1, i);
     return true;
 }
 
@@ -197,7 +197,7 @@ static bool swap_values_of_different(struct trial *t, uint64_t *random)
     const int64_t i = t->draw.type.value_bytes > 0 ? find_neighbours(t, false, random) : -1;
     if (i < 0)
         return false;
-    exchange(t->g.job.sorted_values, t->draw.type.value_bytes, i - 1, i);
+    exchange(t->g.args.sorted_values, t->draw.type.value_bytes, i - 1, i);
     return true;
 }
 
@@ -209,7 +209,7 @@ static bool overwrite_value(struct trial *t, uint64_t *random, size_t bytes)
     if (i < 0)
         return false;
     unsigned char part[8];
-    unsigned char *const at = (unsigned char *)t->g.job.sorted_values + i * value_bytes;
+    unsigned char *const at = (unsigned char *)t->g.args.sorted_values + i * value_bytes;
     copy_now(part, at, bytes);
     copy_now(at - value_bytes, part, bytes);
     return true;
@@ -266,7 +266,7 @@ static bool change_input(struct trial *t, uint64_t *random)
 
 static bool misplace(struct trial *t, uint64_t *)
 {
-    t->g.job.sorted_keys = t->expected;
+    t->g.args.sorted_keys = t->expected;
     return true;
 }
 

@@ -5,7 +5,7 @@
  *
  *   test_ladder [small] [RUNG...]     only these rungs
  *
- * small: what compute-sanitizer can bear (jobs/sanitize.sh). Nothing is poisoned then, and the host engine
+ * small: what compute-sanitizer can bear (sorts/sanitize.sh). Nothing is poisoned then, and the host engine
  * stands in for CUB. */
 #include "kernels/cuda/ladder/tuning.h"
 #include "tests/kernels/ladder_guard.cuh"
@@ -64,68 +64,68 @@ static void sort_on_host(int key_bytes, void *keys, int64_t count)
 static void sort_with_cub(int key_bytes, void *keys, int64_t count)
 {
     const size_t bytes = (size_t)count * key_bytes;
-    struct rung_job job = {};
+    struct sort_args args = {};
     size_t workspace_bytes;
-    job.key_bytes = key_bytes;
-    job.count = count;
-    job.keys = keys;
-    MUST(ladder_workspace(engine, 0, &job, &workspace_bytes));
-    MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
-    MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
+    args.key_bytes = key_bytes;
+    args.count = count;
+    args.keys = keys;
+    MUST(ladder_workspace(engine, 0, &args, &workspace_bytes));
+    MUST(ops->alloc(&engine->base, bytes, &args.scratch_keys));
+    MUST(ops->alloc(&engine->base, workspace_bytes, &args.workspace));
     {
         device_scope scope(engine);
-        MUST(ladder_sort(engine, 0, &job));
+        MUST(ladder_sort(engine, 0, &args));
     }
-    if (job.sorted_keys != keys)
-        MUST(ops->copy(&engine->base, STREAM_WORK, keys, job.sorted_keys, bytes));
+    if (args.sorted_keys != keys)
+        MUST(ops->copy(&engine->base, STREAM_WORK, keys, args.sorted_keys, bytes));
     MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
-    ops->free(&engine->base, job.scratch_keys);
-    ops->free(&engine->base, job.workspace);
+    ops->free(&engine->base, args.scratch_keys);
+    ops->free(&engine->base, args.workspace);
 }
 
 /* Make the buffers and run the rung. */
-static void run_rung(const struct ladder_case *c, int rung, struct guarded_job *g)
+static void run_rung(const struct ladder_case *c, int rung, struct guarded_sort *g)
 {
     device_scope scope(engine);
-    guarded_job_make(g, engine, small_sizes, rung, c->type, c->original, c->count);
-    MUST(ladder_sort(engine, rung, &g->job));
+    guarded_sort_make(g, engine, small_sizes, rung, c->type, c->original, c->count);
+    MUST(ladder_sort(engine, rung, &g->args));
     MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
-    const struct rung_job *job = &g->job;
-    CHECK((job->sorted_keys == job->keys && job->sorted_values == job->values) ||
-              (job->sorted_keys == job->scratch_keys && job->sorted_values == job->scratch_values),
+    const struct sort_args *args = &g->args;
+    CHECK((args->sorted_keys == args->keys && args->sorted_values == args->values) ||
+              (args->sorted_keys == args->scratch_keys && args->sorted_values == args->scratch_values),
           "%s: the result is not in one pair of buffers", describe(c, rung));
     if (rung_is_network(rung))
-        CHECK(job->sorted_keys == job->keys && g->workspace.bytes <= NETWORK_WORKSPACE,
+        CHECK(args->sorted_keys == args->keys && g->workspace.bytes <= NETWORK_WORKSPACE,
               "%s: not in place, it wants %zu bytes", describe(c, rung), g->workspace.bytes);
 }
 
 /* Sort the same once more: an unstable rung may order equal keys' values as it likes, but always the same. */
-static void check_again(const struct ladder_case *c, int rung, const struct rung_job *first)
+static void check_again(const struct ladder_case *c, int rung, const struct sort_args *first)
 {
-    struct guarded_job again;
+    struct guarded_sort again;
     run_rung(c, rung, &again);
     const unsigned long long differ =
-        count_different(engine, c->type.value_bytes, first->sorted_values, again.job.sorted_values, c->count);
+        count_different(engine, c->type.value_bytes, first->sorted_values, again.args.sorted_values, c->count);
     CHECK(differ == 0, "%s: %llu values differ from the first run's", describe(c, rung), differ);
-    guarded_job_free(&again, false);
+    guarded_sort_free(&again, false);
 }
 
 static void check_rung(const struct ladder_case *c, int rung)
 {
-    struct guarded_job g;
+    struct guarded_sort g;
     run_rung(c, rung, &g);
     const unsigned long long differ =
-        count_different(engine, c->type.key_bytes, g.job.sorted_keys, c->expected, c->count);
+        count_different(engine, c->type.key_bytes, g.args.sorted_keys, c->expected, c->count);
     CHECK(differ == 0, "%s: %llu keys differ from those expected", describe(c, rung), differ);
     if (c->type.value_bytes > 0) {
         const unsigned long long wrong =
-            wrong_pairs(engine, c->type.key_bytes, c->type.value_bytes, c->original, g.job.sorted_keys,
-                        g.job.sorted_values, c->count, rung_order(rung));
+            wrong_pairs(engine, c->type.key_bytes, c->type.value_bytes, c->original, g.args.sorted_keys,
+                        g.args.sorted_values, c->count, rung_order(rung));
         CHECK(wrong == 0, "%s: %llu values are wrong", describe(c, rung), wrong);
         if (rung_order(rung) == RUNG_UNSTABLE)
-            check_again(c, rung, &g.job);
+            check_again(c, rung, &g.args);
     }
-    const unsigned long long spoilt = guarded_job_free(&g, rung_is_network(rung));
+    const unsigned long long spoilt = guarded_sort_free(&g, rung_is_network(rung));
     CHECK(spoilt == 0, "%s: it wrote %llu bytes outside its buffers%s", describe(c, rung), spoilt,
           rung_is_network(rung) ? ", or into scratch, which sorting in place does not need" : "");
     cases++;

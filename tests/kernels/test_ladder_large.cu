@@ -20,11 +20,11 @@ static int last_network(void)
 
 static void check_large(int rung, int64_t count, int input, uint64_t seed)
 {
-    struct rung_job job = {};
+    struct sort_args args = {};
     size_t workspace_bytes, free_bytes;
-    job.key_bytes = 4;
-    job.count = count;
-    MUST(ladder_workspace(engine, rung, &job, &workspace_bytes));
+    args.key_bytes = 4;
+    args.count = count;
+    MUST(ladder_workspace(engine, rung, &args, &workspace_bytes));
     MUST(ops->memory_free(&engine->base, &free_bytes));
     const size_t bytes = (size_t)count * 4;
     const size_t scratch_bytes = rung_is_network(rung) ? 0 : bytes;
@@ -33,22 +33,22 @@ static void check_large(int rung, int64_t count, int input, uint64_t seed)
                (long long)count);
         return;
     }
-    MUST(ops->alloc(&engine->base, bytes, &job.keys));
-    MUST(ops->alloc(&engine->base, scratch_bytes, &job.scratch_keys));
-    MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
-    fill_keys(engine, 4, job.keys, count, input, seed);
-    const struct engine_inspection before = look_at(engine, 4, job.keys, count);
+    MUST(ops->alloc(&engine->base, bytes, &args.keys));
+    MUST(ops->alloc(&engine->base, scratch_bytes, &args.scratch_keys));
+    MUST(ops->alloc(&engine->base, workspace_bytes, &args.workspace));
+    fill_keys(engine, 4, args.keys, count, input, seed);
+    const struct engine_inspection before = look_at(engine, 4, args.keys, count);
     {
         device_scope scope(engine);
-        MUST(ladder_sort(engine, rung, &job));
+        MUST(ladder_sort(engine, rung, &args));
     }
-    CHECK(is_sorted_form(engine, 4, job.sorted_keys, count, before),
+    CHECK(is_sorted_form(engine, 4, args.sorted_keys, count, before),
           "rung %d, %lld keys, %s, seed %llu: not sorted", rung, (long long)count, ladder_input_word(input),
           (unsigned long long)seed);
     cases++;
-    ops->free(&engine->base, job.keys);
-    ops->free(&engine->base, job.scratch_keys);
-    ops->free(&engine->base, job.workspace);
+    ops->free(&engine->base, args.keys);
+    ops->free(&engine->base, args.scratch_keys);
+    ops->free(&engine->base, args.workspace);
 }
 
 /* Keys that fill more than half of the GPU, by the engine, which is given as much scratch as there is room for. */

@@ -10,18 +10,18 @@ static const struct engine_ops *ops;
 static int cases;
 
 /* Sort keys [count] with CUB; where the result lies, *g is to be freed. */
-static const void *sort_copy(struct ladder_type type, const void *keys, int64_t count, struct guarded_job *g)
+static const void *sort_copy(struct ladder_type type, const void *keys, int64_t count, struct guarded_sort *g)
 {
     device_scope scope(engine);
-    guarded_job_make(g, engine, false, 0, type, keys, count);
-    MUST(ladder_sort(engine, 0, &g->job));
-    return g->job.sorted_keys;
+    guarded_sort_make(g, engine, false, 0, type, keys, count);
+    MUST(ladder_sort(engine, 0, &g->args));
+    return g->args.sorted_keys;
 }
 
 static void check_merge(struct ladder_type type, int64_t a_count, int64_t b_count, int input, uint64_t seed)
 {
     const int64_t count = a_count + b_count;
-    struct guarded_job a, b, all, out;
+    struct guarded_sort a, b, all, out;
     unsigned char *both;
     MUST(ops->alloc(&engine->base, (size_t)count * type.key_bytes + 8, (void **)&both));
     if (count > 0)
@@ -29,18 +29,18 @@ static void check_merge(struct ladder_type type, int64_t a_count, int64_t b_coun
     const void *a_keys = sort_copy(type, both, a_count, &a);
     const void *b_keys = sort_copy(type, both + a_count * type.key_bytes, b_count, &b);
     const void *expected = sort_copy(type, both, count, &all);
-    guarded_job_make(&out, engine, false, 0, type, both, count);
-    MUST(ops->merge(&engine->base, type.key_bytes, a_keys, a_count, b_keys, b_count, out.job.keys));
-    const unsigned long long differ = count_different(engine, type.key_bytes, out.job.keys, expected, count);
-    const unsigned long long spoilt = guarded_job_free(&out, true);
+    guarded_sort_make(&out, engine, false, 0, type, both, count);
+    MUST(ops->merge(&engine->base, type.key_bytes, a_keys, a_count, b_keys, b_count, out.args.keys));
+    const unsigned long long differ = count_different(engine, type.key_bytes, out.args.keys, expected, count);
+    const unsigned long long spoilt = guarded_sort_free(&out, true);
     CHECK(differ == 0 && spoilt == 0,
           "merge, %s, %lld + %lld keys, %s, seed %llu: %llu keys are wrong, %llu bytes outside were "
           "overwritten",
           type.word, (long long)a_count, (long long)b_count, ladder_input_word(input),
           (unsigned long long)seed, differ, spoilt);
-    guarded_job_free(&a, false);
-    guarded_job_free(&b, false);
-    guarded_job_free(&all, false);
+    guarded_sort_free(&a, false);
+    guarded_sort_free(&b, false);
+    guarded_sort_free(&all, false);
     ops->free(&engine->base, both);
     cases++;
 }
@@ -48,7 +48,7 @@ static void check_merge(struct ladder_type type, int64_t a_count, int64_t b_coun
 /* Merge runs of these counts, each in a buffer of its own. */
 static void check_many(struct ladder_type type, int k, const int64_t *counts, int input, uint64_t seed)
 {
-    struct guarded_job runs[MERGE_RUNS_MAX], all, out;
+    struct guarded_sort runs[MERGE_RUNS_MAX], all, out;
     const void *keys[MERGE_RUNS_MAX];
     int64_t count = 0;
     for (int i = 0; i < k; i++)
@@ -62,13 +62,13 @@ static void check_many(struct ladder_type type, int k, const int64_t *counts, in
         at += counts[i];
     }
     const void *expected = sort_copy(type, together, count, &all);
-    guarded_job_make(&out, engine, false, 0, type, together, count);
+    guarded_sort_make(&out, engine, false, 0, type, together, count);
     {
         device_scope scope(engine);
-        MUST(keys_merge_many(engine, type.key_bytes, keys, counts, k, out.job.keys));
+        MUST(keys_merge_many(engine, type.key_bytes, keys, counts, k, out.args.keys));
     }
-    const unsigned long long differ = count_different(engine, type.key_bytes, out.job.keys, expected, count);
-    const unsigned long long spoilt = guarded_job_free(&out, true);
+    const unsigned long long differ = count_different(engine, type.key_bytes, out.args.keys, expected, count);
+    const unsigned long long spoilt = guarded_sort_free(&out, true);
     CHECK(differ == 0 && spoilt == 0,
           "merge of %d runs, %s, %lld keys, the first of %lld, %s, seed %llu: %llu keys are wrong, %llu "
           "bytes outside "
@@ -76,8 +76,8 @@ static void check_many(struct ladder_type type, int k, const int64_t *counts, in
           k, type.word, (long long)count, (long long)counts[0], ladder_input_word(input),
           (unsigned long long)seed, differ, spoilt);
     for (int i = 0; i < k; i++)
-        guarded_job_free(&runs[i], false);
-    guarded_job_free(&all, false);
+        guarded_sort_free(&runs[i], false);
+    guarded_sort_free(&all, false);
     ops->free(&engine->base, together);
     cases++;
 }

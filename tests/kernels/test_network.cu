@@ -106,7 +106,7 @@ static __global__ void check_sequences_kernel(const K *keys, const V *values, st
 /* Sort all these sequences; how many came out wrong. */
 template <typename K, typename V>
 static unsigned long long sort_sequences(int rung, bool with_values, struct sequences s,
-                                         const struct rung_job *buffers, unsigned long long *wrong_on_device)
+                                         const struct sort_args *buffers, unsigned long long *wrong_on_device)
 {
     const unsigned blocks = (unsigned)divide_up(s.count, 256);
     cudaStream_t stream = engine->streams[STREAM_WORK];
@@ -117,12 +117,12 @@ static unsigned long long sort_sequences(int rung, bool with_values, struct sequ
     MUST(cuda_check(cudaMemsetAsync(wrong_on_device, 0, sizeof wrong, stream), "clear"));
     fill_sequences_kernel<<<blocks, 256, 0, stream>>>(keys, values, s);
     for (int64_t j = 0; j < s.count; j++) {
-        struct rung_job job = *buffers;
-        job.count = s.n;
-        job.keys = keys + j * s.n;
-        job.values = with_values ? values + j * s.n : NULL;
-        MUST(ladder_sort(engine, rung, &job));
-        if (job.sorted_keys != job.keys || job.sorted_values != job.values)
+        struct sort_args args = *buffers;
+        args.count = s.n;
+        args.keys = keys + j * s.n;
+        args.values = with_values ? values + j * s.n : NULL;
+        MUST(ladder_sort(engine, rung, &args));
+        if (args.sorted_keys != args.keys || args.sorted_values != args.values)
             return 1;
     }
     check_sequences_kernel<<<blocks, 256, 0, stream>>>(keys, values, s, wrong_on_device);
@@ -133,24 +133,24 @@ static unsigned long long sort_sequences(int rung, bool with_values, struct sequ
 }
 
 /* Bytes of workspace for the longest sequence. */
-static size_t longest_workspace(int rung, struct rung_job job)
+static size_t longest_workspace(int rung, struct sort_args args)
 {
     size_t most = 0, bytes;
-    for (job.count = 2; job.count <= LONGEST_MERGED; job.count++) {
-        MUST(ladder_workspace(engine, rung, &job, &bytes));
+    for (args.count = 2; args.count <= LONGEST_MERGED; args.count++) {
+        MUST(ladder_workspace(engine, rung, &args, &bytes));
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-static void prove_sequences(int rung, struct ladder_type type, struct sequences s, const struct rung_job *job,
+static void prove_sequences(int rung, struct ladder_type type, struct sequences s, const struct sort_args *args,
                             unsigned long long *wrong_on_device)
 {
     const bool values = type.value_bytes > 0;
     const unsigned long long wrong =
-        type.key_bytes == 4    ? sort_sequences<uint32_t, uint32_t>(rung, values, s, job, wrong_on_device)
-        : type.value_bytes < 8 ? sort_sequences<uint64_t, uint32_t>(rung, values, s, job, wrong_on_device)
-                               : sort_sequences<uint64_t, uint64_t>(rung, values, s, job, wrong_on_device);
+        type.key_bytes == 4    ? sort_sequences<uint32_t, uint32_t>(rung, values, s, args, wrong_on_device)
+        : type.value_bytes < 8 ? sort_sequences<uint64_t, uint32_t>(rung, values, s, args, wrong_on_device)
+                               : sort_sequences<uint64_t, uint64_t>(rung, values, s, args, wrong_on_device);
     CHECK(wrong == 0, "rung %d, %s: of the %lld sequences of %d zeros and ones, %llu come out wrong", rung,
           type.word, (long long)s.count, s.n, wrong);
     cases++;
@@ -160,24 +160,24 @@ static void prove_sequences(int rung, struct ladder_type type, struct sequences 
 static void prove(int rung, struct ladder_type type, int longest)
 {
     const size_t elements = (size_t)LONGEST << LONGEST; // more than the longest of two runs take
-    struct rung_job job = {};
+    struct sort_args args = {};
     unsigned long long *wrong_on_device;
-    job.key_bytes = type.key_bytes;
-    job.value_bytes = type.value_bytes;
+    args.key_bytes = type.key_bytes;
+    args.value_bytes = type.value_bytes;
     MUST(ops->alloc(&engine->base, sizeof *wrong_on_device, (void **)&wrong_on_device));
-    MUST(ops->alloc(&engine->base, longest_workspace(rung, job), &job.workspace));
-    MUST(ops->alloc(&engine->base, elements * type.key_bytes, &job.keys));
-    MUST(ops->alloc(&engine->base, elements * type.value_bytes, &job.values));
-    MUST(ops->alloc(&engine->base, (size_t)LONGEST_MERGED * type.key_bytes, &job.scratch_keys));
-    MUST(ops->alloc(&engine->base, (size_t)LONGEST_MERGED * type.value_bytes, &job.scratch_values));
+    MUST(ops->alloc(&engine->base, longest_workspace(rung, args), &args.workspace));
+    MUST(ops->alloc(&engine->base, elements * type.key_bytes, &args.keys));
+    MUST(ops->alloc(&engine->base, elements * type.value_bytes, &args.values));
+    MUST(ops->alloc(&engine->base, (size_t)LONGEST_MERGED * type.key_bytes, &args.scratch_keys));
+    MUST(ops->alloc(&engine->base, (size_t)LONGEST_MERGED * type.value_bytes, &args.scratch_values));
     for (int n = 1; n <= longest; n++)
-        prove_sequences(rung, type, all_sequences(n), &job, wrong_on_device);
+        prove_sequences(rung, type, all_sequences(n), &args, wrong_on_device);
     for (int n = LONGEST + 1; longest == LONGEST && n <= LONGEST_MERGED; n++) {
         if (is_merged(n))
-            prove_sequences(rung, type, merged_sequences(n), &job, wrong_on_device);
+            prove_sequences(rung, type, merged_sequences(n), &args, wrong_on_device);
     }
-    void *const buffers[] = {wrong_on_device, job.workspace,    job.keys,
-                             job.values,      job.scratch_keys, job.scratch_values};
+    void *const buffers[] = {wrong_on_device, args.workspace,    args.keys,
+                             args.values,      args.scratch_keys, args.scratch_values};
     for (void *buffer : buffers)
         ops->free(&engine->base, buffer);
 }

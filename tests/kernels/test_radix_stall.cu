@@ -15,39 +15,39 @@ static int cases;
 /* Sort original [count] by CUB, without values; the caller frees the result. */
 static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
 {
-    struct rung_job job = {};
+    struct sort_args args = {};
     const size_t bytes = (size_t)count * key_bytes;
     size_t workspace_bytes;
-    job.key_bytes = key_bytes;
-    job.count = count;
-    MUST(ladder_workspace(engine, 0, &job, &workspace_bytes));
-    MUST(ops->alloc(&engine->base, bytes, &job.keys));
-    MUST(ops->alloc(&engine->base, bytes, &job.scratch_keys));
-    MUST(ops->alloc(&engine->base, workspace_bytes, &job.workspace));
-    MUST(ops->copy(&engine->base, STREAM_WORK, job.keys, original, bytes));
-    MUST(ladder_sort(engine, 0, &job));
+    args.key_bytes = key_bytes;
+    args.count = count;
+    MUST(ladder_workspace(engine, 0, &args, &workspace_bytes));
+    MUST(ops->alloc(&engine->base, bytes, &args.keys));
+    MUST(ops->alloc(&engine->base, bytes, &args.scratch_keys));
+    MUST(ops->alloc(&engine->base, workspace_bytes, &args.workspace));
+    MUST(ops->copy(&engine->base, STREAM_WORK, args.keys, original, bytes));
+    MUST(ladder_sort(engine, 0, &args));
     MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
-    ops->free(&engine->base, job.workspace);
-    ops->free(&engine->base, job.sorted_keys == job.keys ? job.scratch_keys : job.keys);
-    return job.sorted_keys;
+    ops->free(&engine->base, args.workspace);
+    ops->free(&engine->base, args.sorted_keys == args.keys ? args.scratch_keys : args.keys);
+    return args.sorted_keys;
 }
 
 static void check_stalled(struct ladder_type type, int64_t count, int input, uint64_t seed)
 {
-    struct guarded_job g;
+    struct guarded_sort g;
     void *original;
     MUST(ops->alloc(&engine->base, (size_t)count * type.key_bytes, &original));
     fill_keys(engine, type.key_bytes, original, count, input, seed);
     device_scope scope(engine);
     void *const expected = sort_with_cub(type.key_bytes, original, count);
-    guarded_job_make(&g, engine, false, 7, type, original, count);
-    MUST(stalled_onesweep(engine, &g.job));
+    guarded_sort_make(&g, engine, false, 7, type, original, count);
+    MUST(stalled_onesweep(engine, &g.args));
     MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
-    unsigned long long wrong = count_different(engine, type.key_bytes, g.job.sorted_keys, expected, count);
+    unsigned long long wrong = count_different(engine, type.key_bytes, g.args.sorted_keys, expected, count);
     if (type.value_bytes > 0)
-        wrong += wrong_pairs(engine, type.key_bytes, type.value_bytes, original, g.job.sorted_keys,
-                             g.job.sorted_values, count, RUNG_STABLE);
-    const unsigned long long spoilt = guarded_job_free(&g, false);
+        wrong += wrong_pairs(engine, type.key_bytes, type.value_bytes, original, g.args.sorted_keys,
+                             g.args.sorted_values, count, RUNG_STABLE);
+    const unsigned long long spoilt = guarded_sort_free(&g, false);
     CHECK(wrong == 0 && spoilt == 0,
           "%s, %lld keys, %s, seed %llu: %llu keys or values are wrong, %llu bytes overwritten", type.word,
           (long long)count, ladder_input_word(input), (unsigned long long)seed, wrong, spoilt);

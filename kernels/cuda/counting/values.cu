@@ -28,25 +28,25 @@ static size_t begins_bytes(int log)
     return array_bytes(log) + 256;
 }
 
-static struct rung_job job_of(const struct counting_table *table, uint64_t *codes, uint64_t *keys,
+static struct sort_args sort_args_of(const struct counting_table *table, uint64_t *codes, uint64_t *keys,
                               int64_t values)
 {
-    struct rung_job job = {};
-    job.key_bytes = job.value_bytes = sizeof(uint64_t);
-    job.count = values;
-    job.keys = codes;
-    job.values = keys;
-    job.scratch_keys = table->buckets.codes;
-    job.scratch_values = table->buckets.keys;
-    return job;
+    struct sort_args args = {};
+    args.key_bytes = args.value_bytes = sizeof(uint64_t);
+    args.count = values;
+    args.keys = codes;
+    args.values = keys;
+    args.scratch_keys = table->buckets.codes;
+    args.scratch_values = table->buckets.keys;
+    return args;
 }
 
 static size_t cuda_values_workspace(const struct engine *engine, int log)
 {
     const struct counting_table none = {};
-    const struct rung_job job = job_of(&none, NULL, NULL, INT64_C(1) << log);
+    const struct sort_args args = sort_args_of(&none, NULL, NULL, INT64_C(1) << log);
     size_t workspace = 0;
-    if (ladder_workspace((struct cuda_engine *)engine, VALUES_RUNG, &job, &workspace) != HSORT_OK)
+    if (ladder_workspace((struct cuda_engine *)engine, VALUES_RUNG, &args, &workspace) != HSORT_OK)
         return SIZE_MAX;
     return header_bytes() + 4 * array_bytes(log) + begins_bytes(log) + workspace;
 }
@@ -207,11 +207,11 @@ static hsort_status cuda_order_values(struct engine *base, int log, void *worksp
     if (!*fits || header.listed == 0)
         return HSORT_OK;
     const uint32_t values = (uint32_t)header.listed, chunks = (uint32_t)divide_up(values, SUMS_CHUNK);
-    struct rung_job job = job_of(&table, table.sorted_codes, table.sorted_keys, values);
-    job.workspace = (char *)table.sorted_keys + array_bytes(log);
-    TRY(ladder_sort(engine, VALUES_RUNG, &job));
-    table.sorted_codes = (uint64_t *)job.sorted_keys;
-    table.sorted_keys = (uint64_t *)job.sorted_values;
+    struct sort_args args = sort_args_of(&table, table.sorted_codes, table.sorted_keys, values);
+    args.workspace = (char *)table.sorted_keys + array_bytes(log);
+    TRY(ladder_sort(engine, VALUES_RUNG, &args));
+    table.sorted_codes = (uint64_t *)args.sorted_keys;
+    table.sorted_keys = (uint64_t *)args.sorted_values;
     chunk_sums_kernel<<<chunks, SUMS_THREADS, 0, stream>>>(table, values);
     value_begins_kernel<<<chunks, SUMS_THREADS, 0, stream>>>(table, values);
     TRY_LAUNCH("the begins of values");

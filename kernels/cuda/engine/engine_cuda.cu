@@ -309,20 +309,20 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     *bytes = 0;
     TRY(key_width_check(key_bytes));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
-    struct rung_job job = {};
-    job.key_bytes = key_bytes;
-    job.count = plan.chunk;
-    return ladder_workspace(cuda(base), plan.rung, &job, bytes);
+    struct sort_args args = {};
+    args.key_bytes = key_bytes;
+    args.count = plan.chunk;
+    return ladder_workspace(cuda(base), plan.rung, &args, bytes);
 }
 
 /* With less scratch than keys, which every chunk's rung would have to encode for itself. */
 static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *plan,
-                                   const struct rung_job *job, int64_t scratch_count)
+                                   const struct sort_args *args, int64_t scratch_count)
 {
-    TRY(ladder_encode(cuda(base), job));
-    TRY(in_place_sort(base, plan->rung, job->key_bytes, job->keys, job->count, job->scratch_keys,
-                      scratch_count, job->workspace));
-    return ladder_decode(cuda(base), job, job->keys);
+    TRY(ladder_encode(cuda(base), args));
+    TRY(in_place_sort(base, plan->rung, args->key_bytes, args->keys, args->count, args->scratch_keys,
+                      scratch_count, args->workspace));
+    return ladder_decode(cuda(base), args, args->keys);
 }
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
@@ -331,20 +331,20 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
 {
     device_scope scope(cuda(base));
     struct sort_plan plan;
-    struct rung_job job = {};
-    job.key_bytes = key_bytes;
-    job.count = count;
-    job.keys = keys;
-    job.scratch_keys = scratch;
-    job.workspace = workspace;
-    job.raw = raw;
+    struct sort_args args = {};
+    args.key_bytes = key_bytes;
+    args.count = count;
+    args.keys = keys;
+    args.scratch_keys = scratch;
+    args.workspace = workspace;
+    args.raw = raw;
     *sorted = keys;
     TRY(kernel_takes("sort", key_bytes));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
     if (plan.chunk < count)
-        return sort_in_chunks(base, &plan, &job, scratch_count);
-    TRY(ladder_sort(cuda(base), plan.rung, &job));
-    *sorted = job.sorted_keys;
+        return sort_in_chunks(base, &plan, &args, scratch_count);
+    TRY(ladder_sort(cuda(base), plan.rung, &args));
+    *sorted = args.sorted_keys;
     return HSORT_OK;
 }
 

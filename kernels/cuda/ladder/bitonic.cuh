@@ -149,20 +149,20 @@ static inline int count_phases(int64_t count)
     return phases;
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------------- */
+/* ---- sorts ---------------------------------------------------------------------------------------------- */
 
 template <typename K, typename V>
-static columns<K, V> columns_of(const struct rung_job *job)
+static columns<K, V> columns_of(const struct sort_args *args)
 {
-    return {(K *)job->keys, (V *)job->values};
+    return {(K *)args->keys, (V *)args->values};
 }
 
-/* run(columns of the job's types). */
+/* run(columns of the types of `args`). */
 template <typename F>
-static hsort_status with_columns(const struct rung_job *job, F run)
+static hsort_status with_columns(const struct sort_args *args, F run)
 {
-    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
-        return run(columns_of<decltype(key), decltype(value)>(job));
+    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+        return run(columns_of<decltype(key), decltype(value)>(args));
     });
 }
 
@@ -171,19 +171,19 @@ extern "C" {
 /* ---- parts that the next rung takes over --------------------------------------------------------------- */
 
 /* Rung 1: one step of the network, in one launch. */
-hsort_status rung_1_step(struct cuda_engine *engine, const struct rung_job *job, int log_stride,
+hsort_status rung_1_step(struct cuda_engine *engine, const struct sort_args *args, int log_stride,
                          bool mirrored);
 
 /* Rung 3: the tiles of 2^rung_3_log_tile() elements. sort: all phases up to this size; merge: of a later
  * phase the steps whose strides are smaller than a tile. */
-int rung_3_log_tile(const struct rung_job *job);
-hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const struct rung_job *job);
-hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct rung_job *job);
+int rung_3_log_tile(const struct sort_args *args);
+hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const struct sort_args *args);
+hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct sort_args *args);
 
 /* ---- the sources' experiments -------------------------------------------------------------------------- */
 
 /* Rung 2 with blocks of 256, 512 or 1024 threads. Sorts in place. Errors HSORT_ARGUMENT. */
-hsort_status rung_2_threads(struct cuda_engine *engine, struct rung_job *job, int threads);
+hsort_status rung_2_threads(struct cuda_engine *engine, struct sort_args *args, int threads);
 
 /* Sort each row of 32 keys, `repeats` >= 1 times over without going back to global memory: the repeats change
  * nothing, but let the row decide the time. One lane per key; lanes exchange keys by shuffles, or through
@@ -195,8 +195,8 @@ hsort_status rung_3_sort_rows_shared(struct cuda_engine *engine, int key_bytes, 
 
 /* Rung 4 with at most `degree` steps per pass: 1 up to rung_4_largest_degree(). Sorts in place. Errors
  * HSORT_ARGUMENT. */
-int rung_4_largest_degree(const struct rung_job *job);
-hsort_status rung_4_degree(struct cuda_engine *engine, struct rung_job *job, int degree);
+int rung_4_largest_degree(const struct sort_args *args);
+hsort_status rung_4_degree(struct cuda_engine *engine, struct sort_args *args, int degree);
 }
 
 #endif

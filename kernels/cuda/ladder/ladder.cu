@@ -7,63 +7,63 @@ static hsort_status fail_rung(int rung)
 #undef X
 }
 
-extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct rung_job *job,
+extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct sort_args *args,
                                          size_t *bytes)
 {
     *bytes = 0;
     switch (rung) {
 #define X(number, name, ...) \
     case number:             \
-        return job->count > 1 ? rung_##number##_##name##_workspace(engine, job, bytes) : HSORT_OK;
+        return args->count > 1 ? rung_##number##_##name##_workspace(engine, args, bytes) : HSORT_OK;
         LADDER(X)
 #undef X
     }
     return fail_rung(rung);
 }
 
-extern "C" hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job)
+extern "C" hsort_status ladder_encode(struct cuda_engine *engine, const struct sort_args *args)
 {
-    const struct raw_keys *raw = job->raw;
-    return raw && job->count > 0 ? keys_encode(engine, raw->map, job->keys, raw->from, job->count)
+    const struct raw_keys *raw = args->raw;
+    return raw && args->count > 0 ? keys_encode(engine, raw->map, args->keys, raw->from, args->count)
                                   : HSORT_OK;
 }
 
-extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct rung_job *job,
+extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args,
                                       const void *sorted)
 {
-    return job->raw && job->raw->decode && job->count > 0
-               ? keys_decode(engine, job->raw->map, job->keys, sorted, job->count)
+    return args->raw && args->raw->decode && args->count > 0
+               ? keys_decode(engine, args->raw->map, args->keys, sorted, args->count)
                : HSORT_OK;
 }
 
-static hsort_status sort_nothing(struct cuda_engine *, struct rung_job *)
+static hsort_status sort_nothing(struct cuda_engine *, struct sort_args *)
 {
     return HSORT_OK;
 }
 
-extern "C" hsort_status ladder_sort_codes(struct cuda_engine *engine, struct rung_job *job,
-                                          hsort_status (*rung)(struct cuda_engine *, struct rung_job *))
+extern "C" hsort_status ladder_sort_codes(struct cuda_engine *engine, struct sort_args *args,
+                                          hsort_status (*rung)(struct cuda_engine *, struct sort_args *))
 {
-    struct rung_job codes = *job;
+    struct sort_args codes = *args;
     codes.raw = NULL;
-    TRY(ladder_encode(engine, job));
+    TRY(ladder_encode(engine, args));
     TRY(rung(engine, &codes));
-    TRY(ladder_decode(engine, job, codes.sorted_keys));
-    job->sorted_keys = job->raw && job->raw->decode ? job->keys : codes.sorted_keys;
-    job->sorted_values = codes.sorted_values;
+    TRY(ladder_decode(engine, args, codes.sorted_keys));
+    args->sorted_keys = args->raw && args->raw->decode ? args->keys : codes.sorted_keys;
+    args->sorted_values = codes.sorted_values;
     return HSORT_OK;
 }
 
-extern "C" hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct rung_job *job)
+extern "C" hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct sort_args *args)
 {
-    job->sorted_keys = job->keys;
-    job->sorted_values = job->values;
+    args->sorted_keys = args->keys;
+    args->sorted_values = args->values;
     switch (rung) {
 #define X(number, name, order, kind, takes, ...)                                  \
     case number:                                                                  \
-        if (RUNG_##takes == RUNG_BITS && job->value_bytes == 0 && job->count > 1) \
-            return rung_##number##_##name(engine, job);                           \
-        return ladder_sort_codes(engine, job, job->count > 1 ? rung_##number##_##name : sort_nothing);
+        if (RUNG_##takes == RUNG_BITS && args->value_bytes == 0 && args->count > 1) \
+            return rung_##number##_##name(engine, args);                           \
+        return ladder_sort_codes(engine, args, args->count > 1 ? rung_##number##_##name : sort_nothing);
         LADDER(X)
 #undef X
     }

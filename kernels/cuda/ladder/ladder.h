@@ -24,7 +24,7 @@
 /* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
  * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types,
  * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
-struct rung_job {
+struct sort_args {
     int key_bytes;                     /* 4 or 8 */
     int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
     int64_t count;                     /* > 1 */
@@ -48,7 +48,7 @@ enum rung_kind {
 
 enum rung_takes {
     RUNG_CODES, /* `raw` is not looked at */
-    RUNG_BITS /* keys alone: of any type, from raw->from, which it leaves as it is unless that is job->keys */
+    RUNG_BITS /* keys alone: of any type, from raw->from, which it leaves as it is unless that is args->keys */
 };
 
 /* The columns of LADDER for one rung. */
@@ -94,30 +94,30 @@ extern "C" {
 
 /* Every rung has these two functions. The engine's device is current.
  *
- *   rung_N_NAME_workspace()  bytes of workspace for job's sizes and count (its pointers are not looked at);
+ *   rung_N_NAME_workspace()  bytes of workspace for the sizes and count of `args` (its pointers are not looked at);
  *                            may be 0
- *   rung_N_NAME()            sort the job on STREAM_WORK; returns when the work is queued */
+ *   rung_N_NAME()            sort on STREAM_WORK; returns when the work is queued */
 #define X(number, name, ...)                                                                                \
-    hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct rung_job *job, \
+    hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct sort_args *args, \
                                                     size_t *bytes);                                         \
-    hsort_status rung_##number##_##name(struct cuda_engine *engine, struct rung_job *job);
+    hsort_status rung_##number##_##name(struct cuda_engine *engine, struct sort_args *args);
 LADDER(X)
 #undef X
 
 /* The same by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
  * rung, naming those there are. */
-hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct rung_job *job,
+hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct sort_args *args,
                               size_t *bytes);
-hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct rung_job *job);
+hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct sort_args *args);
 
-/* Without job->raw nothing. Otherwise: have the codes of its keys in job->keys; and, if they are to be
- * decoded, the keys of the codes at `sorted` in job->keys. */
-hsort_status ladder_encode(struct cuda_engine *engine, const struct rung_job *job);
-hsort_status ladder_decode(struct cuda_engine *engine, const struct rung_job *job, const void *sorted);
+/* Without args->raw nothing. Otherwise: have the codes of its keys in args->keys; and, if they are to be
+ * decoded, the keys of the codes at `sorted` in args->keys. */
+hsort_status ladder_encode(struct cuda_engine *engine, const struct sort_args *args);
+hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args, const void *sorted);
 
-/* Sort by a rung that takes codes, whatever the job's keys are. */
-hsort_status ladder_sort_codes(struct cuda_engine *engine, struct rung_job *job,
-                               hsort_status (*rung)(struct cuda_engine *, struct rung_job *));
+/* Sort by a rung that takes codes, whatever form the keys have. */
+hsort_status ladder_sort_codes(struct cuda_engine *engine, struct sort_args *args,
+                               hsort_status (*rung)(struct cuda_engine *, struct sort_args *));
 
 #ifdef __cplusplus
 }

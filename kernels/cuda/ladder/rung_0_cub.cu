@@ -19,115 +19,115 @@
 
 /* CUB's manner: without a workspace it says in *workspace_bytes how much it wants. */
 template <typename K>
-static hsort_status cub_sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status cub_sort_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                               size_t *workspace_bytes)
 {
-    cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
-    TRY_CUDA(cub::DeviceRadixSort::SortKeys(workspace, *workspace_bytes, keys, job->count, 0,
+    cub::DoubleBuffer<K> keys((K *)args->keys, (K *)args->scratch_keys);
+    TRY_CUDA(cub::DeviceRadixSort::SortKeys(workspace, *workspace_bytes, keys, args->count, 0,
                                             (int)sizeof(K) * 8, engine->streams[STREAM_WORK]));
-    job->sorted_keys = keys.Current();
+    args->sorted_keys = keys.Current();
     return HSORT_OK;
 }
 
 template <typename K, typename V>
-static hsort_status cub_sort_pairs(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status cub_sort_pairs(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                                size_t *workspace_bytes)
 {
-    cub::DoubleBuffer<K> keys((K *)job->keys, (K *)job->scratch_keys);
-    cub::DoubleBuffer<V> values((V *)job->values, (V *)job->scratch_values);
-    TRY_CUDA(cub::DeviceRadixSort::SortPairs(workspace, *workspace_bytes, keys, values, job->count, 0,
+    cub::DoubleBuffer<K> keys((K *)args->keys, (K *)args->scratch_keys);
+    cub::DoubleBuffer<V> values((V *)args->values, (V *)args->scratch_values);
+    TRY_CUDA(cub::DeviceRadixSort::SortPairs(workspace, *workspace_bytes, keys, values, args->count, 0,
                                              (int)sizeof(K) * 8, engine->streams[STREAM_WORK]));
-    job->sorted_keys = keys.Current();
-    job->sorted_values = values.Current();
+    args->sorted_keys = keys.Current();
+    args->sorted_values = values.Current();
     return HSORT_OK;
 }
 
-static hsort_status sort_cub(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status sort_cub(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                              size_t *workspace_bytes)
 {
-    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
         if constexpr (std::is_same<decltype(value), no_value>::value)
-            return cub_sort_keys<decltype(key)>(engine, job, workspace, workspace_bytes);
+            return cub_sort_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
         else
-            return cub_sort_pairs<decltype(key), decltype(value)>(engine, job, workspace, workspace_bytes);
+            return cub_sort_pairs<decltype(key), decltype(value)>(engine, args, workspace, workspace_bytes);
     });
 }
 
-extern "C" hsort_status rung_0_cub_workspace(struct cuda_engine *engine, const struct rung_job *job,
+extern "C" hsort_status rung_0_cub_workspace(struct cuda_engine *engine, const struct sort_args *args,
                                              size_t *bytes)
 {
-    struct rung_job sizes = *job;
+    struct sort_args sizes = *args;
     return sort_cub(engine, &sizes, NULL, bytes);
 }
 
-extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, struct sort_args *args)
 {
     size_t bytes;
-    TRY(rung_0_cub_workspace(engine, job, &bytes));
-    return sort_cub(engine, job, job->workspace, &bytes);
+    TRY(rung_0_cub_workspace(engine, args, &bytes));
+    return sort_cub(engine, args, args->workspace, &bytes);
 }
 
-static hsort_status sort_typed(struct cuda_engine *engine, hsort_type type, struct rung_job *job,
+static hsort_status sort_typed(struct cuda_engine *engine, hsort_type type, struct sort_args *args,
                                void *workspace, size_t *workspace_bytes)
 {
     switch (type) {
     case HSORT_I32:
-        return cub_sort_keys<int32_t>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<int32_t>(engine, args, workspace, workspace_bytes);
     case HSORT_F32:
-        return cub_sort_keys<float>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<float>(engine, args, workspace, workspace_bytes);
     case HSORT_I64:
-        return cub_sort_keys<int64_t>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<int64_t>(engine, args, workspace, workspace_bytes);
     case HSORT_F64:
-        return cub_sort_keys<double>(engine, job, workspace, workspace_bytes);
+        return cub_sort_keys<double>(engine, args, workspace, workspace_bytes);
     default:
-        return sort_cub(engine, job, workspace, workspace_bytes);
+        return sort_cub(engine, args, workspace, workspace_bytes);
     }
 }
 
 extern "C" hsort_status cub_sort_typed_workspace(struct cuda_engine *engine, hsort_type type,
-                                                 const struct rung_job *job, size_t *bytes)
+                                                 const struct sort_args *args, size_t *bytes)
 {
-    struct rung_job sizes = *job;
+    struct sort_args sizes = *args;
     return sort_typed(engine, type, &sizes, NULL, bytes);
 }
 
-extern "C" hsort_status cub_sort_typed(struct cuda_engine *engine, hsort_type type, struct rung_job *job)
+extern "C" hsort_status cub_sort_typed(struct cuda_engine *engine, hsort_type type, struct sort_args *args)
 {
     size_t bytes;
-    TRY(cub_sort_typed_workspace(engine, type, job, &bytes));
-    return sort_typed(engine, type, job, job->workspace, &bytes);
+    TRY(cub_sort_typed_workspace(engine, type, args, &bytes));
+    return sort_typed(engine, type, args, args->workspace, &bytes);
 }
 
 /* ---- the merge sort ------------------------------------------------------------------------------------ */
 
 template <typename K>
-static hsort_status cub_merge_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status cub_merge_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                                size_t *workspace_bytes)
 {
-    TRY_CUDA(cub::DeviceMergeSort::SortKeys(workspace, *workspace_bytes, (K *)job->keys, job->count,
+    TRY_CUDA(cub::DeviceMergeSort::SortKeys(workspace, *workspace_bytes, (K *)args->keys, args->count,
                                             cuda::std::less<K>(), engine->streams[STREAM_WORK]));
-    job->sorted_keys = job->keys;
+    args->sorted_keys = args->keys;
     return HSORT_OK;
 }
 
-static hsort_status merge_sort_keys(struct cuda_engine *engine, struct rung_job *job, void *workspace,
+static hsort_status merge_sort_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                                     size_t *workspace_bytes)
 {
-    return with_key_type(job->key_bytes, [&](auto key) {
-        return cub_merge_keys<decltype(key)>(engine, job, workspace, workspace_bytes);
+    return with_key_type(args->key_bytes, [&](auto key) {
+        return cub_merge_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
     });
 }
 
-extern "C" hsort_status cub_merge_sort_workspace(struct cuda_engine *engine, const struct rung_job *job,
+extern "C" hsort_status cub_merge_sort_workspace(struct cuda_engine *engine, const struct sort_args *args,
                                                  size_t *bytes)
 {
-    struct rung_job sizes = *job;
+    struct sort_args sizes = *args;
     return merge_sort_keys(engine, &sizes, NULL, bytes);
 }
 
-extern "C" hsort_status cub_merge_sort(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status cub_merge_sort(struct cuda_engine *engine, struct sort_args *args)
 {
     size_t bytes;
-    TRY(cub_merge_sort_workspace(engine, job, &bytes));
-    return merge_sort_keys(engine, job, job->workspace, &bytes);
+    TRY(cub_merge_sort_workspace(engine, args, &bytes));
+    return merge_sort_keys(engine, args, args->workspace, &bytes);
 }

@@ -54,12 +54,12 @@ static __global__ void __launch_bounds__(BITONIC_GLOBAL_THREADS)
     }
 }
 
-extern "C" hsort_status rung_1_step(struct cuda_engine *engine, const struct rung_job *job, int log_stride,
+extern "C" hsort_status rung_1_step(struct cuda_engine *engine, const struct sort_args *args, int log_stride,
                                     bool mirrored)
 {
-    const int64_t comparators = count_comparators(job->count, log_stride);
+    const int64_t comparators = count_comparators(args->count, log_stride);
     const unsigned blocks = (unsigned)divide_up(comparators, BITONIC_GLOBAL_THREADS);
-    return with_columns(job, [&](auto data) {
+    return with_columns(args, [&](auto data) {
         step_kernel<<<blocks, BITONIC_GLOBAL_THREADS, 0, engine->streams[STREAM_WORK]>>>(data, comparators,
                                                                                      log_stride, mirrored);
         TRY_LAUNCH("rung 1, a step of the bitonic network");
@@ -67,19 +67,19 @@ extern "C" hsort_status rung_1_step(struct cuda_engine *engine, const struct run
     });
 }
 
-extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, const struct rung_job *,
+extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, const struct sort_args *,
                                                         size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, struct sort_args *args)
 {
-    const int phases = count_phases(job->count);
+    const int phases = count_phases(args->count);
     for (int phase = 1; phase <= phases; phase++) {
         for (int log_stride = phase - 1; log_stride >= 0; log_stride--)
-            TRY(rung_1_step(engine, job, log_stride, log_stride == phase - 1));
+            TRY(rung_1_step(engine, args, log_stride, log_stride == phase - 1));
     }
     return HSORT_OK;
 }

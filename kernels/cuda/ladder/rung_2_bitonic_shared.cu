@@ -73,47 +73,47 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 template <int THREADS, typename K, typename V>
-static hsort_status sort_bitonic_shared(struct cuda_engine *engine, const struct rung_job *job,
+static hsort_status sort_bitonic_shared(struct cuda_engine *engine, const struct sort_args *args,
                                         columns<K, V> data)
 {
     constexpr int LOG_TILE = log_tile_size<K, V>();
-    const int phases = count_phases(job->count);
-    const unsigned tiles = (unsigned)divide_up(job->count, 1 << LOG_TILE);
+    const int phases = count_phases(args->count);
+    const unsigned tiles = (unsigned)divide_up(args->count, 1 << LOG_TILE);
     cudaStream_t stream = engine->streams[STREAM_WORK];
 
-    tile_kernel<THREADS, K, V><<<tiles, THREADS, 0, stream>>>(data, job->count, 1, LOG_TILE);
+    tile_kernel<THREADS, K, V><<<tiles, THREADS, 0, stream>>>(data, args->count, 1, LOG_TILE);
     for (int phase = LOG_TILE + 1; phase <= phases; phase++) {
         for (int log_stride = phase - 1; log_stride >= LOG_TILE; log_stride--)
-            TRY(rung_1_step(engine, job, log_stride, log_stride == phase - 1));
-        tile_kernel<THREADS, K, V><<<tiles, THREADS, 0, stream>>>(data, job->count, phase, phase);
+            TRY(rung_1_step(engine, args, log_stride, log_stride == phase - 1));
+        tile_kernel<THREADS, K, V><<<tiles, THREADS, 0, stream>>>(data, args->count, phase, phase);
     }
     TRY_LAUNCH("rung 2, a tile");
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_2_threads(struct cuda_engine *engine, struct rung_job *job, int threads)
+extern "C" hsort_status rung_2_threads(struct cuda_engine *engine, struct sort_args *args, int threads)
 {
-    return with_columns(job, [&](auto data) {
+    return with_columns(args, [&](auto data) {
         switch (threads) {
         case 256:
-            return sort_bitonic_shared<256>(engine, job, data);
+            return sort_bitonic_shared<256>(engine, args, data);
         case 512:
-            return sort_bitonic_shared<512>(engine, job, data);
+            return sort_bitonic_shared<512>(engine, args, data);
         case 1024:
-            return sort_bitonic_shared<1024>(engine, job, data);
+            return sort_bitonic_shared<1024>(engine, args, data);
         }
         return status_fail(HSORT_ARGUMENT, "rung 2 has blocks of 256, 512 or 1024 threads, not %d", threads);
     });
 }
 
-extern "C" hsort_status rung_2_bitonic_shared_workspace(struct cuda_engine *, const struct rung_job *,
+extern "C" hsort_status rung_2_bitonic_shared_workspace(struct cuda_engine *, const struct sort_args *,
                                                         size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_2_bitonic_shared(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_2_bitonic_shared(struct cuda_engine *engine, struct sort_args *args)
 {
-    return rung_2_threads(engine, job, BITONIC_SHARED_THREADS);
+    return rung_2_threads(engine, args, BITONIC_SHARED_THREADS);
 }

@@ -270,10 +270,10 @@ static int log_tile_of(columns<K, V>)
     return warp_tile<K, V>::LOG_TILE;
 }
 
-extern "C" int rung_3_log_tile(const struct rung_job *job)
+extern "C" int rung_3_log_tile(const struct sort_args *args)
 {
     int log_tile = 0;
-    with_columns(job, [&](auto data) {
+    with_columns(args, [&](auto data) {
         log_tile = log_tile_of(data);
         return HSORT_OK;
     });
@@ -292,32 +292,32 @@ static hsort_status launch_merge_tiles(struct cuda_engine *engine, columns<K, V>
     return launch_tiles(engine, merge_tiles_kernel<K, V>, data, count);
 }
 
-extern "C" hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const struct rung_job *job)
+extern "C" hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const struct sort_args *args)
 {
-    return with_columns(job, [&](auto data) { return sort_tiles(engine, data, job->count); });
+    return with_columns(args, [&](auto data) { return sort_tiles(engine, data, args->count); });
 }
 
-extern "C" hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct rung_job *job)
+extern "C" hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct sort_args *args)
 {
-    return with_columns(job, [&](auto data) { return launch_merge_tiles(engine, data, job->count); });
+    return with_columns(args, [&](auto data) { return launch_merge_tiles(engine, data, args->count); });
 }
 
-extern "C" hsort_status rung_3_bitonic_warp_workspace(struct cuda_engine *, const struct rung_job *,
+extern "C" hsort_status rung_3_bitonic_warp_workspace(struct cuda_engine *, const struct sort_args *,
                                                       size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_3_bitonic_warp(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_3_bitonic_warp(struct cuda_engine *engine, struct sort_args *args)
 {
-    const int phases = count_phases(job->count);
-    const int log_tile = rung_3_log_tile(job);
-    TRY(rung_3_sort_tiles(engine, job));
+    const int phases = count_phases(args->count);
+    const int log_tile = rung_3_log_tile(args);
+    TRY(rung_3_sort_tiles(engine, args));
     for (int phase = log_tile + 1; phase <= phases; phase++) {
         for (int log_stride = phase - 1; log_stride >= log_tile; log_stride--)
-            TRY(rung_1_step(engine, job, log_stride, log_stride == phase - 1));
-        TRY(rung_3_merge_tiles(engine, job));
+            TRY(rung_1_step(engine, args, log_stride, log_stride == phase - 1));
+        TRY(rung_3_merge_tiles(engine, args));
     }
     return HSORT_OK;
 }

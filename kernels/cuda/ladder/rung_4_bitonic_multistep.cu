@@ -105,24 +105,24 @@ static hsort_status launch_pass(struct cuda_engine *engine, columns<K, V> data, 
 }
 
 template <typename K, typename V>
-static hsort_status sort_bitonic_multistep(struct cuda_engine *engine, struct rung_job *job, int most,
+static hsort_status sort_bitonic_multistep(struct cuda_engine *engine, struct sort_args *args, int most,
                                            columns<K, V> data)
 {
     constexpr int LARGEST = largest_degree<K, V>();
     if (most < 1 || most > LARGEST)
         return status_fail(HSORT_ARGUMENT, "rung 4 has degrees of 1 to %d here, not %d", LARGEST, most);
-    const int phases = count_phases(job->count);
-    const int log_tile = rung_3_log_tile(job);
-    TRY(rung_3_sort_tiles(engine, job));
+    const int phases = count_phases(args->count);
+    const int log_tile = rung_3_log_tile(args);
+    TRY(rung_3_sort_tiles(engine, args));
     for (int phase = log_tile + 1; phase <= phases; phase++) {
         int steps = phase - log_tile;
         for (int passes = (int)divide_up(steps, most); passes > 0; passes--) {
             const int degree = (int)divide_up(steps, passes); // 7 steps are 4 + 3, not 6 + 1: more threads
             const bool mirrored = steps == phase - log_tile;
             steps -= degree;
-            TRY(launch_pass<LARGEST>(engine, data, job->count, degree, log_tile + steps, mirrored));
+            TRY(launch_pass<LARGEST>(engine, data, args->count, degree, log_tile + steps, mirrored));
         }
-        TRY(rung_3_merge_tiles(engine, job));
+        TRY(rung_3_merge_tiles(engine, args));
     }
     return HSORT_OK;
 }
@@ -133,29 +133,29 @@ static int largest_degree_of(columns<K, V>)
     return largest_degree<K, V>();
 }
 
-extern "C" int rung_4_largest_degree(const struct rung_job *job)
+extern "C" int rung_4_largest_degree(const struct sort_args *args)
 {
     int degree = 0;
-    with_columns(job, [&](auto data) {
+    with_columns(args, [&](auto data) {
         degree = largest_degree_of(data);
         return HSORT_OK;
     });
     return degree;
 }
 
-extern "C" hsort_status rung_4_degree(struct cuda_engine *engine, struct rung_job *job, int degree)
+extern "C" hsort_status rung_4_degree(struct cuda_engine *engine, struct sort_args *args, int degree)
 {
-    return with_columns(job, [&](auto data) { return sort_bitonic_multistep(engine, job, degree, data); });
+    return with_columns(args, [&](auto data) { return sort_bitonic_multistep(engine, args, degree, data); });
 }
 
-extern "C" hsort_status rung_4_bitonic_multistep_workspace(struct cuda_engine *, const struct rung_job *,
+extern "C" hsort_status rung_4_bitonic_multistep_workspace(struct cuda_engine *, const struct sort_args *,
                                                            size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_4_bitonic_multistep(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_4_bitonic_multistep(struct cuda_engine *engine, struct sort_args *args)
 {
-    return rung_4_degree(engine, job, rung_4_largest_degree(job));
+    return rung_4_degree(engine, args, rung_4_largest_degree(args));
 }

@@ -375,17 +375,17 @@ static hsort_status sort_packed(struct cuda_engine *engine, columns<K, V> data, 
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_5_packed_workspace(struct cuda_engine *, const struct rung_job *, size_t *bytes)
+extern "C" hsort_status rung_5_packed_workspace(struct cuda_engine *, const struct sort_args *, size_t *bytes)
 {
     *bytes = 0;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_5_packed(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_5_packed(struct cuda_engine *engine, struct sort_args *args)
 {
-    return with_columns(job, [&](auto data) {
-        const int phases = count_phases(job->count);
-        return phases <= PACKED_NARROW_BITS ? sort_packed<uint32_t>(engine, data, job->count, phases)
-                                            : sort_packed<uint64_t>(engine, data, job->count, phases);
+    return with_columns(args, [&](auto data) {
+        const int phases = count_phases(args->count);
+        return phases <= PACKED_NARROW_BITS ? sort_packed<uint32_t>(engine, data, args->count, phases)
+                                            : sort_packed<uint64_t>(engine, data, args->count, phases);
     });
 }

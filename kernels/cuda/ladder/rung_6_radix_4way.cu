@@ -222,55 +222,55 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-/* Each pass ends where it began, in job->keys. */
+/* Each pass ends where it began, in args->keys. */
 template <typename K, typename V, int THREADS>
-static hsort_status sort_4way(struct cuda_engine *engine, struct rung_job *job)
+static hsort_status sort_4way(struct cuda_engine *engine, struct sort_args *args)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    const unsigned blocks = (unsigned)divide_up(job->count, THREADS);
-    K *const keys = (K *)job->keys, *const scratch = (K *)job->scratch_keys;
-    V *const values = (V *)job->values, *const scratch_values = (V *)job->scratch_values;
-    uint64_t *const counts = (uint64_t *)job->workspace;
+    const unsigned blocks = (unsigned)divide_up(args->count, THREADS);
+    K *const keys = (K *)args->keys, *const scratch = (K *)args->scratch_keys;
+    V *const values = (V *)args->values, *const scratch_values = (V *)args->scratch_values;
+    uint64_t *const counts = (uint64_t *)args->workspace;
     for (int shift = 0; shift < (int)sizeof(K) * 8; shift += DIGIT_BITS) {
         local_sort_kernel<K, V, THREADS><<<blocks, THREADS, 0, stream>>>(
-            keys, scratch, values, scratch_values, job->count, shift, counts);
+            keys, scratch, values, scratch_values, args->count, shift, counts);
         scan_counts(stream, counts, (int64_t)BINS * blocks);
         shuffle_kernel<K, V, THREADS><<<blocks, THREADS, 0, stream>>>(scratch, keys, scratch_values, values,
-                                                                      job->count, shift, counts);
+                                                                      args->count, shift, counts);
         TRY_LAUNCH("rung 6, a pass");
     }
-    job->sorted_keys = job->keys;
-    job->sorted_values = job->values;
+    args->sorted_keys = args->keys;
+    args->sorted_values = args->values;
     return HSORT_OK;
 }
 
 template <int THREADS>
-static hsort_status sort_in_blocks(struct cuda_engine *engine, struct rung_job *job)
+static hsort_status sort_in_blocks(struct cuda_engine *engine, struct sort_args *args)
 {
-    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
-        return sort_4way<decltype(key), decltype(value), THREADS>(engine, job);
+    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+        return sort_4way<decltype(key), decltype(value), THREADS>(engine, args);
     });
 }
 
-extern "C" hsort_status rung_6_threads(struct cuda_engine *engine, struct rung_job *job, int threads)
+extern "C" hsort_status rung_6_threads(struct cuda_engine *engine, struct sort_args *args, int threads)
 {
     switch (threads) {
     case 512:
-        return sort_in_blocks<512>(engine, job);
+        return sort_in_blocks<512>(engine, args);
     case 1024:
-        return sort_in_blocks<1024>(engine, job);
+        return sort_in_blocks<1024>(engine, args);
     }
     return status_fail(HSORT_ARGUMENT, "rung 6 runs in blocks of 512 or 1024 threads, not %d", threads);
 }
 
-extern "C" hsort_status rung_6_radix_4way_workspace(struct cuda_engine *, const struct rung_job *job,
+extern "C" hsort_status rung_6_radix_4way_workspace(struct cuda_engine *, const struct sort_args *args,
                                                     size_t *bytes)
 {
-    *bytes = (size_t)scan_words(BINS * divide_up(job->count, LEAST_THREADS)) * sizeof(uint64_t);
+    *bytes = (size_t)scan_words(BINS * divide_up(args->count, LEAST_THREADS)) * sizeof(uint64_t);
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_6_radix_4way(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_6_radix_4way(struct cuda_engine *engine, struct sort_args *args)
 {
-    return rung_6_threads(engine, job, RADIX_4WAY_THREADS);
+    return rung_6_threads(engine, args, RADIX_4WAY_THREADS);
 }

@@ -10,7 +10,7 @@ extern "C" {
 
 /* As rung_6_radix_4way() does, with the same workspace, in blocks of `threads`: 512 or 1024. Errors
  * HSORT_ARGUMENT for another number. */
-hsort_status rung_6_threads(struct cuda_engine *engine, struct rung_job *job, int threads);
+hsort_status rung_6_threads(struct cuda_engine *engine, struct sort_args *args, int threads);
 
 #ifdef __cplusplus
 }

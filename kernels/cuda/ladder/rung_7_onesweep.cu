@@ -151,15 +151,15 @@ static void swap_columns(const T **from, T **to)
 }
 
 template <typename K, typename V>
-static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *job)
+static hsort_status sort_onesweep(struct cuda_engine *engine, struct sort_args *args)
 {
-    struct onesweep_tables *tables = (struct onesweep_tables *)job->workspace;
+    struct onesweep_tables *tables = (struct onesweep_tables *)args->workspace;
     pass<K, V, key_digit<K>> pass = {};
-    pass.from = (K *)job->keys;
-    pass.to = (K *)job->scratch_keys;
-    pass.from_values = (V *)job->values;
-    pass.to_values = (V *)job->scratch_values;
-    pass.count = job->count;
+    pass.from = (K *)args->keys;
+    pass.to = (K *)args->scratch_keys;
+    pass.from_values = (V *)args->values;
+    pass.to_values = (V *)args->scratch_values;
+    pass.count = args->count;
     pass.workspace = &tables->passes;
     TRY(count_all_digits(engine, pass.from, pass.count, onesweep_tiles<K, V>(pass.count), tables));
     for (uint32_t digit = 0; digit < sizeof(K); digit++) {
@@ -173,23 +173,23 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, struct rung_job *j
         swap_columns(&pass.from, &pass.to);
         swap_columns(&pass.from_values, &pass.to_values);
     }
-    job->sorted_keys = (void *)pass.from;
-    job->sorted_values = (void *)pass.from_values;
+    args->sorted_keys = (void *)pass.from;
+    args->sorted_values = (void *)pass.from_values;
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, const struct rung_job *job,
+extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, const struct sort_args *args,
                                                   size_t *bytes)
 {
-    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
-        *bytes = tables_bytes(onesweep_tiles<decltype(key), decltype(value)>(job->count));
+    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+        *bytes = tables_bytes(onesweep_tiles<decltype(key), decltype(value)>(args->count));
         return HSORT_OK;
     });
 }
 
-extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, struct sort_args *args)
 {
-    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
-        return sort_onesweep<decltype(key), decltype(value)>(engine, job);
+    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+        return sort_onesweep<decltype(key), decltype(value)>(engine, args);
     });
 }

@@ -433,23 +433,23 @@ static hsort_status launch_cluster(struct cuda_engine *engine, const struct sour
 }
 
 template <typename K>
-static hsort_status sort_by_cluster(struct cuda_engine *engine, struct rung_job *job, bool *done)
+static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args *args, bool *done)
 {
-    const int count = (int)job->count;
+    const int count = (int)args->count;
     int blocks = 2;
     while (blocks < BLOCKS_MAX && count > blocks * CLUSTER_BLOCK_KEYS)
         blocks *= 2;
     int leaves = blocks;
     while (count > leaves * CLUSTER_LEAF_KEYS)
         leaves *= 2;
-    K *keys = (K *)job->keys;
+    K *keys = (K *)args->keys;
     volatile int32_t *verdict = &engine->result->verdict;
     *verdict = CLUSTER_UNKNOWN;
     constexpr int FEW = LEAF_KEYS / 2; // keys of a thread suffice for most
     if (count <= blocks * FEW * LEAF_THREADS)
-        TRY((launch_cluster<K, FEW>(engine, source_of<K>(job), keys, count, blocks, leaves, done)));
+        TRY((launch_cluster<K, FEW>(engine, source_of<K>(args), keys, count, blocks, leaves, done)));
     else
-        TRY((launch_cluster<K, LEAF_KEYS>(engine, source_of<K>(job), keys, count, blocks, leaves, done)));
+        TRY((launch_cluster<K, LEAF_KEYS>(engine, source_of<K>(args), keys, count, blocks, leaves, done)));
     if (!*done)
         return HSORT_OK;
     TRY(wait_for_word(engine->streams[STREAM_WORK], verdict, CLUSTER_UNKNOWN));
@@ -457,20 +457,20 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct rung_job 
     return HSORT_OK;
 }
 
-extern "C" bool rung_8_cluster_fits(const struct cuda_engine *engine, const struct rung_job *job)
+extern "C" bool rung_8_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
 {
     constexpr int bytes = cluster_bytes<uint64_t, LEAF_KEYS>();
     int has_clusters = 0;
-    if (engine->block_bytes < bytes || job->value_bytes > 0 || job->count <= LEAF_CAPACITY ||
-        job->count > CLUSTER_COUNT_MAX)
+    if (engine->block_bytes < bytes || args->value_bytes > 0 || args->count <= LEAF_CAPACITY ||
+        args->count > CLUSTER_COUNT_MAX)
         return false;
     // the runtime knows this without asking the device
     return cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, engine->device) == cudaSuccess &&
            has_clusters;
 }
 
-extern "C" hsort_status rung_8_cluster(struct cuda_engine *engine, struct rung_job *job, bool *done)
+extern "C" hsort_status rung_8_cluster(struct cuda_engine *engine, struct sort_args *args, bool *done)
 {
-    return with_key_type(job->key_bytes,
-                         [&](auto key) { return sort_by_cluster<decltype(key)>(engine, job, done); });
+    return with_key_type(args->key_bytes,
+                         [&](auto key) { return sort_by_cluster<decltype(key)>(engine, args, done); });
 }

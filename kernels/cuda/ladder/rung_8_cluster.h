@@ -8,13 +8,13 @@
 extern "C" {
 #endif
 
-/* Is the job one for a cluster: keys alone, more than a leaf takes and not too many, on a GPU that has clusters? */
-bool rung_8_cluster_fits(const struct cuda_engine *engine, const struct rung_job *job);
+/* Is it a sort for a cluster: keys alone, more than a leaf takes and not too many, on a GPU that has clusters? */
+bool rung_8_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args);
 
-/* Sort a job that fits on STREAM_WORK, in place: scratch and workspace are not used. Returns when the work is queued
+/* Sort what fits on STREAM_WORK, in place: scratch and workspace are not used. Returns when the work is queued
  * and it is known whether it will be done. `*done` is false if the device cannot hold so large a cluster, or if the
  * splitters cut the keys too unevenly; nothing has been changed then. */
-hsort_status rung_8_cluster(struct cuda_engine *engine, struct rung_job *job, bool *done);
+hsort_status rung_8_cluster(struct cuda_engine *engine, struct sort_args *args, bool *done);
 
 #ifdef __cplusplus
 }

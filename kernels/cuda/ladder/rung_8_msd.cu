@@ -225,34 +225,34 @@ static __global__ void __launch_bounds__(S::THREADS)
 }
 
 template <typename S, typename K, typename V>
-static hsort_status launch_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
+static hsort_status launch_leaf(struct cuda_engine *engine, columns<K, V> data, struct sort_args *args)
 {
     constexpr int bytes = leaf_bytes<S, K, V>();
-    const struct source<K> source = source_of<K>(job);
+    const struct source<K> source = source_of<K>(args);
     TRY_CUDA(cudaFuncSetAttribute(leaf_kernel<S, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     leaf_kernel<S><<<1, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(
-        source.coding, columns<K, V>{(K *)source.keys, data.values}, data, (int)job->count);
+        source.coding, columns<K, V>{(K *)source.keys, data.values}, data, (int)args->count);
     TRY_LAUNCH("rung 8, a leaf");
     return HSORT_OK;
 }
 
 /* With as few keys for a thread as will do: where many share a bin, the time to merge grows with that. */
 template <typename K, typename V>
-static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, struct rung_job *job)
+static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data, struct sort_args *args)
 {
     typedef leaf_size<LEAF_THREADS, LEAF_KEYS / 4, 1> quarter_leaf;
     typedef leaf_size<LEAF_THREADS * 2, LEAF_KEYS / 4, 1> half_leaf;
     typedef leaf_size<LEAF_THREADS * 2, LEAF_KEYS / 2, 1> whole_leaf;
     static_assert((int)whole_leaf::CAPACITY == (int)LEAF_CAPACITY, "what one block is given");
     if (leaf_bytes<largest_leaf, K, V>() + LEAF_OWN_BYTES > engine->block_bytes)
-        return ladder_sort_codes(engine, job, rung_7_onesweep);
-    if (job->count <= quarter_leaf::CAPACITY)
-        return launch_leaf<quarter_leaf>(engine, data, job);
-    if (job->count <= half_leaf::CAPACITY)
-        return launch_leaf<half_leaf>(engine, data, job);
+        return ladder_sort_codes(engine, args, rung_7_onesweep);
+    if (args->count <= quarter_leaf::CAPACITY)
+        return launch_leaf<quarter_leaf>(engine, data, args);
+    if (args->count <= half_leaf::CAPACITY)
+        return launch_leaf<half_leaf>(engine, data, args);
     if (leaf_bytes<whole_leaf, K, V>() + LEAF_OWN_BYTES <= engine->block_bytes)
-        return launch_leaf<whole_leaf>(engine, data, job);
-    return launch_leaf<largest_leaf>(engine, data, job); // with fewer bins
+        return launch_leaf<whole_leaf>(engine, data, args);
+    return launch_leaf<largest_leaf>(engine, data, args); // with fewer bins
 }
 
 /* ---- keys alone ---------------------------------------------------------------------------------------- */
@@ -260,63 +260,63 @@ static hsort_status sort_as_leaf(struct cuda_engine *engine, columns<K, V> data,
 /* Queue the passes; with_cells: the map may have some, and they take shared memory. */
 template <typename K, int KEYS>
 static hsort_status queue_passes(struct cuda_engine *engine, const struct source<K> &source,
-                                 struct rung_job *job, bool with_cells, struct plan *plan)
+                                 struct sort_args *args, bool with_cells, struct plan *plan)
 {
     constexpr int TILE = MSD_PASS_THREADS * KEYS;
     const int bytes = pass_bytes<K, KEYS>() + (with_cells ? CELL_BYTES : 0);
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    K *keys = (K *)job->keys, *scratch = (K *)job->scratch_keys;
-    const unsigned tiles = (unsigned)divide_up(job->count, TILE);
+    K *keys = (K *)args->keys, *scratch = (K *)args->scratch_keys;
+    const unsigned tiles = (unsigned)divide_up(args->count, TILE);
     TRY_CUDA(cudaFuncSetAttribute(deal_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     deal_kernel<K, KEYS><<<tiles, MSD_PASS_THREADS, bytes, stream>>>(source.coding, source.keys, scratch,
-                                                                     job->count, 0, plan);
+                                                                     args->count, 0, plan);
     deal_kernel<K, KEYS> // each region ends with a tile that is not full
-        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(codes_only, scratch, keys, job->count, 1,
+        <<<tiles + REGIONS, MSD_PASS_THREADS, bytes, stream>>>(codes_only, scratch, keys, args->count, 1,
                                                                plan);
     TRY_LAUNCH("rung 8, the passes");
     return HSORT_OK;
 }
 
 template <typename K, int KEYS>
-static hsort_status sort_keys(struct cuda_engine *engine, struct rung_job *job)
+static hsort_status sort_keys(struct cuda_engine *engine, struct sort_args *args)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    struct plan *plan = (struct plan *)job->workspace;
-    K *keys = (K *)job->keys, *goal = goal_of<K>(job);
-    const struct source<K> source = source_of<K>(job);
+    struct plan *plan = (struct plan *)args->workspace;
+    K *keys = (K *)args->keys, *goal = goal_of<K>(args);
+    const struct source<K> source = source_of<K>(args);
     const struct coding last = {source.coding.map, false, source.coding.decodes};
     struct msd_answer answer;
     TRY(queue_plan(
-        engine, source.coding, source.keys, job->count,
+        engine, source.coding, source.keys, args->count,
         {leaf_capacity(engine, false), usual_leaf<K, no_value>::CAPACITY, roomy_leaf<K>::CAPACITY, false},
         MSD_PASS_THREADS * KEYS, plan));
     // Few keys do not wait for the answer, but for passes with nothing to do, if that is what it says
-    const bool is_early = job->count < MSD_EARLY_COUNT;
+    const bool is_early = args->count < MSD_EARLY_COUNT;
     if (is_early)
-        TRY((queue_passes<K, KEYS>(engine, source, job, true, plan)));
+        TRY((queue_passes<K, KEYS>(engine, source, args, true, plan)));
     TRY(wait_for_answer(engine, &answer));
     if (!is_early && answer.verdict == MSD_SPLIT)
-        TRY((queue_passes<K, KEYS>(engine, source, job, answer.kind != MAP_LINEAR, plan)));
+        TRY((queue_passes<K, KEYS>(engine, source, args, answer.kind != MAP_LINEAR, plan)));
     const columns<K, no_value> sorted = {goal, NULL};
-    const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)job->scratch_keys, NULL};
-    job->sorted_keys = goal;
+    const columns<K, no_value> dealt = {answer.bits > REGION_BITS ? keys : (K *)args->scratch_keys, NULL};
+    args->sorted_keys = goal;
     switch (answer.verdict) {
     case MSD_SPLIT:
         return answer.kind == MAP_LINEAR
                    ? queue_leaves<leaf_range<K>>(engine, last, dealt, sorted, answer, plan)
                    : queue_leaves<even_parts<K>>(engine, last, dealt, sorted, answer, plan);
     case MSD_VALUES:
-        write_values_kernel<<<(unsigned)divide_up(job->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
-                              MSD_WRITE_THREADS, 0, stream>>>(last, goal, job->count, plan);
+        write_values_kernel<<<(unsigned)divide_up(args->count, MSD_WRITE_THREADS * MSD_WRITE_KEYS),
+                              MSD_WRITE_THREADS, 0, stream>>>(last, goal, args->count, plan);
         break;
     case MSD_REVERSED:
-        reverse_kernel<<<(unsigned)divide_up(job->count - job->count / 2, MSD_WRITE_THREADS),
-                         MSD_WRITE_THREADS, 0, stream>>>(source.coding, source.keys, goal, job->count);
+        reverse_kernel<<<(unsigned)divide_up(args->count - args->count / 2, MSD_WRITE_THREADS),
+                         MSD_WRITE_THREADS, 0, stream>>>(source.coding, source.keys, goal, args->count);
         break;
     case MSD_CROWDED:
-        return ladder_sort_codes(engine, job, rung_7_onesweep);
+        return ladder_sort_codes(engine, args, rung_7_onesweep);
     default:
-        return leave_sorted(engine, source, job);
+        return leave_sorted(engine, source, args);
     }
     TRY_LAUNCH("rung 8, a shortcut");
     return HSORT_OK;
@@ -366,19 +366,19 @@ static __global__ void __launch_bounds__(REGIONS) lower_digits_kernel(struct pla
 /* By the lower digit, then by the upper one: two stable passes, as the other way round the second one would have to know
  * the regions' borders. Then the leaves. */
 template <typename K, typename V, map_kind KIND>
-static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job,
+static hsort_status split_pairs(struct cuda_engine *engine, struct sort_args *args,
                                 const struct msd_answer &answer, struct plan *plan)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    const columns<K, V> data = columns_of<K, V>(job);
-    const columns<K, V> scratch = {(K *)job->scratch_keys, (V *)job->scratch_values};
+    const columns<K, V> data = columns_of<K, V>(args);
+    const columns<K, V> scratch = {(K *)args->scratch_keys, (V *)args->scratch_values};
     pass<K, V, bucket_digit<K, KIND>> pass = {};
     pass.from = data.keys, pass.to = scratch.keys;
     pass.from_values = data.values, pass.to_values = scratch.values;
-    pass.count = job->count;
+    pass.count = args->count;
     pass.digit.map_window = &plan->window;
     pass.workspace = (struct onesweep_workspace *)(plan + 1);
-    TRY_CUDA(cudaMemsetAsync(pass.workspace, 0, onesweep_workspace_bytes(onesweep_tiles<K, V>(job->count)),
+    TRY_CUDA(cudaMemsetAsync(pass.workspace, 0, onesweep_workspace_bytes(onesweep_tiles<K, V>(args->count)),
                              stream));
     if (answer.bits > REGION_BITS) {
         lower_digits_kernel<<<1, REGIONS, 0, stream>>>(plan);
@@ -398,66 +398,66 @@ static hsort_status split_pairs(struct cuda_engine *engine, struct rung_job *job
 }
 
 template <typename K, typename V>
-static hsort_status sort_pairs(struct cuda_engine *engine, struct rung_job *job)
+static hsort_status sort_pairs(struct cuda_engine *engine, struct sort_args *args)
 {
-    struct plan *plan = (struct plan *)job->workspace;
+    struct plan *plan = (struct plan *)args->workspace;
     struct msd_answer answer;
     TRY(queue_plan(
-        engine, codes_only, (const K *)job->keys, job->count,
+        engine, codes_only, (const K *)args->keys, args->count,
         {leaf_capacity(engine, true), usual_leaf<K, V>::CAPACITY, usual_leaf<K, V>::CAPACITY, true}, 1,
         plan));
     TRY(wait_for_answer(engine, &answer));
     if (answer.verdict == MSD_SORTED)
         return HSORT_OK;
     if (answer.verdict != MSD_SPLIT && answer.verdict != MSD_VALUES)
-        return rung_7_onesweep(engine, job);
+        return rung_7_onesweep(engine, args);
     switch (answer.kind) {
     case MAP_LINEAR:
-        return split_pairs<K, V, MAP_LINEAR>(engine, job, answer, plan);
+        return split_pairs<K, V, MAP_LINEAR>(engine, args, answer, plan);
     case MAP_TABLE:
-        return split_pairs<K, V, MAP_TABLE>(engine, job, answer, plan);
+        return split_pairs<K, V, MAP_TABLE>(engine, args, answer, plan);
     default:
         if constexpr (sizeof(K) == 8)
-            return split_pairs<K, V, MAP_FINE>(engine, job, answer, plan);
+            return split_pairs<K, V, MAP_FINE>(engine, args, answer, plan);
         return HSORT_INTERNAL;
     }
 }
 
 /* ---- the rung ------------------------------------------------------------------------------------------ */
 
-extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct rung_job *job,
+extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct sort_args *args,
                                              size_t *bytes)
 {
-    TRY(rung_7_onesweep_workspace(engine, job, bytes)); // which may have to take over
-    if (job->count <= LEAF_CAPACITY)
+    TRY(rung_7_onesweep_workspace(engine, args, bytes)); // which may have to take over
+    if (args->count <= LEAF_CAPACITY)
         return HSORT_OK;
-    if (job->value_bytes > 0)
+    if (args->value_bytes > 0)
         *bytes += sizeof(struct plan); // in front of what the stable passes want
     else if (*bytes < sizeof(struct plan))
         *bytes = sizeof(struct plan);
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct rung_job *job)
+extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct sort_args *args)
 {
-    if (job->count <= LEAF_CAPACITY)
-        return with_columns(job, [&](auto data) { return sort_as_leaf(engine, data, job); });
+    if (args->count <= LEAF_CAPACITY)
+        return with_columns(args, [&](auto data) { return sort_as_leaf(engine, data, args); });
     bool done = false;
-    if (rung_8_cluster_fits(engine, job))
-        TRY(rung_8_cluster(engine, job, &done));
+    if (rung_8_cluster_fits(engine, args))
+        TRY(rung_8_cluster(engine, args, &done));
     if (done)
         return HSORT_OK;
-    const int capacity = leaf_capacity(engine, job->value_bytes > 0);
-    if (engine->block_bytes < MSD_ROOMY_BYTES || job->count / BUCKETS > capacity - capacity / 16)
-        return ladder_sort_codes(engine, job, rung_7_onesweep);
-    return with_element_types(job->key_bytes, job->value_bytes, [&](auto key, auto value) {
+    const int capacity = leaf_capacity(engine, args->value_bytes > 0);
+    if (engine->block_bytes < MSD_ROOMY_BYTES || args->count / BUCKETS > capacity - capacity / 16)
+        return ladder_sort_codes(engine, args, rung_7_onesweep);
+    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
         typedef decltype(key) K;
         typedef decltype(value) V;
         if constexpr (!has_value<V>)
-            return sort_keys<K, by_width<K>(MSD_PASS_KEYS_4, MSD_PASS_KEYS_8)>(engine, job);
+            return sort_keys<K, by_width<K>(MSD_PASS_KEYS_4, MSD_PASS_KEYS_8)>(engine, args);
         else if constexpr (sizeof(K) == 4)
-            return rung_7_onesweep(engine, job); // its passes are few
+            return rung_7_onesweep(engine, args); // its passes are few
         else
-            return sort_pairs<K, V>(engine, job);
+            return sort_pairs<K, V>(engine, args);
     });
 }

@@ -61,7 +61,7 @@ static struct coding coding_of(const struct raw_keys *raw)
     return {raw->map, !raw->map.identity, !raw->map.identity && raw->decode};
 }
 
-/* Where a job's keys come from, and what is to be done with them. */
+/* Where the keys of a sort come from, and what is to be done with them. */
 template <typename K>
 struct source {
     const K *keys;
@@ -69,10 +69,10 @@ struct source {
 };
 
 template <typename K>
-static struct source<K> source_of(const struct rung_job *job) {
-    const struct raw_keys *raw = job->raw;
+static struct source<K> source_of(const struct sort_args *args) {
+    const struct raw_keys *raw = args->raw;
     if (!raw)
-        return {(const K *)job->keys, codes_only};
+        return {(const K *)args->keys, codes_only};
     return {(const K *)raw->from, coding_of(raw)};
 }
 

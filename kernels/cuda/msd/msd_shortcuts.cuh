@@ -33,22 +33,22 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
 
 /* Where the sorted keys are wanted: what stores them last can do so anywhere. */
 template <typename K>
-static K *goal_of(const struct rung_job *job)
+static K *goal_of(const struct sort_args *args)
 {
-    const bool in_scratch = job->raw && job->raw->in_scratch && !job->raw->decode;
-    return (K *)(in_scratch ? job->scratch_keys : job->keys);
+    const bool in_scratch = args->raw && args->raw->in_scratch && !args->raw->decode;
+    return (K *)(in_scratch ? args->scratch_keys : args->keys);
 }
 
-/* The keys are in order as they came: to job->keys, if they are not there yet, as codes or as they are. */
+/* The keys are in order as they came: to args->keys, if they are not there yet, as codes or as they are. */
 template <typename K>
 static hsort_status leave_sorted(struct cuda_engine *engine, const struct source<K> &source,
-                                 struct rung_job *job)
+                                 struct sort_args *args)
 {
-    job->sorted_keys = job->keys;
+    args->sorted_keys = args->keys;
     if (source.coding.encodes && !source.coding.decodes)
-        return ladder_encode(engine, job);
-    if (source.keys != job->keys)
-        TRY_CUDA(cudaMemcpyAsync(job->keys, source.keys, (size_t)job->count * sizeof(K), cudaMemcpyDefault,
+        return ladder_encode(engine, args);
+    if (source.keys != args->keys)
+        TRY_CUDA(cudaMemcpyAsync(args->keys, source.keys, (size_t)args->count * sizeof(K), cudaMemcpyDefault,
                                  engine->streams[STREAM_WORK]));
     return HSORT_OK;
 }

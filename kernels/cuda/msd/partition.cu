@@ -339,20 +339,20 @@ static hsort_status sort_left(struct cuda_engine *engine, int key_bytes, const s
     const size_t key_space = divide_up((int64_t)left->count * key_bytes, 256) * 256;
     const int rung = tuning_rung(key_bytes, (int64_t)left->count);
     size_t workspace_bytes;
-    struct rung_job job = {};
-    job.key_bytes = key_bytes;
-    job.count = (int64_t)left->count;
-    job.keys = left->keys;
-    job.scratch_keys = scratch;
-    job.raw = raw->decode ? &again : NULL;
-    job.workspace = scratch + key_space;
-    TRY(ladder_workspace(engine, rung, &job, &workspace_bytes));
+    struct sort_args args = {};
+    args.key_bytes = key_bytes;
+    args.count = (int64_t)left->count;
+    args.keys = left->keys;
+    args.scratch_keys = scratch;
+    args.raw = raw->decode ? &again : NULL;
+    args.workspace = scratch + key_space;
+    TRY(ladder_workspace(engine, rung, &args, &workspace_bytes));
     *fits = key_space + workspace_bytes <= scratch_bytes;
     if (!*fits)
         return HSORT_OK;
-    TRY(ladder_sort(engine, rung, &job));
-    if (job.sorted_keys != job.keys)
-        TRY_CUDA(cudaMemcpyAsync(job.keys, job.sorted_keys, (size_t)job.count * key_bytes, cudaMemcpyDefault,
+    TRY(ladder_sort(engine, rung, &args));
+    if (args.sorted_keys != args.keys)
+        TRY_CUDA(cudaMemcpyAsync(args.keys, args.sorted_keys, (size_t)args.count * key_bytes, cudaMemcpyDefault,
                                  engine->streams[STREAM_WORK]));
     return HSORT_OK;
 }

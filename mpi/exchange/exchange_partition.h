@@ -58,7 +58,7 @@ hsort_status partition_all_exposed(struct exchange *x, hsort_status status, bool
 /* End what partition_expose() began with any peer: all have done their reading. Collective. */
 hsort_status partition_conceal(struct exchange *x);
 
-/* Sort keys of few values, by counting them: exchange_partition(), where values repeat too much for regions.
+/* Sort keys of few values, by counting them: of the exchange `partition`, where values repeat too much for regions.
  * p->sample has been taken. `status` is this rank's so far, and comes back with what happens here.
  * Collective. */
 hsort_status exchange_counted(struct exchange *x, hsort_status status, bool *done);

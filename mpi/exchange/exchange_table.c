@@ -1,10 +1,12 @@
 /* The table of exchanges, and the plain rule by which AUTO takes one of them.
  *
  * A rule and no measurement: it depends on the engine, the number of ranks and the size of a shard alone. So
- * it costs nothing when a context is made, and is the same on every rank and in every run. A choice by
- * measured rates was tried: it differed from the rule only where a sort takes a few milliseconds at most.
- * mpi/README.md holds the rule against the cost model. */
+ * it costs nothing when a context is made, and is the same on every rank and in every run. Not by
+ * measured rates: they would choose otherwise only where a sort takes a few milliseconds. mpi/README.md holds
+ * the rule against the cost model. */
 #include "mpi/exchange/exchange.h"
+
+_Static_assert(EXCHANGES == HSORT_EXCHANGES - 1, "all exchanges of the public list but AUTO have an entry");
 
 const struct exchange_ops *const exchange_table[EXCHANGES] = {&exchange_partition, &exchange_direct,
                                                               &exchange_bitonic};

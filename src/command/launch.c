@@ -96,7 +96,9 @@ hsort_status launch_agree(struct comm *comm, const struct cli_options *options, 
     return comm_agree(comm, parsed == HSORT_OK ? compare_with_rank_0(options, digest, first) : parsed);
 }
 
-bool launch_together(struct comm *comm)
+/* True if every rank comes here within ten seconds. After an MPI failure it tells ranks that all know of it,
+ * which can end in good order, from ranks of which some may wait for others for ever. Collective. */
+static bool come_together(struct comm *comm)
 {
     const double patience_seconds = 10;
     const struct timespec nap = {.tv_nsec = 1000000};
@@ -115,7 +117,7 @@ bool launch_together(struct comm *comm)
 
 bool launch_lost(struct comm *comm, hsort_status status)
 {
-    return (status == HSORT_MPI || status == HSORT_CUDA) && !launch_together(comm);
+    return (status == HSORT_MPI || status == HSORT_CUDA) && !come_together(comm);
 }
 
 hsort_status launch_commit(struct comm *comm, struct file_out *file, hsort_status status)

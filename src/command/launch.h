@@ -28,10 +28,6 @@ hsort_status launch_agree(struct comm *comm, const struct cli_options *options, 
  * Errors   HSORT_LAUNCH: a world of one rank that was started as several tasks. */
 hsort_status launch_check(int size, int *task);
 
-/* True if every rank comes here within ten seconds. After an MPI failure it tells ranks that all know of it,
- * which can end in good order, from ranks of which some may wait for others for ever. Collective. */
-bool launch_together(struct comm *comm);
-
 /* True if nothing collective may be done any more: MPI or CUDA failed, the ranks are apart. Collective. */
 bool launch_lost(struct comm *comm, hsort_status status);
 

@@ -25,7 +25,7 @@ struct hsort_context {
     size_t workspace_bytes;
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
-    void *exchange_tables[HSORT_EXCHANGE_PARTITION + 1]; /* of exchange_ops.open() */
+    void *exchange_tables[HSORT_EXCHANGES]; /* of exchange_ops.open() */
     void *exchange_memory;                 /* [exchange_bytes] of exchange_ops.memory_bytes() */
     size_t exchange_bytes;
     hsort_exchange exchange;               /* of the last sort */

@@ -66,13 +66,23 @@ void comm_close(struct comm *comm)
         MPI_Comm_free(&comm->world);
 }
 
+/* The greatest status of all ranks, and the lowest rank that has it. */
+struct ranked_status {
+    int status, rank;
+};
+
+static hsort_status find_worst(const struct comm *comm, struct ranked_status own, struct ranked_status *worst)
+{
+    *worst = own;
+    if (!comm_is_alone(comm))
+        TRY_MPI(MPI_Allreduce(&own, worst, 1, MPI_2INT, MPI_MAXLOC, comm->world));
+    return HSORT_OK;
+}
+
 hsort_status comm_agree(struct comm *comm, hsort_status mine)
 {
-    // MAXLOC takes the lowest rank among those with the greatest status.
-    struct {
-        int status, rank;
-    } own = {(int)mine, comm->rank}, worst;
-    TRY_MPI(MPI_Allreduce(&own, &worst, 1, MPI_2INT, MPI_MAXLOC, comm->world));
+    struct ranked_status worst;
+    TRY(find_worst(comm, (struct ranked_status){(int)mine, comm->rank}, &worst));
     if (worst.status == HSORT_OK)
         return HSORT_OK;
     if (worst.rank == comm->rank) {
@@ -80,15 +90,17 @@ hsort_status comm_agree(struct comm *comm, hsort_status mine)
         snprintf(comm->error, sizeof comm->error, "rank %d on %s: %s", comm->rank, comm->host,
                  cause[0] != '\0' ? cause : hsort_strerror(mine));
     }
-    TRY_MPI(MPI_Bcast(comm->error, sizeof comm->error, MPI_CHAR, worst.rank, comm->world));
+    if (!comm_is_alone(comm))
+        TRY_MPI(MPI_Bcast(comm->error, sizeof comm->error, MPI_CHAR, worst.rank, comm->world));
     return (hsort_status)worst.status;
 }
 
 hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest)
 {
     // One reduction for both: the smallest is the largest of the complements, and ~ cannot overflow.
-    int64_t own[2] = {value, ~value}, all[2];
-    TRY_MPI(MPI_Allreduce(own, all, 2, MPI_INT64_T, MPI_MAX, comm->world));
+    int64_t own[2] = {value, ~value}, all[2] = {value, ~value};
+    if (!comm_is_alone(comm))
+        TRY_MPI(MPI_Allreduce(own, all, 2, MPI_INT64_T, MPI_MAX, comm->world));
     *largest = all[0];
     *smallest = ~all[1];
     return HSORT_OK;
@@ -96,14 +108,32 @@ hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int
 
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum)
 {
-    TRY_MPI(MPI_Allreduce(&value, sum, 1, MPI_INT64_T, MPI_SUM, comm->world));
+    return comm_sums(comm, &value, 1, sum);
+}
+
+hsort_status comm_sums(struct comm *comm, const int64_t *own, int count, int64_t *sums)
+{
+    if (comm_is_alone(comm))
+        memcpy(sums, own, (size_t)count * sizeof *own);
+    else
+        TRY_MPI(MPI_Allreduce(own, sums, count, MPI_INT64_T, MPI_SUM, comm->world));
+    return HSORT_OK;
+}
+
+hsort_status comm_largest(struct comm *comm, const double *own, int count, double *largest)
+{
+    if (comm_is_alone(comm))
+        memcpy(largest, own, (size_t)count * sizeof *own);
+    else
+        TRY_MPI(MPI_Allreduce(own, largest, count, MPI_DOUBLE, MPI_MAX, comm->world));
     return HSORT_OK;
 }
 
 hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before)
 {
     *before = 0;
-    TRY_MPI(MPI_Exscan(&value, before, 1, MPI_INT64_T, MPI_SUM, comm->world));
+    if (!comm_is_alone(comm))
+        TRY_MPI(MPI_Exscan(&value, before, 1, MPI_INT64_T, MPI_SUM, comm->world));
     if (comm->rank == 0)
         *before = 0; // MPI leaves it undefined there
     return HSORT_OK;
@@ -111,13 +141,23 @@ hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before)
 
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values)
 {
-    TRY_MPI(MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, comm->world));
+    const uint64_t own = (uint64_t)value;
+    return comm_gather_words(comm, &own, 1, (uint64_t *)values);
+}
+
+hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all)
+{
+    if (comm_is_alone(comm))
+        memcpy(all, own, (size_t)count * sizeof *own);
+    else
+        TRY_MPI(MPI_Allgather(own, count, MPI_UINT64_T, all, count, MPI_UINT64_T, comm->world));
     return HSORT_OK;
 }
 
 hsort_status comm_leaders(struct comm *comm, int64_t *leaders)
 {
     int64_t leader = comm->rank;
-    TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT64_T, MPI_MIN, comm->node));
+    if (!comm_is_alone(comm))
+        TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT64_T, MPI_MIN, comm->node));
     return comm_gather(comm, leader, leaders);
 }

@@ -2,11 +2,14 @@
  *
  * The rule: a collective function never returns between two communication steps. The local work of a phase
  * yields a status; the phase ends with comm_agree(), after which every rank goes on or every rank returns the
- * same status. */
+ * same status.
+ *
+ * On a communicator of one rank none of the functions below but comm_open() and comm_close() communicates. */
 #ifndef COMM_H
 #define COMM_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "kernels/base/fault.h"
 #include "kernels/base/status.h"
@@ -19,6 +22,12 @@ struct comm {
     char host[64];
     char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", the same everywhere after a failure */
 };
+
+/* Is this the only rank? It agrees with itself, and its sums are its own numbers: it sends no message. */
+static inline bool comm_is_alone(const struct comm *comm)
+{
+    return comm->size == 1;
+}
 
 /* Can MPI be called? Not before MPI_Init() nor after MPI_Finalize(). Not collective. Errors HSORT_MPI. */
 hsort_status comm_usable(void);
@@ -44,11 +53,17 @@ hsort_status comm_check(int mpi_code, const char *call, bool may_fault);
 hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest);
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum);
 
+/* The same of each of several numbers, own [count]: sums [count], largest [count]. Collective each. */
+hsort_status comm_sums(struct comm *comm, const int64_t *own, int count, int64_t *sums);
+hsort_status comm_largest(struct comm *comm, const double *own, int count, double *largest);
+
 /* The sum of `value` over the ranks before this one. Collective. */
 hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before);
 
-/* values [size] = every rank's `value`, in rank order. Collective. */
+/* values [size] = every rank's `value`, in rank order; all [size * count] = every rank's own [count]. Collective
+ * each. */
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
+hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all);
 
 /* leaders [size] = the lowest rank of each rank's node. Collective. */
 hsort_status comm_leaders(struct comm *comm, int64_t *leaders);

@@ -3,7 +3,8 @@
 #include "src/library/context.h"
 #include "src/library/struct_size.h"
 
-/* What the statistics take the largest of, and what they add up, over all ranks: one message each. */
+/* What the statistics take the largest of, and what they add up, over all ranks: one message each, so only
+ * doubles in one and only 64-bit counts in the other. */
 struct stats_largest {
     double seconds[HSORT_PHASES], total_seconds;
     double path_bytes[HSORT_TRANSPORTS], path_seconds[HSORT_TRANSPORTS];
@@ -34,9 +35,8 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
     struct stats_sums added = {.moved_bytes = mine->moved_bytes}, all;
     memcpy(own.seconds, seconds, sizeof own.seconds);
     count_paths(ctx, &own, &added);
-    TRY_MPI(MPI_Allreduce(&own, &most, sizeof own / sizeof(double), MPI_DOUBLE, MPI_MAX, ctx->comm.world));
-    TRY_MPI(
-        MPI_Allreduce(&added, &all, sizeof added / sizeof(int64_t), MPI_INT64_T, MPI_SUM, ctx->comm.world));
+    TRY(comm_largest(&ctx->comm, (const double *)&own, sizeof own / sizeof(double), (double *)&most));
+    TRY(comm_sums(&ctx->comm, (const int64_t *)&added, sizeof added / sizeof(int64_t), (int64_t *)&all));
     ctx->stats = (hsort_stats){.struct_size = sizeof ctx->stats,
                                .keys = mine->keys,
                                .moved_bytes = all.moved_bytes,

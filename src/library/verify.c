@@ -70,9 +70,8 @@ hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, h
     hsort_status status =
         parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);
     TRY(comm_agree(comm, status));
-    const int numbers = sizeof own / sizeof(uint64_t);
-    status = comm_check(MPI_Allgather(&own, numbers, MPI_UINT64_T, parts, numbers, MPI_UINT64_T, comm->world),
-                        "MPI_Allgather", false);
+    status =
+        comm_gather_words(comm, (const uint64_t *)&own, sizeof own / sizeof(uint64_t), (uint64_t *)parts);
     if (status == HSORT_OK)
         join_parts(parts, comm->size, result);
     free(parts);

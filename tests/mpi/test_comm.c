@@ -107,6 +107,31 @@ static void sum_up(const int64_t *values)
         CHECK(gathered[rank] == values[rank], "value of rank %d", rank);
 }
 
+/* Several numbers of each rank at a time. Rank r's number i is r's part of a sum that is easily told. */
+static void test_many(void)
+{
+    enum { NUMBERS = 5 };
+    int64_t own[NUMBERS], sums[NUMBERS];
+    double reals[NUMBERS], largest[NUMBERS];
+    uint64_t words[NUMBERS], all[MOST_RANKS * NUMBERS];
+    const int64_t ranks_below = (int64_t)comm.size * (comm.size - 1) / 2;
+    for (int i = 0; i < NUMBERS; i++) {
+        own[i] = INT64_C(1000000007) * i + comm.rank;
+        reals[i] = i % 2 ? comm.rank + 0.5 : -comm.rank - 0.5;
+        words[i] = ((uint64_t)comm.rank + 1) << (60 - i);
+    }
+    CHECK(comm_sums(&comm, own, NUMBERS, sums) == HSORT_OK, "%s", status_text());
+    CHECK(comm_largest(&comm, reals, NUMBERS, largest) == HSORT_OK, "%s", status_text());
+    CHECK(comm_gather_words(&comm, words, NUMBERS, all) == HSORT_OK, "%s", status_text());
+    for (int i = 0; i < NUMBERS; i++) {
+        CHECK(sums[i] == INT64_C(1000000007) * i * comm.size + ranks_below, "sum %d is %lld", i,
+              (long long)sums[i]);
+        CHECK(largest[i] == (i % 2 ? comm.size - 0.5 : -0.5), "largest %d is %g", i, largest[i]);
+        for (int rank = 0; rank < comm.size; rank++)
+            CHECK(all[rank * NUMBERS + i] == ((uint64_t)rank + 1) << (60 - i), "word %d of rank %d", i, rank);
+    }
+}
+
 static void test_sums(uint64_t random)
 {
     const int64_t many = (INT64_C(1) << 31) + 1;
@@ -169,6 +194,7 @@ int main(int argc, char **argv)
         test_agreement(seed);
         test_longest_text();
         test_sums(seed);
+        test_many();
         test_mpi_codes();
         comm_close(&comm);
     }

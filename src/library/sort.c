@@ -31,11 +31,6 @@ static void book_phase(struct sort *s, hsort_phase phase)
     s->phase_began = now;
 }
 
-static bool is_alone(const struct sort *s)
-{
-    return s->ctx->comm.size == 1;
-}
-
 static size_t shard_bytes(const struct sort *s)
 {
     return (size_t)s->x.count * (size_t)s->map.key_bytes;
@@ -61,8 +56,10 @@ static hsort_status check_arguments(struct sort *s)
     const struct engine_ops *ops = s->ctx->engine->ops;
     TRY(context_check_keys(s->ctx, "in", s->in, s->in_count));
     TRY(context_check_keys(s->ctx, "out", s->out, s->out_count));
-    TRY(ops->space_of(s->ctx->engine, s->in_count > 0 ? s->in : NULL, &s->in_space));
-    return ops->space_of(s->ctx->engine, s->out_count > 0 ? s->out : NULL, &s->out_space);
+    const void *in = s->in_count > 0 ? s->in : NULL, *out = s->out_count > 0 ? s->out : NULL;
+    TRY(ops->space_of(s->ctx->engine, in, &s->in_space));
+    s->out_space = s->in_space;
+    return in == out ? HSORT_OK : ops->space_of(s->ctx->engine, out, &s->out_space);
 }
 
 /* Fill at [size + 1] with the position of each rank's first key; *largest: the greatest count. Collective. */
@@ -219,9 +216,7 @@ static bool in_order(struct sort *s)
                                                               (int64_t[]){0, last}, 2, own + 1));
     for (int i = 1; i < 3 && s->form == FORM_RAW; i++)
         own[i] = keymap_encode(map, own[i]);
-    keep_first_error(&s->status, comm_check(MPI_Allgather(own, 3, MPI_UINT64_T, ctx->ends, 3, MPI_UINT64_T,
-                                                          ctx->comm.world),
-                                            "MPI_Allgather", false));
+    keep_first_error(&s->status, comm_gather_words(&ctx->comm, own, 3, ctx->ends));
     uint64_t before = 0;
     for (int rank = 0; rank < ctx->comm.size; rank++) {
         const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
@@ -299,8 +294,10 @@ static hsort_status sort_shards(struct sort *s)
     hsort_context *ctx = s->ctx;
     // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped
     // anew each time. Of one rank, the local sort is the last to touch the keys, and decodes them.
-    const struct raw_keys raw = {
-        .map = s->map, .from = s->held, .decode = is_alone(s), .in_scratch = s->x.keys == s->out};
+    const struct raw_keys raw = {.map = s->map,
+                                 .from = s->held,
+                                 .decode = comm_is_alone(&ctx->comm),
+                                 .in_scratch = s->x.keys == s->out};
     void *sorted = s->x.keys;
     if (s->form != FORM_RAW)
         return HSORT_OK;
@@ -347,13 +344,18 @@ static hsort_status exchange_sorted(struct sort *s)
     return HSORT_OK;
 }
 
-/* Give the caller its counts of its keys. Collective. */
-static hsort_status deliver_keys(struct sort *s)
+/* Has every rank the counts that the callers ask for? */
+static bool counts_are_wanted(const struct sort *s)
+{
+    const size_t table_bytes = ((size_t)s->ctx->comm.size + 1) * sizeof *s->x.current_offset;
+    return memcmp(s->x.current_offset, s->ctx->want_offset, table_bytes) == 0;
+}
+
+/* Bring the keys from s->held to s->out, as the caller's bits. as_wanted: counts_are_wanted(). Collective. */
+static void hand_over(struct sort *s, bool as_wanted)
 {
     hsort_context *ctx = s->ctx;
     struct engine *engine = ctx->engine;
-    const size_t table_bytes = ((size_t)ctx->comm.size + 1) * sizeof *s->x.current_offset;
-    const bool as_wanted = memcmp(s->x.current_offset, ctx->want_offset, table_bytes) == 0;
     const bool to_engine = as_wanted && s->out_space == SPACE_ENGINE;
     if (s->form == FORM_CODES || (s->form == FORM_RESULT && to_engine)) {
         struct keymap map = s->map;
@@ -362,7 +364,7 @@ static hsort_status deliver_keys(struct sort *s)
         keep_first_error(&s->status, engine->ops->decode(engine, map, to, s->held, s->x.count));
         s->held = to;
     }
-    if (s->form != FORM_DELIVERED && !as_wanted) {
+    if (!as_wanted) {
         if (s->held == s->out && s->x.count > 0) {
             keep_first_error(&s->status,
                              engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->held, shard_bytes(s)));
@@ -372,13 +374,23 @@ static hsort_status deliver_keys(struct sort *s)
         keep_first_error(&s->status,
                          rebalance(&s->x, s->x.current_offset, ctx->want_offset, s->held, s->out));
         book_phase(s, HSORT_PHASE_EXCHANGE);
-    } else if (s->form != FORM_DELIVERED && !to_engine && s->x.count > 0) {
+    } else if (!to_engine && s->x.count > 0) {
         keep_first_error(&s->status, engine->ops->copy(engine, STREAM_WORK, s->out, s->held, shard_bytes(s)));
     }
-    s->form = FORM_DELIVERED;
     book_phase(s, HSORT_PHASE_D2H);
+}
+
+/* Give the caller its counts of its keys. Collective. */
+static hsort_status deliver_keys(struct sort *s)
+{
+    const bool as_wanted = counts_are_wanted(s);
+    if (s->form == FORM_RESULT && s->held == s->out && as_wanted)
+        s->form = FORM_DELIVERED; // the phase that left the keys there has waited for them
+    if (s->form != FORM_DELIVERED)
+        hand_over(s, as_wanted);
+    s->form = FORM_DELIVERED;
     report_phase(s, "d2h");
-    return context_agree(ctx, s->status);
+    return context_agree(s->ctx, s->status);
 }
 
 /* Keep the statistics of a sort that went well on every rank. Collective. */

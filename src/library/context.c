@@ -190,11 +190,14 @@ static hsort_status make_offset_tables(hsort_context *ctx)
     return HSORT_OK;
 }
 
-/* May a sort of this context come to take it? */
+/* May a sort of this context come to take it? A rank that is alone sorts its keys, and has nobody to exchange
+ * them with. */
 static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *ops)
 {
     const hsort_exchange wanted = ctx->options.exchange;
     const int64_t most_keys = INT64_MAX / 16;
+    if (comm_is_alone(&ctx->comm) && ops->input == EXCHANGE_TAKES_RAW)
+        return false;
     if (ops->kind == wanted)
         return true;
     // Where keys cannot be partitioned, an exchange of sorted shards stands in.
@@ -203,7 +206,8 @@ static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *op
     return is_open && ops->pays(hsort_engine_in_use(ctx), ctx->comm.size, most_keys, 8);
 }
 
-/* Find the exchanges that can run between these ranks, and make their tables. Collective. */
+/* Find the exchanges that can run between these ranks, and make their tables. A rank that is alone gets the
+ * name of one, which never runs. Collective. */
 static hsort_status open_exchanges(hsort_context *ctx)
 {
     for (int i = 0; i < EXCHANGES; i++) {
@@ -215,7 +219,7 @@ static hsort_status open_exchanges(hsort_context *ctx)
             TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine, ctx->transport), &all, &some));
         if (!all)
             continue;
-        if (ops->open)
+        if (ops->open && !comm_is_alone(&ctx->comm))
             TRY(comm_agree(&ctx->comm,
                            ops->open(ctx->comm.size, ctx->engine, &ctx->exchange_tables[ops->kind])));
         ctx->usable_exchanges |= 1u << ops->kind;

@@ -39,8 +39,8 @@ static bool are_usable(const hsort_rates *rates)
 /* Can shards be partitioned, as far as engine, ranks and links say? */
 static bool partition_is_possible(const hsort_rates *rates, int ranks, int ranks_per_node)
 {
-    return rates->engine == HSORT_ENGINE_CUDA && ranks <= PARTITION_RANKS_MAX &&
-           (ranks == 1 || (ranks <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC));
+    return rates->engine == HSORT_ENGINE_CUDA && ranks > 1 && ranks <= PARTITION_RANKS_MAX &&
+           ranks <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC;
 }
 
 /* The exchange that AUTO takes. */

@@ -103,10 +103,10 @@ hsort_status sort_reserve(struct sort *s)
     bool enough = true;
     s->scratch_keys = s->capacity;
     const hsort_status sized = size_for(s, s->scratch_keys, &sizes);
-    if (ctx->comm.size > 1) // also after a failure: the other ranks wait there
+    if (!comm_is_alone(&ctx->comm)) // also after a failure: the other ranks wait there
         TRY(check_node_memory(s, &sizes));
     TRY(sized);
-    if (ctx->comm.size == 1)
+    if (comm_is_alone(&ctx->comm))
         TRY(has_memory(s, &sizes, &enough));
     if (!enough)
         TRY(take_less(s, &sizes));
@@ -130,8 +130,6 @@ hsort_status sort_reserve(struct sort *s)
 hsort_status sort_reserve_exchange(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    if (s->scratch_keys < s->capacity) // a rank that is alone, with little memory
-        s->raw_exchange = NULL;
     if (!s->raw_exchange)
         return HSORT_OK;
     const struct exchange_ops *ops = s->raw_exchange;

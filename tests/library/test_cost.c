@@ -226,7 +226,8 @@ static void test_choices(void)
               "2 ranks, 2^%d keys", bits);
         CHECK(hsort_plan(&rates, 1, 8, HSORT_U32, INT64_C(1) << bits, &plan) == HSORT_OK &&
                   same(plan.bitonic.total_seconds, plan.direct.total_seconds) &&
-                  plan.bitonic.messages_all == 0,
+                  plan.bitonic.messages_all == 0 && plan.exchange == HSORT_EXCHANGE_BITONIC &&
+                  !plan.can_partition,
               "1 rank, 2^%d keys", bits);
     }
     for (int ranks = 4; ranks <= 1 << 14; ranks *= 2)

@@ -85,7 +85,8 @@ static void shard_load(struct shard *shard, uint64_t *random, void **stream)
         CHECK(blank && device_buffer_copy(shard->memory, blank, shard->bytes), "%s: cannot copy", case_text);
         free(blank);
     }
-    CHECK(late ? device_buffer_copy_late(shard->memory, shard->image, shard->bytes, stream)
+    const bool by_default = check_random(random) % 2;
+    CHECK(late ? device_buffer_copy_late(shard->memory, shard->image, shard->bytes, by_default, stream)
                : device_buffer_copy(shard->memory, shard->image, shard->bytes),
           "%s: cannot copy", case_text);
 }

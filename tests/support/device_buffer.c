@@ -56,20 +56,22 @@ static void CUDART_CB sleep_in_stream(void *unused)
     usleep(3000);
 }
 
-bool device_buffer_copy_late(void *to, const void *from, size_t bytes, void **stream)
+bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_default, void **stream)
 {
-    // Non-blocking: no work in the default stream waits for it by accident.
-    static cudaStream_t own;
+    // Non-blocking: the default stream does not wait for it by accident. Blocking: it does.
+    static cudaStream_t own[2];
+    static const unsigned flags[2] = {cudaStreamNonBlocking, cudaStreamDefault};
+    cudaStream_t *late = &own[by_default];
     void *staging = NULL;
-    if (!own && cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking) != cudaSuccess)
+    if (!*late && cudaStreamCreateWithFlags(late, flags[by_default]) != cudaSuccess)
         return false;
-    *stream = own;
+    *stream = by_default ? NULL : *late;
     // From device memory: a copy from pageable host memory would make this call wait.
-    return cudaMallocAsync(&staging, bytes, own) == cudaSuccess &&
-           cudaMemcpyAsync(staging, from, bytes, cudaMemcpyDefault, own) == cudaSuccess &&
-           cudaLaunchHostFunc(own, sleep_in_stream, NULL) == cudaSuccess &&
-           cudaMemcpyAsync(to, staging, bytes, cudaMemcpyDefault, own) == cudaSuccess &&
-           cudaFreeAsync(staging, own) == cudaSuccess;
+    return cudaMallocAsync(&staging, bytes, *late) == cudaSuccess &&
+           cudaMemcpyAsync(staging, from, bytes, cudaMemcpyDefault, *late) == cudaSuccess &&
+           cudaLaunchHostFunc(*late, sleep_in_stream, NULL) == cudaSuccess &&
+           cudaMemcpyAsync(to, staging, bytes, cudaMemcpyDefault, *late) == cudaSuccess &&
+           cudaFreeAsync(staging, *late) == cudaSuccess;
 }
 #else
 
@@ -96,8 +98,9 @@ bool device_buffer_copy(void *to, const void *from, size_t bytes)
     return true;
 }
 
-bool device_buffer_copy_late(void *to, const void *from, size_t bytes, void **stream)
+bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_default, void **stream)
 {
+    (void)by_default;
     *stream = NULL;
     return device_buffer_copy(to, from, bytes);
 }

@@ -376,8 +376,9 @@ bool device_buffer_copy(void *to, const void *from, size_t bytes)
     return true;
 }
 
-bool device_buffer_copy_late(void *to, const void *from, size_t bytes, void **stream)
+bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_default, void **stream)
 {
+    (void)by_default;
     *stream = NULL;
     return device_buffer_copy(to, from, bytes);
 }

@@ -32,6 +32,7 @@ struct cuda_driver {
     PFN_cuDevicePrimaryCtxRelease_v11000 release;
     PFN_cuCtxPushCurrent_v4000 push;
     PFN_cuCtxPopCurrent_v4000 pop;
+    PFN_cuCtxGetCurrent_v4000 current;
     PFN_cuMemGetAddressRange_v3020 address_range;
 };
 
@@ -70,7 +71,9 @@ struct device_scope {
 
     explicit device_scope(const struct cuda_engine *engine_to_enter) : engine(engine_to_enter)
     {
-        entered = engine->driver.push(engine->context) == CUDA_SUCCESS;
+        CUcontext current = NULL;
+        engine->driver.current(&current);
+        entered = current != engine->context && engine->driver.push(engine->context) == CUDA_SUCCESS;
     }
     ~device_scope()
     {

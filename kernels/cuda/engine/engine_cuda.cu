@@ -246,6 +246,10 @@ static hsort_status engine_stream_wait_caller(struct engine *base, void *stream)
 {
     struct cuda_engine *engine = cuda(base);
     device_scope scope(engine);
+    // Work that is done already needs no event, and a kernel that waits for one starts later.
+    if (cudaStreamQuery((cudaStream_t)stream) == cudaSuccess)
+        return HSORT_OK;
+    cudaGetLastError(); // "not ready", or an error that the next call reports
     TRY_CUDA(cudaEventRecord(engine->followed, (cudaStream_t)stream));
     TRY_CUDA(cudaStreamWaitEvent(engine->streams[STREAM_WORK], engine->followed, 0));
     return HSORT_OK;
@@ -427,10 +431,11 @@ static hsort_status find_driver(struct cuda_driver *driver)
     FIND("cuDevicePrimaryCtxRelease", 11000, release);
     FIND("cuCtxPushCurrent", 4000, push);
     FIND("cuCtxPopCurrent", 4000, pop);
+    FIND("cuCtxGetCurrent", 4000, current);
     FIND("cuMemGetAddressRange", 3020, address_range);
 #undef FIND
     if (!driver->device_get || !driver->retain || !driver->release || !driver->push || !driver->pop ||
-        !driver->address_range)
+        !driver->current || !driver->address_range)
         return status_fail(HSORT_CUDA, "the NVIDIA driver lacks a function of CUDA 11");
     return HSORT_OK;
 }

@@ -43,6 +43,14 @@ struct cuda_allocation {
     struct cuda_allocation *older;
 };
 
+/* Dynamic shared memory that a kernel may have. */
+struct cuda_grant {
+    const void *kernel;
+    int bytes;
+};
+
+enum { CUDA_GRANTS = 64 }; /* a kernel's is found by its address; of two in one place the later one stays */
+
 struct cuda_engine {
     struct engine base;
     int device; /* as the runtime counts them */
@@ -58,6 +66,7 @@ struct cuda_engine {
     size_t memory_limit;                  /* 0: none */
     size_t bytes_in_use;
     struct cuda_allocation *allocations; /* what alloc() handed out, newest first */
+    struct cuda_grant grants[CUDA_GRANTS];
 };
 
 /* While it lives the engine's device is the calling thread's current one; then the caller's is again.
@@ -93,13 +102,30 @@ hsort_status cuda_check(cudaError_t error, const char *call);
 /* After a kernel launch: whether it was accepted. What goes wrong while it runs, wait() reports. */
 #define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
 
+/* Let `kernel` have `bytes` of dynamic shared memory, before a launch with more than the 48 KiB that every kernel
+ * may have. CUDA keeps that with the device's context, so it is told once and not at each launch, which would take
+ * longer. Nothing is taken back: another engine of the device may rely on it. */
+static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const void *kernel, int bytes)
+{
+    struct cuda_grant *grant = &engine->grants[((uintptr_t)kernel >> 4) % CUDA_GRANTS];
+    if (grant->kernel == kernel && grant->bytes >= bytes)
+        return HSORT_OK;
+    cudaFuncAttributes known;
+    TRY_CUDA(cudaFuncGetAttributes(&known, kernel));
+    if (known.maxDynamicSharedSizeBytes < bytes)
+        TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    *grant = {kernel, bytes};
+    return HSORT_OK;
+}
+
 /* Wait until a kernel on `stream` has written *word, in pinned memory, which holds `unknown` before. The host
  * watches it itself: to be woken takes longer than to sort some thousand keys. Errors of the stream end the
  * wait. */
 static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int32_t *word, int32_t unknown)
 {
-    while (*word == unknown) {
-        const cudaError_t state = cudaStreamQuery(stream);
+    enum { LOOKS = 1000 }; // between two questions to the driver, each of which takes as long as hundreds of them
+    for (unsigned looks = 1; *word == unknown; looks++) {
+        const cudaError_t state = looks % LOOKS == 0 ? cudaStreamQuery(stream) : cudaErrorNotReady;
         if (state != cudaErrorNotReady)
             TRY_CUDA(state);
     }

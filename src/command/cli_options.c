@@ -483,10 +483,26 @@ const char *cli_digest_name(const struct cli_options *options, int place, char *
 
 /* ---- Help ---------------------------------------------------------------------------------------------- */
 
+/* Print a name, `width` wide so far, and a text, whose lines stand in a column of their own. */
+static void print_lines(int width, int column, const char *text)
+{
+    for (const char *line = text; *line; line += *line == '\n') {
+        const int length = (int)strcspn(line, "\n");
+        if (width >= column) // the text begins on the next line
+            printf("\n  %*s", column, "");
+        else
+            printf("%*s", column - width, "");
+        printf("%.*s", length, line);
+        line += length;
+        width = column;
+    }
+    printf("\n");
+}
+
 static void print_distributions(void)
 {
     printf("\nDIST, the distribution:\n");
-#define X(name, word, number, text) printf("  %-20s %s\n", number[0] ? word ":" number : word, text);
+#define X(name, word, number, least, most, without, text) print_lines(printf("  " word number) - 2, 20, text);
     INPUT_LIST(X)
 #undef X
 }
@@ -501,24 +517,12 @@ static void print_exit_codes(void)
 
 static void print_option(const struct option_row *row)
 {
-    enum { COLUMN = 32 };
-    char name[96], letter[8] = "    ";
+    char letter[8] = "    ";
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    int width = snprintf(name, sizeof name, "%s--%s%s%s", letter, row->name, row->value ? " " : "",
-                         row->value ? row->value : "");
-    printf("  %s", name);
-    for (const char *line = row->text; *line; line += *line == '\n') {
-        const int length = (int)strcspn(line, "\n");
-        if (width >= COLUMN) // its text begins on the next line
-            printf("\n  %*s", COLUMN, "");
-        else
-            printf("%*s", COLUMN - width, "");
-        printf("%.*s", length, line);
-        line += length;
-        width = COLUMN;
-    }
-    printf("\n");
+    const int width =
+        printf("  %s--%s%s%s", letter, row->name, row->value ? " " : "", row->value ? row->value : "");
+    print_lines(width - 2, 32, row->text);
 }
 
 static void print_group(enum cli_command command, enum group group)

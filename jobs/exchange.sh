@@ -6,9 +6,9 @@
 #   jobs/exchange.sh --from CSV  only the tables, from a CSV that is there
 #
 # Writes every row to jobs/results/MACHINE/exchange.csv (results_of in setup.sh), prints a table in Markdown, and rewrites those of
-# mpi/measured.md and README.md. A row is the median of five sorts, verified; time is the slowest rank's, of the whole call. Without
-# a GPU the host engine runs on 2 to 7 ranks. Exits with 1 if a sort came out wrong.
-# BENCH_SORT=PROGRAM in the environment: measure that one, without building; its rows go to build/results/.
+# mpi/measured.md and README.md. A row is the median of five sorts by `hypersort bench`, each verified; time is the slowest rank's, of
+# the whole call. Without a GPU the host engine runs on 2 to 7 ranks. Exits with 1 if a sort came out wrong.
+# In the environment: SEED=NUMBER, of the inputs; HYPERSORT=PROGRAM: measure that one, without building; its rows go to build/results/.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -28,12 +28,14 @@ fi
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
 keys=${1:-1G}
-bench=${BENCH_SORT:-$ROOT/build/release/tests/bench_sort}
-if [ -z "${BENCH_SORT:-}" ]; then
-    build release bench_sort --preset release
+seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+given=${HYPERSORT:-}
+hypersort=${given:-$ROOT/build/release/hypersort}
+if [ -z "$given" ]; then
+    build release hypersort --preset release
 fi
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
-if [ -n "${BENCH_SORT:-}" ]; then # of which commit is not known
+if [ -n "$given" ]; then # of which commit is not known
     results=$ROOT/build/results/exchange.csv
     mkdir -p "$(dirname "$results")"
 else
@@ -41,49 +43,68 @@ else
 fi
 status=0
 
-# measure RANKS OPTION...
+# measure RANKS OPTION...: what cannot be had here (code 2), a transport for example, is left out.
 measure()
 {
-    "${MPIRUN[@]}" -n "$1" "$bench" "${@:2}" --repeats 5 || status=$?
+    local code=0
+    "${MPIRUN[@]}" -n "$1" "$hypersort" bench "${@:2}" --repeats 5 --alone --form csv --seed "$seed" || code=$?
+    if [ "$code" = 2 ]; then
+        echo "# left out: ${*:2}, on $1 ranks"
+    elif [ "$code" != 0 ]; then
+        status=$code
+    fi
+}
+
+# measure_each EXCHANGES RANKS OPTION...: by each of these exchanges.
+measure_each()
+{
+    local exchange
+    for exchange in $1; do
+        measure "${@:2}" --exchange "$exchange"
+    done
 }
 
 measure_all()
 {
-    local ranks others=zipf,equal,sorted,reverse
+    local ranks transport others=zipf,equal,sorted,reverse
     about_machine | sed 's/^/# /'
     if [ "$gpus" -gt 1 ]; then
-        measure 1 --keys "$keys" --types u32,u64 --exchanges auto,bitonic
-        measure 1 --keys "$keys" --types u32,u64,f64 --inputs zipf
-        measure 1 --keys "$keys" --types f64 --inputs uniform,gauss
-        measure 1 --keys 512M --types u32,u64 # half of 2^30, for weak scaling
-        measure "$gpus" --keys "$keys" --types u32,u64 --exchanges bitonic,direct,partition --transports ipc
-        measure "$gpus" --keys "$keys" --types u64 --inputs "$others"
-        measure "$gpus" --keys "$keys" --types u64 --inputs sorted,equal --memory inplace
-        measure "$gpus" --keys "$keys" --types u32,f64 --inputs zipf
-        measure "$gpus" --keys "$keys" --types f64,f32 --inputs uniform,gauss
-        measure 1 --keys 256M --types u32,u64,f64
-        measure "$gpus" --keys 256M --types u32,u64,f64 --exchanges bitonic,direct,partition --transports ipc
-        measure "$gpus" --keys "$keys" --types u32,u64 --memory pinned,host
-        measure "$gpus" --keys 64M --types u64 --exchanges bitonic,direct --transports staged,mpi
+        measure_each "auto bitonic" 1 -n "$keys" --types u32,u64
+        measure 1 -n "$keys" --types u32,u64,f64 --inputs zipf
+        measure 1 -n "$keys" --types f64 --inputs uniform,gauss
+        measure 1 -n 512M --types u32,u64 # half of 2^30, for weak scaling
+        measure_each "bitonic direct partition" "$gpus" -n "$keys" --types u32,u64 --transport ipc
+        measure "$gpus" -n "$keys" --types u64 --inputs "$others"
+        measure "$gpus" -n "$keys" --types u64 --inputs sorted,equal --memory inplace
+        measure "$gpus" -n "$keys" --types u32,f64 --inputs zipf
+        measure "$gpus" -n "$keys" --types f64,f32 --inputs uniform,gauss
+        measure 1 -n 256M --types u32,u64,f64
+        measure_each "bitonic direct partition" "$gpus" -n 256M --types u32,u64,f64 --transport ipc
+        measure "$gpus" -n "$keys" --types u32,u64 --memory pinned,malloc
+        for transport in staged mpi; do
+            measure_each "bitonic direct" "$gpus" -n 64M --types u64 --transport "$transport"
+        done
     fi
     if [ "$gpus" -gt 0 ]; then
         for ranks in 3 5 8 16; do
-            measure "$ranks" --keys 64M --types u64 --inputs uniform,zipf --exchanges bitonic,direct,partition
+            measure_each "bitonic direct partition" "$ranks" -n 64M --types u64 --inputs uniform,zipf
         done
     else
         for ranks in 1 2 3 5 7; do
-            measure "$ranks" --keys 64M --types u64 --inputs "uniform,$others" --exchanges bitonic,direct
+            measure_each "bitonic direct" "$ranks" -n 64M --types u64 --inputs "uniform,$others"
         done
     fi
     return "$status"
 }
 
-# Each part writes the names of the columns; the first one's are enough. Rows are written as they come: some awks wait for more.
+# Each part writes the seed and the names of the columns; the first one's are enough. Rows are written as they come: some awks wait
+# for more.
 measure_all | while IFS= read -r row; do
-    if [[ $row != ranks,* || -z ${named:-} ]]; then
-        printf '%s\n' "$row"
+    if [[ $row = '# seed:'* || $row = ranks,* ]]; then
+        [[ ${named:-} != *"<$row>"* ]] || continue
+        named+="<$row>"
     fi
-    [[ $row != ranks,* ]] || named=1
+    printf '%s\n' "$row"
 done >"$results" || status=$?
 python3 "$jobs/exchange_table.py" "$results"
 grep '^# left out' "$results" || true

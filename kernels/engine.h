@@ -104,6 +104,7 @@ struct engine_piece {
     int region;
 };
 
+struct input; /* kernels/base/input_draw.h */
 struct engine;
 struct engine_event; /* a point in a stream's work */
 
@@ -222,6 +223,44 @@ struct engine_counting_ops {
                           void *workspace, int64_t from, int64_t until, void *out);
 };
 
+/* Sorts of other libraries, to measure beside. X(name, word) */
+#define ENGINE_YARDSTICK_LIST(X)                                                       \
+    X(YARDSTICK_CUB, "cub")             /* cub::DeviceRadixSort of the CUDA Toolkit */ \
+    X(YARDSTICK_LIBCUSORT, "libcusort") /* where the build was given its header */
+
+enum engine_yardstick {
+#define X(name, word) name,
+    ENGINE_YARDSTICK_LIST(X)
+#undef X
+        ENGINE_YARDSTICKS
+};
+
+/* What only measurements need: other libraries' sorts, and generated keys, which a device makes in the time
+ * that copying them to it would take many times over. */
+struct engine_yardstick_ops {
+    /* Is it in this build? Pure. */
+    bool (*has)(enum engine_yardstick which);
+
+    /* Bytes of workspace that it needs for so many keys, aligned to 256 bytes; never 0. */
+    hsort_status (*workspace)(struct engine *engine, enum engine_yardstick which, hsort_type type,
+                              int64_t count, size_t *bytes);
+
+    /* Sort keys [count] of a type, ascending, as the library does it for who has two buffers: floats by their
+     * bits, but for zeros, which are equal. keys, scratch [count] in engine memory, both overwritten; *sorted
+     * is set to whichever of them holds the result. Waits for the result. */
+    hsort_status (*sort)(struct engine *engine, enum engine_yardstick which, hsort_type type, void *keys,
+                         void *scratch, int64_t count, void *workspace, size_t workspace_bytes,
+                         void **sorted);
+
+    /* *different = of keys a and b [count], how many are not the same number. Waits for the result. */
+    hsort_status (*compare)(struct engine *engine, hsort_type type, const void *a, const void *b,
+                            int64_t count, int64_t *different);
+
+    /* keys [count] = keys first .. first + count - 1 of an input (kernels/base/input_draw.h). */
+    hsort_status (*fill)(struct engine *engine, const struct input *input, int64_t first, int64_t count,
+                         void *keys);
+};
+
 struct engine_ops {
     const char *name;
     hsort_engine kind; /* never HSORT_ENGINE_AUTO */
@@ -230,6 +269,7 @@ struct engine_ops {
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions */
     const struct engine_counting_ops *counting;   /* count few values */
+    const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
 
     /* Free the engine. Memory it handed out must have been given back. */
     void (*close)(struct engine *engine);

@@ -1,8 +1,9 @@
 /* The command `hypersort`: its subcommands, its options, and what the subcommands share.
  *
  *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
- *     cli_options.c    the table of options: parsing and --help come from it
+ *     cli_options.c    the table of options, and parsing; cli_help.c prints it
  *     cli_gen.c ...    one file per subcommand
+ *     bench_plan.c     bench: what is to be measured; bench_report.c: its rows
  *     shares.c         sort: each rank's keys, from files to memory and back
  *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
  *     checkpoint.c     sort: what a stopped run leaves for the next one
@@ -27,6 +28,7 @@
     X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                \
     X(CLI_SORT, sort, "IN", " -o OUT", "sort a file into another file")                       \
     X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds") \
+    X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                 \
     X(CLI_PLAN, plan, "IN", " -n RANKS [RANKS ...]",                                          \
       "say what sorting a file would take on other numbers of ranks, without sorting it")     \
     X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
@@ -38,6 +40,19 @@ enum cli_command {
     CLI_COMMAND_LIST(X)
 #undef X
         CLI_COMMANDS
+};
+
+/* The forms in which bench says what it has measured. X(name, word) */
+#define BENCH_FORM_LIST(X)    \
+    X(BENCH_TABLE, "table")   \
+    X(BENCH_CSV, "csv")       \
+    X(BENCH_JSON, "json")     \
+    X(BENCH_MARKDOWN, "markdown")
+
+enum bench_form {
+#define X(name, word) name,
+    BENCH_FORM_LIST(X)
+#undef X
 };
 
 /* What the command line says. Texts are borrowed from argv. */
@@ -59,6 +74,10 @@ struct cli_options {
     int ranks_count;
     int nodes, ranks_per_node; /* 0: not given */
     double rates[HSORT_RATES]; /* plan: 0: not given */
+    const char *sizes, *types, *inputs, *memory; /* bench: lists of words; memory: or NULL */
+    int repeats, warm_up;
+    bool alone;
+    enum bench_form form;
 };
 
 /* Keys of one read, write or check go by in chunks of this size. */
@@ -68,6 +87,10 @@ enum { CLI_CHUNK_BYTES = 64 << 20 };
  * launch_agree() sees to it. Not collective.
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
+
+/* A whole number from 0 to `most`, with K, M or G (powers of 1024) behind it if `suffix`. False: it is none.
+ * Not collective. */
+bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number);
 
 /* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
  * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".

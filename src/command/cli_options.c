@@ -1,6 +1,5 @@
 /* One table says what every option is called, what it takes, where its value goes, and what --help says. */
-#include "src/command/cli.h"
-#include "src/files/input.h"
+#include "src/command/cli_rows.h"
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -15,39 +14,9 @@ enum {
     GEN = 1 << CLI_GEN,
     SORT = 1 << CLI_SORT,
     CHECK = 1 << CLI_CHECK,
+    BENCH = 1 << CLI_BENCH,
     PLAN = 1 << CLI_PLAN,
     INFO = 1 << CLI_INFO
-};
-
-/* What an option's value is, and so the type of the field it goes to. */
-enum value_kind {
-    FLAG,   /* bool: none */
-    TEXT,   /* const char * */
-    WORD,   /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
-    NUMBER, /* int, 0 or greater */
-    AT_LEAST_1, /* int */
-    SIZE,       /* size_t, with K, M, G */
-    COUNT,      /* int64_t, with K, M, G */
-    RANKS,      /* one more of cli_options.ranks */
-    GIGA,       /* double, in 10^9 of what it counts; greater than 0 */
-    MICRO,      /* double, seconds given in microseconds; greater than 0 */
-    SEED        /* uint64_t */
-};
-
-/* Under which of its headings --help lists an option. */
-enum group { COMMON, FILES, PLACEMENT, TUNING, RATES, GROUPS };
-static const char *const group_names[GROUPS] = {"Common", "Files", "Placement", "Tuning",
-                                                "Rates, unless defaults will do"};
-
-struct option_row {
-    const char *name;
-    char letter;       /* or 0 */
-    unsigned commands; /* that know it */
-    enum group group;
-    enum value_kind kind;
-    const char *value; /* as --help shows it */
-    size_t field;      /* offset in struct cli_options */
-    const char *text;  /* its lines, of which all but the first stand under the first */
 };
 
 #define FIELD(name) offsetof(struct cli_options, name)
@@ -59,7 +28,22 @@ _Static_assert(sizeof(hsort_type) == sizeof(int) && sizeof(hsort_engine) == size
                    sizeof(enum file_format) == sizeof(int),
                "a WORD is stored as an int");
 
-static const struct option_row rows[] = {
+const struct option_row cli_rows[] = {
+    {"sizes", 'n', BENCH, COMMON, TEXT, "LIST", FIELD(sizes),
+     "numbers of keys on all ranks together, such as 1K,2^20,256M (64M)"},
+    {"types", 0, BENCH, COMMON, TEXT, "LIST", FIELD(types), "of the keys, such as u32,f64 (u32,u64)"},
+    {"inputs", 0, BENCH, COMMON, TEXT, "LIST", FIELD(inputs),
+     "distributions, from the list below (uniform); mixtures:N is the\n"
+     "first N random mixtures, of which the slowest counts"},
+    {"memory", 0, BENCH, COMMON, TEXT, "LIST", FIELD(memory),
+     "where the keys lie: device, pinned, malloc; inplace: device, sorted\n"
+     "in place (device if ranks have GPUs, else malloc)"},
+    {"repeats", 0, BENCH, COMMON, AT_LEAST_1, "N", FIELD(repeats), "timed calls of each sort (7)"},
+    {"warm-up", 0, BENCH, COMMON, NUMBER, "N", FIELD(warm_up), "calls before them (1)"},
+    {"alone", 0, BENCH, COMMON, FLAG, NULL, FIELD(alone),
+     "do not sort with other libraries besides; they take turns with\n"
+     "hypersort where one rank sorts device memory"},
+    {"form", 0, BENCH, COMMON, WORD, WORDS(BENCH_FORM_LIST(OR_NAME)), FIELD(form), "of the report"},
     {"count", 'n', GEN, COMMON, COUNT, "COUNT", FIELD(count), "keys to make"},
     {"ranks", 'n', PLAN, COMMON, RANKS, "RANKS", FIELD(ranks),
      "how many ranks to plan for; more may follow, after IN"},
@@ -73,6 +57,8 @@ static const struct option_row rows[] = {
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
      "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
+    {"seed", 's', BENCH, COMMON, SEED, "SEED", FIELD(seed),
+     "of the inputs (0: a new one); the report names it"},
     {"reverse", 'r', SORT | CHECK, COMMON, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
     {"verify", 0, SORT, COMMON, FLAG, NULL, FIELD(verify),
      "check order, count and keys before the output appears"},
@@ -81,8 +67,9 @@ static const struct option_row rows[] = {
     {"json", 0, SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json), "the report as one JSON object"},
     {"progress", 0, GEN | SORT | CHECK, COMMON, FLAG, NULL, FIELD(progress),
      "say on stderr how far the work is"},
-    {"help", 'h', GEN | SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help), "this text"},
-    {"version", 0, GEN | SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version), "version and build"},
+    {"help", 'h', GEN | SORT | CHECK | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help), "this text"},
+    {"version", 0, GEN | SORT | CHECK | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version),
+     "version and build"},
 
     {"format", 0, GEN | SORT | CHECK | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(format),
      "of the file (auto: npy if its name ends in .npy)"},
@@ -92,27 +79,28 @@ static const struct option_row rows[] = {
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
 
-    {"engine", 0, SORT | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
-     "what sorts on a rank (auto: cuda if every rank has a GPU)"},
-    {"threads", 0, GEN | SORT | CHECK | PLAN | INFO, PLACEMENT, NUMBER, "N", FIELD(sort.threads),
+    {"engine", 0, SORT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)),
+     FIELD(sort.engine), "what sorts on a rank (auto: cuda if every rank has a GPU)"},
+    {"threads", 0, GEN | SORT | CHECK | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N", FIELD(sort.threads),
      "of each rank (0: the cores it is bound to)"},
-    {"bind", 0, SORT | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding),
-     "bind to cores what the launcher left unbound"},
-    {"device-memory", 0, SORT, PLACEMENT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
+    {"bind", 0, SORT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)),
+     FIELD(sort.binding), "bind to cores what the launcher left unbound"},
+    {"device-memory", 0, SORT | BENCH, PLACEMENT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU"},
 
-    {"exchange", 0, SORT, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
+    {"exchange", 0, SORT | BENCH, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
      "how keys move between ranks (auto: by ranks, keys and links)"},
-    {"transport", 0, SORT | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
+    {"transport", 0, SORT | BENCH | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
      FIELD(sort.transport), "how bytes go between two ranks"},
-    {"chunk", 0, SORT, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
-    {"local", 0, SORT, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
+    {"chunk", 0, SORT | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
+    {"local", 0, SORT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
-    {"peer-memory", 0, SORT | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(sort.peer_memory),
+    {"peer-memory", 0, SORT | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+     FIELD(sort.peer_memory),
      "ranks of a node map each other's GPU memory: transport ipc\n(auto: where it works)"},
-    {"shared-memory", 0, SORT | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"shared-memory", 0, SORT | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.shared_memory), "transport staged uses /dev/shm inside a node\n(auto: where it works)"},
-    {"mpi-device-pointers", 0, SORT | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"mpi-device-pointers", 0, SORT | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.mpi_device_pointers), "give MPI GPU memory\n(auto: if it says it takes it, and a try works)"},
 
     {"sort-gkeys", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_SORT_4]),
@@ -134,11 +122,10 @@ static const struct option_row rows[] = {
     {"network-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_NETWORK]),
      "a rank to one of another node, GB/s each way"},
 };
-enum { ROWS = sizeof rows / sizeof rows[0], LONG_ONLY = 256 };
+enum { ROWS = sizeof cli_rows / sizeof cli_rows[0], LONG_ONLY = 256 };
+const int cli_row_count = ROWS;
 
-static const struct {
-    const char *word, *operand, *required, *text;
-} commands[CLI_COMMANDS] = {
+const struct command_words cli_commands[CLI_COMMANDS] = {
 #define X(name, word, operand, required, text) {#word, operand, required, text},
     CLI_COMMAND_LIST(X)
 #undef X
@@ -155,13 +142,12 @@ __attribute__((format(printf, 2, 3))) static hsort_status complain(const struct 
     va_end(args);
     const bool known = options->command < CLI_COMMANDS;
     return status_fail(HSORT_ARGUMENT, "%s; see 'hypersort %s%s--help'", text,
-                       known ? commands[options->command].word : "", known ? " " : "");
+                       known ? cli_commands[options->command].word : "", known ? " " : "");
 }
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
-/* A whole number from 0 to `most`, with K, M or G (powers of 1024) behind it if `suffix`. */
-static bool parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
+bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
 {
     char *end;
     if (!isdigit((unsigned char)text[0])) // strtoull() would take blanks and signs
@@ -191,7 +177,7 @@ static bool parse_rate(const char *text, double unit, double *number)
 static hsort_status add_ranks(const char *text, struct cli_options *options)
 {
     uint64_t number;
-    if (!parse_number(text, true, 1 << 30, &number) || number == 0)
+    if (!cli_parse_number(text, true, 1 << 30, &number) || number == 0)
         return complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
     if (options->ranks_count == CLI_RANKS_MAX)
         return complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
@@ -250,17 +236,17 @@ static hsort_status store_value(const struct option_row *row, const char *value,
     }
     case NUMBER:
     case AT_LEAST_1:
-        if (!parse_number(value, false, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
+        if (!cli_parse_number(value, false, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
             break;
         *(int *)field = (int)number;
         return HSORT_OK;
     case SIZE:
-        if (!parse_number(value, true, SIZE_MAX, &number))
+        if (!cli_parse_number(value, true, SIZE_MAX, &number))
             break;
         *(size_t *)field = number;
         return HSORT_OK;
     case COUNT:
-        if (!parse_number(value, true, INT64_MAX / 16, &number))
+        if (!cli_parse_number(value, true, INT64_MAX / 16, &number))
             break;
         *(int64_t *)field = (int64_t)number;
         return HSORT_OK;
@@ -272,7 +258,7 @@ static hsort_status store_value(const struct option_row *row, const char *value,
             break;
         return HSORT_OK;
     case SEED:
-        if (!parse_number(value, false, UINT64_MAX, &number))
+        if (!cli_parse_number(value, false, UINT64_MAX, &number))
             break;
         *(uint64_t *)field = number;
         return HSORT_OK;
@@ -289,13 +275,14 @@ static void make_getopt_tables(enum cli_command command, struct option *longs, c
     *letters++ = '-'; // options may follow operands, also where POSIXLY_CORRECT is set
     *letters++ = ':'; // tell a missing value from an unknown option
     for (int row = 0; row < ROWS; row++) {
-        if (!(rows[row].commands & 1u << command))
+        if (!(cli_rows[row].commands & 1u << command))
             continue;
-        *longs++ = (struct option){rows[row].name, rows[row].kind == FLAG ? no_argument : required_argument,
-                                   NULL, LONG_ONLY + row};
-        if (rows[row].letter) {
-            *letters++ = rows[row].letter;
-            if (rows[row].kind != FLAG)
+        *longs++ =
+            (struct option){cli_rows[row].name, cli_rows[row].kind == FLAG ? no_argument : required_argument,
+                            NULL, LONG_ONLY + row};
+        if (cli_rows[row].letter) {
+            *letters++ = cli_rows[row].letter;
+            if (cli_rows[row].kind != FLAG)
                 *letters++ = ':';
         }
     }
@@ -306,9 +293,9 @@ static void make_getopt_tables(enum cli_command command, struct option *longs, c
 static const struct option_row *find_row(enum cli_command command, int found)
 {
     for (int row = 0; row < ROWS; row++)
-        if (rows[row].commands & 1u << command &&
-            (found == LONG_ONLY + row || (found < LONG_ONLY && found == rows[row].letter)))
-            return &rows[row];
+        if (cli_rows[row].commands & 1u << command &&
+            (found == LONG_ONLY + row || (found < LONG_ONLY && found == cli_rows[row].letter)))
+            return &cli_rows[row];
     return NULL;
 }
 
@@ -379,7 +366,7 @@ static hsort_status check_names(const struct cli_options *options)
 /* What is left of the command line after its options, and what must not be missing from it. */
 static hsort_status take_operand(int argc, char **argv, struct cli_options *options)
 {
-    const char *operand = commands[options->command].operand;
+    const char *operand = cli_commands[options->command].operand;
     const int wanted = operand[0] != '\0';
     // plan: further numbers of ranks.
     for (int i = wanted; options->command == CLI_PLAN && i < argc; i++)
@@ -404,8 +391,15 @@ static hsort_status take_operand(int argc, char **argv, struct cli_options *opti
 
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
 {
-    *options = (struct cli_options){
-        .command = CLI_COMMANDS, .distribution = "uniform", .count = -1, .seed = 1, .type = (hsort_type)-1};
+    *options = (struct cli_options){.command = CLI_COMMANDS,
+                                    .distribution = "uniform",
+                                    .count = -1,
+                                    .type = (hsort_type)-1,
+                                    .sizes = "64M",
+                                    .types = "u32,u64",
+                                    .inputs = "uniform",
+                                    .repeats = 7,
+                                    .warm_up = 1};
     TRY(hsort_options_init(&options->sort, sizeof options->sort));
     const char *word = argc > 1 ? argv[1] : "";
     options->help = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
@@ -416,9 +410,10 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
         return complain(options, "no command given");
 
     int command = 0;
-    while (command < CLI_COMMANDS && strcmp(word, commands[command].word) != 0)
+    while (command < CLI_COMMANDS && strcmp(word, cli_commands[command].word) != 0)
         command++;
     options->command = (enum cli_command)command;
+    options->seed = command != CLI_BENCH;
     if (command == CLI_COMMANDS)
         return complain(options, "'%.128s' is no command", word);
     int operands;
@@ -468,112 +463,15 @@ void cli_digest(const struct cli_options *options, uint64_t *digest)
     digest[DIGEST_OPERAND] = digest_text(options->file);
     // Nodes may have different numbers of cores.
     for (int row = 0; row < ROWS; row++)
-        if (rows[row].field != FIELD(sort.threads))
-            digest[DIGEST_ROWS + row] = digest_value(&rows[row], options);
+        if (cli_rows[row].field != FIELD(sort.threads))
+            digest[DIGEST_ROWS + row] = digest_value(&cli_rows[row], options);
 }
 
 const char *cli_digest_name(const struct cli_options *options, int place, char *name)
 {
     const bool is_operand = place == DIGEST_OPERAND && options->command < CLI_COMMANDS;
-    const char *text = is_operand ? commands[options->command].operand : "the command";
+    const char *text = is_operand ? cli_commands[options->command].operand : "the command";
     snprintf(name, CLI_DIGEST_NAME, "%s%s", place >= DIGEST_ROWS ? "--" : "",
-             place >= DIGEST_ROWS ? rows[place - DIGEST_ROWS].name : text);
+             place >= DIGEST_ROWS ? cli_rows[place - DIGEST_ROWS].name : text);
     return name;
-}
-
-/* ---- Help ---------------------------------------------------------------------------------------------- */
-
-static void print_distributions(void)
-{
-    printf("\nDIST, the distribution:\n");
-#define X(name, word, number, text) printf("  %-20s %s\n", number[0] ? word ":" number : word, text);
-    INPUT_LIST(X)
-#undef X
-}
-
-static void print_exit_codes(void)
-{
-    printf("\nExit codes, the same on every rank:\n");
-#define X(name, exit_code, message) printf("  %-4d %s\n", exit_code, message);
-    HSORT_STATUS_LIST(X)
-#undef X
-}
-
-static void print_option(const struct option_row *row)
-{
-    enum { COLUMN = 32 };
-    char name[96], letter[8] = "    ";
-    if (row->letter)
-        snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    int width = snprintf(name, sizeof name, "%s--%s%s%s", letter, row->name, row->value ? " " : "",
-                         row->value ? row->value : "");
-    printf("  %s", name);
-    for (const char *line = row->text; *line; line += *line == '\n') {
-        const int length = (int)strcspn(line, "\n");
-        if (width >= COLUMN) // its text begins on the next line
-            printf("\n  %*s", COLUMN, "");
-        else
-            printf("%*s", COLUMN - width, "");
-        printf("%.*s", length, line);
-        line += length;
-        width = COLUMN;
-    }
-    printf("\n");
-}
-
-static void print_group(enum cli_command command, enum group group)
-{
-    bool any = false;
-    for (int row = 0; row < ROWS; row++) {
-        if (!(rows[row].commands & 1u << command) || rows[row].group != group)
-            continue;
-        if (!any)
-            printf("\n%s:\n", group_names[group]);
-        any = true;
-        print_option(&rows[row]);
-    }
-}
-
-static const char *const notes[CLI_COMMANDS] = {
-    [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n",
-    [CLI_SORT] =
-        "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --verify\n"
-        "  mpirun -n 8 hypersort sort keys.bin --type u32 -r -o sorted.bin\n"
-        "  srun --mpi=pmix hypersort sort keys.npy -o sorted.npy --checkpoint kept\n"
-        "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
-        "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
-        "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
-        "leads to nothing is refused.\n",
-    [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n",
-    [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n",
-    [CLI_INFO] = "mpirun -n 4 hypersort info\n",
-};
-
-static void print_command_help(enum cli_command command)
-{
-    printf("usage: [mpirun -n RANKS] hypersort %s%s%s%s [OPTION ...]\n", commands[command].word,
-           commands[command].operand[0] ? " " : "", commands[command].operand, commands[command].required);
-    printf("\n%c%s.\n", toupper((unsigned char)commands[command].text[0]), commands[command].text + 1);
-    for (int group = 0; group < GROUPS; group++)
-        print_group(command, (enum group)group);
-    printf("\nCounts and sizes take K, M, G: powers of 1024.\n");
-    if (command == CLI_GEN)
-        print_distributions();
-    printf("\nFor example:\n  %s", notes[command]);
-}
-
-void cli_print_help(const struct cli_options *options)
-{
-    if (options->command < CLI_COMMANDS) {
-        print_command_help(options->command);
-        return;
-    }
-    printf(
-        "usage: [mpirun -n RANKS] hypersort COMMAND [OPTION ...]\n\n"
-        "Sort files of numbers with all ranks of an MPI run, one GPU or some CPU cores each.\n\nCommands:\n");
-    for (int command = 0; command < CLI_COMMANDS; command++)
-        printf("  %-8s %s\n", commands[command].word, commands[command].text);
-    printf("\n'hypersort COMMAND --help' lists the options of a command; 'hypersort --version' names the "
-           "build.\n");
-    print_exit_codes();
 }

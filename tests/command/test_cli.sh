@@ -14,7 +14,7 @@ good_gen()
 {
     local type dist ranks
     for type in u32 f64; do
-        for dist in uniform zipf gauss nearly:20 nan; do
+        for dist in uniform zipf gauss nearly:20 nan kmer:31 mixture:3; do
             for ranks in 1 2 5; do
                 ok "$ranks" gen -n 10007 --type "$type" --dist "$dist" -s 7 -o "gen.$ranks"
             done

@@ -32,6 +32,17 @@ for input in 'u32 zipf' 'f64 nan'; do
     done
 done
 
+# Beside CUB: every kind of memory, and results that are the same.
+over 1 bench -n 1000,2M --types u32,f64 --inputs uniform,nan,mixtures:3 --memory device,inplace,pinned,malloc --repeats 3 \
+    --form csv >"$work/bench.csv"
+awk -F, '/^#/ { next }
+    /^ranks/ { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    { rows++; measured += $column["cub_ms"] > 0 && $column["ratio"] > 0; right += $column["result"] == "right" }
+    END { print rows " rows, " right " right, " measured " beside CUB"; exit !(rows == 80 && right == 80 && measured == 40) }' \
+    "$work/bench.csv"
+over 2 bench -n 1000,2M --types u64 --repeats 2 --memory device,pinned --form csv >"$work/bench.csv"
+awk -F, '/^2,/ { rows++; right += /,right,/; beside += $NF != "" } END { exit !(rows == 4 && right == 4 && beside == 0) }' "$work/bench.csv"
+
 # Too little memory on the GPU: one line, code 5, no output.
 code=0
 over 2 sort "$work/in.npy" -o "$work/none.npy" --engine cuda --device-memory 1M >/dev/null 2>"$work/error" || code=$?

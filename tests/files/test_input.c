@@ -1,90 +1,88 @@
 /* Generated input: the same keys whatever part is made, and each distribution what its name says, for every
  * type. */
-#include "tests/support/check.h"
-#include "src/files/input.h"
-#include "kernels/base/key_width.h"
-#include "kernels/base/status.h"
-#include <inttypes.h>
-#include <math.h>
-
-enum { KEYS = 20000 };
-
-static const hsort_type types[] = {
-#define X(name, short_name, bytes) name,
-    HSORT_TYPE_LIST(X)
-#undef X
-};
-enum { TYPES = sizeof types / sizeof types[0] };
-
-static bool is_float(hsort_type type)
-{
-    return type == HSORT_F32 || type == HSORT_F64;
-}
-
-static struct input make_input(const char *text, hsort_type type, uint64_t seed, int64_t count)
-{
-    struct input input = {.type = type, .seed = seed, .count = count};
-    status_clear();
-    CHECK(input_parse(text, &input) == HSORT_OK, "%s: %s", text, status_text());
-    return input;
-}
-
-/* codes [KEYS] of a whole input, in ascending order of the type. */
-static void make_codes(const struct input *input, uint64_t *codes)
-{
-    const struct keymap map = keymap_make(input->type, HSORT_ASCENDING);
-    static uint64_t keys[KEYS];
-    input_fill(input, 0, input->count, keys);
-    for (int64_t i = 0; i < input->count; i++)
-        codes[i] = keymap_encode(map, key_load(map.key_bytes, keys, i));
-}
-
-static uint64_t code_of(hsort_type type, double value)
-{
-    const struct keymap map = keymap_make(type, HSORT_ASCENDING);
-    float narrow = (float)value;
-    uint64_t bits = (uint64_t)value;
-    if (type == HSORT_F64)
-        memcpy(&bits, &value, sizeof value);
-    if (type == HSORT_F32)
-        memcpy(&bits, &narrow, sizeof narrow); // little-endian
-    return keymap_encode(map, bits);
-}
-
-static int compare_codes(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int count_distinct(uint64_t *codes, int64_t count)
-{
-    qsort(codes, (size_t)count, sizeof *codes, compare_codes);
-    int distinct = count > 0;
-    for (int64_t i = 1; i < count; i++)
-        distinct += codes[i] != codes[i - 1];
-    return distinct;
-}
-
-static int count_descents(const uint64_t *codes, int64_t count)
-{
-    int descents = 0;
-    for (int64_t i = 1; i < count; i++)
-        descents += codes[i] < codes[i - 1];
-    return descents;
-}
+#include "tests/files/input_codes.h"
+#include <omp.h>
 
 /* ---- What holds for every distribution ----------------------------------------------------------------- */
 
-static const char *const texts[] = {"uniform",  "sorted",    "reverse",   "equal",     "zipf",      "gauss",
-                                    "narrow:1", "narrow:16", "narrow:64", "nearly:20", "staircase", "nan"};
+/* Each with a digest of its first keys, of all types: what is generated stays the same, so that files can be
+ * made again. */
+static const struct {
+    const char *text;
+    uint64_t digest;
+} texts[] = {
+    {"uniform", UINT64_C(0x7bc34f83bc79b2d5)},
+    {"sorted", UINT64_C(0xcaaa64930c3a2499)},
+    {"reverse", UINT64_C(0x47c2e40d66f4da63)},
+    {"equal", UINT64_C(0xcd813539b5fb8c0f)},
+    {"zipf", UINT64_C(0x082ddf90b698f88a)},
+    {"zipf:20", UINT64_C(0xcb3302c5782c8a50)},
+    {"zipf:26", UINT64_C(0x527f74f757dae425)},
+    {"gauss", UINT64_C(0xfec440a7da756f72)},
+    {"narrow:1", UINT64_C(0x3697eecd9e43adaa)},
+    {"narrow:16", UINT64_C(0xae2769ba99c7cdbe)},
+    {"narrow:64", UINT64_C(0xfc22847095ff8823)},
+    {"nearly:20", UINT64_C(0x1e84c0d7889ba57a)},
+    {"swapped:10", UINT64_C(0x2d0d6fe75dec6289)},
+    {"staircase", UINT64_C(0x0eaded8359f4464d)},
+    {"runs:7", UINT64_C(0x5a86fdfecb4a2194)},
+    {"ids", UINT64_C(0x7171f5409e8d06b1)},
+    {"entropy:2", UINT64_C(0x020cdbe84035d668)},
+    {"entropy:5", UINT64_C(0xd32948e6350e9a32)},
+    {"loguniform", UINT64_C(0xce060696eef0a040)},
+    {"lognormal", UINT64_C(0xebf7b711e951aee5)},
+    {"exponential", UINT64_C(0x2f74235b0b0085ca)},
+    {"clusters:1", UINT64_C(0xc670f2afb56d0154)},
+    {"clusters:1000", UINT64_C(0x08b156ca33b18e62)},
+    {"kmer:31", UINT64_C(0x8d3bb610325cc14f)},
+    {"kmer:12", UINT64_C(0xe366b3884d1fd126)},
+    {"mixture:0", UINT64_C(0x7430cfc4257de8f6)},
+    {"mixture:1", UINT64_C(0x45a08791435538ec)},
+    {"mixture:2", UINT64_C(0x59ac0d4b9985fa01)},
+    {"mixture:2000000000", UINT64_C(0x4148b00ab35d8b0f)},
+    {"nan", UINT64_C(0x037c695337b2ce8b)},
+};
 enum { TEXTS = sizeof texts / sizeof texts[0] };
+
+static void test_digests(void)
+{
+    static uint64_t codes[KEYS];
+    for (int t = 0; t < TEXTS; t++) {
+        uint64_t digest[2] = {0, 0};
+        for (int type = 0; type < TYPES; type++) {
+            const struct input input = make_input(texts[t].text, types[type], 1, KEYS);
+            make_codes(&input, codes);
+            for (int i = 0; i < KEYS; i++)
+                fingerprint_add(codes[i] ^ input_mix((uint64_t)i), digest);
+        }
+        CHECK(digest[0] == texts[t].digest, "{\"%s\", UINT64_C(0x%016" PRIx64 ")} is drawn", texts[t].text,
+              digest[0]);
+    }
+}
+
+/* Any number of threads makes the same keys. */
+static void test_threads(uint64_t seed)
+{
+    static unsigned char one[KEYS * 8], three[KEYS * 8];
+    const int threads = omp_get_max_threads();
+    for (int t = 0; t < TEXTS * TYPES; t++) {
+        const struct input input = make_input(texts[t / TYPES].text, types[t % TYPES], seed, KEYS);
+        omp_set_num_threads(1);
+        input_fill(&input, 0, KEYS, one);
+        omp_set_num_threads(3);
+        input_fill(&input, 0, KEYS, three);
+        CHECK(memcmp(one, three, sizeof one) == 0, "%s %s: three threads make other keys than one",
+              texts[t / TYPES].text, hsort_type_name(input.type));
+    }
+    omp_set_num_threads(threads);
+}
 
 static void test_parts(uint64_t *random)
 {
     static unsigned char whole[KEYS * 8], part[KEYS * 8];
     for (int t = 0; t < TEXTS * TYPES; t++) {
-        const struct input input = make_input(texts[t / TYPES], types[t % TYPES], check_random(random), KEYS);
+        const struct input input =
+            make_input(texts[t / TYPES].text, types[t % TYPES], check_random(random), KEYS);
         const size_t bytes = hsort_type_bytes(input.type);
         input_fill(&input, 0, KEYS, whole);
         for (int round = 0; round < 20; round++) {
@@ -93,9 +91,9 @@ static void test_parts(uint64_t *random)
             memset(part, 0xa5, sizeof part);
             input_fill(&input, first, count, part);
             CHECK(memcmp(part, whole + (size_t)first * bytes, (size_t)count * bytes) == 0,
-                  "%s %s: keys %" PRId64 " + %" PRId64, texts[t / TYPES], hsort_type_name(input.type), first,
-                  count);
-            CHECK(part[(size_t)count * bytes] == 0xa5, "%s: wrote beyond the end", texts[t / TYPES]);
+                  "%s %s: keys %" PRId64 " + %" PRId64, texts[t / TYPES].text, hsort_type_name(input.type),
+                  first, count);
+            CHECK(part[(size_t)count * bytes] == 0xa5, "%s: wrote beyond the end", texts[t / TYPES].text);
         }
     }
 }
@@ -104,7 +102,7 @@ static void test_seeds(uint64_t seed)
 {
     static unsigned char one[KEYS * 8], other[KEYS * 8];
     for (int t = 0; t < TEXTS * TYPES; t++) {
-        const char *text = texts[t / TYPES];
+        const char *text = texts[t / TYPES].text;
         const bool seedless =
             strcmp(text, "sorted") == 0 || strcmp(text, "reverse") == 0 || strcmp(text, "staircase") == 0;
         struct input input = make_input(text, types[t % TYPES], seed, KEYS);
@@ -131,9 +129,10 @@ static void test_ordered(hsort_type type, uint64_t seed)
     CHECK(count_distinct(up, KEYS) == KEYS, "%s: sorted has repeats", hsort_type_name(type));
     // The range is covered: the middle key is the middle of the type's range.
     const uint64_t all = hsort_type_bytes(type) == 8 ? UINT64_MAX : UINT32_MAX;
-    const uint64_t middle = is_float(type) ? code_of(type, 0.0) : all / 2 + 1;
+    const uint64_t middle = input_is_float(type) ? code_of(type, 0.0) : all / 2 + 1;
     CHECK(up[KEYS / 2] == middle, "%s: middle of sorted", hsort_type_name(type));
-    CHECK(up[0] == (is_float(type) ? code_of(type, -1.0) : 0), "%s: least of sorted", hsort_type_name(type));
+    CHECK(up[0] == (input_is_float(type) ? code_of(type, -1.0) : 0), "%s: least of sorted",
+          hsort_type_name(type));
 }
 
 static void test_staircase(hsort_type type, uint64_t seed)
@@ -163,7 +162,7 @@ static void test_few_values(hsort_type type, uint64_t seed)
     // More bits than the type holds exactly: no value is rounded.
     input.parameter = 64;
     make_codes(&input, codes);
-    for (int i = 0; i < KEYS && is_float(type); i++)
+    for (int i = 0; i < KEYS && input_is_float(type); i++)
         CHECK(codes[i] < code_of(type, type == HSORT_F32 ? 0x1p24 : 0x1p53), "%s: narrow:64 is not narrow",
               hsort_type_name(type));
 }
@@ -175,7 +174,7 @@ static void test_uniform(hsort_type type, uint64_t seed)
     make_codes(&input, codes);
     // 8 standard deviations of a fair coin: sqrt(KEYS) / 2 each.
     const double slack = 4 * sqrt(KEYS);
-    const int bits = is_float(type) ? 0 : 8 * (int)hsort_type_bytes(type);
+    const int bits = input_is_float(type) ? 0 : 8 * (int)hsort_type_bytes(type);
     for (int b = 0; b < bits; b++) {
         int ones = 0;
         for (int i = 0; i < KEYS; i++)
@@ -185,12 +184,12 @@ static void test_uniform(hsort_type type, uint64_t seed)
     int quarters[4] = {0};
     const uint64_t all = hsort_type_bytes(type) == 8 ? UINT64_MAX : UINT32_MAX;
     for (int i = 0; i < KEYS; i++) {
-        if (is_float(type))
+        if (input_is_float(type))
             quarters[(codes[i] >= code_of(type, -0.5)) + (codes[i] >= code_of(type, 0.0)) +
                      (codes[i] >= code_of(type, 0.5))]++;
         else
             quarters[codes[i] / (all / 4 + 1)]++;
-        CHECK(!is_float(type) || (codes[i] >= code_of(type, -1.0) && codes[i] < code_of(type, 1.0)),
+        CHECK(!input_is_float(type) || (codes[i] >= code_of(type, -1.0) && codes[i] < code_of(type, 1.0)),
               "%s: beyond [-1, 1)", hsort_type_name(type));
     }
     for (int q = 0; q < 4; q++)
@@ -228,9 +227,9 @@ static void test_gauss(hsort_type type, uint64_t seed)
         int within = 0;
         for (int i = 0; i < KEYS; i++) {
             const double all = hsort_type_bytes(type) == 8 ? 0x1p64 : 0x1p32;
-            within += is_float(type) ? codes[i] >= code_of(type, -2 * d * deviation) &&
-                                           codes[i] <= code_of(type, 2 * d * deviation)
-                                     : fabs((double)codes[i] / all - 0.5) <= d * deviation;
+            within += input_is_float(type) ? codes[i] >= code_of(type, -2 * d * deviation) &&
+                                                 codes[i] <= code_of(type, 2 * d * deviation)
+                                           : fabs((double)codes[i] / all - 0.5) <= d * deviation;
         }
         CHECK(fabs((double)within / KEYS - expected[d - 1]) < 0.03, "%s: %d within %d deviations",
               hsort_type_name(type), within, d);
@@ -265,26 +264,26 @@ static void test_nan(hsort_type type, uint64_t seed)
     const uint64_t normal = infinity & -infinity;
     const uint64_t floats[] = {0, 1, normal, infinity, infinity - 1};
     const uint64_t integers[] = {0, 1, top - 1, top, top + 1, all};
-    const int wanted = is_float(type) ? 5 : 6;
+    const int wanted = input_is_float(type) ? 5 : 6;
     int found[2][6] = {{0}}, nans[2] = {0}, denormals[2] = {0};
     input_fill(&input, 0, KEYS, keys);
     for (int i = 0; i < KEYS; i++) {
         const uint64_t bits = wide ? keys[i] : ((const uint32_t *)keys)[i];
-        const uint64_t size = is_float(type) ? bits & ~top : bits;
-        const int negative = is_float(type) && (bits & top);
+        const uint64_t size = input_is_float(type) ? bits & ~top : bits;
+        const int negative = input_is_float(type) && (bits & top);
         for (int w = 0; w < wanted; w++)
-            found[negative][w] += size == (is_float(type) ? floats[w] : integers[w]);
-        nans[negative] += is_float(type) && size > infinity;
-        denormals[negative] += is_float(type) && size > 1 && size < normal;
+            found[negative][w] += size == (input_is_float(type) ? floats[w] : integers[w]);
+        nans[negative] += input_is_float(type) && size > infinity;
+        denormals[negative] += input_is_float(type) && size > 1 && size < normal;
     }
-    for (int negative = 0; negative <= is_float(type); negative++) {
+    for (int negative = 0; negative <= input_is_float(type); negative++) {
         for (int w = 0; w < wanted; w++)
             CHECK(found[negative][w] > KEYS / 100, "%s: nan lacks value %d, sign %d", hsort_type_name(type),
                   w, negative);
-        CHECK(!is_float(type) || nans[negative] > KEYS / 40, "%s: %d NaNs", hsort_type_name(type),
+        CHECK(!input_is_float(type) || nans[negative] > KEYS / 40, "%s: %d NaNs", hsort_type_name(type),
               nans[negative]);
-        CHECK(!is_float(type) || denormals[negative] > KEYS / 100, "%s: %d denormals", hsort_type_name(type),
-              denormals[negative]);
+        CHECK(!input_is_float(type) || denormals[negative] > KEYS / 100, "%s: %d denormals",
+              hsort_type_name(type), denormals[negative]);
     }
 }
 
@@ -300,8 +299,9 @@ static void test_huge_count(hsort_type type)
     input_fill(&input, count - 2, 2, keys);
     const uint64_t code = keymap_encode(map, key_load(map.key_bytes, keys, 1));
     const uint64_t step = map.key_bytes == 8 ? UINT64_C(1) << 24 : 1;
-    const uint64_t end = is_float(type) ? code_of(type, 1.0) : (map.key_bytes == 8 ? 0 : UINT64_C(1) << 32);
-    CHECK(is_float(type) ? code < end && code > code_of(type, 0.999999) : code == end - step,
+    const uint64_t end =
+        input_is_float(type) ? code_of(type, 1.0) : (map.key_bytes == 8 ? 0 : UINT64_C(1) << 32);
+    CHECK(input_is_float(type) ? code < end && code > code_of(type, 0.999999) : code == end - step,
           "%s: end of a long sorted input", hsort_type_name(type));
 }
 
@@ -310,7 +310,9 @@ static void test_words(void)
     static const char *const bad[] = {
         "",          "unifor",      "uniform2",  "uniform:1", "narrow",
         "narrow:",   "narrow:0",    "narrow:65", "narrow:x",  "narrow:1x",
-        "narrow:-1", "nearly:1001", "nearly: 5", "zipf:",     "narrow:99999999999999999999"};
+        "narrow:-1", "nearly:1001", "nearly: 5", "zipf:",     "narrow:99999999999999999999",
+        "zipf:0",    "zipf:33",     "entropy",   "entropy:0", "clusters:0",
+        "kmer:33",   "mixture",     "runs:0",    "ids:3",     "mixture:2147483648"};
     for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++) {
         struct input input = {.distribution = INPUT_GAUSS};
         status_clear();
@@ -320,6 +322,10 @@ static void test_words(void)
     }
     struct input input = make_input("narrow:64", HSORT_U64, 1, 1);
     CHECK(input.distribution == INPUT_NARROW && input.parameter == 64, "narrow:64");
+    input = make_input("zipf", HSORT_U64, 1, 1);
+    CHECK(input.distribution == INPUT_ZIPF && input.parameter == 0, "zipf");
+    input = make_input("zipf:26", HSORT_U64, 1, 1);
+    CHECK(input.distribution == INPUT_ZIPF && input.parameter == 26, "zipf:26");
     input = make_input("nearly:1000", HSORT_U64, 1, 1);
     CHECK(input.distribution == INPUT_NEARLY && input.parameter == 1000, "nearly:1000");
 }
@@ -328,8 +334,10 @@ int main(void)
 {
     uint64_t seed = check_seed();
     printf("seed %" PRIu64 "\n", seed);
+    test_digests();
     test_parts(&seed);
     test_seeds(seed);
+    test_threads(seed);
     for (int t = 0; t < TYPES; t++) {
         test_ordered(types[t], seed);
         test_staircase(types[t], seed);

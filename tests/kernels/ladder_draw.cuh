@@ -17,6 +17,7 @@
 #include "kernels/cuda/ladder/tuning.h"
 #include "kernels/base/keytype.h"
 #include "tests/kernels/ladder_input.cuh"
+#include "tests/support/distributions.h"
 
 /* X(NAME, word): `many`, `bits`, `mask`, `rarity` and `variant` are parameters, see struct shape */
 #define SHAPES(X)                                                                                         \
@@ -35,10 +36,7 @@
     X(BUT_ONE, "but-one")             /* one value, but for one key, larger or (variant) smaller */       \
     X(NESTED, "nested")               /* every digit of `bits`: one value, but for a fraction `rarity` */ \
     X(STEPS, "steps")                 /* base + i * width, modulo 2^32 or 2^64 */                         \
-    X(FLOAT_UNIFORM, "float-uniform") /* codes of floats in [-1, 1) */                                    \
-    X(FLOAT_NORMAL, "float-normal")   /* of the normal distribution */                                    \
-    X(FLOAT_LOGNORMAL, "float-lognormal")                                                                 \
-    X(FLOAT_SPECIAL, "float-special") /* zeros, infinities, NaNs, denormals among normal ones */
+    X(DRAWN, "drawn")                 /* codes of keys of any type and distribution of input_draw.h */
 
 enum shape_kind {
 #define X(name, word) SHAPE_##name,
@@ -58,7 +56,8 @@ struct shape {
     int bits;             /* of a digit, of a cluster, of a step on the scale */
     double rarity;        /* a probability */
     bool variant;
-    struct keymap map; /* of floats */
+    struct input_source source; /* DRAWN */
+    struct keymap map;          /* of its keys */
 };
 
 enum mixing { MIX_NONE, MIX_ALTERNATE, MIX_CONCATENATE };
@@ -174,51 +173,10 @@ DRAW_FN uint64_t nested_key(const struct shape *s, int64_t i)
     return key;
 }
 
-/* By Box and Muller. */
-DRAW_FN double normal_number(const struct shape *s, int64_t i)
+DRAW_FN uint64_t drawn_code(const struct shape *s, int64_t i)
 {
-    const double radius = sqrt(-2 * log(1 - unit(random_word(s->seed, i, 0))));
-    return radius * cos(6.283185307179586 * unit(random_word(s->seed, i, 1)));
-}
-
-DRAW_FN uint64_t float_code(const struct shape *s, double number)
-{
-    uint64_t bits = 0;
-    if (s->key_bits == 64) {
-        memcpy(&bits, &number, sizeof number);
-        return keymap_encode_u64(s->map, bits);
-    }
-    const float narrow = (float)number;
-    uint32_t narrow_bits;
-    memcpy(&narrow_bits, &narrow, sizeof narrow);
-    return keymap_encode_u32(s->map, narrow_bits);
-}
-
-DRAW_FN uint64_t special_float_code(const struct shape *s, int64_t i)
-{
-    const uint64_t word = random_word(s->seed, i, 2);
-    const int mantissa_bits = s->key_bits == 64 ? 52 : 23;
-    const uint64_t sign = (word >> 3 & 1) << (s->key_bits - 1);
-    const uint64_t infinity = all_ones(s->key_bits - 1) & ~all_ones(mantissa_bits);
-    const uint64_t mantissa = (word >> 4) & all_ones(mantissa_bits);
-    uint64_t bits;
-    switch (word & 7) {
-    case 0:
-        bits = sign;
-        break;
-    case 1:
-        bits = sign | infinity;
-        break;
-    case 2:
-        bits = sign | infinity | mantissa | 1;
-        break;
-    case 3:
-        bits = sign | mantissa;
-        break;
-    default:
-        return float_code(s, normal_number(s, i));
-    }
-    return s->key_bits == 64 ? keymap_encode_u64(s->map, bits) : keymap_encode_u32(s->map, (uint32_t)bits);
+    const uint64_t key = input_key(&s->source, i);
+    return s->key_bits == 64 ? keymap_encode_u64(s->map, key) : keymap_encode_u32(s->map, (uint32_t)key);
 }
 
 /* Key i of the shape, in the low key_bits; what is above is meaningless. */
@@ -256,14 +214,8 @@ DRAW_FN uint64_t shape_key(const struct shape *s, int64_t i)
         return nested_key(s, i);
     case SHAPE_STEPS:
         return s->base + (uint64_t)i * s->width;
-    case SHAPE_FLOAT_UNIFORM:
-        return float_code(s, 2 * unit(word) - 1);
-    case SHAPE_FLOAT_NORMAL:
-        return float_code(s, normal_number(s, i));
-    case SHAPE_FLOAT_LOGNORMAL:
-        return float_code(s, exp(4 * normal_number(s, i)));
-    case SHAPE_FLOAT_SPECIAL:
-        return special_float_code(s, i);
+    case SHAPE_DRAWN:
+        return drawn_code(s, i);
     default: // CONSTANT
         return lone_value(s);
     }
@@ -332,10 +284,26 @@ static inline uint64_t draw_step(uint64_t *state, int key_bits)
     }
 }
 
+/* Any type and distribution, every other one a random mixture. */
+static inline void draw_source(struct shape *s, uint64_t *state)
+{
+    static const hsort_type types[2][3] = {{HSORT_U32, HSORT_I32, HSORT_F32},
+                                           {HSORT_U64, HSORT_I64, HSORT_F64}};
+    struct input input = {};
+    choose_distribution(&input, state);
+    if (check_random(state) % 2)
+        input.distribution = INPUT_MIXTURE;
+    input.type = types[s->key_bits == 64][check_random(state) % 3];
+    input.seed = check_random(state);
+    input.count = s->count;
+    s->source = input_source_make(&input);
+    s->map = keymap_make(input.type, s->variant ? HSORT_DESCENDING : HSORT_ASCENDING);
+}
+
 static inline struct shape draw_shape(uint64_t *state, int key_bits, int64_t count)
 {
     struct shape s = {};
-    s.kind = (int)(check_random(state) % SHAPE_COUNT);
+    s.kind = check_random(state) % 2 ? SHAPE_DRAWN : (int)(check_random(state) % SHAPE_COUNT);
     s.key_bits = key_bits;
     s.count = count;
     s.seed = check_random(state);
@@ -343,8 +311,6 @@ static inline struct shape draw_shape(uint64_t *state, int key_bits, int64_t cou
     s.many = draw_logarithmic(state, 2, DRAW_VALUES_MAX);
     s.bits = (int)(check_random(state) % (uint64_t)key_bits);
     s.rarity = exp2(-12 * unit(check_random(state)));
-    s.map =
-        keymap_make(key_bits == 64 ? HSORT_F64 : HSORT_F32, s.variant ? HSORT_DESCENDING : HSORT_ASCENDING);
     draw_range(&s, state);
     switch (s.kind) {
     case SHAPE_NEARLY_SORTED: // keys that change places are near each other or anywhere
@@ -374,6 +340,9 @@ static inline struct shape draw_shape(uint64_t *state, int key_bits, int64_t cou
         break;
     case SHAPE_STEPS:
         s.width = draw_step(state, key_bits);
+        break;
+    case SHAPE_DRAWN:
+        draw_source(&s, state);
         break;
     default:
         break;
@@ -423,19 +392,32 @@ static inline struct draw draw_from(uint64_t seed)
     return d;
 }
 
-/* The draw in words; good until the next call. */
-static inline const char *draw_words(const struct draw *d)
+/* The shape in words, in `text` [64]. */
+static inline const char *shape_words(const struct shape *s, char *text)
 {
     static const char *const words[] = {
 #define X(name, word) word,
         SHAPES(X)
 #undef X
     };
-    static char text[160];
+    const struct input *const input = &s->source.input;
+    if (s->kind == SHAPE_DRAWN)
+        snprintf(text, 64, "%s:%d %s", distribution_word(input->distribution), input->parameter,
+                 hsort_type_name(input->type));
+    else
+        snprintf(text, 64, "%s", words[s->kind]);
+    return text;
+}
+
+/* The draw in words; good until the next call. */
+static inline const char *draw_words(const struct draw *d)
+{
+    static char text[240];
+    char first[64], second[64];
     const char *const mixed = d->mixing == MIX_ALTERNATE ? " in turn with " : " and then ";
     snprintf(text, sizeof text, "%s, %lld keys, %s%s%s", d->type.word, (long long)d->count,
-             words[d->shapes[0].kind], d->mixing == MIX_NONE ? "" : mixed,
-             d->mixing == MIX_NONE ? "" : words[d->shapes[1].kind]);
+             shape_words(&d->shapes[0], first), d->mixing == MIX_NONE ? "" : mixed,
+             d->mixing == MIX_NONE ? "" : shape_words(&d->shapes[1], second));
     return text;
 }
 

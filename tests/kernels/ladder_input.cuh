@@ -6,28 +6,42 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "kernels/base/input_draw.h"
+#include "kernels/base/keytype.h"
 #include "kernels/cuda/ladder/ladder.h"
 #include "hypersort.h"
 
-/* X(name, word): what key i of `count` is */
-#define LADDER_INPUTS(X)                                                                               \
-    X(UNIFORM, "uniform") /* every bit pattern equally likely */                                       \
-    X(EQUAL, "equal")     /* one value */                                                              \
-    X(LARGEST, "largest") /* the largest key, with which rungs fill up their last tile */              \
-    X(TWO, "two")         /* the smallest and the largest key */                                       \
-    X(SORTED, "sorted")   /* ascending over the whole range */                                         \
-    X(REVERSE, "reverse")                                                                              \
-    X(NARROW, "narrow:16")  /* uniform in the low 16 bits, 0 above */                                  \
-    X(DIGIT2, "digit2")     /* only one 8-bit digit varies, so the number of radix passes is odd */    \
-    X(STAIRS, "stairs")     /* ascending, 64 values */                                                 \
-    X(ZIPF, "zipf")         /* k with a probability of about 1/k, k = 1 .. 2^20 */                     \
-    X(ENTROPY2, "entropy2") /* each bit set with probability 1/4: 2 uniform words, ANDed */            \
-    X(ENTROPY3, "entropy3") /* 1/8: 3 words. CUB's benchmarks grade entropy so; 1 word is "uniform" */ \
-    X(FLOATS, "floats")     /* codes of floats uniform in [-1, 1) */                                   \
-    X(STRIDED, "strided")   /* i times a power of two: a digit is 0, 16, .. 240, bins in few banks */
+/* X(name, word, distribution, its number, floats): codes of a distribution's keys, unsigned or floats. INPUTS:
+ * what only a sort by digits and tiles has to fear, see special_key() */
+#define LADDER_INPUTS(X)                                       \
+    X(UNIFORM, "uniform", INPUT_UNIFORM, 0, false)             \
+    X(EQUAL, "equal", INPUT_EQUAL, 0, false)                   \
+    X(LARGEST, "largest", INPUTS, 0, false)                    \
+    X(TWO, "two", INPUTS, 0, false)                            \
+    X(SORTED, "sorted", INPUT_SORTED, 0, false)                \
+    X(REVERSE, "reverse", INPUT_REVERSE, 0, false)             \
+    X(NARROW, "narrow:16", INPUT_NARROW, 16, false)            \
+    X(DIGIT2, "digit2", INPUTS, 0, false)                      \
+    X(STAIRS, "stairs", INPUT_STAIRCASE, 0, false)             \
+    X(ZIPF, "zipf", INPUT_ZIPF, 0, false)                      \
+    X(ENTROPY2, "entropy2", INPUT_ENTROPY, 2, false)           \
+    X(ENTROPY3, "entropy3", INPUT_ENTROPY, 3, false)           \
+    X(FLOATS, "floats", INPUT_UNIFORM, 0, true)                \
+    X(STRIDED, "strided", INPUTS, 0, false)                    \
+    X(ZIPF26, "zipf:26", INPUT_ZIPF, 26, false)                \
+    X(LOGUNIFORM, "loguniform", INPUT_LOGUNIFORM, 0, false)    \
+    X(CLUSTERED, "clusters:1000", INPUT_CLUSTERS, 1000, false) \
+    X(KMERS, "kmer:31", INPUT_KMER, 31, false)                 \
+    X(RUNS, "runs:1024", INPUT_RUNS, 1024, false)              \
+    X(SWAPPED, "swapped:10", INPUT_SWAPPED, 10, false)         \
+    X(IDS, "ids", INPUT_IDS, 0, false)                         \
+    X(LOGNORMAL, "lognormal", INPUT_LOGNORMAL, 0, true)        \
+    X(EXPONENTIAL, "exponential", INPUT_EXPONENTIAL, 0, true)  \
+    X(MIXTURE, "mixture:0", INPUT_MIXTURE, 0, false)           \
+    X(FLOAT_MIXTURE, "float-mixture:0", INPUT_MIXTURE, 0, true)
 
 enum ladder_input {
-#define X(name, word) name,
+#define X(name, ...) name,
     LADDER_INPUTS(X)
 #undef X
         LADDER_INPUT_COUNT
@@ -36,11 +50,33 @@ enum ladder_input {
 static inline const char *ladder_input_word(int input)
 {
     static const char *const words[] = {
-#define X(name, word) word,
+#define X(name, word, ...) word,
         LADDER_INPUTS(X)
 #undef X
     };
     return words[input];
+}
+
+/* What its keys are drawn from. */
+static inline struct input_source ladder_source(int input, int key_bytes, int64_t count, uint64_t seed)
+{
+    static const struct {
+        enum input_distribution distribution;
+        int number;
+        bool floats;
+    } inputs[] = {
+#define X(name, word, distribution, number, floats) {distribution, number, floats},
+        LADDER_INPUTS(X)
+#undef X
+    };
+    static const hsort_type types[2][2] = {{HSORT_U32, HSORT_F32}, {HSORT_U64, HSORT_F64}};
+    struct input drawn = {};
+    drawn.distribution = inputs[input].distribution;
+    drawn.parameter = inputs[input].number;
+    drawn.type = types[key_bytes == 8][inputs[input].floats];
+    drawn.seed = seed;
+    drawn.count = count;
+    return input_source_make(&drawn);
 }
 
 /* What is sorted: keys of `key_bytes`, each with a value of `value_bytes` or none. */
@@ -73,51 +109,21 @@ static inline __host__ __device__ uint64_t random_word(uint64_t seed, int64_t i,
     return r ^ (r >> 31);
 }
 
-/* The bits of a float, turned round so that they order as it does: what the radix rungs see of floats. */
+/* Keys of inputs that are no distribution. */
 template <typename K>
-static __device__ K make_float_code(uint64_t r)
-{
-    const double number = (double)(r >> 11) * 0x1p-52 - 1;
-    const K bits = sizeof(K) == 4 ? (K)__float_as_uint((float)number) : (K)__double_as_longlong(number);
-    const K sign = (K)1 << (sizeof(K) * 8 - 1);
-    return bits & sign ? (K)~bits : bits | sign;
-}
-
-template <typename K>
-static __device__ K make_key(int input, uint64_t seed, int64_t i, int64_t count)
+static __device__ K special_key(int input, uint64_t seed, int64_t i)
 {
     const uint64_t r = random_word(seed, i, 0);
-    const K largest = (K) ~(K)0;
-    const K step = (K)(largest / (uint64_t)count) | 1;
+    const K largest = (K) ~(K)0; // with which rungs fill up their last tile
     switch (input) {
-    case UNIFORM:
-        return (K)r;
-    case EQUAL:
-        return 42;
     case LARGEST:
         return largest;
-    case TWO:
+    case TWO: // the smallest and the largest key
         return r & 1 ? largest : 0;
-    case SORTED:
-        return (K)i * step;
-    case REVERSE:
-        return (K)(largest - (K)i * step);
-    case NARROW:
-        return (K)(r & 0xffff);
-    case DIGIT2:
+    case DIGIT2: // only one 8-bit digit varies, so the number of radix passes is odd
         return (K)(0x11003322u | (uint32_t)(r & 0xff) << 16);
-    case ZIPF:
-        return (K)exp2f(20 * (float)(r >> 40) * 0x1p-24f); // the logarithm is uniform
-    case ENTROPY2:
-        return (K)(r & random_word(seed, i, 1));
-    case ENTROPY3:
-        return (K)(r & random_word(seed, i, 1) & random_word(seed, i, 2));
-    case FLOATS:
-        return make_float_code<K>(r);
-    case STRIDED:
+    default: // STRIDED: times a power of two: a digit is 0, 16, .. 240, bins in few banks
         return (K)i << (sizeof(K) * 8 - 28);
-    default: // STAIRS
-        return (K)(i * 64 / count) << (sizeof(K) * 8 - 7);
     }
 }
 
@@ -140,11 +146,17 @@ static __device__ int64_t position_of(V value)
 }
 
 template <typename K>
-static __global__ void fill_kernel(K *keys, int64_t count, int input, uint64_t seed)
+static __global__ void fill_kernel(K *keys, struct input_source source, struct keymap map, int input)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x)
-        keys[i] = make_key<K>(input, seed, i, count);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < source.input.count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        if (source.input.distribution == INPUTS)
+            keys[i] = special_key<K>(input, source.input.seed, i);
+        else if (sizeof(K) == 4)
+            keys[i] = keymap_encode_u32(map, (uint32_t)input_key(&source, i));
+        else
+            keys[i] = (K)keymap_encode_u64(map, input_key(&source, i));
+    }
 }
 
 template <typename V>
@@ -161,10 +173,12 @@ static inline void fill_keys(struct cuda_engine *engine, int key_bytes, void *ke
 {
     device_scope scope(engine);
     cudaStream_t stream = engine->streams[STREAM_WORK];
+    const struct input_source source = ladder_source(input, key_bytes, count, seed);
+    const struct keymap map = keymap_make(source.input.type, HSORT_ASCENDING);
     if (key_bytes == 4)
-        fill_kernel<<<1024, 256, 0, stream>>>((uint32_t *)keys, count, input, seed);
+        fill_kernel<<<1024, 256, 0, stream>>>((uint32_t *)keys, source, map, input);
     else
-        fill_kernel<<<1024, 256, 0, stream>>>((uint64_t *)keys, count, input, seed);
+        fill_kernel<<<1024, 256, 0, stream>>>((uint64_t *)keys, source, map, input);
     MUST(cuda_check(cudaGetLastError(), "fill"));
 }
 

@@ -3,7 +3,8 @@
  *
  *   test_differential [SECONDS [RUNG...]]     20 seconds, all rungs in turn, slow ones on few keys only
  *   test_differential draw SEED [RUNG...]     one draw once more: the line of a failure names SEED and RUNG
- *   test_differential selftest                spoil results in every way there is: each must be noticed
+ *   test_differential selftest                spoil results in every way there is: each must be noticed; and
+ *                                             draw every distribution on device and host: one must be the other
  *
  * Half of the draws without values are given to the rung as keys of a type and an order, not as codes: in the buffer that the codes would
  * lie in or in one of their own, which must not change; and are wanted back as codes or as such keys.
@@ -13,7 +14,9 @@
  * order of the input where the rung is stable. Nothing may be written outside the buffers.
  *
  * Memory for the largest draw is allocated once (ladder_arena.cuh): thousands of draws take seconds. */
+#include "src/files/input.h"
 #include "tests/kernels/ladder_trial.cuh"
+#include <vector>
 
 enum {
     SECONDS_USUAL = 20,
@@ -359,6 +362,48 @@ static void check_repeats(uint64_t seed)
     }
 }
 
+/* What the device draws must be what the host draws. */
+static void check_input(const struct input &input)
+{
+    std::vector<uint64_t> keys(input.count), codes(input.count);
+    struct draw d = {};
+    struct shape *const s = &d.shapes[0];
+    void *drawn;
+    s->map = keymap_make(input.type, HSORT_ASCENDING);
+    s->kind = SHAPE_DRAWN;
+    s->key_bits = 8 * s->map.key_bytes;
+    s->source = input_source_make(&input);
+    d.type.key_bytes = s->map.key_bytes;
+    d.count = input.count;
+    const size_t bytes = (size_t)input.count * s->map.key_bytes;
+    arena_empty();
+    MUST(ops->alloc(&engine->base, bytes, &drawn));
+    fill_draw(engine, &d, drawn);
+    MUST(ops->decode(&engine->base, s->map, drawn, drawn, input.count));
+    copy_now(codes.data(), drawn, bytes);
+    input_fill(&input, 0, input.count, keys.data());
+    CHECK(memcmp(keys.data(), codes.data(), bytes) == 0,
+          "%s:%d of %lld %s, seed %llu: the device draws other keys", distribution_word(input.distribution),
+          input.parameter, (long long)input.count, hsort_type_name(input.type),
+          (unsigned long long)input.seed);
+    draws++;
+}
+
+/* Distributions and types at random, each several times, and mixtures. */
+static void check_inputs(uint64_t seed)
+{
+    for (int round = 0; round < 40 * INPUTS; round++) {
+        struct input input = {};
+        choose_distribution(&input, &seed);
+        if (round % 2)
+            input.distribution = INPUT_MIXTURE;
+        input.type = (hsort_type)(check_random(&seed) % (HSORT_F64 + 1));
+        input.seed = check_random(&seed);
+        input.count = 1 + (int64_t)(check_random(&seed) % 20000);
+        check_input(input);
+    }
+}
+
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
 struct arguments {
@@ -433,6 +478,7 @@ int main(int argc, char **argv)
     } else if (a.is_selftest) {
         check_notices(seed);
         check_repeats(seed);
+        check_inputs(seed);
     } else {
         check_draws(a.seconds, seed);
     }

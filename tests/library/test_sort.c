@@ -16,6 +16,7 @@
 #endif
 #include "kernels/engine.h"
 #include "src/files/input.h"
+#include "tests/support/distributions.h"
 #include "tests/support/layout.h"
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
@@ -169,17 +170,12 @@ static void compare_with_oracle(const struct test_case *c, const unsigned char *
 
 static void describe(const struct test_case *c, int number)
 {
-    static const char *const words[INPUTS] = {
-#define X(name, word, has_number, text) word,
-        INPUT_LIST(X)
-#undef X
-    };
     static const char *const layouts[LAYOUTS] = {"balanced", "on one rank", "random", "sparse", "descending"};
     static const char *const calls[CALLS] = {"in place", "to another buffer", "to the same buffer"};
     snprintf(case_text, sizeof case_text, "case %d: %lld %s %s:%d, order %d, %s -> %s, %s, %s", number,
-             (long long)c->input.count, hsort_type_name(c->input.type), words[c->input.distribution],
-             c->input.parameter, c->order, layouts[c->in_layout], layouts[c->out_layout], calls[c->call],
-             c->setting->name);
+             (long long)c->input.count, hsort_type_name(c->input.type),
+             distribution_word(c->input.distribution), c->input.parameter, c->order, layouts[c->in_layout],
+             layouts[c->out_layout], calls[c->call], c->setting->name);
 }
 
 static hsort_check_result check_keys(const struct test_case *c, const void *keys, int64_t count, void *stream)
@@ -303,19 +299,11 @@ static void run_case(const struct test_case *c, int number)
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-static int parameter_of(enum input_distribution distribution, uint64_t *random)
-{
-    if (distribution == INPUT_NARROW)
-        return 1 + (int)(check_random(random) % 20);
-    return distribution == INPUT_NEARLY ? 1 + (int)(check_random(random) % 200) : 0;
-}
-
 static struct test_case draw_case(uint64_t seed, int64_t count)
 {
     uint64_t random = seed;
     struct test_case c = {.seed = check_random(&random)};
-    c.input.distribution = (enum input_distribution)(check_random(&random) % INPUTS);
-    c.input.parameter = parameter_of(c.input.distribution, &random);
+    choose_distribution(&c.input, &random);
     c.input.type = (hsort_type)(check_random(&random) % (HSORT_F64 + 1));
     c.input.seed = check_random(&random);
     c.input.count = count;

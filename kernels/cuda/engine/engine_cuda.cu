@@ -526,6 +526,7 @@ static const struct engine_ops cuda_ops = {
     .peer = &cuda_peer_ops,
     .partition = &cuda_partition_ops,
     .counting = &cuda_counting_ops,
+    .yardstick = &cuda_yardstick_ops,
     .close = engine_close,
     .alloc = engine_alloc,
     .free = engine_free,

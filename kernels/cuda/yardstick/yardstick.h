@@ -1,0 +1,45 @@
+/* What the yardsticks share: how each is called. */
+#ifndef YARDSTICK_H
+#define YARDSTICK_H
+
+#include "kernels/cuda/engine/cuda_engine.h"
+
+/* Keys to sort in `keys`, or, when it has returned, sorted in `sorted`; [count] each. workspace NULL: nothing is
+ * sorted, and workspace_bytes is set. */
+struct yardstick_args {
+    hsort_type type;
+    int64_t count;
+    void *keys, *scratch, *sorted;
+    void *workspace;
+    size_t workspace_bytes;
+};
+
+/* Sort on STREAM_WORK; the device is current. */
+hsort_status yardstick_cub(struct cuda_engine *engine, struct yardstick_args *args);
+hsort_status yardstick_libcusort(struct cuda_engine *engine, struct yardstick_args *args);
+
+/* Was this build given libcusort's header? */
+bool yardstick_has_libcusort(void);
+
+/* run(K()) with K the type of a key, as C++ has it; what it returns. */
+template <typename F>
+static hsort_status with_number_type(hsort_type type, F run)
+{
+    switch (type) {
+    case HSORT_U32:
+        return run(uint32_t());
+    case HSORT_I32:
+        return run(int32_t());
+    case HSORT_F32:
+        return run(float());
+    case HSORT_U64:
+        return run(uint64_t());
+    case HSORT_I64:
+        return run(int64_t());
+    case HSORT_F64:
+        return run(double());
+    }
+    return status_fail(HSORT_INTERNAL, "%d is no type of keys", (int)type);
+}
+
+#endif

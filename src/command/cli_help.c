@@ -1,0 +1,118 @@
+/* --help, of the command and of each subcommand: printed from the tables that say what there is. */
+#include "src/command/cli_rows.h"
+#include "src/files/input.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const group_names[GROUPS] = {
+#define X(name, heading) heading,
+    CLI_GROUP_LIST(X)
+#undef X
+};
+
+/* Print a name, `width` wide so far, and a text, whose lines stand in a column of their own. */
+static void print_lines(int width, int column, const char *text)
+{
+    for (const char *line = text; *line; line += *line == '\n') {
+        const int length = (int)strcspn(line, "\n");
+        if (width >= column) // the text begins on the next line
+            printf("\n  %*s", column, "");
+        else
+            printf("%*s", column - width, "");
+        printf("%.*s", length, line);
+        line += length;
+        width = column;
+    }
+    printf("\n");
+}
+
+static void print_distributions(void)
+{
+    printf("\nDIST, the distribution:\n");
+#define X(name, word, number, least, most, without, text) print_lines(printf("  " word number) - 2, 20, text);
+    INPUT_LIST(X)
+#undef X
+}
+
+static void print_exit_codes(void)
+{
+    printf("\nExit codes, the same on every rank:\n");
+#define X(name, exit_code, message) printf("  %-4d %s\n", exit_code, message);
+    HSORT_STATUS_LIST(X)
+#undef X
+}
+
+static void print_option(const struct option_row *row)
+{
+    char letter[8] = "    ";
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    const int width =
+        printf("  %s--%s%s%s", letter, row->name, row->value ? " " : "", row->value ? row->value : "");
+    print_lines(width - 2, 32, row->text);
+}
+
+static void print_group(enum cli_command command, enum cli_group group)
+{
+    bool any = false;
+    for (int row = 0; row < cli_row_count; row++) {
+        if (!(cli_rows[row].commands & 1u << command) || cli_rows[row].group != group)
+            continue;
+        if (!any)
+            printf("\n%s:\n", group_names[group]);
+        any = true;
+        print_option(&cli_rows[row]);
+    }
+}
+
+static const char *const notes[CLI_COMMANDS] = {
+    [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n",
+    [CLI_SORT] =
+        "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --verify\n"
+        "  mpirun -n 8 hypersort sort keys.bin --type u32 -r -o sorted.bin\n"
+        "  srun --mpi=pmix hypersort sort keys.npy -o sorted.npy --checkpoint kept\n"
+        "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
+        "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
+        "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
+        "leads to nothing is refused.\n",
+    [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n",
+    [CLI_BENCH] =
+        "hypersort bench -n 1M,256M --inputs uniform,zipf:26,mixtures:20 --seed 7\n"
+        "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"
+        "\nA time is that of the slowest rank, from all being there to its return; each result is checked.\n"
+        "A ratio is the time of the fastest other library over hypersort's: above 1 is faster.\n",
+    [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n",
+    [CLI_INFO] = "mpirun -n 4 hypersort info\n",
+};
+
+static void print_command_help(enum cli_command command)
+{
+    printf("usage: [mpirun -n RANKS] hypersort %s%s%s%s [OPTION ...]\n", cli_commands[command].word,
+           cli_commands[command].operand[0] ? " " : "", cli_commands[command].operand,
+           cli_commands[command].required);
+    printf("\n%c%s.\n", toupper((unsigned char)cli_commands[command].text[0]),
+           cli_commands[command].text + 1);
+    for (int group = 0; group < GROUPS; group++)
+        print_group(command, (enum cli_group)group);
+    printf("\nCounts and sizes take K, M, G: powers of 1024.\n");
+    if (command == CLI_GEN || command == CLI_BENCH)
+        print_distributions();
+    printf("\nFor example:\n  %s", notes[command]);
+}
+
+void cli_print_help(const struct cli_options *options)
+{
+    if (options->command < CLI_COMMANDS) {
+        print_command_help(options->command);
+        return;
+    }
+    printf(
+        "usage: [mpirun -n RANKS] hypersort COMMAND [OPTION ...]\n\n"
+        "Sort files of numbers with all ranks of an MPI run, one GPU or some CPU cores each.\n\nCommands:\n");
+    for (int command = 0; command < CLI_COMMANDS; command++)
+        printf("  %-8s %s\n", cli_commands[command].word, cli_commands[command].text);
+    printf("\n'hypersort COMMAND --help' lists the options of a command; 'hypersort --version' names the "
+           "build.\n");
+    print_exit_codes();
+}

@@ -1,0 +1,56 @@
+/* The table of options, for what parses it (cli_options.c) and what prints it (cli_help.c). */
+#ifndef CLI_ROWS_H
+#define CLI_ROWS_H
+
+#include "src/command/cli.h"
+
+/* What an option's value is, and so the type of the field it goes to. */
+enum value_kind {
+    FLAG,   /* bool: none */
+    TEXT,   /* const char * */
+    WORD,   /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
+    NUMBER, /* int, 0 or greater */
+    AT_LEAST_1, /* int */
+    SIZE,       /* size_t, with K, M, G */
+    COUNT,      /* int64_t, with K, M, G */
+    RANKS,      /* one more of cli_options.ranks */
+    GIGA,       /* double, in 10^9 of what it counts; greater than 0 */
+    MICRO,      /* double, seconds given in microseconds; greater than 0 */
+    SEED        /* uint64_t */
+};
+
+/* Under which of its headings --help lists an option. X(name, heading) */
+#define CLI_GROUP_LIST(X)     \
+    X(COMMON, "Common")       \
+    X(FILES, "Files")         \
+    X(PLACEMENT, "Placement") \
+    X(TUNING, "Tuning")       \
+    X(RATES, "Rates, unless defaults will do")
+
+enum cli_group {
+#define X(name, heading) name,
+    CLI_GROUP_LIST(X)
+#undef X
+        GROUPS
+};
+
+struct option_row {
+    const char *name;
+    char letter;       /* or 0 */
+    unsigned commands; /* that know it: a bit for each */
+    enum cli_group group;
+    enum value_kind kind;
+    const char *value; /* as --help shows it */
+    size_t field;      /* offset in struct cli_options */
+    const char *text;  /* its lines, of which all but the first stand under the first */
+};
+
+struct command_words {
+    const char *word, *operand, *required, *text;
+};
+
+extern const struct option_row cli_rows[];
+extern const int cli_row_count;
+extern const struct command_words cli_commands[CLI_COMMANDS];
+
+#endif

@@ -60,11 +60,11 @@ enum {
     ENGINE_GATHER_MAX = 1024,
     ENGINE_SEARCH_MAX = 8192,
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
-    ENGINE_REGIONS = 512,
+    ENGINE_REGIONS = 1024,
     ENGINE_PIECES_MAX = 128,
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
-    ENGINE_SAMPLE_LOG_MAX = 18,
+    ENGINE_SAMPLE_LOG_MAX = 16,
     ENGINE_VALUES_LOG_MIN = 12, /* of a table of values */
     ENGINE_VALUES_LOG_MAX = 21,
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
@@ -87,8 +87,7 @@ struct engine_map {
 enum engine_map_verdict {
     ENGINE_MAP_MADE,
     ENGINE_MAP_REFUSED,
-    ENGINE_MAP_REPEATS,   /* refused, as values repeat so much that regions would not split them */
-    ENGINE_MAP_WANTS_MORE /* a larger sample may do */
+    ENGINE_MAP_REPEATS /* made; but values repeat so much that to count them may be faster */
 };
 
 /* A value, as a code, and how many keys have it. */
@@ -144,9 +143,8 @@ struct engine_partition_ops {
                            uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. Keys that are spread evenly need few, and never want the
-     * largest sample to be larger. map is only written if it is made, and then good on every rank. Waits for
-     * the result. */
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. map is only written if it is made, and then good on every rank.
+     * Waits for the result. */
     hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                              int64_t total, void *workspace, struct engine_map *map,
                              enum engine_map_verdict *verdict);

@@ -35,9 +35,8 @@ enum {
     BATCH_KEYS_MIN = 1 << 17, // that a batch may have at least
     FIRST_SHARE =
         4, // of the largest batch, at most, is the first one, so that the kernels have something to do soon
-    GROWTH_SHARE = 4,      // of a batch, the next one may be larger: it is fetched while this one is sorted
-    SMALL_SAMPLE_LOG = 16, // enough for keys that are spread evenly
-    TOTAL_LOG_MAX = 44     // positions times the size of a sample take 63 bits
+    GROWTH_SHARE = 4,  // of a batch, the next one may be larger: it is fetched while this one is sorted
+    TOTAL_LOG_MAX = 44 // positions times the size of a sample take 63 bits
 };
 
 /* Consecutive regions that are sorted together. */
@@ -110,7 +109,7 @@ static int64_t slot_keys(int64_t capacity)
 
 static int64_t scratch_keys(int64_t capacity)
 {
-    return batch_keys(capacity) / 4 * 7;
+    return batch_keys(capacity) / 4 * 9;
 }
 
 static size_t work_bytes(const struct engine *engine, int key_bytes)
@@ -197,19 +196,16 @@ static hsort_status try_map(struct exchange *x, int log, enum engine_map_verdict
     return status;
 }
 
-/* Make a map, the same on every rank; of a large sample only if a small one does not do. The same verdict on
- * every rank: MADE, or why there is none. Collective. */
+/* Make a map, the same on every rank, if the verdict is MADE or REPEATS. The same verdict on every rank. Collective. */
 static hsort_status agree_on_map(struct exchange *x, enum engine_map_verdict *verdict)
 {
     struct partition_tables *p = x->tables;
-    int log = SMALL_SAMPLE_LOG;
+    int log = ENGINE_SAMPLE_LOG_MAX;
     memset(&p->map, 0, sizeof p->map);
     while (x->current_offset[x->comm->size] >> log == 0)
         log--;
     hsort_status status = try_map(x, log, verdict);
-    if (*verdict == ENGINE_MAP_WANTS_MORE && x->current_offset[x->comm->size] >> ENGINE_SAMPLE_LOG_MAX > 0)
-        keep_first_error(&status, try_map(x, ENGINE_SAMPLE_LOG_MAX, verdict));
-    if (*verdict == ENGINE_MAP_MADE)
+    if (*verdict != ENGINE_MAP_REFUSED)
         keep_first_error(&status,
                          comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
                                     "MPI_Bcast", true));
@@ -459,7 +455,10 @@ hsort_status partition_all_exposed(struct exchange *x, hsort_status status, bool
     const hsort_status agreed = comm_range(x->comm, each, &each, &any);
     keep_first_error(&status, agreed);
     *all = agreed == HSORT_OK && each;
-    x->moved_bytes += *all ? partition_of(x)->exposed_bytes : 0; // else nobody reads any of it
+    if (*all)
+        x->moved_bytes += partition_of(x)->exposed_bytes;
+    else // nobody reads any of it
+        x->transport->traffic.bytes -= partition_of(x)->exposed_bytes;
     partition_of(x)->exposed_bytes = 0;
     return status;
 }
@@ -517,12 +516,12 @@ static bool can_partition(const struct comm *comm, const struct engine *engine,
     return can;
 }
 
-/* For smaller shards its steps take longer than what it saves. A rank that is alone saves no exchange; but
- * for larger shards the local sort's own regions get larger than its kernels like. */
+/* For smaller shards its steps take longer than what it saves. A rank that is alone has nothing to exchange. */
 static bool partition_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
 {
-    const double bytes = (double)keys * key_bytes, several_min = 384 << 20, alone_min = 2147483649.0;
-    return size > 1 ? bytes >= several_min : engine == HSORT_ENGINE_CUDA && bytes >= alone_min;
+    const double bytes = (double)keys * key_bytes, bytes_min = 384 << 20;
+    (void)engine;
+    return size > 1 && bytes >= bytes_min;
 }
 
 /* Scatter this rank's keys into regions, fetch and sort those that are its own. *done as of exchange_ops.run().  Collective. */
@@ -565,8 +564,8 @@ static hsort_status run_partition(struct exchange *x, bool *done)
     hsort_status status = agree_on_map(x, &verdict);
     x->local_seconds = MPI_Wtime() - began;
     if (verdict == ENGINE_MAP_REPEATS)
-        return exchange_counted(x, status, done);
-    if (verdict != ENGINE_MAP_MADE)
+        status = exchange_counted(x, status, done);
+    if (*done || verdict == ENGINE_MAP_REFUSED)
         return status;
     status = count_all(x, count, status);
     if (!regions_suit(x))

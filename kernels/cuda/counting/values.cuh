@@ -16,8 +16,9 @@
 #ifndef VALUES_CUH
 #define VALUES_CUH
 
-#include "kernels/cuda/msd/count.cuh"
-#include "kernels/cuda/msd/leaf.cuh"
+#include "kernels/cuda/msd/coding.cuh"
+#include "kernels/cuda/msd/block.cuh"
+#include "kernels/cuda/ladder/tuning.h"
 
 enum {
     VALUES_BUCKET = 4, /* places */

@@ -20,7 +20,7 @@ struct cuda_result {
     int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     struct engine_inspection inspection;
     int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
-    int32_t verdict;                        /* of rung 8's plan: see msd_plan.cuh */
+    int32_t verdict;                        /* of a kernel that the host waits for: first_level.cuh, cluster.cu */
     int64_t cut;                            /* keys of one run among the first of a merge */
     int32_t alive;                          /* written by the first kernel, when the engine opens */
 };

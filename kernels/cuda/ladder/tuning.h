@@ -90,44 +90,55 @@ enum {
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
-    /* rung 8: counting, 16 bytes of keys in a vector; a pass, keys per thread by bytes of the keys; below how
-     * many keys the passes are queued early; keys of a bucket, at most on average; bytes of shared memory
-     * that a block must be able to have for it, and for the largest leaves */
-    MSD_COUNT_THREADS = 1024,
-    MSD_COUNT_VECTORS = 4,
-    MSD_PASS_THREADS = 512,
-    MSD_PASS_BLOCKS = 2,
-    MSD_PASS_KEYS_4 = 20,
-    MSD_PASS_KEYS_8 = 12,
-    MSD_EARLY_COUNT = 1 << 24,
-    MSD_LEAF_KEYS = 4096,
-    MSD_GIANT_THREADS = 512,
-    MSD_GIANTS_AT_ONCE = 8,
-    PART_SAMPLE_OF_LEAF =
-        2, /* keys of a sample for as many as a leaf has, at least, where they are not spread evenly */
-    MSD_WRITE_THREADS = 256,
-    MSD_WRITE_KEYS = 16,
-    MSD_ROOMY_BYTES = 160 << 10,
+    /* MSD sort. Count: 16 bytes of keys in a vector. Scatter: keys per thread by bytes of the keys; lanes of a
+     * row that must share a bucket to be counted by a vote. Buckets: keys on average, in a linear split and in a
+     * tree, and keys of a sample for each; how much more than its share a part of a linear split may have in the
+     * sample, alone and with those beside it. Keys of an entry of a list of runs */
+    COUNT_THREADS = 1024,
+    COUNT_VECTORS = 4,
+    SCATTER_THREADS = 512,
+    SCATTER_BLOCKS = 2,
+    SCATTER_KEYS_4 = 22,
+    SCATTER_KEYS_8 = 14,
+    SCATTER_KEYS_16 = 7,
+    SCATTER_HOT_LANES = 8,
+    LINEAR_BUCKET_KEYS = 4032,
+    TREE_BUCKET_KEYS = 2800,
+    SAMPLE_OF_BUCKET = 32,
+    FILL_THREADS = 512,
+    FILL_KEYS = 1 << 16,
+
+    /* Levels: keys of the only one, at most; keys of a region of the first of two, and how many regions; share of all
+     * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have for
+     * it, and for the largest block sorts */
+    LEVEL_ALONE_KEYS = 3 << 20,
+    REGION_KEYS = 1 << 20,
+    REGIONS_MIN = 64,
+    REGIONS_MAX = 512,
+    BATCH_SHARE_OF_KEYS = 8,
+    BATCH_KEYS_LEAST = 1 << 23,
+    MSD_ROOMY_BYTES = 180 << 10,
     MSD_HUGE_BYTES = 212 << 10,
 
-    /* leaves: threads, keys per thread and blocks per multiprocessor; the usual ones of rung 8 have half the
-     * threads */
-    LEAF_THREADS = 512,
-    LEAF_KEYS = 16,
-    LEAF_BLOCKS = 2,
-    LEAF_KEYS_USUAL = 17,
-    LEAF_KEYS_ROOMY = 19,
-    LEAF_BLOCKS_4 = 6, /* by bytes of the keys, without values */
-    LEAF_BLOCKS_4_ROOMY = 5,
-    LEAF_BLOCKS_8 = 4,
-    LEAF_BLOCKS_PAIRS = 3,
-    LEAF_OWN_BYTES = 2048, /* of variables in shared memory, at most */
+    /* block sorts: threads, keys per thread and blocks per multiprocessor by bytes of the keys */
+    BLOCK_SORT_THREADS = 256,
+    BLOCK_SORT_KEYS = 17,
+    BLOCK_SORT_BLOCKS_4 = 6,
+    BLOCK_SORT_BLOCKS_8 = 4,
+    BLOCK_SORT_BLOCKS_16 = 2,
+    BLOCK_SORT_OWN_BYTES = 2048, /* of variables in shared memory, at most */
 
-    /* a cluster of blocks: keys at most; keys of a block at most on average, while there are more blocks to
-     * be had; of a leaf the same */
+    /* a cluster of blocks: keys at most; threads of a block, and keys of a thread at most; keys of a block at most on
+     * average, while there are more blocks to be had; of a bucket the same */
     CLUSTER_COUNT_MAX = 1 << 17,
+    CLUSTER_THREADS = 512,
+    CLUSTER_KEYS = 16,
     CLUSTER_BLOCK_KEYS = 4096,
-    CLUSTER_LEAF_KEYS = 4096,
+    CLUSTER_BUCKET_KEYS = 4096,
+
+    /* writing keys anew */
+    MSD_WRITE_THREADS = 256,
+    MSD_WRITE_KEYS = 16,
 
     /* counting of few values: threads of a block; places of its cache, as a logarithm, if there is shared
      * memory for them; keys of a thread that are looked up together, for no more of which there are

@@ -19,6 +19,31 @@ static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, u
     return first;
 }
 
+/* The types of keys have no minimum, maximum and shuffle in common. */
+template <typename K>
+static __device__ K smaller_key(K a, K b)
+{
+    return b < a ? b : a;
+}
+
+template <typename K>
+static __device__ K larger_key(K a, K b)
+{
+    return a < b ? b : a;
+}
+
+template <typename K>
+static __device__ K of_lane(K key, int lane)
+{
+    if constexpr (sizeof(K) <= sizeof(uint64_t)) {
+        return __shfl_sync(ALL_LANES, key, lane);
+    } else {
+        const uint64_t lower = __shfl_sync(ALL_LANES, (uint64_t)key, lane),
+                       upper = __shfl_sync(ALL_LANES, (uint64_t)(key >> 64), lane);
+        return (K)upper << 64 | lower;
+    }
+}
+
 static __device__ uint32_t warp_max(uint32_t value)
 {
 #if __CUDA_ARCH__ >= 800
@@ -38,8 +63,8 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
 #pragma unroll
     for (int flip = 1; flip < WARP; flip *= 2) {
-        low = min(low, __shfl_xor_sync(ALL_LANES, low, flip));
-        high = max(high, __shfl_xor_sync(ALL_LANES, high, flip));
+        low = smaller_key(low, of_lane(low, lane ^ flip));
+        high = larger_key(high, of_lane(high, lane ^ flip));
     }
     if (lane == 0) {
         lows[warp] = low;
@@ -47,8 +72,8 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     }
     __syncthreads();
     for (int other = 0; other < warps; other++) {
-        low = min(low, lows[other]);
-        high = max(high, highs[other]);
+        low = smaller_key(low, lows[other]);
+        high = larger_key(high, highs[other]);
     }
 }
 
@@ -62,8 +87,15 @@ static __device__ constexpr int log2_of(int power)
 template <typename K>
 static __device__ int bits_of(K number)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8, "a number of either width");
-    return sizeof(K) == 4 ? 32 - __clz((int)number) : 64 - __clzll((long long)number);
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a number of a known width");
+    if constexpr (sizeof(K) == 4) {
+        return 32 - __clz((int)number);
+    } else if constexpr (sizeof(K) == 8) {
+        return 64 - __clzll((long long)number);
+    } else {
+        const uint64_t upper = (uint64_t)(number >> 64);
+        return upper ? 64 + bits_of<uint64_t>(upper) : bits_of<uint64_t>((uint64_t)number);
+    }
 }
 
 #endif

@@ -8,24 +8,36 @@
 
 #include "kernels/cuda/ladder/ladder.h"
 
+/* 16 bytes of keys. */
+template <typename K>
+union key_vector {
+    uint4 whole;
+    K keys[sizeof(uint4) / sizeof(K)];
+};
+
 /* By value, to kernels. All false: the keys are codes, and stay that. */
 struct coding {
     struct keymap map;
     bool encodes, decodes;
 };
 
+/* Keys of 16 bytes are codes already. */
 template <typename K>
 static __device__ K encode(const struct keymap &map, K bits)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8, "a key of either width");
-    return sizeof(K) == 4 ? (K)keymap_encode_u32(map, (uint32_t)bits) : (K)keymap_encode_u64(map, bits);
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
+    return sizeof(K) == 4   ? (K)keymap_encode_u32(map, (uint32_t)bits)
+           : sizeof(K) == 8 ? (K)keymap_encode_u64(map, (uint64_t)bits)
+                            : bits;
 }
 
 template <typename K>
 static __device__ K decode(const struct keymap &map, K code)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8, "a key of either width");
-    return sizeof(K) == 4 ? (K)keymap_decode_u32(map, (uint32_t)code) : (K)keymap_decode_u64(map, code);
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
+    return sizeof(K) == 4   ? (K)keymap_decode_u32(map, (uint32_t)code)
+           : sizeof(K) == 8 ? (K)keymap_decode_u64(map, (uint64_t)code)
+                            : code;
 }
 
 /* Of the keys that a thread has loaded. Those that do not exist come to no harm. */

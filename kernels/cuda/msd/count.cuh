@@ -1,117 +1,161 @@
-/* One pass over keys that counts them by what a map makes of each, and notices whether they ascend or descend: what rung 8 and
- * the partition share. */
+/* The first level of a large sort: its segment is all keys, and its buckets, which are called regions, are counted
+ * before they are scattered, so that they need no room to spare. One pass over the keys, which also notices whether
+ * they ascend or descend. */
 #ifndef COUNT_CUH
 #define COUNT_CUH
 
-#include "kernels/cuda/msd/coding.cuh"
-#include "kernels/cuda/ladder/tuning.h"
+#include "kernels/cuda/msd/split.cuh"
 
-/* 16 bytes of keys. */
-template <typename K>
-union key_vector {
-    uint4 whole;
-    K keys[sizeof(uint4) / sizeof(K)];
-};
-
-/* What a thread notices while it counts. */
+/* Some key is followed by a larger one, by a smaller one. */
 struct notice {
-    bool ascents, descents, outside;
+    bool ascents, descents;
 };
 
-template <typename K, typename MAP, typename COUNTERS>
-static __device__ void count_key(K key, const MAP &map, const COUNTERS &counters, struct notice *notice)
-{
-    notice->outside |= map.is_outside(key);
-    counters.add(map(key), 1);
-}
+enum { COUNT_COPIES = 4 }; /* of each counter, so that the warps of a block do not all meet */
 
-/* The keys of a vector; together, if they are for the same bucket: in sorted input those of whole warps are, and would wait
- * for each other. */
-template <typename K, typename MAP, typename COUNTERS>
-static __device__ void count_vector(const key_vector<K> &vector, const MAP &map, const COUNTERS &counters,
-                                    struct notice *notice)
+/* Count keys that a thread holds; `exists` of the first so many. Lanes that share the bucket of lane 0 count
+ * together if there are many. Whole warps call it. */
+template <int KEYS>
+static __device__ void count_buckets(const uint32_t (&buckets)[KEYS], int own, uint32_t *counts)
 {
-    constexpr int PER = sizeof(uint4) / sizeof(K);
-    uint32_t buckets[PER];
-    bool are_one = true;
+    const int lane = threadIdx.x % WARP;
+    const uint32_t first_of_row = __shfl_sync(ALL_LANES, buckets[0], 0);
+    const bool hot =
+        __popc(__ballot_sync(ALL_LANES, own > 0 && buckets[0] == first_of_row)) >= SCATTER_HOT_LANES;
+    if (!hot) {
 #pragma unroll
-    for (int k = 0; k < PER; k++) {
-        buckets[k] = map(vector.keys[k]);
-        notice->outside |= map.is_outside(vector.keys[k]);
-        are_one = are_one && buckets[k] == buckets[0];
-    }
-    if (are_one) {
-        counters.add(buckets[0], PER);
+        for (int k = 0; k < KEYS; k++) {
+            if (k < own)
+                atomicAdd(&counts[buckets[k]], 1u);
+        }
         return;
     }
 #pragma unroll
-    for (int k = 0; k < PER; k++)
-        counters.add(buckets[k], 1);
+    for (int k = 0; k < KEYS; k++) {
+        const uint32_t first = __shfl_sync(ALL_LANES, buckets[k], 0);
+        const uint32_t alike = __ballot_sync(ALL_LANES, k < own && buckets[k] == first);
+        const bool is_alike = alike >> lane & 1;
+        if (k < own && (!is_alike || lane == __ffs((int)alike) - 1))
+            atomicAdd(&counts[buckets[k]], is_alike ? __popc(alike) : 1u);
+    }
 }
 
-/* Count a block's share of the keys, by what `map` makes of them: whole vectors by all blocks, and what is left at both ends by
- * the first one. */
-template <typename K, typename MAP, typename COUNTERS>
-static __device__ void count_share(const struct coding &coding, const K *__restrict__ keys, int64_t count,
-                                   const MAP &map, const COUNTERS &counters, struct notice *notice)
+/* Does the order of a thread's keys, with those of other lanes behind, go up or down? Vector v of a thread is followed by
+ * vector v of the next lane. `own` vectors are there; `behind`: the key behind the last one of the last lane's vector. */
+template <typename K, int PER, int VECTORS, typename BEHIND>
+static __device__ void notice_order(const key_vector<K> (&loaded)[VECTORS], int own, const BEHIND &behind,
+                                    struct notice *notice)
 {
-    constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = MSD_COUNT_THREADS * MSD_COUNT_VECTORS;
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        K next = of_lane(loaded[v].keys[0], (lane + 1) % WARP);
+        if (v < own) {
+            behind(v, loaded[v].keys[PER - 1], &next);
+#pragma unroll
+            for (int k = 0; k < PER; k++) {
+                const K above = k + 1 < PER ? loaded[v].keys[k + 1] : next;
+                notice->ascents |= loaded[v].keys[k] < above;
+                notice->descents |= loaded[v].keys[k] > above;
+            }
+        }
+    }
+}
+
+/* The keys before the first whole vector and behind the last one: by the first block. */
+template <typename K, typename BUCKETS>
+static __device__ void count_ends(const struct coding &coding, const K *__restrict__ keys, int64_t count,
+                                  int64_t front, int64_t rest, const BUCKETS &find_buckets, uint32_t *counts,
+                                  struct notice *notice)
+{
+    for (int64_t i = threadIdx.x; i < front + count - rest; i += COUNT_THREADS) {
+        const int64_t at = i < front ? i : rest + i - front;
+        const K key[1] = {loaded_code(coding, keys[at])};
+        const K next = at + 1 < count ? loaded_code(coding, keys[at + 1]) : key[0];
+        uint32_t bucket[1];
+        notice->ascents |= key[0] < next;
+        notice->descents |= key[0] > next;
+        find_buckets(key, bucket);
+        atomicAdd(&counts[bucket[0]], 1u);
+    }
+}
+
+/* Count a block's share of the keys: whole vectors by all blocks. Once both orders have been seen nobody looks. */
+template <typename K, typename BUCKETS>
+static __device__ void count_share(const struct coding &coding, const K *__restrict__ keys, int64_t count,
+                                   const BUCKETS &find_buckets, uint32_t *counts, struct notice *notice)
+{
+    constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = COUNT_THREADS * COUNT_VECTORS;
     const int lane = threadIdx.x % WARP;
     const int64_t front = min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
     const int64_t vectors = (count - front) / PER;
-    if (blockIdx.x == 0) {
-        const int64_t rest = front + vectors * PER;
-        for (int64_t i = threadIdx.x; i < front + count - rest; i += MSD_COUNT_THREADS) {
-            const int64_t at = i < front ? i : rest + i - front;
-            const K key = loaded_code(coding, keys[at]),
-                    next = at + 1 < count ? loaded_code(coding, keys[at + 1]) : key;
-            notice->ascents |= key < next;
-            notice->descents |= key > next;
-            count_key(key, map, counters, notice);
-        }
-    }
+    if (blockIdx.x == 0)
+        count_ends(coding, keys, count, front, front + vectors * PER, find_buckets, counts, notice);
     const uint4 *from = (const uint4 *)(keys + front);
     for (int64_t first = (int64_t)blockIdx.x * STRIDE; first < vectors;
          first += (int64_t)gridDim.x * STRIDE) {
-        const int own =
-            (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x; // vectors from this thread's on
-        key_vector<K> loaded[MSD_COUNT_VECTORS];
+        const int left = (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x;
+        const int own = max(left + COUNT_THREADS - 1, 0) / COUNT_THREADS; // vectors of this thread
+        key_vector<K> loaded[COUNT_VECTORS] = {};
+        uint32_t buckets[COUNT_VECTORS * PER];
+        K(&all)[COUNT_VECTORS * PER] = *(K(*)[COUNT_VECTORS * PER]) loaded;
 #pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
-            if (v * MSD_COUNT_THREADS < own)
-                loaded[v].whole = from[first + threadIdx.x + v * MSD_COUNT_THREADS];
+        for (int v = 0; v < COUNT_VECTORS; v++) {
+            if (v < own)
+                loaded[v].whole = from[first + threadIdx.x + v * COUNT_THREADS];
         }
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++)
-            encode_loaded(coding, loaded[v].keys);
-        // their order; once both ways have been seen there is nothing more to learn
-        const bool is_open =
-            !__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents);
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
-            if (!is_open)
-                break;
-            K next = __shfl_down_sync(ALL_LANES, loaded[v].keys[0], 1);
-            if (v * MSD_COUNT_THREADS < own) {
-                const int64_t behind = front + (first + threadIdx.x + v * MSD_COUNT_THREADS + 1) * PER;
-                if (behind >= count)
-                    next = loaded[v].keys[PER - 1];
-                else if (lane == WARP - 1 || v * MSD_COUNT_THREADS + 1 >= own)
-                    next = loaded_code(coding, keys[behind]);
-#pragma unroll
-                for (int k = 0; k < PER; k++) {
-                    const K above = k + 1 < PER ? loaded[v].keys[k + 1] : next;
-                    notice->ascents |= loaded[v].keys[k] < above;
-                    notice->descents |= loaded[v].keys[k] > above;
-                }
-            }
+        encode_loaded(coding, all);
+        if (!__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents)) {
+            notice_order<K, PER>(
+                loaded, own,
+                [&](int v, K last, K *next) {
+                    const int64_t at = front + (first + threadIdx.x + v * COUNT_THREADS + 1) * PER;
+                    if (at >= count)
+                        *next = last;
+                    else if (lane == WARP - 1 || v * COUNT_THREADS + 1 >= left)
+                        *next = loaded_code(coding, keys[at]);
+                },
+                notice);
         }
-#pragma unroll
-        for (int v = 0; v < MSD_COUNT_VECTORS; v++) {
-            if (v * MSD_COUNT_THREADS < own)
-                count_vector(loaded[v], map, counters, notice);
-        }
+        find_buckets(all, buckets);
+        count_buckets(buckets, own * PER, counts);
     }
+}
+
+/* What the count of the first level comes to. */
+struct region_counts {
+    uint32_t ascents, descents, blocks_done;
+    alignas(8) uint64_t keys[SPLIT_BUCKETS];
+};
+
+/* Zeroed counts. */
+template <typename K>
+static __global__ void __launch_bounds__(COUNT_THREADS, 1)
+    count_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys, int64_t count,
+                 const struct split<K> *split, struct region_counts *counts)
+{
+    __shared__ uint32_t words[COUNT_COPIES][SPLIT_BUCKETS];
+    __shared__ K tree[SPLIT_BUCKETS];
+    struct notice notice = {};
+    for (int i = threadIdx.x; i < COUNT_COPIES * SPLIT_BUCKETS; i += COUNT_THREADS)
+        (&words[0][0])[i] = 0;
+    with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
+        __syncthreads();
+        count_share(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES], &notice);
+    });
+    __syncthreads();
+    const bool ascends = __syncthreads_or(notice.ascents), descends = __syncthreads_or(notice.descents);
+    for (int i = threadIdx.x; i < split->buckets; i += COUNT_THREADS) {
+        uint64_t sum = 0;
+        for (int copy = 0; copy < COUNT_COPIES; copy++)
+            sum += words[copy][i];
+        if (sum > 0)
+            atomicAdd((unsigned long long *)&counts->keys[i], (unsigned long long)sum);
+    }
+    if (threadIdx.x == 0 && ascends)
+        counts->ascents = 1;
+    if (threadIdx.x == 0 && descends)
+        counts->descents = 1;
 }
 
 #endif

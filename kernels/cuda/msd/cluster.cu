@@ -1,65 +1,68 @@
-/* Small sorts of rung 8: a cluster of blocks, in one launch.
+/* An MSD sort of some 10^4 to 10^5 keys: a cluster of blocks, in one launch.
  *
  * Idea     Some 10^4 keys are too many for a block and too few to pay for the launches of a large sort. The blocks
  *          of a cluster write into each other's shared memory and meet at barriers, so one launch can do it all:
- *          splitters cut the keys into leaves, the keys move once, and each block sorts a leaf, or two.
- * Picture  2 blocks of 4 keys, 2 leaves, 2 samples for each:
+ *          splitters cut the keys into buckets, the keys move once, and each block sorts a bucket, or two.
+ * Picture  2 blocks of 4 keys, 2 buckets, 2 samples for each:
  *
  *              block                  0               1
  *              keys              31 02 13 30     01 12 20 05        positions 0-3, 4-7
- *              sample            31    13        01    20           ranks 3 1 0 2; leaf 1 begins with rank 2:
+ *              sample            31    13        01    20           ranks 3 1 0 2; bucket 1 begins with rank 2:
  *              splitter                                             20, at position 6
- *              counts               2 | 2           3 | 1           of leaf 0, of leaf 1
- *              dealt             02 13 . 01 12 05  |  31 30 . 20    each leaf: of block 0, of block 1
+ *              counts               2 | 2           3 | 1           of bucket 0, of bucket 1
+ *              scattered             02 13 . 01 12 05  |  31 30 . 20    each bucket: of block 0, of block 1
  *              sorted            01 02 05 12 13    |  20 30 31
  *
  *          Equal keys are told apart by their positions, so they too are cut where the sample says. That makes every
- *          input alike: skewed keys, few distinct ones, all equal ones have leaves of the same sizes.
+ *          input alike: skewed keys, few distinct ones, all equal ones have buckets of the same sizes.
  * Barriers of the cluster, each with one trip between the blocks:
  *
  *              begun     shared memory of the others is there; nobody waits, the keys are still on their way
  *              told      the splitters are everywhere
- *              counted   the counts are everywhere; meanwhile a block puts its keys in order of their leaves
- *              dealt     the keys are where their leaves begin
+ *              counted   the counts are everywhere; meanwhile a block puts its keys in order of their buckets
+ *              scattered     the keys are where their buckets begin
  *
  * Rejected Equal cuts of the keys' range instead of splitters. They need the extremes first, as many barriers, and
  *          thousands of counters, and still some keys crowd. A sample drawn by every block for itself has no trip of
  *          its own: it is loaded together with the keys.
- *          Dealing into the leaf's shared memory. Lone keys travel between blocks no better than to the L2 cache, so
- *          they would be put in order first just the same; and a leaf loads its keys from global memory.
- * Limit    Latency: loads, barriers, and the steps of a leaf.
+ *          Scattering into the bucket's shared memory. Lone keys travel between blocks no better than to the L2 cache, so
+ *          they would be put in order first just the same; and a bucket loads its keys from global memory.
+ * Limit    Latency: loads, barriers, and the steps of a bucket.
  * Source   Frazer, McKellar, "Samplesort", 1970. */
 #include <cooperative_groups.h>
-#include "kernels/cuda/msd/leaf.cuh"
-#include "kernels/cuda/ladder/rung_8_cluster.h"
+#include "kernels/cuda/msd/block_sort.cuh"
+#include "kernels/cuda/msd/cluster.h"
 
 enum {
     BLOCKS_MAX = 16, /* more than 8 need leave, given to each kernel */
-    LEAVES_MAX = WARP,
-    LEAF_SAMPLES = WARP,
-    WARPS = LEAF_THREADS / WARP
+    BUCKETS_MAX = WARP,
+    BUCKET_SAMPLES = WARP,
+    WARPS = CLUSTER_THREADS / WARP
 };
 #if __CUDA_ARCH__ >= 900
 enum { HAS_CLUSTERS = true };
 #else
 enum { HAS_CLUSTERS = false };
 #endif
+
+typedef block_size<CLUSTER_THREADS, CLUSTER_KEYS, 1> cluster_sort_size;
 static_assert(BLOCKS_MAX <= WARPS, "warp b writes to block b");
-static_assert(CLUSTER_COUNT_MAX <= LEAVES_MAX * CLUSTER_LEAF_KEYS, "lane l knows about leaf l");
-static_assert(CLUSTER_COUNT_MAX <= BLOCKS_MAX * LEAF_CAPACITY, "a thread has LEAF_KEYS keys at most");
+static_assert(CLUSTER_COUNT_MAX <= BUCKETS_MAX * CLUSTER_BUCKET_KEYS, "lane l knows about bucket l");
+static_assert(CLUSTER_COUNT_MAX <= BLOCKS_MAX * cluster_sort_size::CAPACITY,
+              "a thread has CLUSTER_KEYS keys at most");
 
 enum cluster_verdict {
     CLUSTER_UNKNOWN,
-    CLUSTER_SPLIT, /* into leaves that fit */
+    CLUSTER_SPLIT, /* into buckets that fit */
     CLUSTER_CROWDED
 };
 
 /* What every block must know, written by all of them into the shared memory of all. */
 template <typename K>
 struct cluster_board {
-    K splitters[LEAVES_MAX];                 // leaf l > 0 begins with this key
-    int positions[LEAVES_MAX];               // at this position, or with an equal one behind
-    uint32_t counts[BLOCKS_MAX][LEAVES_MAX]; // of the keys that a block has loaded, by leaf
+    K splitters[BUCKETS_MAX];                 // bucket l > 0 begins with this key
+    int positions[BUCKETS_MAX];               // at this position, or with an equal one behind
+    uint32_t counts[BLOCKS_MAX][BUCKETS_MAX]; // of the keys that a block has loaded, by bucket
 };
 
 /* ---- the cluster --------------------------------------------------------------------------------------- */
@@ -103,21 +106,21 @@ static __device__ cluster_board<K> *board_of(cluster_board<K> *own, int block)
 
 /* Where sample i of `samples`, a power of two, is drawn: in the i-th of as many equal parts, somewhere, by multiples of
  * the golden ratio. The same place in each part could meet a period of the input. */
-static __device__ int sample_position(int i, int samples, int count)
+static __device__ int cluster_sample_position(int i, int samples, int count)
 {
     const uint32_t fraction = (uint32_t)i * 2654435769u >> 16;
     return (int)(((uint64_t)i << 16 | fraction) * (uint64_t)count >> (16 + __ffs(samples) - 1));
 }
 
-/* Rank the block's part of the sample against all of it, and tell every block those that begin a leaf. The block has a
+/* Rank the block's part of the sample against all of it, and tell every block those that begin a bucket. The block has a
  * sample for each lane of a warp, or two; warps compare them with different parts, and all lanes read the same word.
  * ranks [the block's samples] are zero. */
 template <typename K>
-static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int leaves, int count,
+static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int buckets, int count,
                                         cluster_board<K> *board)
 {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const int samples = leaves * LEAF_SAMPLES, part = samples / WARPS;
+    const int samples = buckets * BUCKET_SAMPLES, part = samples / WARPS;
     const int own = samples / (int)gridDim.x, first = (int)blockIdx.x * own;
 #pragma unroll 1
     for (int i = lane; i < own; i += WARP) {
@@ -132,28 +135,29 @@ static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int le
     cluster_wait(); // all blocks have begun
 #pragma unroll 1
     for (int i = lane; i < own; i += WARP) {
-        if (ranks[i] % LEAF_SAMPLES == 0 && warp < (int)gridDim.x) {
-            const int leaf = (int)ranks[i] / LEAF_SAMPLES; // leaf 0 is told of, too, and never asked for
+        if (ranks[i] % BUCKET_SAMPLES == 0 && warp < (int)gridDim.x) {
+            const int bucket =
+                (int)ranks[i] / BUCKET_SAMPLES; // bucket 0 is told of, too, and never asked for
             cluster_board<K> *other = board_of(board, warp);
-            other->splitters[leaf] = sample[first + i];
-            other->positions[leaf] = sample_position(first + i, samples, count);
+            other->splitters[bucket] = sample[first + i];
+            other->positions[bucket] = cluster_sample_position(first + i, samples, count);
         }
     }
     cluster_arrive();
     cluster_wait();
 }
 
-/* Find the leaves of the thread's keys: all at once, step by step, so that their reads overlap. Positions are looked at
+/* Find the buckets of the thread's keys: all at once, step by step, so that their reads overlap. Positions are looked at
  * only if a key of the warp is equal to a splitter. */
 template <typename K, int KEYS>
-static __device__ void find_leaves(const K (&keys)[KEYS], int first, int leaves,
-                                   const cluster_board<K> &board, int (&found)[KEYS])
+static __device__ void find_cluster_buckets(const K (&keys)[KEYS], int first, int buckets,
+                                            const cluster_board<K> &board, int (&found)[KEYS])
 {
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         found[k] = 0;
 #pragma unroll 1
-    for (int step = leaves / 2; step > 0; step /= 2) {
+    for (int step = buckets / 2; step > 0; step /= 2) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
             found[k] += board.splitters[found[k] + step] < keys[k] ? step : 0;
@@ -161,25 +165,25 @@ static __device__ void find_leaves(const K (&keys)[KEYS], int first, int leaves,
     bool is_equal = false; // to the splitter behind; the last one of all is smaller if there is none
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        is_equal |= board.splitters[min(found[k] + 1, leaves - 1)] == keys[k];
+        is_equal |= board.splitters[min(found[k] + 1, buckets - 1)] == keys[k];
     if (!__any_sync(ALL_LANES, is_equal))
         return;
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         found[k] = 0;
 #pragma unroll 1
-    for (int step = leaves / 2; step > 0; step /= 2) {
+    for (int step = buckets / 2; step > 0; step /= 2) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++) {
             const K splitter = board.splitters[found[k] + step];
             const bool is_behind =
-                board.positions[found[k] + step] <= first + (int)threadIdx.x + k * LEAF_THREADS;
+                board.positions[found[k] + step] <= first + (int)threadIdx.x + k * CLUSTER_THREADS;
             found[k] += splitter < keys[k] || (splitter == keys[k] && is_behind) ? step : 0;
         }
     }
 }
 
-/* ---- dealing ------------------------------------------------------------------------------------------- */
+/* ---- scattering ------------------------------------------------------------------------------------------- */
 
 /* The sum of the values of the lanes before this one. */
 static __device__ uint32_t warp_sum_before(uint32_t value)
@@ -195,26 +199,26 @@ static __device__ uint32_t warp_sum_before(uint32_t value)
     return sum - value;
 }
 
-/* Rank the warp's keys among its keys of the same leaf. Returns, in lane l, how many leaf l has. Lane l also finds out
- * which lanes of a row are in leaf l, and the others ask it: so the time does not depend on the keys, where counters in
- * shared memory would make those of one leaf wait for each other.
+/* Rank the warp's keys among its keys of the same bucket. Returns, in lane l, how many bucket l has. Lane l also finds out
+ * which lanes of a row are in bucket l, and the others ask it: so the time does not depend on the keys, where counters in
+ * shared memory would make those of one bucket wait for each other.
  *
- *     leaves of a row of 4      2 0 2 1
- *     lanes by leaf             .x.. ...x x.x. ....       lane 0 to 3; lane 2 is asked by lanes 0 and 2
+ *     buckets of a row of 4      2 0 2 1
+ *     lanes by bucket             .x.. ...x x.x. ....       lane 0 to 3; lane 2 is asked by lanes 0 and 2
  *     ranks                     0 0 1 0                   more in later rows: behind all of this one */
 template <int KEYS>
-static __device__ uint32_t rank_in_warp(const int (&found)[KEYS], int count, int leaves,
+static __device__ uint32_t rank_in_warp(const int (&found)[KEYS], int count, int buckets,
                                         uint32_t (&ranks)[KEYS])
 {
     const int lane = threadIdx.x % WARP;
-    uint32_t members[KEYS], of_leaf = 0;
+    uint32_t members[KEYS], of_bucket = 0;
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
-        const uint32_t all = __ballot_sync(ALL_LANES, (int)threadIdx.x + k * LEAF_THREADS < count);
-        members[k] = lane < leaves ? all : 0;
+        const uint32_t all = __ballot_sync(ALL_LANES, (int)threadIdx.x + k * CLUSTER_THREADS < count);
+        members[k] = lane < buckets ? all : 0;
     }
 #pragma unroll 1
-    for (int bit = 1; bit < leaves; bit *= 2) {
+    for (int bit = 1; bit < buckets; bit *= 2) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++) {
             const uint32_t has_bit = __ballot_sync(ALL_LANES, found[k] & bit);
@@ -224,23 +228,23 @@ static __device__ uint32_t rank_in_warp(const int (&found)[KEYS], int count, int
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const uint32_t peers = __shfl_sync(ALL_LANES, members[k], found[k]);
-        ranks[k] = __shfl_sync(ALL_LANES, of_leaf, found[k]) + __popc(peers & ((1u << lane) - 1));
-        of_leaf += __popc(members[k]);
+        ranks[k] = __shfl_sync(ALL_LANES, of_bucket, found[k]) + __popc(peers & ((1u << lane) - 1));
+        of_bucket += __popc(members[k]);
     }
-    return of_leaf;
+    return of_bucket;
 }
 
-/* Put the block's keys in order of their leaves, by way of `staged` in shared memory, and tell every block how many each
- * leaf has. Key k of the thread is then the one at place threadIdx.x + k LEAF_THREADS, and found[k] is its leaf. Returns,
- * in lane l, the first place of leaf l. The cluster has been arrived at and not been waited for. */
+/* Put the block's keys in order of their buckets, by way of `staged` in shared memory, and tell every block how many each
+ * bucket has. Key k of the thread is then the one at place threadIdx.x + k CLUSTER_THREADS, and found[k] is its bucket. Returns,
+ * in lane l, the first place of bucket l. The cluster has been arrived at and not been waited for. */
 template <typename K, int KEYS>
-static __device__ uint32_t order_by_leaf(K (&keys)[KEYS], int (&found)[KEYS], int count, int leaves,
-                                         K *staged, cluster_board<K> *board)
+static __device__ uint32_t order_by_bucket(K (&keys)[KEYS], int (&found)[KEYS], int count, int buckets,
+                                           K *staged, cluster_board<K> *board)
 {
-    __shared__ uint32_t warp_counts[WARPS][LEAVES_MAX];
+    __shared__ uint32_t warp_counts[WARPS][BUCKETS_MAX];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     uint32_t ranks[KEYS];
-    warp_counts[warp][lane] = rank_in_warp(found, count, leaves, ranks);
+    warp_counts[warp][lane] = rank_in_warp(found, count, buckets, ranks);
     __syncthreads();
     uint32_t before = 0, of_block = 0;
 #pragma unroll
@@ -256,22 +260,22 @@ static __device__ uint32_t order_by_leaf(K (&keys)[KEYS], int (&found)[KEYS], in
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const uint32_t place = __shfl_sync(ALL_LANES, first_place + before, found[k]) + ranks[k];
-        if ((int)threadIdx.x + k * LEAF_THREADS < count)
+        if ((int)threadIdx.x + k * CLUSTER_THREADS < count)
             staged[place] = keys[k];
     }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
-        const int place = (int)threadIdx.x + k * LEAF_THREADS;
+        const int place = (int)threadIdx.x + k * CLUSTER_THREADS;
         found[k] = 0;
         if (place < count)
             keys[k] = staged[place];
     }
 #pragma unroll 1
-    for (int step = leaves / 2; step > 0; step /= 2) {
+    for (int step = buckets / 2; step > 0; step /= 2) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++) {
-            const uint32_t place = threadIdx.x + k * LEAF_THREADS;
+            const uint32_t place = threadIdx.x + k * CLUSTER_THREADS;
             found[k] += __shfl_sync(ALL_LANES, first_place, found[k] + step) <= place ? step : 0;
         }
     }
@@ -280,35 +284,34 @@ static __device__ uint32_t order_by_leaf(K (&keys)[KEYS], int (&found)[KEYS], in
 
 /* ---- the kernel ---------------------------------------------------------------------------------------- */
 
-/* Sort the keys of a leaf, which lie where they belong. */
+/* Sort the keys of a bucket, which lie where they belong. */
 template <typename K>
-static __device__ void sort_leaf(const struct coding &coding, K *keys, int count, int leaf, int leaves,
-                                 const cluster_board<K> &board)
+static __device__ void sort_bucket(const struct coding &coding, K *keys, int count, int bucket, int buckets,
+                                   const cluster_board<K> &board)
 {
-    const columns<K, no_value> column = {keys, NULL};
-    leaf_range<K> range = {0, -1}; // not known before the first splitter, nor behind the last
-    if (leaf > 0 && leaf + 1 < leaves) {
-        const K width = board.splitters[leaf + 1] - board.splitters[leaf];
-        if (width == 0) { // all are equal
+    even_parts<K> known = {}; // not before the first splitter, nor behind the last
+    if (bucket > 0 && bucket + 1 < buckets) {
+        const K low = board.splitters[bucket], high = board.splitters[bucket + 1];
+        if (low == high) { // all are equal
             if (coding.decodes)
-                copy_elements(coding, column, column, count, threadIdx.x, LEAF_THREADS);
+                copy_in_order(coding, keys, keys, count, threadIdx.x, CLUSTER_THREADS);
             return;
         }
-        range = {board.splitters[leaf], 64 - __clzll((long long)width)};
+        known = parts_of_range<log2_of(cluster_sort_size::BINS)>(low, high);
     }
     if (count > 0)
-        leaf_sort(coding, column, column, count, range);
+        block_sort<cluster_sort_size>(coding, keys, keys, count, known);
 }
 
-/* Sort keys [count]. One cluster is the whole grid. Dynamic shared memory: the sample [leaves LEAF_SAMPLES], then the
- * block's keys, then what a leaf takes. */
+/* Sort keys [count]. One cluster is the whole grid. Dynamic shared memory: the sample [buckets BUCKET_SAMPLES], then the
+ * block's keys, then what a bucket takes. */
 template <typename K, int KEYS>
-static __device__ void sort_keys(const struct coding &coding, const K *from, K *keys, int count, int leaves,
+static __device__ void sort_keys(const struct coding &coding, const K *from, K *keys, int count, int buckets,
                                  volatile int32_t *verdict)
 {
     extern __shared__ uint64_t shared[];
     __shared__ cluster_board<K> board;
-    __shared__ uint32_t ranks[LEAVES_MAX / BLOCKS_MAX * LEAF_SAMPLES];
+    __shared__ uint32_t ranks[BUCKETS_MAX / BLOCKS_MAX * BUCKET_SAMPLES];
     const int lane = threadIdx.x % WARP, block = (int)blockIdx.x, blocks = (int)gridDim.x;
     const bool speaks = block == 0 && threadIdx.x == 0;
     cluster_begin();
@@ -319,44 +322,45 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
     K loaded[KEYS], *sample = (K *)shared;
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
-        const int i = (int)threadIdx.x + k * LEAF_THREADS;
+        const int i = (int)threadIdx.x + k * CLUSTER_THREADS;
         loaded[k] = i < own ? from[first + i] : 0;
     }
     encode_loaded(coding, loaded);
 #pragma unroll 1
-    for (int i = threadIdx.x; i < leaves * LEAF_SAMPLES; i += LEAF_THREADS)
-        sample[i] = loaded_code(coding, from[sample_position(i, leaves * LEAF_SAMPLES, count)]);
+    for (int i = threadIdx.x; i < buckets * BUCKET_SAMPLES; i += CLUSTER_THREADS)
+        sample[i] = loaded_code(coding, from[cluster_sample_position(i, buckets * BUCKET_SAMPLES, count)]);
     if (threadIdx.x < sizeof ranks / sizeof *ranks)
         ranks[threadIdx.x] = 0;
     __syncthreads();
 
-    // 2. to which leaf does each key go?
+    // 2. to which bucket does each key go?
     int found[KEYS];
-    choose_splitters(sample, ranks, leaves, count, &board);
-    find_leaves(loaded, first, leaves, board, found);
-    const uint32_t first_place = order_by_leaf(loaded, found, own, leaves, (K *)shared, &board);
+    choose_splitters(sample, ranks, buckets, count, &board);
+    find_cluster_buckets(loaded, first, buckets, board, found);
+    const uint32_t first_place = order_by_bucket(loaded, found, own, buckets, (K *)shared, &board);
     cluster_wait();
 
-    // 3. lane l: how large is leaf l, where does it begin, and how many of its keys do earlier blocks have?
-    uint32_t leaf_size = 0, earlier = 0;
+    // 3. lane l: how large is bucket l, where does it begin, and how many of its keys do earlier blocks have?
+    uint32_t bucket_size = 0, earlier = 0;
 #pragma unroll
     for (int other = 0; other < BLOCKS_MAX; other++) {
         const uint32_t of_other = other < blocks ? board.counts[other][lane] : 0;
         earlier += other < block ? of_other : 0;
-        leaf_size += of_other;
+        bucket_size += of_other;
     }
-    const uint32_t leaf_begin = warp_sum_before(leaf_size);
-    if (__any_sync(ALL_LANES, leaf_size > LEAF_CAPACITY)) { // the same in all warps of all blocks
+    const uint32_t bucket_begin = warp_sum_before(bucket_size);
+    if (__any_sync(ALL_LANES,
+                   bucket_size > cluster_sort_size::CAPACITY)) { // the same in all warps of all blocks
         if (speaks)
             *verdict = CLUSTER_CROWDED;
         return;
     }
 
-    // 4. deal. All keys have been loaded by all blocks, so they go where the leaves shall lie
+    // 4. scatter. All keys have been loaded by all blocks, so they go where the buckets shall lie
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
-        const int place = (int)threadIdx.x + k * LEAF_THREADS;
-        const uint32_t goal = __shfl_sync(ALL_LANES, leaf_begin + earlier - first_place, found[k]);
+        const int place = (int)threadIdx.x + k * CLUSTER_THREADS;
+        const uint32_t goal = __shfl_sync(ALL_LANES, bucket_begin + earlier - first_place, found[k]);
         if (place < own)
             keys[goal + (uint32_t)place] = loaded[k];
     }
@@ -367,47 +371,46 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
 
     // 5. sort
     const struct coding last = {coding.map, false, coding.decodes};
-    const int each = leaves / blocks;
-    for (int leaf = block * each; leaf < (block + 1) * each; leaf++) {
-        K *begin = keys + __shfl_sync(ALL_LANES, leaf_begin, leaf);
-        sort_leaf(last, begin, (int)__shfl_sync(ALL_LANES, leaf_size, leaf), leaf, leaves, board);
+    const int each = buckets / blocks;
+    for (int bucket = block * each; bucket < (block + 1) * each; bucket++) {
+        K *begin = keys + __shfl_sync(ALL_LANES, bucket_begin, bucket);
+        sort_bucket(last, begin, (int)__shfl_sync(ALL_LANES, bucket_size, bucket), bucket, buckets, board);
         __syncthreads(); // the next one takes the same shared memory
     }
 }
 
 /* Code for GPUs without clusters may be translated for one that has them: it says no. */
 template <typename K, int KEYS>
-static __global__ void __launch_bounds__(LEAF_THREADS, 1)
+static __global__ void __launch_bounds__(CLUSTER_THREADS, 1)
     cluster_kernel(const __grid_constant__ struct coding coding, const K *from, K *keys, int count,
-                   int leaves, volatile int32_t *verdict)
+                   int buckets, volatile int32_t *verdict)
 {
     if (HAS_CLUSTERS)
-        sort_keys<K, KEYS>(coding, from, keys, count, leaves, verdict);
+        sort_keys<K, KEYS>(coding, from, keys, count, buckets, verdict);
     else if (blockIdx.x == 0 && threadIdx.x == 0)
         *verdict = CLUSTER_CROWDED;
 }
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-/* The shared memory of a block: its keys, or a leaf. The sample is smaller. */
+/* The shared memory of a block: its keys, or a bucket. The sample is smaller. */
 template <typename K, int KEYS>
 static constexpr int cluster_bytes()
 {
-    constexpr int staged = LEAF_THREADS * KEYS * (int)sizeof(K);
-    constexpr int sample = LEAVES_MAX * LEAF_SAMPLES * (int)sizeof(K);
-    constexpr int leaf = leaf_bytes<largest_leaf, K, no_value>();
-    static_assert(sample <= leaf, "a leaf has the most");
-    return staged > leaf ? staged : leaf;
+    constexpr int staged = CLUSTER_THREADS * KEYS * (int)sizeof(K);
+    constexpr int sample = BUCKETS_MAX * BUCKET_SAMPLES * (int)sizeof(K);
+    constexpr int bucket = block_sort_bytes<cluster_sort_size, K>();
+    static_assert(sample <= bucket, "a bucket has the most");
+    return staged > bucket ? staged : bucket;
 }
 
 /* Launch the kernel; whether the device takes it. */
 template <typename K, int KEYS>
 static hsort_status launch_cluster(struct cuda_engine *engine, const struct source<K> &source, K *keys,
-                                   int count, int blocks, int leaves, bool *taken)
+                                   int count, int blocks, int buckets, bool *taken)
 {
     constexpr int bytes = cluster_bytes<K, KEYS>();
-    TRY_CUDA(
-        cudaFuncSetAttribute(cluster_kernel<K, KEYS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    TRY(cuda_grant_shared(engine, (const void *)cluster_kernel<K, KEYS>, bytes));
     TRY_CUDA(
         cudaFuncSetAttribute(cluster_kernel<K, KEYS>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     cudaLaunchAttribute cluster = {};
@@ -416,20 +419,20 @@ static hsort_status launch_cluster(struct cuda_engine *engine, const struct sour
     cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
-    config.blockDim = dim3(LEAF_THREADS);
+    config.blockDim = dim3(CLUSTER_THREADS);
     config.dynamicSmemBytes = bytes;
     config.stream = engine->streams[STREAM_WORK];
     config.attrs = &cluster;
     config.numAttrs = 1;
     volatile int32_t *verdict = &engine->result->verdict;
     const cudaError_t launched = cudaLaunchKernelEx(&config, cluster_kernel<K, KEYS>, source.coding,
-                                                    source.keys, keys, count, leaves, verdict);
+                                                    source.keys, keys, count, buckets, verdict);
     *taken = launched == cudaSuccess;
     if (launched == cudaErrorInvalidClusterSize || launched == cudaErrorLaunchOutOfResources) {
         cudaGetLastError(); // no group of multiprocessors is large enough: not an error of the sort
         return HSORT_OK;
     }
-    return cuda_check(launched, "launch of rung 8, a cluster");
+    return cuda_check(launched, "launch of a cluster");
 }
 
 template <typename K>
@@ -439,17 +442,18 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
     int blocks = 2;
     while (blocks < BLOCKS_MAX && count > blocks * CLUSTER_BLOCK_KEYS)
         blocks *= 2;
-    int leaves = blocks;
-    while (count > leaves * CLUSTER_LEAF_KEYS)
-        leaves *= 2;
+    int buckets = blocks;
+    while (count > buckets * CLUSTER_BUCKET_KEYS)
+        buckets *= 2;
     K *keys = (K *)args->keys;
     volatile int32_t *verdict = &engine->result->verdict;
     *verdict = CLUSTER_UNKNOWN;
-    constexpr int FEW = LEAF_KEYS / 2; // keys of a thread suffice for most
-    if (count <= blocks * FEW * LEAF_THREADS)
-        TRY((launch_cluster<K, FEW>(engine, source_of<K>(args), keys, count, blocks, leaves, done)));
+    constexpr int FEW = CLUSTER_KEYS / 2; // keys of a thread suffice for most
+    if (count <= blocks * FEW * CLUSTER_THREADS)
+        TRY((launch_cluster<K, FEW>(engine, source_of<K>(args), keys, count, blocks, buckets, done)));
     else
-        TRY((launch_cluster<K, LEAF_KEYS>(engine, source_of<K>(args), keys, count, blocks, leaves, done)));
+        TRY((
+            launch_cluster<K, CLUSTER_KEYS>(engine, source_of<K>(args), keys, count, blocks, buckets, done)));
     if (!*done)
         return HSORT_OK;
     TRY(wait_for_word(engine->streams[STREAM_WORK], verdict, CLUSTER_UNKNOWN));
@@ -457,11 +461,11 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
     return HSORT_OK;
 }
 
-extern "C" bool rung_8_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
+extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
 {
-    constexpr int bytes = cluster_bytes<uint64_t, LEAF_KEYS>();
+    constexpr int bytes = cluster_bytes<uint64_t, CLUSTER_KEYS>();
     int has_clusters = 0;
-    if (engine->block_bytes < bytes || args->value_bytes > 0 || args->count <= LEAF_CAPACITY ||
+    if (engine->block_bytes < bytes || args->value_bytes > 0 || args->count <= cluster_sort_size::CAPACITY ||
         args->count > CLUSTER_COUNT_MAX)
         return false;
     // the runtime knows this without asking the device
@@ -469,7 +473,7 @@ extern "C" bool rung_8_cluster_fits(const struct cuda_engine *engine, const stru
            has_clusters;
 }
 
-extern "C" hsort_status rung_8_cluster(struct cuda_engine *engine, struct sort_args *args, bool *done)
+extern "C" hsort_status msd_cluster_sort(struct cuda_engine *engine, struct sort_args *args, bool *done)
 {
     return with_key_type(args->key_bytes,
                          [&](auto key) { return sort_by_cluster<decltype(key)>(engine, args, done); });

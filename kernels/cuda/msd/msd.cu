@@ -1,0 +1,336 @@
+/* The MSD sort of one GPU, from the host: which levels there are, and what they work on.
+ *
+ *     few keys       one block sort
+ *     some million   one level:     keys ---> scratch ---> out
+ *     more           two levels:    keys --- first level, counted ---> via
+ *                                   via  --- a level for some regions at a time ---> scratch ---> out
+ *
+ * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written.
+ * Buckets that no block can sort lie in out at last; each is a segment of another level, split into parts of its exact
+ * range. That is seldom, as a sample has to be wrong first, and it ends: a level leaves ranges of at most
+ * 1 / (SPLIT_BUCKETS / 2) of what they were, so that keys of 8 bytes take at most LEVELS_MAX levels.
+ *
+ * kernels/README.md has the chapter, with an example. */
+#include "kernels/cuda/msd/cluster.h"
+#include "kernels/cuda/msd/queue_level.cuh"
+
+/* ---- the workspace: tables of a level | of the first level | what is left | scratch ---------------------- */
+
+/* Keys of a batch of regions, at most. */
+static int64_t keys_of_batch(int64_t count)
+{
+    return max(count / BATCH_SHARE_OF_KEYS, min(count, (int64_t)BATCH_KEYS_LEAST));
+}
+
+template <typename K>
+struct msd_memory {
+    int segments; /* of a level, at most */
+    struct level_tables<K> level, first;
+    struct left_bucket *left[2]; /* those of a level before, and of this one; by turns */
+    struct region_counts *counts;
+    K *scratch;
+    int64_t scratch_room; /* keys */
+    size_t bytes;
+};
+
+template <typename K>
+static struct msd_memory<K> lay_out(void *workspace, int64_t count) {
+    struct msd_memory<K> memory = {
+    };
+    char *next = (char *)workspace;
+    const bool is_alone = count <= LEVEL_ALONE_KEYS;
+    const int64_t batch = is_alone ? count : keys_of_batch(count);
+    memory.segments = is_alone ? LEVEL_ALONE_SEGMENTS : LEVEL_SEGMENTS;
+    memory.level = take_level<K>(&next, memory.segments, count);
+    if (!is_alone) {
+        memory.first = take_level<K>(&next, 1, count);
+        memory.counts = take_array<struct region_counts>(&next, 1);
+    }
+    memory.level.left_room = (uint32_t)(count / huge_size<K>::CAPACITY + 2); // there are no more giants
+    for (int i = 0; i < 2; i++)
+        memory.left[i] = take_array<struct left_bucket>(&next, memory.level.left_room);
+    memory.scratch_room = scratch_keys(batch) + (is_alone ? 0 : LEVEL_SEGMENTS * scratch_keys(0));
+    memory.scratch = take_array<K>(&next, memory.scratch_room);
+    memory.bytes = (size_t)(next - (char *)workspace);
+    return memory;
+}
+
+/* ---- the sort ------------------------------------------------------------------------------------------ */
+
+/* What all levels of a sort have in common. */
+template <typename K>
+struct msd_sort {
+    struct cuda_engine *engine;
+    struct msd_memory<K> memory;
+    struct coding last; /* as keys are stored */
+    K *out, *spare;     /* [count] each */
+    K *scratch; /* [scratch_room] of a level: memory.scratch, or all of spare while that is not in use */
+    int64_t scratch_room;
+};
+
+template <typename K>
+static struct msd_sort<K> with_own_scratch(struct msd_sort<K> sort) {
+    sort.scratch = sort.memory.scratch;
+    sort.scratch_room = sort.memory.scratch_room;
+    return sort;
+}
+
+/* Wait for the count of the first level. */
+static hsort_status
+wait_for_regions(struct cuda_engine *engine, struct region_answer *regions, enum first_verdict *verdict)
+{
+    const volatile struct cuda_result *result = engine->result;
+    TRY(wait_for_word(engine->streams[STREAM_WORK], &result->verdict, FIRST_UNKNOWN));
+    *verdict = (enum first_verdict)result->verdict;
+    for (int i = 0; i < SPLIT_BUCKETS; i++)
+        regions[i] = {result->less[i] >> 1, (result->less[i] & 1) != 0};
+    return HSORT_OK;
+}
+
+/* Queue a level for the segments so far, and forget them. */
+template <typename K>
+static hsort_status flush_level(const struct msd_sort<K> &sort, struct level_input *input)
+{
+    TRY(queue_level(sort.engine, codes_only, sort.last, *input, sort.memory.level, sort.scratch, sort.out));
+    *input = {};
+    return HSORT_OK;
+}
+
+/* Add keys from [count], codes, as a segment for out [count] from `first` on; before, queue a level if it is full. */
+template <typename K>
+static hsort_status batch_segment(const struct msd_sort<K> &sort, const K *from, int64_t first, int64_t count,
+                                  int left, struct level_input *input)
+{
+    if (!has_room(input, sort.memory.segments, 1, count, sort.scratch_room))
+        TRY(flush_level(sort, input));
+    add_segment(input, count, first, left);
+    add_piece(input, from, count, tile_keys<K>);
+    return HSORT_OK;
+}
+
+static int64_t keys_of_region(int64_t count)
+{
+    const int64_t regions = min(max(count / REGION_KEYS, (int64_t)REGIONS_MIN), (int64_t)REGIONS_MAX);
+    return divide_up(count, regions);
+}
+
+/* Queue the first level of keys from [count], which are for out [count] from `first` on: into via [count], unless they
+ * can stay where they are. */
+template <typename K>
+static hsort_status queue_first(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
+                                K *via, int64_t first, int64_t count, int left)
+{
+    const int region_keys = (int)min(keys_of_region(count), (int64_t)INT32_MAX);
+    const struct msd_memory<K> &memory = sort.memory;
+    struct level_tables<K> level = memory.first;
+    struct level_input input = {};
+    level.left = memory.level.left;
+    add_segment(&input, count, first, left);
+    add_piece(&input, from, count, tile_keys<K>);
+    TRY(queue_splits(sort.engine, coding, input, region_keys, region_keys, level));
+    TRY(queue_count(sort.engine, coding, from, count, true, level, memory.counts));
+    TRY(queue_scatter(sort.engine, coding, input, level, via));
+    fill_kernel<K><<<sort.engine->multiprocessors * 2, FILL_THREADS, 0, sort.engine->streams[STREAM_WORK]>>>(
+        sort.last, sort.out + first, level);
+    TRY_LAUNCH("regions of one value");
+    return HSORT_OK;
+}
+
+/* Queue what is left to do for keys that are in order, or the wrong way round. */
+template <typename K>
+static hsort_status queue_ordered(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
+                                  K *to, int64_t count, enum first_verdict verdict)
+{
+    const struct coding both = {coding.map, coding.encodes, sort.last.decodes};
+    cudaStream_t stream = sort.engine->streams[STREAM_WORK];
+    if (verdict == FIRST_REVERSED)
+        reverse_kernel<<<(unsigned)divide_up(count - count / 2, MSD_WRITE_THREADS), MSD_WRITE_THREADS, 0,
+                         stream>>>(both, from, to, count);
+    else if (from != to || both.encodes != both.decodes)
+        copy_kernel<<<sort.engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, stream>>>(both, from, to,
+                                                                                        count);
+    TRY_LAUNCH("keys in order");
+    return HSORT_OK;
+}
+
+/* Sort keys from [count] into out [count] from `first` on, by way of via [count]: out there, or memory that overlaps
+ * neither it nor the keys. left: of those that a level before has left; -1: of none. */
+template <typename K>
+static hsort_status sort_large(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
+                               K *via, int64_t first, int64_t count, int left)
+{
+    struct region_answer regions[SPLIT_BUCKETS];
+    struct level_input input = {};
+    enum first_verdict verdict;
+    int64_t at = 0;
+    TRY(queue_first(sort, coding, from, via, first, count, left));
+    TRY(wait_for_regions(sort.engine, regions, &verdict));
+    if (verdict != FIRST_SPLIT)
+        return queue_ordered(sort, coding, from, sort.out + first, count, verdict);
+    const auto fits = [&](const struct region_answer &region) {
+        return region.keys == 0 || region.is_one_value || scratch_keys(region.keys) <= sort.scratch_room;
+    };
+    for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
+        if (regions[i].keys > 0 && !regions[i].is_one_value && fits(regions[i]))
+            TRY(batch_segment(sort, via + at, first + at, regions[i].keys, -1, &input));
+    }
+    TRY(flush_level(sort, &input));
+    at = 0;
+    for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
+        K *out = sort.out + first + at, *other = via + at == out ? sort.spare + first + at : out;
+        if (!fits(regions[i]))
+            TRY(sort_large(with_own_scratch(sort), codes_only, via + at, other, first + at, regions[i].keys,
+                           -1));
+    }
+    return HSORT_OK;
+}
+
+/* Sort what the levels so far have left in out. */
+template <typename K>
+static hsort_status sort_left(const struct msd_sort<K> &sort, const struct left_list *list)
+{
+    struct level_input input = {};
+    const auto fits = [&](int64_t keys) { return scratch_keys(keys) <= sort.scratch_room; };
+    for (uint32_t i = 0; i < list->count; i++) {
+        const int64_t first = (int64_t)list->entries[i].first, keys = (int64_t)list->entries[i].count;
+        if (fits(keys))
+            TRY(batch_segment(sort, sort.out + first, first, keys, (int)i, &input));
+    }
+    TRY(flush_level(sort, &input));
+    for (uint32_t i = 0; i < list->count; i++) {
+        const int64_t first = (int64_t)list->entries[i].first, keys = (int64_t)list->entries[i].count;
+        if (!fits(keys))
+            TRY(sort_large(sort, codes_only, sort.out + first, sort.spare + first, first, keys, (int)i));
+    }
+    return HSORT_OK;
+}
+
+/* The same until nothing is left. Waits for STREAM_WORK. */
+template <typename K>
+static hsort_status settle_left(struct msd_sort<K> sort)
+{
+    sort = with_own_scratch(sort);
+    for (;;) {
+        struct left_list list;
+        hsort_status status = fetch_left(sort.engine, sort.memory.left, &sort.memory.level, &list);
+        if (status == HSORT_OK && list.count > 0)
+            status = sort_left(sort, &list);
+        free(list.entries);
+        if (status != HSORT_OK || list.count == 0)
+            return status;
+    }
+}
+
+/* Where the sorted keys are wanted: what stores them last can do so anywhere. */
+template <typename K>
+static K *goal_of(const struct sort_args *args)
+{
+    const bool in_scratch = args->raw && args->raw->in_scratch && !args->raw->decode;
+    return (K *)(in_scratch ? args->scratch_keys : args->keys);
+}
+
+template <typename K>
+static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *args)
+{
+    const struct source<K> source = source_of<K>(args);
+    struct msd_sort<K> sort = {
+    };
+    sort.engine = engine;
+    sort.memory = lay_out<K>(args->workspace, args->count);
+    K *scratch = (K *)args->scratch_keys;
+    sort.memory.level.leaves = sort.memory.left[0];
+    sort.memory.level.left = sort.memory.left[1];
+    sort.out = goal_of<K>(args);
+    sort.last = {source.coding.map, false, source.coding.decodes};
+    sort.spare = sort.out == scratch ? (K *)args->keys : scratch;
+    sort = with_own_scratch(sort);
+    if (source.keys != sort.out && args->count > sort.scratch_room) { // nothing goes by way of it
+        sort.scratch = sort.spare;
+        sort.scratch_room = args->count;
+    }
+    args->sorted_keys = sort.out;
+    TRY_CUDA(cudaMemsetAsync(&sort.memory.level.head->left_count, 0, sizeof(uint32_t),
+                             engine->streams[STREAM_WORK]));
+    if (args->count > LEVEL_ALONE_KEYS) {
+        TRY(sort_large(sort, source.coding, source.keys, source.keys == sort.out ? scratch : sort.out, 0,
+                       args->count, -1));
+    } else {
+        struct level_input input = {};
+        add_segment(&input, args->count, 0, -1);
+        add_piece(&input, source.keys, args->count, tile_keys<K>);
+        TRY(queue_level(engine, source.coding, sort.last, input, sort.memory.level, sort.scratch, sort.out));
+    }
+    return settle_left(sort);
+}
+
+/* ---- one block ----------------------------------------------------------------------------------------- */
+
+/* All keys by one block. */
+template <typename S, typename K>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    block_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count)
+{
+    block_sort<S>(coding, from, to, count, even_parts<K>());
+}
+
+template <typename S, typename K>
+static hsort_status launch_block(struct cuda_engine *engine, struct sort_args *args)
+{
+    int bytes;
+    const struct source<K> source = source_of<K>(args);
+    TRY((allow_memory<S, K>(engine, (const void *)block_kernel<S, K>, &bytes)));
+    args->sorted_keys = args->keys;
+    block_kernel<S><<<1, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(
+        source.coding, source.keys, (K *)args->keys, (int)args->count);
+    TRY_LAUNCH("a block sort");
+    return HSORT_OK;
+}
+
+enum { BLOCK_ALONE_KEYS = 8192 }; /* that one block sorts */
+
+/* With as few keys for a thread as will do. */
+template <typename K>
+static hsort_status sort_small(struct cuda_engine *engine, struct sort_args *args)
+{
+    if (args->count <= 512)
+        return launch_block<block_size<256, 2, 1>, K>(engine, args);
+    if (args->count <= 2048)
+        return launch_block<block_size<512, 4, 1>, K>(engine, args);
+    if (args->count <= 4096)
+        return launch_block<block_size<1024, 4, 1>, K>(engine, args);
+    return launch_block<block_size<1024, BLOCK_ALONE_KEYS / 1024, 1>, K>(engine, args);
+}
+
+/* ---- the rung ------------------------------------------------------------------------------------------ */
+
+extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct sort_args *args,
+                                             size_t *bytes)
+{
+    if (args->value_bytes > 0 || engine->block_bytes < MSD_ROOMY_BYTES)
+        return rung_7_onesweep_workspace(engine, args, bytes);
+    *bytes = 0;
+    if (args->count <= BLOCK_ALONE_KEYS)
+        return HSORT_OK;
+    return with_key_type(args->key_bytes, [&](auto key) {
+        *bytes = lay_out<decltype(key)>(NULL, args->count).bytes;
+        return HSORT_OK;
+    });
+}
+
+/* Values have to keep their order, which a scatter does not: rung 7 sorts them. */
+extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct sort_args *args)
+{
+    if (args->value_bytes > 0)
+        return rung_7_onesweep(engine, args);
+    if (engine->block_bytes < MSD_ROOMY_BYTES)
+        return ladder_sort_codes(engine, args, rung_7_onesweep);
+    bool done = false;
+    if (msd_cluster_fits(engine, args))
+        TRY(msd_cluster_sort(engine, args, &done));
+    if (done)
+        return HSORT_OK;
+    return with_key_type(args->key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        return args->count <= BLOCK_ALONE_KEYS ? sort_small<K>(engine, args) : msd_sort_keys<K>(engine, args);
+    });
+}

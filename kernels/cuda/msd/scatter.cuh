@@ -1,0 +1,183 @@
+/* A tile of keys is scattered to the buckets that a split gives them (split.cuh). Equal buckets need not keep the
+ * order of their keys, so a key's rank in its tile is what a counter in shared memory returns, and a tile asks one
+ * cursor per bucket for room.
+ *
+ *     tile, by bucket     b a c a b a        room asked for at once: a 3, b 2, c 1
+ *     cursors             a 10  b 40  c 71   before;  a 13  b 42  c 72  after
+ *     in shared memory    a a a b b c        runs, so that they leave together
+ *     goals               10 11 12 40 41 71
+ *
+ * Where the keys of a row are for one bucket, as in a sorted array, its counter would make all lanes wait for each
+ * other. So a warp looks at its first row: if many lanes share the bucket of lane 0, those are counted by a vote. */
+#ifndef SCATTER_CUH
+#define SCATTER_CUH
+
+#include "kernels/cuda/msd/split.cuh"
+
+/* Where the key at `place` of a tile lies in shared memory: one in 32 places is left out, or keys of few buckets would meet in
+ * one bank. */
+static __host__ __device__ constexpr int tile_place(int place)
+{
+    return place + place / WARP;
+}
+
+/* The dynamic shared memory of a scatter: the keys of a tile, and the bucket of each. */
+template <typename K, int KEYS>
+struct scatter_tile {
+    static constexpr int COUNT = SCATTER_THREADS * KEYS;
+    K keys[tile_place(COUNT)];
+    uint16_t buckets[COUNT];
+};
+
+/* What else it has in shared memory. The kernel declares it: arrays of a function template take memory once for
+ * each form of it that the kernel calls. */
+template <typename K>
+struct scatter_words {
+    K tree[SPLIT_BUCKETS];
+    K *goals[SPLIT_BUCKETS]; /* where a bucket's keys go, less its first place in the tile; NULL: nowhere */
+    uint32_t counts[SPLIT_BUCKETS]; /* its keys, then that place */
+    uint32_t sums[SCATTER_THREADS / WARP], so_far;
+};
+static_assert(SPLIT_BUCKETS % SCATTER_THREADS == 0, "each turn has a bucket for every thread");
+
+/* The rank of a key among those of its bucket: what `counts` returns. Lanes with the bucket of lane 0 ask
+ * together. Whole warps call it; `exists`: of this lane's key. */
+static __device__ uint32_t rank_by_vote(uint32_t bucket, bool exists, uint32_t *counts)
+{
+    const int lane = threadIdx.x % WARP;
+    const uint32_t first = __shfl_sync(ALL_LANES, bucket, 0);
+    const uint32_t alike = __ballot_sync(ALL_LANES, exists && bucket == first);
+    const bool is_alike = alike >> lane & 1;
+    uint32_t rank = 0;
+    if (exists && (!is_alike || lane == 0))
+        rank = atomicAdd(&counts[bucket], is_alike ? __popc(alike) : 1u);
+    const uint32_t of_first = __shfl_sync(ALL_LANES, rank, 0);
+    return is_alike ? of_first + __popc(alike & ((1u << lane) - 1)) : rank;
+}
+
+/* Do many lanes have the bucket of lane 0? */
+static __device__ bool is_hot(uint32_t bucket, bool exists)
+{
+    const uint32_t first = __shfl_sync(ALL_LANES, bucket, 0);
+    return __popc(__ballot_sync(ALL_LANES, exists && bucket == first)) >= SCATTER_HOT_LANES;
+}
+
+/* Rank a thread's keys: its bucket above 16 bits, and its rank among those of the tile below. */
+template <int KEYS, typename EXISTS>
+static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists, uint32_t *counts)
+{
+    if (is_hot(buckets[0], exists(0))) {
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            buckets[k] = buckets[k] << 16 | rank_by_vote(buckets[k], exists(k), counts);
+    } else {
+#pragma unroll
+        for (int k = 0; k < KEYS; k++) {
+            if (exists(k))
+                buckets[k] = buckets[k] << 16 | atomicAdd(&counts[buckets[k]], 1u);
+        }
+    }
+}
+
+/* Scatter keys that a thread has loaded. turns: for each bucket to have a thread. FULL: the tile has KEYS keys for each thread, and none is asked whether it
+ * exists. */
+template <bool FULL, int KEYS, typename K, typename BUCKETS, typename GOALS>
+static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turns,
+                                      const BUCKETS &find_buckets, const GOALS &goal_of,
+                                      struct scatter_words<K> &words)
+{
+    extern __shared__ uint4 scatter_memory[];
+    scatter_tile<K, KEYS> &tile = *(scatter_tile<K, KEYS> *)scatter_memory;
+    const auto exists = [&](int k) { return FULL || (int)threadIdx.x + k * SCATTER_THREADS < valid; };
+    uint32_t ranks[KEYS];
+
+    // 1. rank by counting
+    __syncthreads();
+    find_buckets(keys, ranks);
+    rank_keys(ranks, exists, words.counts);
+    __syncthreads();
+
+    // 2. first places in the tile; and room among all keys, from the cursors
+    uint32_t before = 0; // keys of the buckets in front of this turn
+#pragma unroll
+    for (int turn = 0; turn < SPLIT_BUCKETS / SCATTER_THREADS; turn++) {
+        if (turn == turns)
+            break;
+        const int bucket = turn * SCATTER_THREADS + threadIdx.x;
+        const uint32_t own = words.counts[bucket], first = before + block_sum_before(own, words.sums);
+        words.counts[bucket] = first;
+        if (own > 0) {
+            K *goal = goal_of(bucket, own);
+            words.goals[bucket] = goal ? goal - first : NULL;
+        }
+        if (turn + 1 < turns) {
+            if (threadIdx.x == SCATTER_THREADS - 1)
+                words.so_far = first + own;
+            __syncthreads();
+            before = words.so_far;
+        }
+    }
+    __syncthreads();
+
+    // 3. order them in shared memory, so that runs leave and not single keys
+#pragma unroll
+    for (int k = 0; k < KEYS; k++) {
+        if (exists(k)) {
+            const uint32_t bucket = ranks[k] >> 16, place = words.counts[bucket] + (ranks[k] & 0xffff);
+            tile.keys[tile_place((int)place)] = keys[k];
+            if constexpr (!BUCKETS::IS_CHEAP)
+                tile.buckets[place] = (uint16_t)bucket;
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < KEYS; k++) {
+        if (exists(k)) {
+            const K key[1] = {tile.keys[tile_place(threadIdx.x) + k * tile_place(SCATTER_THREADS)]};
+            uint32_t bucket[1];
+            if constexpr (BUCKETS::IS_CHEAP)
+                find_buckets(key, bucket);
+            else
+                bucket[0] = tile.buckets[threadIdx.x + k * SCATTER_THREADS];
+            K *goal = words.goals[bucket[0]];
+            if (goal)
+                goal[threadIdx.x + k * SCATTER_THREADS] = key[0];
+        }
+    }
+}
+
+template <bool FULL, int KEYS, typename K, typename GOALS>
+static __device__ void scatter_some(const struct coding &coding, const K *__restrict__ from, int valid,
+                                    const struct split<K> &split, const GOALS &goal_of,
+                                    struct scatter_words<K> &words)
+{
+    const struct split_head<K> head = split;
+    const int turns = (head.buckets + SCATTER_THREADS - 1) / SCATTER_THREADS;
+    K keys[KEYS];
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        keys[k] = FULL || (int)threadIdx.x + k * SCATTER_THREADS < valid
+                      ? from[threadIdx.x + k * SCATTER_THREADS]
+                      : 0;
+    for (int turn = 0; turn < turns; turn++)
+        words.counts[threadIdx.x + turn * SCATTER_THREADS] = 0;
+    encode_loaded(coding, keys);
+    with_split(head, split.tree, words.tree, [&](const auto &find_buckets) {
+        scatter_loaded<FULL>(keys, valid, turns, find_buckets, goal_of, words);
+    });
+}
+
+/* Scatter a tile's keys [valid]. goal_of(bucket, keys) is where the keys of a bucket go, NULL for nowhere; it is
+ * called once for each bucket that the tile has. */
+template <int KEYS, typename K, typename GOALS>
+static __device__ void scatter(const struct coding &coding, const K *from, int valid,
+                               const struct split<K> &split, const GOALS &goal_of,
+                               struct scatter_words<K> &words)
+{
+    if (valid == SCATTER_THREADS * KEYS)
+        scatter_some<true, KEYS>(coding, from, valid, split, goal_of, words);
+    else
+        scatter_some<false, KEYS>(coding, from, valid, split, goal_of, words);
+}
+
+#endif

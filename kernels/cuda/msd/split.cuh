@@ -1,0 +1,272 @@
+/* How the keys of a segment are split into buckets: a function from keys to buckets that never falls as keys rise,
+ * made from a sample of the segment so that every bucket gets about its share.
+ *
+ *     linear    the keys are spread evenly: the range of the sample in parts of equal width. A multiplication.
+ *     tree      otherwise: every so-manieth key of the sorted sample is a splitter. Which bucket a key belongs to
+ *               is found in a search tree; it lies in level order, so that node i has 2 i and 2 i + 1 below it:
+ *
+ *                   sample       1 2 2 | 4 5 6 | 6 6 6 | 6 8 9           4 buckets
+ *                   splitters          4       6       6
+ *                   one value    4, 6, 7: a value that fills a bucket gets one of its own, [6, 7)
+ *                   tree         6; 4, 7                                 nodes 1; 2, 3
+ *                   key 5        node 1: 5 < 6, go to 2. Node 2: 5 >= 4, go to 5. 5 less 4 leaves: bucket 1
+ *
+ * A bucket of one value needs no further look: its keys are not even moved, but counted, and written anew in the
+ * end. So equal keys cost less than others.
+ *
+ * Rejected A sorted array of splitters: halving meets the same bank of shared memory in all lanes, and took twice
+ *          as long. A table of cells of the key range, each cut by its share of the sample: one look-up, but what
+ *          is crowded in a cell stays crowded.
+ * Source   Sanders, Winkel, "Super scalar sample sort", 2004; Axtmann, Witt, Ferizovic, Sanders, "In-place parallel
+ *          super scalar samplesort", 2017 (buckets of equal keys). */
+#ifndef SPLIT_CUH
+#define SPLIT_CUH
+
+#include "kernels/cuda/msd/block_sort.cuh"
+
+enum {
+    SPLIT_LOG = 10,
+    SPLIT_BUCKETS = 1 << SPLIT_LOG, /* of a segment, at most */
+    SPLIT_THREADS = 1024,
+    SPLIT_DISTANCE_LOG = 24, /* bits of a key that tell where it lies in a linear range */
+    SPLIT_GROUP = 8          /* buckets in a row that are judged together */
+};
+
+template <typename K>
+constexpr int SAMPLE_MAX = sizeof(K) == 16 ? 8192 : 16384; /* keys; they must fit one block sort */
+
+template <typename K>
+using sample_sort_size = block_size<SPLIT_THREADS, SAMPLE_MAX<K> / SPLIT_THREADS, 1>;
+
+/* What a kernel loads of a split before anything else. */
+template <typename K>
+struct split_head {
+    int32_t is_linear;
+    int32_t buckets;
+    int32_t levels;             /* of the tree */
+    struct even_parts<K> parts; /* linear */
+    K lowest, highest;          /* linear: keys outside count as these */
+};
+
+template <typename K>
+struct split : split_head<K> {
+    K tree[SPLIT_BUCKETS];      /* from node 1 on */
+    K splitters[SPLIT_BUCKETS]; /* ascending; bucket b > 0 begins with splitters[b - 1] */
+};
+
+/* ---- the bucket of a key ------------------------------------------------------------------------------- */
+
+template <typename K>
+struct linear_split {
+    static constexpr bool IS_CHEAP = true;                /* to ask again, rather than to keep the answer */
+    static constexpr int UPPER = 8 * (int)sizeof(K) - 32; /* bits below the upper word of a key */
+    even_parts<K> parts;
+    K lowest, highest; /* shifted */
+
+    __device__ explicit linear_split(const struct split_head<K> &split)
+        : parts(split.parts), lowest(split.lowest >> split.parts.shift),
+          highest(split.highest >> split.parts.shift)
+    {
+    }
+    /* Where the upper word says it all, it takes half the instructions. */
+    template <int KEYS>
+    __device__ void operator()(const K (&keys)[KEYS], uint32_t (&buckets)[KEYS]) const
+    {
+        if (parts.shift >= UPPER) {
+            const uint32_t low = (uint32_t)lowest, high = (uint32_t)highest, shift = parts.shift - UPPER;
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+                buckets[k] = __umulhi(min(max((uint32_t)(keys[k] >> UPPER) >> shift, low), high) - parts.low,
+                                      parts.scale);
+        } else {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+                buckets[k] =
+                    __umulhi((uint32_t)smaller_key(larger_key((K)(keys[k] >> parts.shift), lowest), highest) -
+                                 parts.low,
+                             parts.scale);
+        }
+    }
+};
+
+template <typename K>
+struct tree_split {
+    static constexpr bool IS_CHEAP = false;
+    const K *tree; /* in shared memory */
+    int levels, buckets;
+
+    /* The searches go down together, so that their reads overlap. */
+    template <int KEYS>
+    __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
+    {
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            found[k] = 1;
+#pragma unroll 1
+        for (int level = 0; level < levels; level++) {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+                found[k] = 2 * found[k] + (tree[found[k]] <= keys[k] ? 1 : 0);
+        }
+#pragma unroll
+        for (int k = 0; k < KEYS; k++) // the largest key goes beyond nodes that are not there
+            found[k] = min(found[k] - (1u << levels), (uint32_t)buckets - 1);
+    }
+};
+
+/* run() with the function that finds the buckets of keys, whichever kind it is. head: of the split, loaded early.
+ * shared_tree [SPLIT_BUCKETS] in shared memory: there after the next barrier. Every thread of the block calls it. */
+template <typename K, typename RUN_IT>
+static __device__ void with_split(const struct split_head<K> &head, const K *tree, K *shared_tree,
+                                  const RUN_IT &run)
+{
+    if (head.is_linear) {
+        run(linear_split<K>(head));
+    } else {
+        for (int i = threadIdx.x; i < 1 << head.levels; i += blockDim.x)
+            shared_tree[i] = tree[i];
+        run(tree_split<K>{shared_tree, head.levels, head.buckets});
+    }
+}
+
+/* ---- what is known of a bucket ------------------------------------------------------------------------- */
+
+/* Is the bucket for one value only, which is then *value? */
+template <typename K>
+static __host__ __device__ bool is_one_value(const struct split<K> &split, int bucket, K *value)
+{
+    const bool is_first = bucket == 0, is_last = bucket == split.buckets - 1;
+    if (split.is_linear)
+        return false;
+    *value = is_first ? 0 : split.splitters[bucket - 1];
+    return *value == (is_last ? BEHIND_ALL<K> : (K)(split.splitters[bucket] - 1));
+}
+
+/* Bins for a block sort of the bucket; none where its range says little. */
+template <typename S, typename K>
+static __device__ even_parts<K> known_parts(const struct split<K> &split, int bucket)
+{
+    if (bucket == 0 || bucket == split.buckets - 1) // these have the keys outside of the sample's range
+        return {};
+    if (split.is_linear)
+        return split.parts;
+    return parts_of_range<log2_of(S::BINS)>(split.splitters[bucket - 1], (K)(split.splitters[bucket] - 1));
+}
+
+/* ---- from a sample to a split -------------------------------------------------------------------------- */
+
+/* Cut low .. high into `buckets` parts of equal width, or fewer where there are fewer values. */
+template <typename K>
+static __device__ void cut_evenly(K low, K high, int buckets, struct split<K> *split)
+{
+    const int shift = max(bits_of<K>(high - low) - SPLIT_DISTANCE_LOG, 0);
+    const uint32_t distances = (uint32_t)(high >> shift) - (uint32_t)(low >> shift);
+    const uint32_t parts = min((uint32_t)buckets, distances + 1);
+    split->is_linear = true;
+    split->buckets = (int)parts;
+    split->levels = 0;
+    split->parts.shift = shift;
+    split->parts.low = (uint32_t)(low >> shift);
+    split->parts.scale = (uint32_t)min(((uint64_t)parts << 32) / ((uint64_t)distances + 1), (uint64_t)~0u);
+    split->lowest = low;
+    split->highest = high;
+}
+
+/* Do the keys of a sample [seen] fit parts of equal width? counts [SPLIT_BUCKETS] in shared memory: of each part.
+ * Every thread of the block calls it. */
+template <typename K, int OWN>
+static __device__ bool is_even(const struct split<K> &split, const K (&keys)[OWN], int own, int seen,
+                               uint32_t *counts)
+{
+    const linear_split<K> bucket_of(split);
+    uint32_t found[OWN];
+    counts[threadIdx.x] = 0;
+    __syncthreads();
+    bucket_of(keys, found);
+#pragma unroll
+    for (int k = 0; k < OWN; k++) {
+        if (k < own)
+            atomicAdd(&counts[found[k]], 1u);
+    }
+    __syncthreads();
+    const float share = (float)seen / split.buckets,
+                of_group = (float)seen / max(split.buckets / SPLIT_GROUP, 1);
+    uint32_t sum = counts[threadIdx.x];
+    const bool is_more = sum > 1.5f * share + 6 * sqrtf(share) + 1;
+    for (int flip = 1; flip < SPLIT_GROUP; flip *= 2)
+        sum += __shfl_xor_sync(ALL_LANES, sum, flip);
+    const bool is_more_of_group = sum > 1.25f * of_group + 4 * sqrtf(of_group) + 1;
+    return !__syncthreads_or(is_more || is_more_of_group);
+}
+
+/* Place of splitter `node` of the tree among all, of a tree with `levels`. */
+static __device__ int splitter_of_node(int node, int levels)
+{
+    const int level = 31 - __clz(node);
+    return ((2 * (node - (1 << level)) + 1) << (levels - 1 - level)) - 1;
+}
+
+/* The first of sorted keys [count] that is not below `key`; or, with ABOVE, that is above it. */
+template <bool ABOVE, typename K>
+static __device__ int find_key(const K *keys, int count, K key)
+{
+    int low = 0, high = count;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (keys[middle] < key || (ABOVE && keys[middle] == key))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Make a tree for `wanted` < SPLIT_BUCKETS buckets from the sorted sample [seen]. A value that fills half a bucket
+ * or more begins one and ends it; only those that fill two, where that makes too many. Every thread of the block
+ * calls it. */
+template <typename K>
+static __device__ void grow_tree(const K *sample, int seen, int wanted, struct split<K> *split)
+{
+    __shared__ uint32_t sums[SPLIT_THREADS / WARP];
+    __shared__ int splitters;
+    const int i = threadIdx.x;
+    const auto quantile = [&](int number) { return sample[(int64_t)number * seen / wanted]; };
+    uint32_t own = 0, before;
+    K key = 0;
+    if (0 < i && i < wanted) {
+        key = quantile(i);
+        const bool is_first = i == 1 || quantile(i - 1) != key;
+        const int alike =
+            is_first ? find_key<true>(sample, seen, key) - find_key<false>(sample, seen, key) : 0;
+        own = !is_first ? 0 : 2 * alike * wanted >= seen && key != BEHIND_ALL<K> ? 2 : 1;
+    }
+    for (;;) {
+        before = block_sum_before(own, sums);
+        if (i == SPLIT_THREADS - 1)
+            splitters = (int)(before + own);
+        __syncthreads();
+        if (splitters < SPLIT_BUCKETS)
+            break;
+        if (own == 2 && (i + 1 == wanted || quantile(i + 1) != key))
+            own = 1;
+        __syncthreads();
+    }
+    if (own > 0)
+        split->splitters[before] = key;
+    if (own > 1) // which may be a splitter anyway: two equal ones have an empty bucket between them
+        split->splitters[before + 1] = key + 1;
+    __syncthreads();
+    const int levels = 32 - __clz(splitters);
+    if (0 < i && i < 1 << levels) {
+        const int place = splitter_of_node(i, levels);
+        split->tree[i] = place < splitters ? split->splitters[place] : BEHIND_ALL<K>;
+    }
+    if (i == 0) {
+        split->is_linear = false;
+        split->buckets = splitters + 1;
+        split->levels = levels;
+    }
+    __syncthreads();
+}
+
+#endif

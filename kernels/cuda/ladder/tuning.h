@@ -109,16 +109,14 @@ enum {
     FILL_KEYS = 1 << 16,
 
     /* Levels: keys of the only one, at most; keys of a region of the first of two, and how many regions; share of all
-     * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have for
-     * it, and for the largest block sorts */
+     * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have */
     LEVEL_ALONE_KEYS = 3 << 20,
     REGION_KEYS = 1 << 20,
     REGIONS_MIN = 64,
     REGIONS_MAX = 512,
     BATCH_SHARE_OF_KEYS = 8,
     BATCH_KEYS_LEAST = 1 << 23,
-    MSD_ROOMY_BYTES = 180 << 10,
-    MSD_HUGE_BYTES = 212 << 10,
+    MSD_ROOMY_BYTES = 227 << 10,
 
     /* block sorts: threads, keys per thread and blocks per multiprocessor by bytes of the keys */
     BLOCK_SORT_THREADS = 256,
@@ -126,7 +124,6 @@ enum {
     BLOCK_SORT_BLOCKS_4 = 6,
     BLOCK_SORT_BLOCKS_8 = 4,
     BLOCK_SORT_BLOCKS_16 = 2,
-    BLOCK_SORT_OWN_BYTES = 2048, /* of variables in shared memory, at most */
 
     /* a cluster of blocks: keys at most; threads of a block, and keys of a thread at most; keys of a block at most on
      * average, while there are more blocks to be had; of a bucket the same */

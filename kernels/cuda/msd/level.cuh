@@ -27,8 +27,7 @@
 enum {
     LEVEL_SEGMENTS = 128,             /* at a time, at most */
     LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
-    LEVEL_PIECES = ENGINE_PIECES_MAX, /* of all of them */
-    LEVEL_BUCKETS = LEVEL_SEGMENTS * SPLIT_BUCKETS
+    LEVEL_PIECES = ENGINE_PIECES_MAX  /* of all of them */
 };
 
 struct segment {

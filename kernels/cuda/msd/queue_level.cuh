@@ -22,6 +22,11 @@ using wide_size = block_size<512, sizeof(K) == 16 ? 12 : 16, sizeof(K) == 16 ? 1
 template <typename K>
 using huge_size = block_size<1024, sizeof(K) == 16 ? 10 : 18, 1>;
 
+enum { OWN_BYTES = 4096 + 1024 }; /* of variables in shared memory, at most: of make_splits_kernel() */
+static_assert(block_sort_bytes<huge_size<uint64_t>, uint64_t>() + OWN_BYTES <= MSD_ROOMY_BYTES &&
+                  block_sort_bytes<sample_sort_size<uint64_t>, uint64_t>() + OWN_BYTES <= MSD_ROOMY_BYTES,
+              "what rung 8 asks a GPU for");
+
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
 template <typename T>

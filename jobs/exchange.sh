@@ -97,15 +97,7 @@ measure_all()
     return "$status"
 }
 
-# Each part writes the seed and the names of the columns; the first one's are enough. Rows are written as they come: some awks wait
-# for more.
-measure_all | while IFS= read -r row; do
-    if [[ $row = '# seed:'* || $row = ranks,* ]]; then
-        [[ ${named:-} != *"<$row>"* ]] || continue
-        named+="<$row>"
-    fi
-    printf '%s\n' "$row"
-done >"$results" || status=$?
+measure_all | name_once >"$results" || status=$?
 python3 "$jobs/exchange_table.py" "$results"
 grep '^# left out' "$results" || true
 echo "every row: $results" >&2

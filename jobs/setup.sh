@@ -3,7 +3,7 @@
 #
 #   jobs/setup.sh build|tests      alone: set up, nothing else; `tests` adds what only the tests need
 #   . jobs/setup.sh build|tests    in a script: also sets ROOT, MPIRUN, CORES and PYTHON, and defines build(),
-#                                  build_bench(), results_of(), about_machine() and commit()
+#                                  build_bench(), name_once(), results_of(), about_machine() and commit()
 #
 # What is there already is left alone; if nothing is missing, apt-get is not called, so this works without a network.
 # Where nothing can be installed, it says in one command what to type and exits 4.
@@ -150,6 +150,20 @@ about_machine()
     echo "mpi:    $(mpirun --version | head -1)"
     echo "cpu:    $CORES x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
     echo "commit: $(commit)"
+}
+
+# Rows of several `hypersort bench --form csv`, each of which writes the seed and the names of the columns: the first one's are
+# enough. Rows are written as they come: some awks wait for more.
+name_once()
+{
+    local row named=
+    while IFS= read -r row; do
+        if [[ $row = '# seed:'* || $row = ranks,* ]]; then
+            [[ $named != *"<$row>"* ]] || continue
+            named+="<$row>"
+        fi
+        printf '%s\n' "$row"
+    done
 }
 
 # Build the benchmark of the kernels, and set BENCH to it.

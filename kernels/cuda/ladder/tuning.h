@@ -92,8 +92,7 @@ enum {
 
     /* MSD sort. Count: 16 bytes of keys in a vector. Scatter: keys per thread by bytes of the keys; lanes of a
      * row that must share a bucket to be counted by a vote. Buckets: keys on average, in a linear split and in a
-     * tree, and keys of a sample for each; how much more than its share a part of a linear split may have in the
-     * sample, alone and with those beside it. Keys of an entry of a list of runs */
+     * tree, and keys of a sample for each. Keys of an entry of a list of runs */
     COUNT_THREADS = 1024,
     COUNT_VECTORS = 4,
     SCATTER_THREADS = 512,

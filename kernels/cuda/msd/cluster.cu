@@ -10,7 +10,7 @@
  *              sample            31    13        01    20           ranks 3 1 0 2; bucket 1 begins with rank 2:
  *              splitter                                             20, at position 6
  *              counts               2 | 2           3 | 1           of bucket 0, of bucket 1
- *              scattered             02 13 . 01 12 05  |  31 30 . 20    each bucket: of block 0, of block 1
+ *              scattered         02 13 . 01 12 05  |  31 30 . 20    each bucket: of block 0, of block 1
  *              sorted            01 02 05 12 13    |  20 30 31
  *
  *          Equal keys are told apart by their positions, so they too are cut where the sample says. That makes every
@@ -20,14 +20,14 @@
  *              begun     shared memory of the others is there; nobody waits, the keys are still on their way
  *              told      the splitters are everywhere
  *              counted   the counts are everywhere; meanwhile a block puts its keys in order of their buckets
- *              scattered     the keys are where their buckets begin
+ *              scattered the keys are where their buckets begin
  *
  * Rejected Equal cuts of the keys' range instead of splitters. They need the extremes first, as many barriers, and
  *          thousands of counters, and still some keys crowd. A sample drawn by every block for itself has no trip of
  *          its own: it is loaded together with the keys.
  *          Scattering into the bucket's shared memory. Lone keys travel between blocks no better than to the L2 cache, so
- *          they would be put in order first just the same; and a bucket loads its keys from global memory.
- * Limit    Latency: loads, barriers, and the steps of a bucket.
+ *          they would be put in order first just the same; and a block sort loads its keys from global memory.
+ * Limit    Latency: loads, barriers, and the steps of a block sort.
  * Source   Frazer, McKellar, "Samplesort", 1970. */
 #include <cooperative_groups.h>
 #include "kernels/cuda/msd/block_sort.cuh"
@@ -203,7 +203,7 @@ static __device__ uint32_t warp_sum_before(uint32_t value)
  * which lanes of a row are in bucket l, and the others ask it: so the time does not depend on the keys, where counters in
  * shared memory would make those of one bucket wait for each other.
  *
- *     buckets of a row of 4      2 0 2 1
+ *     buckets of a row of 4     2 0 2 1
  *     lanes by bucket             .x.. ...x x.x. ....       lane 0 to 3; lane 2 is asked by lanes 0 and 2
  *     ranks                     0 0 1 0                   more in later rows: behind all of this one */
 template <int KEYS>
@@ -304,7 +304,7 @@ static __device__ void sort_bucket(const struct coding &coding, K *keys, int cou
 }
 
 /* Sort keys [count]. One cluster is the whole grid. Dynamic shared memory: the sample [buckets BUCKET_SAMPLES], then the
- * block's keys, then what a bucket takes. */
+ * block's keys, then what a block sort takes. */
 template <typename K, int KEYS>
 static __device__ void sort_keys(const struct coding &coding, const K *from, K *keys, int count, int buckets,
                                  volatile int32_t *verdict)

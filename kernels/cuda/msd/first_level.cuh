@@ -70,22 +70,4 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     }
 }
 
-/* The extremes of keys that no sample has judged right. */
-template <typename K>
-static __global__ void __launch_bounds__(FILL_THREADS)
-    extremes_kernel(const K *keys, int64_t count, struct left_bucket *left)
-{
-    __shared__ K lows[WARP], highs[WARP];
-    K low = BEHIND_ALL<K>, high = 0;
-    for (int64_t i = (int64_t)blockIdx.x * FILL_THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * FILL_THREADS) {
-        const K code = keys[i];
-        low = smaller_key(low, code);
-        high = larger_key(high, code);
-    }
-    block_extremes(low, high, lows, highs);
-    if (threadIdx.x == 0)
-        note_extremes(low, high, left);
-}
-
 #endif

@@ -5,7 +5,7 @@
  *     scratch    --- block sorts --->   out
  *
  * Keys of a segment come in pieces, which may lie anywhere. Its buckets get room in scratch by their share of the
- * sample, and half as much again. Where a bucket asks for more, what it cannot have goes nowhere; but its cursor
+ * sample, with as much to spare as a sample of that size may err. Where a bucket asks for more, what it cannot have goes nowhere; but its cursor
  * has counted all, so the segment is scattered again with borders that fit. That spares a pass that would only
  * count. A segment of 4 buckets with 10 keys, room for 5 each:
  *
@@ -95,7 +95,7 @@ template <typename K>
 struct level_tables {
     struct level_head *head;
     const struct left_bucket *left;        /* by levels before */
-    struct left_bucket *leaves;            /* [left_room] to levels behind */
+    struct left_bucket *next_left;         /* [left_room] for levels behind */
     uint32_t left_room;                    /* what is beyond is only counted */
     struct segment *segments;              /* [segments] */
     int64_t *counts;                       /* [segments] keys */
@@ -103,7 +103,7 @@ struct level_tables {
     uint32_t *overflows;                   /* [segments] a bucket has asked for more than its room */
     struct bucket *buckets;                /* [segments][SPLIT_BUCKETS] */
     struct bucket_task<K> *usual, *fuller; /* [segments * SPLIT_BUCKETS] */
-    struct run_of_keys *fills, *giants;    /* [fill_room] */
+    struct run_of_keys *fills, *giants;    /* [a run of each bucket, and of each FILL_KEYS keys] */
     K *samples;                            /* [segments][SAMPLE_MAX] */
 };
 
@@ -222,6 +222,7 @@ static __device__ int make_split(int64_t count, int linear_buckets, int tree_buc
 static __device__ float room_of_bucket(uint32_t of_sample, bool is_linear, float mean, float share)
 {
     const float most = share * ((float)of_sample + 4 * sqrtf((float)of_sample) + 6);
+    // of equal shares more is known than what a few keys of a sample say: is_even() has passed
     return ceilf(is_linear ? min(max(most, 1.2f * mean + 64), 1.6f * mean + 64) : most);
 }
 
@@ -472,7 +473,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
         const uint32_t left = atomicAdd(&level.head->left_count, 1u);
         list_run(level.giants, of_giant, goal, keys, number, left);
         if (left < level.left_room)
-            start_left(goal, keys, &level.leaves[left]);
+            start_left(goal, keys, &level.next_left[left]);
     }
 }
 
@@ -588,7 +589,7 @@ static __global__ void __launch_bounds__(FILL_THREADS)
         if (threadIdx.x > 0)
             continue;
         if (run.left < level.left_room)
-            note_extremes(low, high, &level.leaves[run.left]);
+            note_extremes(low, high, &level.next_left[run.left]);
     }
 }
 

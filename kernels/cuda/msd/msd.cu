@@ -7,8 +7,10 @@
  *
  * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written.
  * Buckets that no block can sort lie in out at last; each is a segment of another level, split into parts of its exact
- * range. That is seldom, as a sample has to be wrong first, and it ends: a level leaves ranges of at most
- * 1 / (SPLIT_BUCKETS / 2) of what they were, so that keys of 8 bytes take at most LEVELS_MAX levels.
+ * range. That is seldom, as a sample has to be wrong first, and it ends: such a level leaves at most
+ * 1 / (SPLIT_BUCKETS / 2) of a range, so that for keys of 8 bytes there are at most eight of them. A region that no batch has
+ * room for gets a first level of its own, by another sample; how often that can follow itself is not bounded but by the keys
+ * that each sample takes out.
  *
  * kernels/README.md has the chapter, with an example. */
 #include "kernels/cuda/msd/cluster.h"
@@ -238,7 +240,7 @@ static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *
     sort.engine = engine;
     sort.memory = lay_out<K>(args->workspace, args->count);
     K *scratch = (K *)args->scratch_keys;
-    sort.memory.level.leaves = sort.memory.left[0];
+    sort.memory.level.next_left = sort.memory.left[0];
     sort.memory.level.left = sort.memory.left[1];
     sort.out = goal_of<K>(args);
     sort.last = {source.coding.map, false, source.coding.decodes};

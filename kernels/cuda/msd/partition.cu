@@ -41,7 +41,7 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
     memory.codes = take_array<uint64_t>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.narrow = take_array<K>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.bytes = (size_t)(next - (char *)workspace);
-    memory.level.leaves = memory.left[0];
+    memory.level.next_left = memory.left[0];
     memory.level.left = memory.left[1];
     return memory;
 }

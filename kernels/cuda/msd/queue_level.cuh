@@ -37,7 +37,8 @@ static T *take_array(char **next, int64_t count)
     return taken;
 }
 
-/* Tables for `segments` that have `keys` together. Of next only differences count where there is no memory yet. */
+/* Tables for `segments` that have `keys` together, from *next on, which is moved behind them; from NULL on, only to learn how
+ * many bytes they take. */
 template <typename K>
 static struct level_tables<K> take_level(char **next, int segments, int64_t keys) {
     struct level_tables<K> level;
@@ -97,7 +98,7 @@ static hsort_status allow_memory(struct cuda_engine *engine, const void *kernel,
     return cuda_grant_shared(engine, kernel, *bytes);
 }
 
-/* Queue the choice of splits, for buckets of so many keys, and the scatter. */
+/* Queue the scatter of all pieces. */
 template <typename K>
 static hsort_status queue_scatter(struct cuda_engine *engine, const struct coding &coding,
                                   const struct level_input &input, const struct level_tables<K> &level,
@@ -111,6 +112,7 @@ static hsort_status queue_scatter(struct cuda_engine *engine, const struct codin
     return HSORT_OK;
 }
 
+/* Queue the choice of each segment's split, into buckets of so many keys. */
 template <typename K>
 static hsort_status queue_splits(struct cuda_engine *engine, const struct coding &coding,
                                  const struct level_input &input, int linear_keys, int tree_keys,
@@ -179,6 +181,8 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
 
 /* ---- the first level ------------------------------------------------------------------------------------- */
 
+static_assert((int)SPLIT_BUCKETS <= (int)ENGINE_SEARCH_MAX, "place_regions_kernel() tells the host of each region");
+
 /* Queue the count of keys [count] by the split of the first level, and where its regions then begin. */
 template <typename K>
 static hsort_status queue_count(struct cuda_engine *engine, const struct coding &coding, const K *keys,
@@ -209,7 +213,7 @@ struct left_list {
 };
 
 /* Fetch the list of what the levels so far have left, and begin another: level->left is then this list, and
- * level->leaves an empty one; lists [2] are their two places. More than level->left_room: only the count is good.
+ * level->next_left an empty one; lists [2] are their two places. More than level->left_room: only the count is good.
  * Waits for STREAM_WORK. */
 template <typename K>
 static hsort_status fetch_left(struct cuda_engine *engine, struct left_bucket *const *lists,
@@ -228,8 +232,8 @@ static hsort_status fetch_left(struct cuda_engine *engine, struct left_bucket *c
     list->entries = (struct left_bucket *)malloc(bytes);
     if (!list->entries)
         return status_fail(HSORT_HOST_MEMORY, "no memory for a list of %u buckets", list->count);
-    level->left = level->leaves;
-    level->leaves = level->left == lists[0] ? lists[1] : lists[0];
+    level->left = level->next_left;
+    level->next_left = level->left == lists[0] ? lists[1] : lists[0];
     return cuda_check(cudaMemcpy(list->entries, level->left, bytes, cudaMemcpyDefault),
                       "copy of a list of buckets");
 }

@@ -12,18 +12,17 @@
  *     round 2, (1 2)(3 4) 10 16 17 | 40 | 42
  *     round 3, (0 1)(2 3) nothing left to do, but a bin of 3 keys may need it
  *
- * Where many keys crowd into a bin, crowded bins are cut into finer ones (refine_bins). Bins may still be crowded after
- * that. If their keys are equal they are in order as they are, and nothing more is done. If they lie in a window, or
- * around a seam, a window out of order is sorted by a network. Larger ones are merged, which works for any keys. */
+ * Where many keys crowd into a bin, that is cut into finer ones first (crowds.cuh). */
 #ifndef BLOCK_SORT_CUH
 #define BLOCK_SORT_CUH
 
-#include "kernels/cuda/msd/bins.cuh"
 #include "kernels/cuda/msd/coding.cuh"
-#include "kernels/cuda/msd/windows.cuh"
+#include "kernels/cuda/msd/crowds.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <limits.h>
 #include <type_traits>
+
+enum { CROWDED_SHARE = 4 }; /* of all keys more than a part of so many in one bin: the range is not the one that was known */
 
 /* How many keys a block sort has room for, and how many blocks should share a multiprocessor. */
 template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>
@@ -131,104 +130,6 @@ static __device__ int scan_bins(uint32_t *bins)
     return (int)most;
 }
 
-enum { REFINED = 4 }; /* keys of a bin, up to which it stays as it is when others are cut into finer ones */
-
-/* ---- crowded bins -------------------------------------------------------------------------------------- */
-
-/* Add to counter i, of 16 bits; returns what it was. */
-static __device__ uint32_t add_fine(uint32_t *fine, uint32_t i)
-{
-    const uint32_t above = i % 2 * 16;
-    return atomicAdd(&fine[i / 2], 1u << above) >> above & 0xffff;
-}
-
-/* Turn counts into first places. Returns the largest count. Every thread calls it. */
-template <typename S>
-static __device__ int scan_fine(uint32_t *fine)
-{
-    __shared__ uint32_t sums[S::WARPS], fullest[S::WARPS];
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    uint32_t *own = fine + threadIdx.x * S::FINE_WORDS;
-    uint32_t sum = 0, most = 0;
-    for (int w = 0; w < S::FINE_WORDS; w++) {
-        sum += (own[w] & 0xffff) + (own[w] >> 16);
-        most = max(most, max(own[w] & 0xffff, own[w] >> 16));
-    }
-    most = warp_max(most);
-    if (lane == 0)
-        fullest[warp] = most;
-    uint32_t before = block_sum_before(sum, sums);
-    for (int w = 0; w < S::FINE_WORDS; w++) {
-        const uint32_t word = own[w];
-        own[w] = before | (before + (word & 0xffff)) << 16;
-        before += (word & 0xffff) + (word >> 16);
-    }
-    __syncthreads();
-    return (int)warp_max(fullest[lane % S::WARPS]);
-}
-
-/* Cut each bin of more than REFINED keys into as many finer ones as it has keys, over the range of those: the bits in which they differ.
- * Its places then belong to the finer bins, and the keys are put in the order of them; other bins stay as they are.
- *
- *     places         3 5 | 81 89 84 83 | ..      the second bin is crowded
- *     they differ    in the lower 4 bits         81 ^ 89, 81 ^ 84 and so on: four finer bins of 4 values
- *     places         3 5 | 81 83 | 84 | 89 | ..
- *
- * bins: where each ends. Returns the keys of the fullest bin. Every thread calls it. */
-template <typename S, typename K, typename BINS>
-static __device__ int refine_bins(K *places, int count, const BINS &bin_of, uint32_t *bins, uint32_t *fine)
-{
-    K keys[S::KEYS];
-    uint32_t goals[S::KEYS];
-    const int left = count - (int)threadIdx.x;
-    const auto find_bin = [&](K key, uint32_t *begin, uint32_t *end) {
-        const uint32_t bin = bin_of(key);
-        *begin = bin > 0 ? bins[bin - 1] & 0xffff : 0;
-        *end = bins[bin] & 0xffff;
-        return bin;
-    };
-
-    // 1. how many bits the keys of a bin differ in: above where the bin ends
-    for (int w = 0; w < S::FINE_WORDS; w++)
-        fine[threadIdx.x + w * S::THREADS] = 0;
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left) {
-            uint32_t begin, end;
-            keys[k] = places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
-            const uint32_t bin = find_bin(keys[k], &begin, &end);
-            const uint32_t bits = (uint32_t)bits_of<K>(keys[k] ^ places[with_gaps<K>(begin)]);
-            if (end - begin > REFINED && bits > bins[bin] >> 16)
-                atomicMax(&bins[bin], bits << 16 | end);
-        }
-    }
-    __syncthreads();
-
-    // 2. count the finer bins
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left) {
-            uint32_t begin, end;
-            const int bits = (int)(bins[find_bin(keys[k], &begin, &end)] >> 16);
-            const uint32_t in_range =
-                (uint32_t)((keys[k] << (8 * sizeof(K) - max(bits, 1))) >> (8 * sizeof(K) - 32));
-            goals[k] = bits > 0 ? begin + __umulhi(in_range, end - begin) : threadIdx.x + k * S::THREADS;
-            add_fine(fine, goals[k]);
-        }
-    }
-    __syncthreads();
-    const int fullest = scan_fine<S>(fine);
-
-    // 3. put the keys there
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left)
-            places[with_gaps<K>((int)add_fine(fine, goals[k]))] = keys[k];
-    }
-    __syncthreads();
-    return max(fullest, (int)REFINED);
-}
-
 /* ---- the block sort ------------------------------------------------------------------------------------ */
 
 template <typename S, bool DECODES, typename K>
@@ -282,14 +183,14 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
     }
     encode_loaded(coding, keys);
 
-    // 2. count the bins; if they are crowded, once more with the exact range
+    // 2. count the bins; if one has many of all keys, once more with the exact range
     scaled_bins<S, K> bin_of = known;
     int fullest = INT_MAX;
     if (known.is_known()) {
         count_bins<S>(keys, left, bin_of, bins);
         fullest = scan_bins<S>(bins);
     }
-    if (fullest > CROWD && (!known.is_known() || !bin_of.are_values())) {
+    if (fullest > max((int)CROWD, count / CROWDED_SHARE) && (!known.is_known() || !bin_of.are_values())) {
         find_extremes<S>(keys, left, low, high);
         if (low == high)
             return copy_in_order(coding, from, to, count, threadIdx.x, S::THREADS);
@@ -311,13 +212,12 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
 
     // 4. settle the order inside the bins; in bins of one value keys are equal
     if (!bin_of.are_values() && fullest > 1) {
-        if (fullest > CROWD)
-            fullest = refine_bins<S>(places, count, bin_of, bins, fine);
+        if (fullest > CROWD) {
+            settle_crowds<S>(places, count, bins, fine);
+            fullest = LATER_CROWD;
+        }
         settle_windows<S>(places, count, fullest);
-        if (fullest <= CROWD_OF_WINDOW)
-            settle_seams<S>(places, count, fullest);
-        else if (!are_places_sorted<S>(places, count))
-            merge_windows<S>(places, count);
+        settle_seams<S>(places, count, fullest);
     }
     if (coding.decodes)
         store_places<S, true>(coding, places, to, left);

@@ -21,6 +21,7 @@ struct cuda_result {
     struct engine_inspection inspection;
     int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
     int32_t verdict;                        /* of a kernel that the host waits for: first_level.cuh, cluster.cu */
+    uint64_t left;                          /* by MSD levels; the number of the last one in the upper half: msd.cu */
     int64_t cut;                            /* keys of one run among the first of a merge */
     int32_t alive;                          /* written by the first kernel, when the engine opens */
 };
@@ -61,6 +62,7 @@ struct cuda_engine {
     cudaStream_t streams[ENGINE_STREAMS];
     cudaEvent_t followed;                 /* the caller's stream, when follow() was last called */
     struct cuda_result *result;           /* [1] pinned */
+    uint32_t levels;                      /* of MSD sorts, so far: their numbers */
     struct engine_inspection *inspection; /* [1] device memory */
     struct pageable pageable;             /* on the way to and from ordinary host memory */
     size_t memory_limit;                  /* 0: none */

@@ -104,12 +104,19 @@ enum {
     LINEAR_BUCKET_KEYS = 4032,
     TREE_BUCKET_KEYS = 2800,
     SAMPLE_OF_BUCKET = 32,
-    FILL_THREADS = 512,
+    SAMPLE_THREADS = 256,
     FILL_KEYS = 1 << 16,
 
     /* Levels: keys of the only one, at most; keys of a region of the first of two, and how many regions; share of all
-     * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have */
+     * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have. Of
+     * the only one: keys of a bucket, in a linear split and in a tree, and at least; keys of a sample for each, if
+     * there are not too many; and of a run */
     LEVEL_ALONE_KEYS = 3 << 20,
+    ALONE_LINEAR_KEYS = 2048,
+    ALONE_TREE_KEYS = 1664,
+    ALONE_KEYS_LEAST = 512,
+    ALONE_SAMPLE_OF_BUCKET = 14,
+    ALONE_RUN_KEYS = 1 << 14,
     REGION_KEYS = 1 << 20,
     REGIONS_MIN = 64,
     REGIONS_MAX = 512,

@@ -139,6 +139,7 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     struct notice notice = {};
     for (int i = threadIdx.x; i < COUNT_COPIES * SPLIT_BUCKETS; i += COUNT_THREADS)
         (&words[0][0])[i] = 0;
+    wait_for_kernels_before();
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
         count_share(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES], &notice);

@@ -3,7 +3,7 @@
 #ifndef FIRST_LEVEL_CUH
 #define FIRST_LEVEL_CUH
 
-#include "kernels/cuda/msd/level.cuh"
+#include "kernels/cuda/msd/buckets.cuh"
 
 /* What the count says. */
 enum first_verdict {
@@ -16,7 +16,7 @@ enum first_verdict {
 /* What the host is told of a region. */
 struct region_answer {
     int64_t keys;
-    bool is_one_value; /* written by fill_kernel() */
+    bool is_one_value; /* written by rest_kernel() */
 };
 
 /* From counts to places. fills: regions of one value, and keys that are in order, may stay where they are. One block. */
@@ -25,18 +25,22 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     place_regions_kernel(const struct region_counts *counts, bool fills, struct level_tables<K> level,
                          volatile int64_t *told, volatile int64_t *flags, volatile int32_t *verdict)
 {
-    __shared__ uint64_t sums[SPLIT_BUCKETS / WARP];
-    const struct split<K> &split = *level.splits;
+    __shared__ uint64_t sums[2][SPLIT_BUCKETS / WARP];
     const int region = threadIdx.x;
-    const uint64_t keys = region < split.buckets ? counts->keys[region] : 0;
-    const uint64_t begin = block_sum_before(keys, sums);
-    K value;
-    const bool is_one = fills && region < split.buckets && is_one_value(split, region, &value);
+    wait_for_kernels_before();
+    const struct split_head<K> split = *level.splits;
+    const struct bucket_ends<K> ends = ends_of_bucket(level.splits->splitters, region);
     const bool is_sorted = !counts->descents, is_reversed = !counts->ascents;
     const bool stay = is_sorted || is_reversed;
-    level.buckets[region] = {begin, begin, is_one ? 0 : begin + keys, begin};
-    const uint32_t runs = is_one && !stay ? (uint32_t)((keys + FILL_KEYS - 1) / FILL_KEYS) : 0;
-    list_run(level.fills, append(runs, &level.head->fill_count), begin, runs > 0 ? keys : 0, region, 0);
+    const uint64_t keys = region < split.buckets ? counts->keys[region] : 0;
+    uint64_t all;
+    const uint64_t begin = block_sum_of_warps(keys, sums[0], &all);
+    K value;
+    const bool is_one = fills && region < split.buckets && is_one_value(split, region, ends, &value);
+    level.buckets[region] = {begin, begin, is_one ? 0 : begin + keys};
+    const uint64_t filled = is_one && !stay ? keys : 0, runs = (filled + FILL_KEYS - 1) / FILL_KEYS;
+    struct rest_task *rest = &level.rest[append_tasks(runs << 32, level.head, sums[1]) >> 32];
+    list_runs(rest, {0, begin, 0, REST_FILL, (uint32_t)region}, filled, FILL_KEYS);
     told[region] = (int64_t)(keys << 1 | (is_one ? 1 : 0));
     const bool any = __syncthreads_or(keys > 0 && !is_one);
     if (region > 0)
@@ -53,6 +57,7 @@ template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     copy_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int64_t count)
 {
+    wait_for_kernels_before();
     copy_in_order(coding, from, to, count, (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x,
                   (int64_t)gridDim.x * MSD_WRITE_THREADS);
 }
@@ -63,6 +68,7 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     reverse_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int64_t count)
 {
     const int64_t i = (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x, mirror = count - 1 - i;
+    wait_for_kernels_before();
     if (i <= mirror) {
         const K lower = from[i], upper = from[mirror]; // both before either is overwritten
         to[i] = stored_key(coding, loaded_code(coding, upper));

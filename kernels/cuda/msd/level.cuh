@@ -1,23 +1,28 @@
 /* One level of an MSD sort: segments are split into buckets, and the buckets sorted.
  *
- *     pieces     --- make_splits: look at a sample of each segment --->   a split and room for each bucket
- *     pieces     --- scatter --->   scratch                               no count: a bucket has room to spare
- *     scratch    --- block sorts --->   out
+ *     pieces     --- take_samples, make_splits --->   a split of each segment, and room for each bucket
+ *     pieces     --- scatter --->   scratch           no count: a bucket has room to spare
+ *     buckets    --- list_buckets --->   tasks        and if one has asked for more: scatter_again
+ *     scratch    --- usual, rest --->   out           the tasks (buckets.cuh)
  *
  * Keys of a segment come in pieces, which may lie anywhere. Its buckets get room in scratch by their share of the
- * sample, with as much to spare as a sample of that size may err. Where a bucket asks for more, what it cannot have goes nowhere; but its cursor
- * has counted all, so the segment is scattered again with borders that fit. That spares a pass that would only
- * count. A segment of 4 buckets with 10 keys, room for 5 each:
+ * sample, with as much to spare as a sample of that size may err. Where a bucket asks for more, what it cannot have
+ * goes nowhere; but its cursor has counted all, so the segment is scattered again with borders that fit. That spares
+ * a pass that would only count. A segment of 4 buckets with 10 keys, room for 5 each:
  *
  *     [ a a . . . | b b b . . | c . . . . | d d d d . ]        as it is first tried
  *     [ a a | b b b b b b | c | d . . . . . . . . . . ]        once b has asked for 6
  *
  * What then becomes of a bucket:
  *
- *     usual     a block sorts it; fuller ones are listed, and sorted by larger blocks
- *     one value is written anew, from its number of keys
- *     giant     no block has room for it: it is copied out as it is and left on a list, to be a segment of a
- *               level of its own (msd.cu). If all its keys are equal it is done */
+ *     usual     a block sorts it
+ *     the rest  fuller      a larger block sorts it
+ *               one value   it is written anew, from its number of keys
+ *               giant       no block has room for it: it is copied out as it is and left on a list, to be a segment
+ *                           of a level of its own (msd.cu)
+ *
+ * Seven kernels, which follow each other closely (launch.cuh). The next level has the same tables: it waits for this
+ * one before it zeroes what it counts. */
 #ifndef LEVEL_CUH
 #define LEVEL_CUH
 
@@ -25,9 +30,9 @@
 #include "kernels/cuda/msd/scatter.cuh"
 
 enum {
-    LEVEL_SEGMENTS = 128,             /* at a time, at most */
-    LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
-    LEVEL_PIECES = ENGINE_PIECES_MAX  /* of all of them */
+    LEVEL_SEGMENTS = 128,            /* at a time, at most */
+    LEVEL_ALONE_SEGMENTS = 16,       /* the same after the only level of a small sort */
+    LEVEL_PIECES = ENGINE_PIECES_MAX /* of all of them */
 };
 
 struct segment {
@@ -57,7 +62,6 @@ static_assert(sizeof(struct segments) <= 3600 && sizeof(struct pieces) <= 3600, 
 /* A bucket; limit 0: it is of one value, and its keys go nowhere. */
 struct bucket {
     uint64_t cursor, begin, limit; /* places in scratch */
-    uint64_t goal;                 /* and in out */
 };
 
 /* What a block sort is given. */
@@ -68,11 +72,15 @@ struct bucket_task {
     even_parts<K> known;
 };
 
-/* Keys that are equal, to be written anew; or a giant, to be copied: FILL_KEYS of it at most. */
-struct run_of_keys {
-    uint64_t goal;
-    uint32_t count, bucket;
-    uint32_t left; /* of a giant: its place among those that are left */
+/* What is done with other buckets: a large block sort; a value is written anew; a giant is copied. */
+enum rest_kind : uint32_t { REST_SORT, REST_FILL, REST_COPY };
+
+/* Of a long bucket that is filled or copied there are several. */
+struct rest_task {
+    uint64_t begin, goal; /* in scratch, in out */
+    uint32_t count;
+    enum rest_kind kind;
+    uint32_t number; /* filled: of its bucket; copied: its place among those that are left */
 };
 
 /* A giant that is left. */
@@ -84,45 +92,64 @@ struct left_bucket {
 
 /* What a level counts. */
 struct level_head {
-    uint32_t is_done; /* nothing is to be scattered */
-    uint32_t usual_count, fuller_count, fill_count, giant_count;
+    uint32_t is_done; /* nothing is to be scattered: after the count of a first level */
     uint32_t any_overflow;
-    uint32_t left_count; /* of all levels since it was last settled */
+    unsigned long long listed; /* usual tasks below, others above */
+
+    __device__ uint32_t usual_count() const
+    {
+        return (uint32_t)listed;
+    }
+    __device__ uint32_t rest_count() const
+    {
+        return (uint32_t)(listed >> 32);
+    }
 };
 
 /* The tables of a level, in the workspace. */
 template <typename K>
 struct level_tables {
     struct level_head *head;
-    const struct left_bucket *left;        /* by levels before */
-    struct left_bucket *next_left;         /* [left_room] for levels behind */
-    uint32_t left_room;                    /* what is beyond is only counted */
-    struct segment *segments;              /* [segments] */
-    int64_t *counts;                       /* [segments] keys */
-    struct split<K> *splits;               /* [segments] */
-    uint32_t *overflows;                   /* [segments] a bucket has asked for more than its room */
-    struct bucket *buckets;                /* [segments][SPLIT_BUCKETS] */
-    struct bucket_task<K> *usual, *fuller; /* [segments * SPLIT_BUCKETS] */
-    struct run_of_keys *fills, *giants;    /* [a run of each bucket, and of each FILL_KEYS keys] */
-    K *samples;                            /* [segments][SAMPLE_MAX] */
+    struct region_counts *region_counts; /* of a first level: zeroed for its count; or NULL */
+    const struct left_bucket *left;      /* by levels before */
+    struct left_bucket *next_left;       /* [left_room] for levels behind */
+    uint32_t *left_count;                /* of all levels since it was last settled */
+    uint32_t left_room;                  /* what is beyond is only counted */
+    bool zeroes_left_count;              /* the level is the first one of a sort */
+    struct segment *segments;            /* [segments] */
+    int64_t *counts;                     /* [segments] keys */
+    struct split<K> *splits;             /* [segments] */
+    uint32_t *overflows;                 /* [segments] a bucket has asked for more than its room */
+    struct bucket *buckets;              /* [segments][SPLIT_BUCKETS] */
+    struct bucket_task<K> *usual;        /* [segments * SPLIT_BUCKETS] */
+    struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
+    K *samples;                          /* [segments][SAMPLE_MAX] */
+};
+
+/* How the segments of a level are split. */
+struct level_plan {
+    int linear_keys, tree_keys; /* of a bucket, on average: of a linear split, of a tree */
+    int sample_of_bucket;       /* keys */
+    int run_keys;               /* of a bucket that is filled or copied: as one task */
+    bool is_alone;              /* there is no other level, and as much scratch as it likes */
 };
 
 /* ---- how keys will be split ---------------------------------------------------------------------------- */
 
-/* How many buckets a segment of `count` keys should have, for a linear split and for a tree, whose buckets differ
- * more; and how large its sample. */
-static __device__ int wanted_buckets(int64_t count, int bucket_keys)
+/* How many buckets a segment of `count` keys should have, of so many keys; and how large its sample is. */
+static __host__ __device__ int wanted_buckets(int64_t count, int bucket_keys)
 {
     const int64_t buckets = (count + bucket_keys - 1) / bucket_keys;
     return (int)(buckets < SPLIT_BUCKETS ? buckets : SPLIT_BUCKETS - 1);
 }
 
 template <typename K>
-static __device__ int sample_size(int64_t count, int tree_buckets)
+static __host__ __device__ int sample_size(int64_t count, const struct level_plan &plan)
 {
-    const int64_t wanted = (int64_t)tree_buckets * SAMPLE_OF_BUCKET;
-    const int64_t least = SPLIT_THREADS < count ? SPLIT_THREADS : count;
-    return (int)min(max(wanted, least), (int64_t)SAMPLE_MAX<K>);
+    const int wanted = wanted_buckets(count, plan.tree_keys) * plan.sample_of_bucket;
+    const int least = SPLIT_THREADS < count ? (int)SPLIT_THREADS : (int)count;
+    const int size = wanted > least ? wanted : least;
+    return size < SAMPLE_MAX<K> ? size : SAMPLE_MAX<K>;
 }
 
 /* Where sample i of `seen` is drawn from `count` keys: somewhere in the i-th of as many equal parts, by multiples
@@ -143,6 +170,17 @@ static __device__ K key_of_segment(const struct pieces &pieces, int piece, int64
     return ((const K *)pieces.piece[piece].keys)[at];
 }
 
+/* The first piece of a segment. */
+static __device__ int first_piece_of(const struct pieces &pieces, int segment)
+{
+    int piece = 0;
+    for (int step = 64; step > 0; step /= 2) {
+        if (piece + step <= pieces.count && pieces.piece[piece + step - 1].segment < segment)
+            piece += step;
+    }
+    return piece;
+}
+
 static __device__ int64_t keys_of_segment(const struct pieces &pieces, int segment, int piece)
 {
     int64_t keys = 0;
@@ -151,36 +189,58 @@ static __device__ int64_t keys_of_segment(const struct pieces &pieces, int segme
     return keys;
 }
 
-/* Take the sample of each segment, of `tree_keys` for a bucket, and note how many keys it has. Row y of the grid is for
- * segment y. */
+/* Zero what the level counts. The block that calls it is one for each segment. */
 template <typename K>
-static __global__ void __launch_bounds__(SPLIT_THREADS)
-    take_samples_kernel(const __grid_constant__ struct coding coding,
-                        const __grid_constant__ struct pieces pieces, int tree_keys,
-                        struct level_tables<K> level)
+static __device__ void zero_counts(const struct level_tables<K> &level)
 {
-    int piece = 0;
-    while (piece < pieces.count && pieces.piece[piece].segment < (int)blockIdx.y)
-        piece++;
-    const int64_t count = keys_of_segment(pieces, blockIdx.y, piece);
-    const int seen = sample_size<K>(count, wanted_buckets(count, tree_keys));
-    const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
-    if (i < seen)
-        level.samples[(int64_t)blockIdx.y * SAMPLE_MAX<K> + i] =
-            loaded_code(coding, key_of_segment<K>(pieces, piece, sample_position(i, seen, count)));
-    if (i == 0)
-        level.counts[blockIdx.y] = count;
+    if (threadIdx.x == 0)
+        level.overflows[blockIdx.y] = 0;
+    if (blockIdx.y > 0)
+        return;
+    if (threadIdx.x == 0) {
+        *level.head = {};
+        if (level.zeroes_left_count)
+            *level.left_count = 0;
+    }
+    uint32_t *words = (uint32_t *)level.region_counts;
+    for (int i = threadIdx.x; words && i < (int)(sizeof *level.region_counts / sizeof *words);
+         i += SAMPLE_THREADS)
+        words[i] = 0;
 }
 
-/* Make the split of a segment from its sample; of `linear_buckets` or of a tree. Returns the keys of the sample; counts
- * [SPLIT_BUCKETS] of them in each bucket. Every thread of the block calls it. */
+/* Take the sample of each segment, and note how many keys it has. Row y of the grid is for segment y. A kernel of its
+ * own, as one multiprocessor would take long to fetch keys from so many places. */
 template <typename K>
-static __device__ int make_split(int64_t count, int linear_buckets, int tree_buckets, K *sample,
-                                 struct split<K> *split, uint32_t *counts)
+static __global__ void __launch_bounds__(SAMPLE_THREADS)
+    take_samples_kernel(const __grid_constant__ struct coding coding,
+                        const __grid_constant__ struct pieces pieces, struct level_plan plan,
+                        struct level_tables<K> level)
+{
+    const int piece = first_piece_of(pieces, blockIdx.y);
+    const int64_t count = keys_of_segment(pieces, blockIdx.y, piece);
+    const int seen = sample_size<K>(count, plan);
+    const int i = blockIdx.x * SAMPLE_THREADS + threadIdx.x;
+    const int64_t position = i < seen ? sample_position(i, seen, count) : 0;
+    wait_for_kernels_before();
+    if (i < seen)
+        level.samples[(int64_t)blockIdx.y * SAMPLE_MAX<K> + i] =
+            loaded_code(coding, key_of_segment<K>(pieces, piece, position));
+    if (i == 0)
+        level.counts[blockIdx.y] = count;
+    if (blockIdx.x == 0)
+        zero_counts(level);
+}
+
+/* Make the split of a segment from its sample [seen]; of `linear_buckets` or of a tree. counts [SPLIT_BUCKETS]: of
+ * the sample in each bucket; head, splitters [SPLIT_BUCKETS]: a copy of the split; all in shared memory. Every thread
+ * of the block calls it. */
+template <typename K>
+static __device__ void make_split(K *sample, int seen, int linear_buckets, int tree_buckets,
+                                  struct split<K> *split, uint32_t *counts, struct split_head<K> &head,
+                                  K *splitters)
 {
     constexpr int OWN = SAMPLE_MAX<K> / SPLIT_THREADS;
     __shared__ K lows[WARP], highs[WARP];
-    const int seen = sample_size<K>(count, tree_buckets);
     const int own = (seen - (int)threadIdx.x + SPLIT_THREADS - 1) / SPLIT_THREADS;
     K keys[OWN], low = BEHIND_ALL<K>, high = 0;
 #pragma unroll
@@ -188,17 +248,17 @@ static __device__ int make_split(int64_t count, int linear_buckets, int tree_buc
         keys[k] = k < own ? sample[threadIdx.x + k * SPLIT_THREADS] : 0;
 #pragma unroll
     for (int k = 0; k < OWN; k++) {
-        if (k < own) {
+        if (k * SPLIT_THREADS < seen && k < own) {
             low = smaller_key(low, keys[k]);
             high = larger_key(high, keys[k]);
         }
     }
-    block_extremes(low, high, lows, highs);
+    extremes_to_first_warp(low, high, lows, highs);
     if (threadIdx.x == 0)
-        cut_evenly(low, high, linear_buckets, split);
+        split->split_head<K>::operator=(head = cut_evenly(low, high, linear_buckets));
     __syncthreads();
-    if (split->buckets == linear_buckets && is_even(*split, keys, own, seen, counts))
-        return seen;
+    if (head.buckets == linear_buckets && is_even(head, keys, own, seen, counts))
+        return;
     const struct coding as_it_is = {};
     block_sort<sample_sort_size<K>>(as_it_is, sample, sample, seen, even_parts<K>());
     __syncthreads();
@@ -206,62 +266,60 @@ static __device__ int make_split(int64_t count, int linear_buckets, int tree_buc
     for (int i = threadIdx.x; i < seen; i += SPLIT_THREADS)
         sorted[i] = sample[i];
     __syncthreads();
-    grow_tree(sorted, seen, tree_buckets, split);
+    const int buckets = grow_tree(sorted, seen, tree_buckets, splitters, split);
     const int bucket = threadIdx.x;
-    if (bucket < split->buckets) {
-        const int begin = bucket > 0 ? find_key<false>(sorted, seen, split->splitters[bucket - 1]) : 0;
-        const int end =
-            bucket < split->buckets - 1 ? find_key<false>(sorted, seen, split->splitters[bucket]) : seen;
+    if (bucket < buckets) {
+        const int begin = bucket > 0 ? find_key<false>(sorted, seen, splitters[bucket - 1]) : 0;
+        const int end = bucket < buckets - 1 ? find_key<false>(sorted, seen, splitters[bucket]) : seen;
         counts[bucket] = end - begin;
     }
+    if (threadIdx.x == 0)
+        head = {false, buckets};
     __syncthreads();
-    return seen;
 }
 
 /* Room in scratch for a bucket that has `of_sample` keys of a sample that is one key in `share`. */
-static __device__ float room_of_bucket(uint32_t of_sample, bool is_linear, float mean, float share)
+static __device__ float room_of_bucket(uint32_t of_sample, bool is_linear, bool is_alone, float mean,
+                                       float share)
 {
     const float most = share * ((float)of_sample + 4 * sqrtf((float)of_sample) + 6);
     // of equal shares more is known than what a few keys of a sample say: is_even() has passed
-    return ceilf(is_linear ? min(max(most, 1.2f * mean + 64), 1.6f * mean + 64) : most);
+    const float least = is_linear ? 1.2f * mean + 64 : 0;
+    return ceilf(is_linear && !is_alone ? min(max(most, least), 1.6f * mean + 64) : max(most, least));
 }
 
-/* Keys of scratch for the buckets of a segment of `count` keys. */
-static __host__ __device__ int64_t scratch_keys(int64_t count)
+/* Keys of scratch for the buckets of a segment of `count` keys. The sample of a level alone is smaller, and errs by
+ * more. */
+static __host__ __device__ int64_t scratch_keys(int64_t count, bool is_alone = false)
 {
-    return 2 * count - count / 8 + 4096;
+    return (is_alone ? 3 * count : 2 * count - count / 8) + 4096;
 }
 
-/* Give the buckets of a segment room in scratch, which has scratch_keys() for `count` keys. Every thread of the block
- * calls it. */
+/* Give the buckets of a segment room in scratch, which has scratch_keys() for its keys [count]. counts: of the sample
+ * [seen]. Every thread of the block calls it. */
 template <typename K>
-static __device__ void share_out_room(const struct segment &segment, const struct split<K> &split,
-                                      int64_t count, int seen, const uint32_t *counts, struct bucket *buckets)
+static __device__ void share_out_room(uint64_t scratch_first, bool is_alone,
+                                      const struct split_head<K> &split, const K *splitters, int64_t count,
+                                      int seen, const uint32_t *counts, struct bucket *buckets)
 {
-    __shared__ uint64_t sums[SPLIT_THREADS / WARP];
-    __shared__ uint64_t all;
+    __shared__ uint64_t sums[2][SPLIT_THREADS / WARP];
     const int bucket = threadIdx.x;
     const bool exists = bucket < split.buckets;
     K value;
-    const bool is_one = exists && is_one_value(split, bucket, &value);
+    const bool is_one = exists && is_one_value(split, bucket, ends_of_bucket(splitters, bucket), &value);
     const float mean = (float)count / split.buckets, share = (float)count / seen;
-    const uint64_t wish =
-        exists && !is_one ? (uint64_t)room_of_bucket(counts[bucket], split.is_linear, mean, share) : 0;
-    uint64_t before = block_sum_before(wish, sums);
-    if (bucket == SPLIT_THREADS - 1)
-        all = before + wish;
-    __syncthreads();
-    uint64_t room = wish;
-    const uint64_t most = (uint64_t)scratch_keys(count);
+    uint64_t room = 0, all;
+    if (exists && !is_one)
+        room = (uint64_t)room_of_bucket(counts[bucket], split.is_linear, is_alone, mean, share);
+    uint64_t before = block_sum_of_warps(room, sums[0], &all);
+    const uint64_t most = (uint64_t)scratch_keys(count, is_alone);
     if (all > most) { // rounded down, so that all of it fits
-        const float less = (float)most / (float)all * 0.999f;
-        room = (uint64_t)((float)wish * less);
-        __syncthreads();
-        before = block_sum_before(room, sums);
+        room = (uint64_t)((float)room * ((float)most / (float)all * 0.999f));
+        before = block_sum_of_warps(room, sums[1], &all);
     }
-    const uint64_t begin = segment.scratch_first + before;
+    const uint64_t begin = scratch_first + before;
     if (exists)
-        buckets[bucket] = {begin, begin, is_one ? 0 : begin + room, 0};
+        buckets[bucket] = {begin, begin, is_one ? 0 : begin + room};
 }
 
 template <typename K>
@@ -279,41 +337,43 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
                                        struct bucket *buckets)
 {
     if (threadIdx.x == 0) {
-        *split = {};
+        split->is_linear = false;
         split->splitters[0] = split->tree[2] = value;
         split->splitters[1] = split->tree[1] = split->tree[3] = value == BEHIND_ALL<K> ? value : value + 1;
         split->buckets = value == BEHIND_ALL<K> ? 2 : 3;
         split->levels = 2;
         for (int bucket = 0; bucket < split->buckets; bucket++)
-            buckets[bucket] = {segment.scratch_first, segment.scratch_first, 0, 0};
+            buckets[bucket] = {segment.scratch_first, segment.scratch_first, 0};
     }
 }
 
 /* A block for each segment. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
-    make_splits_kernel(const __grid_constant__ struct segments segments, int linear_keys, int tree_keys,
+    make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan,
                        struct level_tables<K> level)
 {
     __shared__ uint32_t counts[SPLIT_BUCKETS];
+    __shared__ struct split_head<K> head;
+    K *splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
     const struct segment &segment = segments.segment[blockIdx.x];
-    const int64_t count = level.counts[blockIdx.x];
     struct split<K> *split = &level.splits[blockIdx.x];
     struct bucket *buckets = &level.buckets[blockIdx.x * SPLIT_BUCKETS];
     int seen = 1;
-    if (threadIdx.x == 0) {
+    wait_for_kernels_before();
+    const int64_t count = level.counts[blockIdx.x];
+    if (threadIdx.x == 0)
         level.segments[blockIdx.x] = segment;
-        level.overflows[blockIdx.x] = 0;
-    }
     if (count == 0) {
         if (threadIdx.x == 0)
-            *split = {}, split->buckets = 0;
+            split->buckets = 0;
         return;
     }
-    K *sample = level.samples + (int64_t)blockIdx.x * SAMPLE_MAX<K>;
     if (segment.left < 0) {
-        seen = make_split(count, wanted_buckets(count, linear_keys), wanted_buckets(count, tree_keys), sample,
-                          split, counts);
+        seen = sample_size<K>(count, plan);
+        make_split(level.samples + (int64_t)blockIdx.x * SAMPLE_MAX<K>, seen,
+                   wanted_buckets(count, plan.linear_keys), wanted_buckets(count, plan.tree_keys), split,
+                   counts, head, splitters);
     } else { // a sample has misjudged it: parts of its exact range, which bounds the number of levels
         const K low = key_of_words<K>(level.left[segment.left].lowest),
                 high = key_of_words<K>(level.left[segment.left].highest);
@@ -321,10 +381,10 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
         if (low == high)
             return one_value_split(low, segment, split, buckets);
         if (threadIdx.x == 0)
-            cut_evenly(low, high, SPLIT_BUCKETS, split);
+            split->split_head<K>::operator=(head = cut_evenly(low, high, SPLIT_BUCKETS));
         __syncthreads();
     }
-    share_out_room(segment, *split, count, seen, counts, buckets);
+    share_out_room(segment.scratch_first, plan.is_alone, head, splitters, count, seen, counts, buckets);
 }
 
 /* ---- scatter ------------------------------------------------------------------------------------------- */
@@ -379,7 +439,8 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
                    K *scratch, struct level_tables<K> level)
 {
     __shared__ struct scatter_words<K> words;
-    if (level.head->is_done)
+    wait_for_kernels_before();
+    if (level.region_counts && level.head->is_done) // others need not wait to know
         return;
     scatter_piece<KEYS>(coding, piece_of_tile(pieces, blockIdx.x), blockIdx.x, scratch, level, words);
 }
@@ -392,6 +453,7 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
                          struct level_tables<K> level)
 {
     __shared__ struct scatter_words<K> words;
+    wait_for_kernels_before();
     if (!level.head->any_overflow)
         return;
     for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -399,197 +461,6 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
         if (level.overflows[piece.segment])
             scatter_piece<KEYS>(coding, piece, tile, scratch, level, words);
         __syncthreads(); // before the next tile takes the memory
-    }
-}
-
-/* ---- what becomes of the buckets ----------------------------------------------------------------------- */
-
-/* Nothing is known of a left bucket. */
-static __device__ void start_left(uint64_t first, uint64_t count, struct left_bucket *left)
-{
-    *left = {first, count, {~UINT64_C(0), ~UINT64_C(0)}, {0, 0}, 0};
-}
-
-/* Append to a list as many entries as `own` says, for each thread; returns the first place of its own. Every thread of
- * the block calls it. */
-static __device__ uint32_t append(uint32_t own, uint32_t *count)
-{
-    __shared__ uint32_t sums[SPLIT_THREADS / WARP], begin;
-    __syncthreads();
-    const uint32_t before = block_sum_before(own, sums);
-    if (threadIdx.x == SPLIT_THREADS - 1)
-        begin = atomicAdd(count, before + own);
-    __syncthreads();
-    return begin + before;
-}
-
-/* Cut a long run into entries of a list. */
-static __device__ void list_run(struct run_of_keys *list, uint32_t at, uint64_t goal, uint64_t keys,
-                                uint32_t bucket, uint32_t left)
-{
-    for (uint64_t done = 0; done < keys; done += FILL_KEYS)
-        list[at++] = {goal + done, (uint32_t)min(keys - done, (uint64_t)FILL_KEYS), bucket, left};
-}
-
-/* Each segment by a block: how many keys its buckets have, and what becomes of them. Blocks sort up to `most` keys. */
-template <typename USUAL, typename K>
-static __global__ void __launch_bounds__(SPLIT_BUCKETS)
-    list_buckets_kernel(int most, struct level_tables<K> level)
-{
-    __shared__ uint64_t sums[SPLIT_BUCKETS / WARP];
-    const struct segment segment = level.segments[blockIdx.x];
-    const struct split<K> &split = level.splits[blockIdx.x];
-    const uint32_t number = blockIdx.x * SPLIT_BUCKETS + threadIdx.x;
-    const bool exists = (int)threadIdx.x < split.buckets, overflows = level.overflows[blockIdx.x];
-    struct bucket bucket = {};
-    K value;
-    if (exists)
-        bucket = level.buckets[number];
-    const bool is_one = exists && is_one_value(split, threadIdx.x, &value);
-    const uint64_t keys = bucket.cursor - bucket.begin, stored = is_one ? 0 : keys;
-    const uint64_t goal = segment.out_first + block_sum_before(keys, sums);
-    if (overflows) {
-        __syncthreads();
-        bucket.begin = segment.scratch_first + block_sum_before(stored, sums);
-    }
-    if (exists) // scatter_again_kernel() starts from here
-        level.buckets[number] = {bucket.begin, bucket.begin, is_one ? 0 : bucket.begin + keys, goal};
-    const bool is_usual = !is_one && 0 < keys && keys <= (uint64_t)USUAL::CAPACITY,
-               is_giant = !is_one && keys > (uint64_t)most,
-               is_fuller = !is_one && !is_giant && keys > (uint64_t)USUAL::CAPACITY;
-    const uint32_t runs = (uint32_t)((keys + FILL_KEYS - 1) / FILL_KEYS);
-    const uint32_t of_usual = append(is_usual, &level.head->usual_count),
-                   of_fuller = append(is_fuller, &level.head->fuller_count),
-                   of_fill = append(is_one ? runs : 0, &level.head->fill_count),
-                   of_giant = append(is_giant ? runs : 0, &level.head->giant_count);
-    if (is_usual || is_fuller) {
-        const even_parts<K> known = known_parts<USUAL>(split, threadIdx.x);
-        *(is_usual ? &level.usual[of_usual] : &level.fuller[of_fuller]) = {bucket.begin, goal, (uint32_t)keys,
-                                                                           known};
-    }
-    if (is_one)
-        list_run(level.fills, of_fill, goal, keys, number, 0);
-    if (is_giant) {
-        const uint32_t left = atomicAdd(&level.head->left_count, 1u);
-        list_run(level.giants, of_giant, goal, keys, number, left);
-        if (left < level.left_room)
-            start_left(goal, keys, &level.next_left[left]);
-    }
-}
-
-/* ---- block sorts --------------------------------------------------------------------------------------- */
-
-template <typename S, typename K>
-static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    usual_kernel(const __grid_constant__ struct coding coding, const K *scratch, K *out,
-                 struct level_tables<K> level)
-{
-    const struct bucket_task<K> task = level.usual[blockIdx.x]; // at once; it may not be there
-    if (blockIdx.x < level.head->usual_count)
-        block_sort<S>(coding, scratch + task.begin, out + task.goal, (int)task.count, task.known);
-}
-
-/* Those of the fuller buckets that have more than `above` keys, and usual ones from `first` on. Their bins are of another
- * number than is known. */
-template <typename S, typename K>
-static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    fuller_kernel(const __grid_constant__ struct coding coding, const K *scratch, K *out, uint32_t above,
-                  uint32_t first, struct level_tables<K> level)
-{
-    const uint32_t fuller = level.head->fuller_count, usual = level.head->usual_count;
-    const uint32_t listed = fuller + (usual > first ? usual - first : 0);
-    for (uint32_t i = blockIdx.x; i < listed; i += gridDim.x) {
-        const struct bucket_task<K> task = i < fuller ? level.fuller[i] : level.usual[first + i - fuller];
-        if (above < task.count && task.count <= (uint32_t)S::CAPACITY) {
-            block_sort<S>(coding, scratch + task.begin, out + task.goal, (int)task.count, even_parts<K>());
-            __syncthreads(); // before the next one takes the memory
-        }
-    }
-}
-
-/* ---- one value, and giants ----------------------------------------------------------------------------- */
-
-/* Write `value` to keys [count] by 16 bytes at a time. Every thread of the block calls it. */
-template <typename K>
-static __device__ void fill_keys(K *keys, uint32_t count, K value)
-{
-    constexpr int PER = sizeof(uint4) / sizeof(K);
-    const uint32_t front = min(count, (uint32_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
-    const uint32_t vectors = (count - front) / PER;
-    key_vector<K> vector;
-#pragma unroll
-    for (int k = 0; k < PER; k++)
-        vector.keys[k] = value;
-    for (uint32_t i = threadIdx.x; i < vectors; i += FILL_THREADS)
-        ((uint4 *)(keys + front))[i] = vector.whole;
-    if (threadIdx.x < front)
-        keys[threadIdx.x] = value;
-    if (threadIdx.x < count - front - vectors * PER)
-        keys[front + vectors * PER + threadIdx.x] = value;
-}
-
-/* The buckets of one value. */
-template <typename K>
-static __global__ void __launch_bounds__(FILL_THREADS)
-    fill_kernel(const __grid_constant__ struct coding coding, K *out, struct level_tables<K> level)
-{
-    const uint32_t listed = level.head->fill_count;
-    for (uint32_t i = blockIdx.x; i < listed; i += gridDim.x) {
-        const struct run_of_keys run = level.fills[i];
-        K value;
-        is_one_value(level.splits[run.bucket / SPLIT_BUCKETS], run.bucket % SPLIT_BUCKETS, &value);
-        fill_keys(out + run.goal, run.count, stored_key(coding, value));
-    }
-}
-
-template <typename K>
-static __device__ void set_words(K key, volatile uint64_t *words)
-{
-    words[0] = (uint64_t)key;
-    words[1] = 0;
-    if constexpr (sizeof(K) > sizeof(uint64_t))
-        words[1] = (uint64_t)(key >> 64);
-}
-
-/* Widen the range of a left bucket. One thread of a block calls it. */
-template <typename K>
-static __device__ void note_extremes(K low, K high, struct left_bucket *left)
-{
-    volatile struct left_bucket *v = left;
-    while (atomicCAS(&left->lock, 0u, 1u) != 0)
-        continue;
-    __threadfence();
-    const uint64_t lowest[2] = {v->lowest[0], v->lowest[1]}, highest[2] = {v->highest[0], v->highest[1]};
-    set_words(smaller_key(low, key_of_words<K>(lowest)), v->lowest);
-    set_words(larger_key(high, key_of_words<K>(highest)), v->highest);
-    __threadfence();
-    atomicExch(&left->lock, 0u);
-}
-
-/* Giants are copied as they are, as codes: their turn comes. */
-template <typename K>
-static __global__ void __launch_bounds__(FILL_THREADS)
-    copy_giants_kernel(const K *scratch, K *out, struct level_tables<K> level)
-{
-    __shared__ K lows[WARP], highs[WARP];
-    const uint32_t listed = level.head->giant_count;
-    for (uint32_t i = blockIdx.x; i < listed; i += gridDim.x) {
-        const struct run_of_keys run = level.giants[i];
-        const struct bucket bucket = level.buckets[run.bucket];
-        const K *from = scratch + bucket.begin + (run.goal - bucket.goal);
-        K low = BEHIND_ALL<K>, high = 0;
-        for (uint32_t k = threadIdx.x; k < run.count; k += FILL_THREADS) {
-            const K code = from[k];
-            low = smaller_key(low, code);
-            high = larger_key(high, code);
-            out[run.goal + k] = code;
-        }
-        block_extremes(low, high, lows, highs);
-        __syncthreads();
-        if (threadIdx.x > 0)
-            continue;
-        if (run.left < level.left_room)
-            note_extremes(low, high, &level.next_left[run.left]);
     }
 }
 

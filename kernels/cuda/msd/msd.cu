@@ -29,7 +29,6 @@ struct msd_memory {
     int segments; /* of a level, at most */
     struct level_tables<K> level, first;
     struct left_bucket *left[2]; /* those of a level before, and of this one; by turns */
-    struct region_counts *counts;
     K *scratch;
     int64_t scratch_room; /* keys */
     size_t bytes;
@@ -43,15 +42,17 @@ static struct msd_memory<K> lay_out(void *workspace, int64_t count) {
     const bool is_alone = count <= LEVEL_ALONE_KEYS;
     const int64_t batch = is_alone ? count : keys_of_batch(count);
     memory.segments = is_alone ? LEVEL_ALONE_SEGMENTS : LEVEL_SEGMENTS;
-    memory.level = take_level<K>(&next, memory.segments, count);
+    memory.level = take_level<K>(&next, memory.segments, count, is_alone ? ALONE_RUN_KEYS : FILL_KEYS);
     if (!is_alone) {
-        memory.first = take_level<K>(&next, 1, count);
-        memory.counts = take_array<struct region_counts>(&next, 1);
+        memory.first = take_level<K>(&next, 1, count, FILL_KEYS);
+        memory.first.region_counts = take_array<struct region_counts>(&next, 1);
+        memory.first.left_count = memory.level.left_count;
     }
     memory.level.left_room = (uint32_t)(count / huge_size<K>::CAPACITY + 2); // there are no more giants
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, memory.level.left_room);
-    memory.scratch_room = scratch_keys(batch) + (is_alone ? 0 : LEVEL_SEGMENTS * scratch_keys(0));
+    memory.scratch_room =
+        is_alone ? scratch_keys(count, true) : scratch_keys(batch) + LEVEL_SEGMENTS * scratch_keys(0);
     memory.scratch = take_array<K>(&next, memory.scratch_room);
     memory.bytes = (size_t)(next - (char *)workspace);
     return memory;
@@ -70,10 +71,12 @@ struct msd_sort {
     int64_t scratch_room;
 };
 
+/* For levels behind the first one. */
 template <typename K>
 static struct msd_sort<K> with_own_scratch(struct msd_sort<K> sort) {
     sort.scratch = sort.memory.scratch;
     sort.scratch_room = sort.memory.scratch_room;
+    sort.memory.first.zeroes_left_count = sort.memory.level.zeroes_left_count = false;
     return sort;
 }
 
@@ -93,7 +96,8 @@ wait_for_regions(struct cuda_engine *engine, struct region_answer *regions, enum
 template <typename K>
 static hsort_status flush_level(const struct msd_sort<K> &sort, struct level_input *input)
 {
-    TRY(queue_level(sort.engine, codes_only, sort.last, *input, sort.memory.level, sort.scratch, sort.out));
+    TRY(queue_level(sort.engine, codes_only, sort.last, *input, plan_of_batch(), sort.memory.level,
+                    sort.scratch, sort.out));
     *input = {};
     return HSORT_OK;
 }
@@ -122,20 +126,15 @@ template <typename K>
 static hsort_status queue_first(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
                                 K *via, int64_t first, int64_t count, int left)
 {
-    const int region_keys = (int)min(keys_of_region(count), (int64_t)INT32_MAX);
-    const struct msd_memory<K> &memory = sort.memory;
-    struct level_tables<K> level = memory.first;
+    struct level_tables<K> level = sort.memory.first;
     struct level_input input = {};
-    level.left = memory.level.left;
+    level.left = sort.memory.level.left;
     add_segment(&input, count, first, left);
     add_piece(&input, from, count, tile_keys<K>);
-    TRY(queue_splits(sort.engine, coding, input, region_keys, region_keys, level));
-    TRY(queue_count(sort.engine, coding, from, count, true, level, memory.counts));
+    TRY(queue_splits(sort.engine, coding, input, plan_of_regions(keys_of_region(count)), level));
+    TRY(queue_count(sort.engine, coding, from, count, true, level, level.region_counts));
     TRY(queue_scatter(sort.engine, coding, input, level, via));
-    fill_kernel<K><<<sort.engine->multiprocessors * 2, FILL_THREADS, 0, sort.engine->streams[STREAM_WORK]>>>(
-        sort.last, sort.out + first, level);
-    TRY_LAUNCH("regions of one value");
-    return HSORT_OK;
+    return queue_rest(sort.engine, sort.last, level, 0, via, sort.out + first);
 }
 
 /* Queue what is left to do for keys that are in order, or the wrong way round. */
@@ -144,14 +143,13 @@ static hsort_status queue_ordered(const struct msd_sort<K> &sort, const struct c
                                   K *to, int64_t count, enum first_verdict verdict)
 {
     const struct coding both = {coding.map, coding.encodes, sort.last.decodes};
-    cudaStream_t stream = sort.engine->streams[STREAM_WORK];
     if (verdict == FIRST_REVERSED)
-        reverse_kernel<<<(unsigned)divide_up(count - count / 2, MSD_WRITE_THREADS), MSD_WRITE_THREADS, 0,
-                         stream>>>(both, from, to, count);
-    else if (from != to || both.encodes != both.decodes)
-        copy_kernel<<<sort.engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, stream>>>(both, from, to,
-                                                                                        count);
-    TRY_LAUNCH("keys in order");
+        return launch_behind(sort.engine, "reversed keys", reverse_kernel<K>,
+                             (unsigned)divide_up(count - count / 2, MSD_WRITE_THREADS), MSD_WRITE_THREADS, 0,
+                             both, from, to, count);
+    if (from != to || both.encodes != both.decodes)
+        return launch_behind(sort.engine, "keys in order", copy_kernel<K>, sort.engine->multiprocessors * 8,
+                             MSD_WRITE_THREADS, 0, both, from, to, count);
     return HSORT_OK;
 }
 
@@ -207,14 +205,37 @@ static hsort_status sort_left(const struct msd_sort<K> &sort, const struct left_
     return HSORT_OK;
 }
 
-/* The same until nothing is left. Waits for STREAM_WORK. */
+/* How many buckets the levels have left that were queued since there were `before`: the last one tells it, early,
+ * while its block sorts run. The host watches, as in wait_for_word(). */
+static hsort_status wait_for_left(struct cuda_engine *engine, uint32_t before, uint32_t *count)
+{
+    enum { LOOKS = 1000 };
+    const volatile uint64_t *told = &engine->result->left;
+    *count = 0;
+    if (engine->levels == before)
+        return HSORT_OK;
+    for (unsigned looks = 1; *told >> 32 != engine->levels; looks++) {
+        const cudaError_t state =
+            looks % LOOKS == 0 ? cudaStreamQuery(engine->streams[STREAM_WORK]) : cudaErrorNotReady;
+        if (state != cudaErrorNotReady)
+            TRY_CUDA(state);
+    }
+    *count = (uint32_t)*told;
+    return HSORT_OK;
+}
+
+/* Sort what levels have left, until nothing is; `before`: as above. Returns when that is known; the last level may
+ * still be at work. */
 template <typename K>
-static hsort_status settle_left(struct msd_sort<K> sort)
+static hsort_status settle_left(struct msd_sort<K> sort, uint32_t before)
 {
     sort = with_own_scratch(sort);
     for (;;) {
-        struct left_list list;
-        hsort_status status = fetch_left(sort.engine, sort.memory.left, &sort.memory.level, &list);
+        struct left_list list = {};
+        uint32_t count;
+        TRY(wait_for_left(sort.engine, before, &count));
+        before = sort.engine->levels;
+        hsort_status status = fetch_left(sort.engine, sort.memory.left, &sort.memory.level, count, &list);
         if (status == HSORT_OK && list.count > 0)
             status = sort_left(sort, &list);
         free(list.entries);
@@ -229,6 +250,16 @@ static K *goal_of(const struct sort_args *args)
 {
     const bool in_scratch = args->raw && args->raw->in_scratch && !args->raw->decode;
     return (K *)(in_scratch ? args->scratch_keys : args->keys);
+}
+
+/* How the only level of a sort splits: into smaller buckets, so that all multiprocessors have some and the last block
+ * ends soon; by a smaller sample, as all others wait for the block that sorts it. */
+static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t count)
+{
+    const int each = (int)max(divide_up(count, engine->multiprocessors), (int64_t)ALONE_KEYS_LEAST);
+    const bool is_small = count <= (int64_t)ALONE_TREE_KEYS * (SPLIT_BUCKETS - 1);
+    return {min(each, (int)ALONE_LINEAR_KEYS), min(each, (int)ALONE_TREE_KEYS),
+            is_small ? ALONE_SAMPLE_OF_BUCKET : SAMPLE_OF_BUCKET, ALONE_RUN_KEYS, true};
 }
 
 template <typename K>
@@ -251,18 +282,20 @@ static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *
         sort.scratch_room = args->count;
     }
     args->sorted_keys = sort.out;
-    TRY_CUDA(cudaMemsetAsync(&sort.memory.level.head->left_count, 0, sizeof(uint32_t),
-                             engine->streams[STREAM_WORK]));
+    const uint32_t before = engine->levels;
     if (args->count > LEVEL_ALONE_KEYS) {
+        sort.memory.first.zeroes_left_count = true;
         TRY(sort_large(sort, source.coding, source.keys, source.keys == sort.out ? scratch : sort.out, 0,
                        args->count, -1));
     } else {
         struct level_input input = {};
         add_segment(&input, args->count, 0, -1);
         add_piece(&input, source.keys, args->count, tile_keys<K>);
-        TRY(queue_level(engine, source.coding, sort.last, input, sort.memory.level, sort.scratch, sort.out));
+        sort.memory.level.zeroes_left_count = true;
+        TRY(queue_level(engine, source.coding, sort.last, input, plan_alone(engine, args->count),
+                        sort.memory.level, sort.scratch, sort.out));
     }
-    return settle_left(sort);
+    return settle_left(sort, before);
 }
 
 /* ---- one block ----------------------------------------------------------------------------------------- */
@@ -272,20 +305,17 @@ template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     block_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count)
 {
+    wait_for_kernels_before();
     block_sort<S>(coding, from, to, count, even_parts<K>());
 }
 
 template <typename S, typename K>
 static hsort_status launch_block(struct cuda_engine *engine, struct sort_args *args)
 {
-    int bytes;
     const struct source<K> source = source_of<K>(args);
-    TRY((allow_memory<S, K>(engine, (const void *)block_kernel<S, K>, &bytes)));
     args->sorted_keys = args->keys;
-    block_kernel<S><<<1, S::THREADS, bytes, engine->streams[STREAM_WORK]>>>(
-        source.coding, source.keys, (K *)args->keys, (int)args->count);
-    TRY_LAUNCH("a block sort");
-    return HSORT_OK;
+    return launch_behind(engine, "a block sort", block_kernel<S, K>, 1, S::THREADS, block_sort_bytes<S, K>(),
+                         source.coding, source.keys, (K *)args->keys, (int)args->count);
 }
 
 enum { BLOCK_ALONE_KEYS = 8192 }; /* that one block sorts */

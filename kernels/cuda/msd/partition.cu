@@ -19,7 +19,6 @@ struct partition_memory {
     struct split<K> *split;
     struct level_tables<K> level, first;
     struct left_bucket *left[2];
-    struct region_counts *counts;
     uint64_t *codes; /* [2^ENGINE_SAMPLE_LOG_MAX] of a sample */
     K *narrow;       /* the same in their own width */
     size_t bytes;
@@ -31,13 +30,13 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
     };
     char *next = (char *)workspace;
     memory.split = take_array<struct split<K>>(&next, 1);
-    memory.first = take_level<K>(&next, 1, 0);
+    memory.first = take_level<K>(&next, 1, 0, FILL_KEYS);
     memory.first.splits = memory.split;
-    memory.level = take_level<K>(&next, LEVEL_SEGMENTS, (int64_t)UINT32_MAX);
+    memory.level = take_level<K>(&next, LEVEL_SEGMENTS, (int64_t)UINT32_MAX, FILL_KEYS);
     memory.level.left_room = LEFT_OF_REGIONS;
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
-    memory.counts = take_array<struct region_counts>(&next, 1);
+    memory.first.region_counts = take_array<struct region_counts>(&next, 1);
     memory.codes = take_array<uint64_t>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.narrow = take_array<K>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.bytes = (size_t)(next - (char *)workspace);
@@ -118,7 +117,7 @@ static bool do_values_repeat(const struct split<K> &split, const uint64_t *codes
                 end = middle;
         }
         K value;
-        alone += is_one_value(split, below, &value);
+        alone += is_one_value(split, below, ends_of_bucket(split.splitters, below), &value);
     }
     return alone > REPEATS_SEEN / REPEATS_SHARE;
 }
@@ -133,14 +132,13 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     const int64_t seen = INT64_C(1) << log;
     const int64_t wanted =
         min(max(total / REGION_KEYS, (int64_t)REGIONS_WANTED_MIN), (int64_t)REGIONS_WANTED_MAX);
-    const int region_keys = (int)divide_up(seen, wanted);
     struct level_input input = {};
     TRY_CUDA(cudaMemcpyAsync(memory.codes, codes, sizeof *codes << log, cudaMemcpyDefault, stream));
     narrow_kernel<<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(memory.codes,
                                                                                   memory.narrow);
     add_segment(&input, seen, 0, -1);
     add_piece(&input, memory.narrow, seen, tile_keys<K>);
-    TRY(queue_splits(engine, codes_only, input, region_keys, region_keys, memory.first));
+    TRY(queue_splits(engine, codes_only, input, plan_of_regions(divide_up(seen, wanted)), memory.first));
     TRY_CUDA(cudaMemcpyAsync(map, memory.split, sizeof *memory.split, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaStreamSynchronize(stream));
     *verdict =
@@ -180,10 +178,10 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
         typedef decltype(key) K;
         const struct partition_memory<K> memory = lay_out_partition<K>(workspace);
         TRY_CUDA(cudaMemcpyAsync(memory.split, map, sizeof *memory.split, cudaMemcpyDefault, stream));
-        TRY_CUDA(cudaMemsetAsync(memory.first.head, 0, sizeof *memory.first.head, stream));
-        TRY_CUDA(cudaMemsetAsync(memory.level.head, 0, sizeof *memory.level.head, stream));
-        return queue_count(engine, coding_of(raw), (const K *)raw->from, count, false, memory.first,
-                           memory.counts);
+        struct region_counts *regions = memory.first.region_counts;
+        TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream)); // the split was made elsewhere
+        TRY_CUDA(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream));
+        return queue_count(engine, coding_of(raw), (const K *)raw->from, count, false, memory.first, regions);
     }));
     TRY_CUDA(cudaStreamSynchronize(stream));
     for (int region = 0; region < ENGINE_REGIONS; region++)
@@ -224,7 +222,7 @@ static hsort_status queue_regions(struct cuda_engine *engine, const struct level
                                   const struct raw_keys *raw, const struct level_tables<K> &level, K *scratch)
 {
     const struct coding last = {raw->map, false, !raw->map.identity && raw->decode};
-    return queue_level(engine, codes_only, last, input, level, scratch, (K *)NULL);
+    return queue_level(engine, codes_only, last, input, plan_of_batch(), level, scratch, (K *)NULL);
 }
 
 static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *,
@@ -279,6 +277,17 @@ static hsort_status settle_once(struct cuda_engine *engine, const struct raw_key
     return *fits ? queue_regions(engine, input, raw, level, scratch) : HSORT_OK;
 }
 
+/* Other workspaces may have queued levels since, so what the last one told need not be of this one. */
+static hsort_status copy_left_count(struct cuda_engine *engine, const uint32_t *left_count, uint32_t *left)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    int64_t *copied = &engine->result->cut;
+    TRY_CUDA(cudaMemcpyAsync(copied, left_count, sizeof *left_count, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaStreamSynchronize(stream));
+    memcpy(left, copied, sizeof *left);
+    return HSORT_OK;
+}
+
 static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, const struct raw_keys *raw,
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
@@ -290,8 +299,10 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, cons
         typedef decltype(key) K;
         struct partition_memory<K> memory = lay_out_partition<K>(workspace);
         for (bool fits = true;;) {
-            struct left_list list;
-            hsort_status status = fetch_left(engine, memory.left, &memory.level, &list);
+            struct left_list list = {};
+            uint32_t left;
+            TRY(copy_left_count(engine, memory.level.left_count, &left));
+            hsort_status status = fetch_left(engine, memory.left, &memory.level, left, &list);
             if (status == HSORT_OK && list.count > 0)
                 status = settle_once(engine, raw, memory.level, &list, (K *)scratch,
                                      (int64_t)(scratch_bytes / sizeof(K)), &fits);

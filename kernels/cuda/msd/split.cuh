@@ -23,6 +23,7 @@
 #define SPLIT_CUH
 
 #include "kernels/cuda/msd/block_sort.cuh"
+#include "kernels/cuda/msd/launch.cuh"
 
 enum {
     SPLIT_LOG = 10,
@@ -131,62 +132,109 @@ static __device__ void with_split(const struct split_head<K> &head, const K *tre
 
 /* ---- what is known of a bucket ------------------------------------------------------------------------- */
 
+/* The splitters with which a bucket and the next one begin. What the first and the last one lack is any value. */
+template <typename K>
+struct bucket_ends {
+    K begin, next;
+};
+
+template <typename K>
+static __host__ __device__ bucket_ends<K> ends_of_bucket(const K *splitters, int bucket)
+{
+    return {splitters[bucket > 0 ? bucket - 1 : 0], splitters[bucket]};
+}
+
 /* Is the bucket for one value only, which is then *value? */
 template <typename K>
-static __host__ __device__ bool is_one_value(const struct split<K> &split, int bucket, K *value)
+static __host__ __device__ bool is_one_value(const struct split_head<K> &split, int bucket,
+                                             const bucket_ends<K> &ends, K *value)
 {
-    const bool is_first = bucket == 0, is_last = bucket == split.buckets - 1;
     if (split.is_linear)
         return false;
-    *value = is_first ? 0 : split.splitters[bucket - 1];
-    return *value == (is_last ? BEHIND_ALL<K> : (K)(split.splitters[bucket] - 1));
+    *value = bucket == 0 ? 0 : ends.begin;
+    return *value == (bucket == split.buckets - 1 ? BEHIND_ALL<K> : (K)(ends.next - 1));
 }
 
 /* Bins for a block sort of the bucket; none where its range says little. */
 template <typename S, typename K>
-static __device__ even_parts<K> known_parts(const struct split<K> &split, int bucket)
+static __device__ even_parts<K> known_parts(const struct split_head<K> &split, int bucket,
+                                            const bucket_ends<K> &ends)
 {
     if (bucket == 0 || bucket == split.buckets - 1) // these have the keys outside of the sample's range
         return {};
     if (split.is_linear)
         return split.parts;
-    return parts_of_range<log2_of(S::BINS)>(split.splitters[bucket - 1], (K)(split.splitters[bucket] - 1));
+    return parts_of_range<log2_of(S::BINS)>(ends.begin, (K)(ends.next - 1));
 }
 
 /* ---- from a sample to a split -------------------------------------------------------------------------- */
 
 /* Cut low .. high into `buckets` parts of equal width, or fewer where there are fewer values. */
 template <typename K>
-static __device__ void cut_evenly(K low, K high, int buckets, struct split<K> *split)
-{
+static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     const int shift = max(bits_of<K>(high - low) - SPLIT_DISTANCE_LOG, 0);
     const uint32_t distances = (uint32_t)(high >> shift) - (uint32_t)(low >> shift);
     const uint32_t parts = min((uint32_t)buckets, distances + 1);
-    split->is_linear = true;
-    split->buckets = (int)parts;
-    split->levels = 0;
-    split->parts.shift = shift;
-    split->parts.low = (uint32_t)(low >> shift);
-    split->parts.scale = (uint32_t)min(((uint64_t)parts << 32) / ((uint64_t)distances + 1), (uint64_t)~0u);
-    split->lowest = low;
-    split->highest = high;
+    // the quotient has at most 42 bits, so a double has it to the last one
+    const double scale = floor((double)((uint64_t)parts << 32) / (double)(distances + 1));
+    struct split_head<K> split = {
+        true, (int32_t)parts, 0
+    };
+    split.parts.shift = shift;
+    split.parts.low = (uint32_t)(low >> shift);
+    split.parts.scale = (uint32_t)min((uint64_t)scale, (uint64_t)~0u);
+    split.lowest = low;
+    split.highest = high;
+    return split;
+}
+
+template <typename K>
+static __device__ void warp_extremes(K &low, K &high)
+{
+#pragma unroll
+    for (int flip = 1; flip < WARP; flip *= 2) {
+        low = smaller_key(low, of_lane(low, (threadIdx.x % WARP) ^ flip));
+        high = larger_key(high, of_lane(high, (threadIdx.x % WARP) ^ flip));
+    }
+}
+
+/* Make `low` and `high` the extremes of those of all threads, in the first warp. Every thread of a block of WARP
+ * warps calls it; lows and highs [WARP] in shared memory. */
+template <typename K>
+static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs)
+{
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    warp_extremes(low, high);
+    if (lane == 0) {
+        lows[warp] = low;
+        highs[warp] = high;
+    }
+    __syncthreads();
+    if (warp == 0) {
+        low = lows[lane];
+        high = highs[lane];
+        warp_extremes(low, high);
+    }
 }
 
 /* Do the keys of a sample [seen] fit parts of equal width? counts [SPLIT_BUCKETS] in shared memory: of each part.
  * Every thread of the block calls it. */
 template <typename K, int OWN>
-static __device__ bool is_even(const struct split<K> &split, const K (&keys)[OWN], int own, int seen,
+static __device__ bool is_even(const struct split_head<K> &split, const K (&keys)[OWN], int own, int seen,
                                uint32_t *counts)
 {
     const linear_split<K> bucket_of(split);
-    uint32_t found[OWN];
     counts[threadIdx.x] = 0;
     __syncthreads();
-    bucket_of(keys, found);
 #pragma unroll
     for (int k = 0; k < OWN; k++) {
-        if (k < own)
-            atomicAdd(&counts[found[k]], 1u);
+        if (k * SPLIT_THREADS < seen) { // rows that nobody has take no time
+            const K key[1] = {keys[k]};
+            uint32_t found[1];
+            bucket_of(key, found);
+            if (k < own)
+                atomicAdd(&counts[found[0]], 1u);
+        }
     }
     __syncthreads();
     const float share = (float)seen / split.buckets,
@@ -197,6 +245,21 @@ static __device__ bool is_even(const struct split<K> &split, const K (&keys)[OWN
         sum += __shfl_xor_sync(ALL_LANES, sum, flip);
     const bool is_more_of_group = sum > 1.25f * of_group + 4 * sqrtf(of_group) + 1;
     return !__syncthreads_or(is_more || is_more_of_group);
+}
+
+/* The sum of the values of all threads before this one; *all: of all. Every thread of a block of WARP warps calls it;
+ * sums [WARP] in shared memory may be used again after the next barrier. */
+template <typename T>
+static __device__ T block_sum_of_warps(T value, T *sums, T *all)
+{
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const T through = warp_sum_through(value);
+    if (lane == WARP - 1)
+        sums[warp] = through;
+    __syncthreads();
+    const T of_warp = sums[lane], of_warps = warp_sum_through(of_warp);
+    *all = __shfl_sync(ALL_LANES, of_warps, WARP - 1);
+    return __shfl_sync(ALL_LANES, of_warps - of_warp, warp) + through - value;
 }
 
 /* Place of splitter `node` of the tree among all, of a tree with `levels`. */
@@ -222,15 +285,15 @@ static __device__ int find_key(const K *keys, int count, K key)
 }
 
 /* Make a tree for `wanted` < SPLIT_BUCKETS buckets from the sorted sample [seen]. A value that fills half a bucket
- * or more begins one and ends it; only those that fill two, where that makes too many. Every thread of the block
- * calls it. */
+ * or more begins one and ends it; only those that fill two, where that makes too many. splitters [SPLIT_BUCKETS] in
+ * shared memory: written. Returns the number of buckets. Every thread of the block calls it. */
 template <typename K>
-static __device__ void grow_tree(const K *sample, int seen, int wanted, struct split<K> *split)
+static __device__ int grow_tree(const K *sample, int seen, int wanted, K *splitters, struct split<K> *split)
 {
     __shared__ uint32_t sums[SPLIT_THREADS / WARP];
-    __shared__ int splitters;
+    __shared__ int found;
     const int i = threadIdx.x;
-    const auto quantile = [&](int number) { return sample[(int64_t)number * seen / wanted]; };
+    const auto quantile = [&](int number) { return sample[(uint32_t)(number * seen) / (uint32_t)wanted]; };
     uint32_t own = 0, before;
     K key = 0;
     if (0 < i && i < wanted) {
@@ -243,30 +306,32 @@ static __device__ void grow_tree(const K *sample, int seen, int wanted, struct s
     for (;;) {
         before = block_sum_before(own, sums);
         if (i == SPLIT_THREADS - 1)
-            splitters = (int)(before + own);
+            found = (int)(before + own);
         __syncthreads();
-        if (splitters < SPLIT_BUCKETS)
+        if (found < SPLIT_BUCKETS)
             break;
         if (own == 2 && (i + 1 == wanted || quantile(i + 1) != key))
             own = 1;
         __syncthreads();
     }
     if (own > 0)
-        split->splitters[before] = key;
+        splitters[before] = key;
     if (own > 1) // which may be a splitter anyway: two equal ones have an empty bucket between them
-        split->splitters[before + 1] = key + 1;
+        splitters[before + 1] = key + 1;
     __syncthreads();
-    const int levels = 32 - __clz(splitters);
+    const int levels = 32 - __clz(found);
     if (0 < i && i < 1 << levels) {
         const int place = splitter_of_node(i, levels);
-        split->tree[i] = place < splitters ? split->splitters[place] : BEHIND_ALL<K>;
+        split->tree[i] = place < found ? splitters[place] : BEHIND_ALL<K>;
     }
+    if (i < found)
+        split->splitters[i] = splitters[i];
     if (i == 0) {
         split->is_linear = false;
-        split->buckets = splitters + 1;
+        split->buckets = found + 1;
         split->levels = levels;
     }
-    __syncthreads();
+    return found + 1;
 }
 
 #endif

@@ -1,0 +1,59 @@
+/* Kernels that follow each other closely. Between two ordinary launches a GPU runs empty: the second kernel is sent
+ * to the multiprocessors when the first one is done. Here it is sent when all blocks of the first one have begun, and
+ * its blocks wait where they will run ("programmatic dependent launch"):
+ *
+ *     ordinary     | first ....... |  (sent)  | second ....... |
+ *     here         | first ....... | second ....... |
+ *                     (sent)  wait |
+ *
+ * Each kernel that is launched so calls wait_for_kernels_before() before it touches global memory or ends, in every
+ * thread. All that was queued before is then done, as the kernel before has waited in its turn. Ordinary launches and
+ * copies may come before or behind. */
+#ifndef LAUNCH_CUH
+#define LAUNCH_CUH
+
+#include "kernels/cuda/engine/cuda_engine.h"
+
+/* Wait for what is queued before this kernel, and let the next one be sent. */
+static __device__ void wait_for_kernels_before()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* Was the code made for GPUs that can wait? It may be older code, translated for such a one. All kernels are made for
+ * the same GPUs, so the first one is asked. */
+static bool can_code_wait(const void *kernel)
+{
+    static const bool can = [kernel] {
+        cudaFuncAttributes known;
+        return cudaFuncGetAttributes(&known, kernel) == cudaSuccess && known.ptxVersion >= 90;
+    }();
+    return can;
+}
+
+/* Queue a kernel on STREAM_WORK, close behind the one before; with `bytes` of dynamic shared memory. what: for an
+ * error. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+static hsort_status launch_behind(struct cuda_engine *engine, const char *what, void (*kernel)(PARAMETERS...),
+                                  dim3 blocks, int threads, int bytes, const ARGUMENTS &...arguments)
+{
+    enum { WITHOUT_ASKING = 48 << 10 }; // every kernel may have that much
+    if (bytes > WITHOUT_ASKING)
+        TRY(cuda_grant_shared(engine, (const void *)kernel, bytes));
+    cudaLaunchAttribute close = {};
+    close.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    close.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = dim3((unsigned)threads);
+    config.dynamicSmemBytes = (size_t)bytes;
+    config.stream = engine->streams[STREAM_WORK];
+    config.attrs = &close;
+    config.numAttrs = can_code_wait((const void *)kernel) ? 1 : 0;
+    return cuda_check(cudaLaunchKernelEx(&config, kernel, PARAMETERS(arguments)...), what);
+}
+
+#endif

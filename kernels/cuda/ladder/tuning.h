@@ -120,6 +120,7 @@ enum {
     REGION_KEYS = 1 << 20,
     REGIONS_MIN = 64,
     REGIONS_MAX = 512,
+    REGIONS_NOTED = 240, /* so that those of one value beside them make no more than 2^8 */
     BATCH_SHARE_OF_KEYS = 8,
     BATCH_KEYS_LEAST = 1 << 23,
     MSD_ROOMY_BYTES = 227 << 10,

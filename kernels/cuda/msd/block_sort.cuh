@@ -22,7 +22,9 @@
 #include <limits.h>
 #include <type_traits>
 
-enum { CROWDED_SHARE = 4 }; /* of all keys more than a part of so many in one bin: the range is not the one that was known */
+enum {
+    CROWDED_SHARE = 4
+}; /* of all keys more than a part of so many in one bin: the range is not the one that was known */
 
 /* How many keys a block sort has room for, and how many blocks should share a multiprocessor. */
 template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>

@@ -11,7 +11,10 @@ struct notice {
     bool ascents, descents;
 };
 
-enum { COUNT_COPIES = 4 }; /* of each counter, so that the warps of a block do not all meet */
+enum {
+    COUNT_COPIES = 4, /* of each counter, so that the warps of a block do not all meet */
+    FOUND_ROOM = 16   /* bytes beside those of the keys: the first vector is aligned */
+};
 
 /* Count keys that a thread holds; `exists` of the first so many. Lanes that share the bucket of lane 0 count
  * together if there are many. Whole warps call it. */
@@ -62,11 +65,38 @@ static __device__ void notice_order(const key_vector<K> (&loaded)[VECTORS], int 
     }
 }
 
+/* Keys in front of the first whole vector. */
+template <typename K>
+static __device__ int64_t keys_in_front(const K *keys, int64_t count)
+{
+    return min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
+}
+
+/* Where the region of key `at` is noted among found [count + FOUND_ROOM]: so that those of a vector can be written at once. */
+template <typename K>
+static __device__ uint8_t *found_at(uint8_t *found, const K *keys, int64_t count, int64_t at)
+{
+    return found + FOUND_ROOM - keys_in_front(keys, count) + at;
+}
+
+/* Note the regions of a vector's keys. */
+template <int PER>
+static __device__ void note_found(const uint32_t *buckets, uint8_t *found)
+{
+    if constexpr (PER == 4)
+        *(uchar4 *)found =
+            make_uchar4((uint8_t)buckets[0], (uint8_t)buckets[1], (uint8_t)buckets[2], (uint8_t)buckets[3]);
+    else if constexpr (PER == 2)
+        *(uchar2 *)found = make_uchar2((uint8_t)buckets[0], (uint8_t)buckets[1]);
+    else
+        *found = (uint8_t)buckets[0];
+}
+
 /* The keys before the first whole vector and behind the last one: by the first block. */
 template <typename K, typename BUCKETS>
 static __device__ void count_ends(const struct coding &coding, const K *__restrict__ keys, int64_t count,
                                   int64_t front, int64_t rest, const BUCKETS &find_buckets, uint32_t *counts,
-                                  struct notice *notice)
+                                  uint8_t *found, struct notice *notice)
 {
     for (int64_t i = threadIdx.x; i < front + count - rest; i += COUNT_THREADS) {
         const int64_t at = i < front ? i : rest + i - front;
@@ -77,20 +107,23 @@ static __device__ void count_ends(const struct coding &coding, const K *__restri
         notice->descents |= key[0] > next;
         find_buckets(key, bucket);
         atomicAdd(&counts[bucket[0]], 1u);
+        if (found)
+            *found_at(found, keys, count, at) = (uint8_t)bucket[0];
     }
 }
 
 /* Count a block's share of the keys: whole vectors by all blocks. Once both orders have been seen nobody looks. */
 template <typename K, typename BUCKETS>
 static __device__ void count_share(const struct coding &coding, const K *__restrict__ keys, int64_t count,
-                                   const BUCKETS &find_buckets, uint32_t *counts, struct notice *notice)
+                                   const BUCKETS &find_buckets, uint32_t *counts, uint8_t *found,
+                                   struct notice *notice)
 {
     constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = COUNT_THREADS * COUNT_VECTORS;
     const int lane = threadIdx.x % WARP;
-    const int64_t front = min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
+    const int64_t front = keys_in_front(keys, count);
     const int64_t vectors = (count - front) / PER;
     if (blockIdx.x == 0)
-        count_ends(coding, keys, count, front, front + vectors * PER, find_buckets, counts, notice);
+        count_ends(coding, keys, count, front, front + vectors * PER, find_buckets, counts, found, notice);
     const uint4 *from = (const uint4 *)(keys + front);
     for (int64_t first = (int64_t)blockIdx.x * STRIDE; first < vectors;
          first += (int64_t)gridDim.x * STRIDE) {
@@ -119,6 +152,15 @@ static __device__ void count_share(const struct coding &coding, const K *__restr
         }
         find_buckets(all, buckets);
         count_buckets(buckets, own * PER, counts);
+        if (found) {
+#pragma unroll
+            for (int v = 0; v < COUNT_VECTORS; v++) {
+                if (v < own)
+                    note_found<PER>(buckets + v * PER,
+                                    found_at(found, keys, count,
+                                             front + (first + threadIdx.x + v * COUNT_THREADS) * PER));
+            }
+        }
     }
 }
 
@@ -128,11 +170,18 @@ struct region_counts {
     alignas(8) uint64_t keys[SPLIT_BUCKETS];
 };
 
-/* Zeroed counts. */
+/* Is the region of each key noted, where there is memory for that? A search takes longer than a byte. */
+template <typename K>
+static __device__ bool is_worth_noting(const struct split_head<K> &split)
+{
+    return !split.is_linear && split.buckets <= 1 << 8;
+}
+
+/* Zeroed counts. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each key, if is_worth_noting(); NULL: no memory. */
 template <typename K>
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     count_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys, int64_t count,
-                 const struct split<K> *split, struct region_counts *counts)
+                 const struct split<K> *split, struct region_counts *counts, uint8_t *found)
 {
     __shared__ uint32_t words[COUNT_COPIES][SPLIT_BUCKETS];
     __shared__ K tree[SPLIT_BUCKETS];
@@ -142,7 +191,8 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     wait_for_kernels_before();
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
-        count_share(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES], &notice);
+        count_share(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES],
+                    is_worth_noting<K>(*split) ? found : NULL, &notice);
     });
     __syncthreads();
     const bool ascends = __syncthreads_or(notice.ascents), descends = __syncthreads_or(notice.descents);

@@ -174,7 +174,7 @@ static __device__ bool cut_crowds(K *places, int count, struct crowd_list<S, K> 
     if (!__syncthreads_or(any))
         return false;
 
-    // 2. count the finer bins
+        // 2. count the finer bins
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         const uint32_t crowd = goals.get(k), place = threadIdx.x + k * S::THREADS;
@@ -213,7 +213,8 @@ static __device__ bool cut_crowds(K *places, int count, struct crowd_list<S, K> 
 template <typename S, typename K>
 static __device__ __noinline__ void settle_crowds(K *places, int count, uint32_t *bins, uint32_t *fine)
 {
-    static_assert(sizeof(struct crowd_list<S, K>) <= S::COUNTERS * sizeof(uint32_t), "they take the place of the bins");
+    static_assert(sizeof(struct crowd_list<S, K>) <= S::COUNTERS * sizeof(uint32_t),
+                  "they take the place of the bins");
     struct crowd_list<S, K> &crowds = *(struct crowd_list<S, K> *)bins;
     const uint32_t *own = fine + threadIdx.x * S::FINE_WORDS;
     uint4 ends[S::VECTORS];

@@ -111,6 +111,7 @@ template <typename K>
 struct level_tables {
     struct level_head *head;
     struct region_counts *region_counts; /* of a first level: zeroed for its count; or NULL */
+    uint8_t *found;                      /* of a first level: the region of each key (count.cuh); or NULL */
     const struct left_bucket *left;      /* by levels before */
     struct left_bucket *next_left;       /* [left_room] for levels behind */
     uint32_t *left_count;                /* of all levels since it was last settled */
@@ -430,7 +431,11 @@ static __device__ void scatter_piece(const struct coding &coding, const struct p
     const int valid = (int)min((int64_t)(SCATTER_THREADS * KEYS), piece.count - first);
     const goals_with_room<K> goals = {scratch, &level.buckets[piece.segment * SPLIT_BUCKETS],
                                       &level.overflows[piece.segment], &level.head->any_overflow};
-    scatter<KEYS>(coding, (const K *)piece.keys + first, valid, level.splits[piece.segment], goals, words);
+    const K *keys = (const K *)piece.keys;
+    const struct split<K> &split = level.splits[piece.segment];
+    const uint8_t *found =
+        level.found && is_worth_noting<K>(split) ? found_at(level.found, keys, piece.count, first) : NULL;
+    scatter<KEYS>(coding, keys + first, valid, split, found, goals, words);
 }
 
 template <typename K, int KEYS>

@@ -52,7 +52,10 @@ static struct msd_memory<K> lay_out(void *workspace, int64_t count) {
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, memory.level.left_room);
     memory.scratch_room =
-        is_alone ? scratch_keys(count, true) : scratch_keys(batch) + LEVEL_SEGMENTS * scratch_keys(0);
+        is_alone ? scratch_keys(count, true)
+                 : max(scratch_keys(batch) + LEVEL_SEGMENTS * scratch_keys(0),
+                       divide_up(count + FOUND_ROOM,
+                                 (int64_t)sizeof(K))); // the first level notes a byte of each key
     memory.scratch = take_array<K>(&next, memory.scratch_room);
     memory.bytes = (size_t)(next - (char *)workspace);
     return memory;
@@ -120,6 +123,14 @@ static int64_t keys_of_region(int64_t count)
     return divide_up(count, regions);
 }
 
+/* Of a tree there are no more regions than a byte can tell, if they are then not too large for one level more. */
+static struct level_plan plan_of_first(int64_t count)
+{
+    const int64_t keys = keys_of_region(count), noted = divide_up(count, REGIONS_NOTED);
+    const bool can_be_noted = noted <= (int64_t)TREE_BUCKET_KEYS * SPLIT_BUCKETS * 3 / 4;
+    return plan_of_regions(keys, can_be_noted ? max(keys, noted) : keys);
+}
+
 /* Queue the first level of keys from [count], which are for out [count] from `first` on: into via [count], unless they
  * can stay where they are. */
 template <typename K>
@@ -129,9 +140,10 @@ static hsort_status queue_first(const struct msd_sort<K> &sort, const struct cod
     struct level_tables<K> level = sort.memory.first;
     struct level_input input = {};
     level.left = sort.memory.level.left;
+    level.found = (uint8_t *)sort.scratch; // which no other level needs yet
     add_segment(&input, count, first, left);
     add_piece(&input, from, count, tile_keys<K>);
-    TRY(queue_splits(sort.engine, coding, input, plan_of_regions(keys_of_region(count)), level));
+    TRY(queue_splits(sort.engine, coding, input, plan_of_first(count), level));
     TRY(queue_count(sort.engine, coding, from, count, true, level, level.region_counts));
     TRY(queue_scatter(sort.engine, coding, input, level, via));
     return queue_rest(sort.engine, sort.last, level, 0, via, sort.out + first);

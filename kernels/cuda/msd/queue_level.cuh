@@ -67,10 +67,10 @@ plan_of_batch()
 }
 
 /* Of the first level: so many keys in a region. */
-static struct level_plan plan_of_regions(int64_t region_keys)
+static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys)
 {
-    const int keys = (int)min(region_keys, (int64_t)INT32_MAX);
-    return {keys, keys, SAMPLE_OF_BUCKET, FILL_KEYS, false};
+    return {(int)min(linear_keys, (int64_t)INT32_MAX), (int)min(tree_keys, (int64_t)INT32_MAX),
+            SAMPLE_OF_BUCKET, FILL_KEYS, false};
 }
 
 /* ---- a level ------------------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static hsort_status queue_count(struct cuda_engine *engine, const struct coding 
     if (count > 0)
         TRY(launch_behind(engine, "count of regions", count_kernel<K>,
                           (unsigned)min(vectors, (int64_t)engine->multiprocessors), COUNT_THREADS, 0, coding,
-                          keys, count, level.splits, counts));
+                          keys, count, level.splits, counts, level.found));
     return launch_behind(engine, "places of regions", place_regions_kernel<K>, 1, SPLIT_BUCKETS, 0, counts,
                          fills, level, result->less, result->not_greater, &result->verdict);
 }

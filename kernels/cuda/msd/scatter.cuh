@@ -146,9 +146,26 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
     }
 }
 
+/* Buckets that somebody has noted: found [valid] of a tile. */
+struct noted_buckets {
+    static constexpr bool IS_CHEAP = false;
+    const uint8_t *found;
+    int valid;
+
+    template <int KEYS, typename K>
+    __device__ void operator()(const K (&)[KEYS], uint32_t (&buckets)[KEYS]) const
+    {
+#pragma unroll
+        for (int k = 0; k < KEYS; k++) {
+            const int at = threadIdx.x + k * SCATTER_THREADS;
+            buckets[k] = at < valid ? found[at] : 0;
+        }
+    }
+};
+
 template <bool FULL, int KEYS, typename K, typename GOALS>
 static __device__ void scatter_some(const struct coding &coding, const K *__restrict__ from, int valid,
-                                    const struct split<K> &split, const GOALS &goal_of,
+                                    const struct split<K> &split, const uint8_t *found, const GOALS &goal_of,
                                     struct scatter_words<K> &words)
 {
     const struct split_head<K> head = split;
@@ -162,22 +179,25 @@ static __device__ void scatter_some(const struct coding &coding, const K *__rest
     for (int turn = 0; turn < turns; turn++)
         words.counts[threadIdx.x + turn * SCATTER_THREADS] = 0;
     encode_loaded(coding, keys);
-    with_split(head, split.tree, words.tree, [&](const auto &find_buckets) {
-        scatter_loaded<FULL>(keys, valid, turns, find_buckets, goal_of, words);
-    });
+    if (found)
+        scatter_loaded<FULL>(keys, valid, turns, noted_buckets{found, valid}, goal_of, words);
+    else
+        with_split(head, split.tree, words.tree, [&](const auto &find_buckets) {
+            scatter_loaded<FULL>(keys, valid, turns, find_buckets, goal_of, words);
+        });
 }
 
-/* Scatter a tile's keys [valid]. goal_of(bucket, keys) is where the keys of a bucket go, NULL for nowhere; it is
+/* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goal_of(bucket, keys) is where the keys of a bucket go, NULL for nowhere; it is
  * called once for each bucket that the tile has. */
 template <int KEYS, typename K, typename GOALS>
 static __device__ void scatter(const struct coding &coding, const K *from, int valid,
-                               const struct split<K> &split, const GOALS &goal_of,
+                               const struct split<K> &split, const uint8_t *found, const GOALS &goal_of,
                                struct scatter_words<K> &words)
 {
     if (valid == SCATTER_THREADS * KEYS)
-        scatter_some<true, KEYS>(coding, from, valid, split, goal_of, words);
+        scatter_some<true, KEYS>(coding, from, valid, split, found, goal_of, words);
     else
-        scatter_some<false, KEYS>(coding, from, valid, split, goal_of, words);
+        scatter_some<false, KEYS>(coding, from, valid, split, found, goal_of, words);
 }
 
 #endif

@@ -197,11 +197,9 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         int rung;
     } rows[] = {
         // clang-format off
-        {4, 1 << 17, 8},
+        {4, 1 << 18, 8},
         {4, 1 << 23, 7},
         {4, INT64_MAX, 8},
-        {8, 1 << 17, 8},
-        {8, 1 << 20, 7},
         {8, INT64_MAX, 8},
         // clang-format on
     };

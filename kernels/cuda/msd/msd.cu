@@ -140,8 +140,8 @@ static hsort_status queue_first(const struct msd_sort<K> &sort, const struct cod
     struct level_tables<K> level = sort.memory.first;
     struct level_input input = {};
     level.left = sort.memory.level.left;
-    level.found =
-        (uint8_t *)sort.memory.scratch; // no other level needs it yet; all of spare may be where the keys are
+    // which no other level needs yet. Not sort.scratch: all of spare may be where the keys come from
+    level.found = (uint8_t *)sort.memory.scratch;
     add_segment(&input, count, first, left);
     add_piece(&input, from, count, tile_keys<K>);
     TRY(queue_splits(sort.engine, coding, input, plan_of_first(count), level));

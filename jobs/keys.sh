@@ -3,16 +3,17 @@
 # distribution that `hypersort bench` knows and of random mixtures.
 #
 #   jobs/keys.sh [SECONDS]      default 480, the build not counted; what does not fit is left out, and named
-#   jobs/keys.sh --from CSV     only the table, from a CSV that is there
+#   jobs/keys.sh --from CSV     only the tables of kernels/measured.md and README.md, from a CSV that is there
 #
-# Writes every row to jobs/results/MACHINE/keys.csv (results_of in setup.sh), and prints a table in Markdown. Every result is
+# Writes every row to jobs/results/MACHINE/keys.csv (results_of in setup.sh), and prints tables in Markdown. Every result is
 # checked, and is equal to CUB's. Exits with 1 if one is wrong.
 # In the environment: SEED=NUMBER, of the inputs; LIBCUSORT=HEADER, for the build.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ "${1:-}" = --from ]; then
-    exec python3 "$jobs/keys_table.py" "${2:?"a CSV has to follow"}"
+    python3 "$jobs/keys_table.py" "${2:?"a CSV has to follow"}" "$jobs/../kernels/measured.md"
+    exec python3 "$jobs/first_table.py"
 fi
 
 seconds=${1:-480}

@@ -5,7 +5,7 @@ h200x2/exchange.csv and h200x1/ladder.csv."""
 
 import os
 
-from keys_table import largest_with_mixtures, mixture_ratios, ratio_of, read_rows, worst_other
+from keys_table import is_mixture, largest_with_mixtures, mixture_ratios, ratio_of, read_rows, worst_other
 from tables import link, note, number, one, origin, power_of, read, replace, select, table
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -24,11 +24,12 @@ def keys_of_any_kind(readme):
     for kind in dict.fromkeys(row["type"] for row in rows):
         of_type = select(rows, type=kind)
         worst, _, median = mixture_ratios(of_type)
+        mixtures, others = len([row for row in of_type if is_mixture(row)]), len(of_type)
         other = worst_other(of_type)
         lines.append([kind, f"{ratio_of(one(of_type, input='uniform')):.2f}", f"{median:.2f}", f"{worst:.2f}",
                       f"{ratio_of(other):.2f} {other['input']}"])
-    head = [f"{power_of(keys)} keys, 1 GPU, x the faster of CUB and libcusort", "uniform", "20 mixtures, median", "worst",
-            "worst of 15 other distributions"]
+    head = [f"{power_of(keys)} keys, 1 GPU, x the faster of CUB and libcusort", "uniform", f"{mixtures} mixtures, median", "worst",
+            f"worst of {others - mixtures - 1} other distributions"]
     about = f"{origin(notes)}; every result equal to CUB's, by `jobs/keys.sh` ([rows]({link(OF_ANY_KIND, readme)}))."
     replace(readme, "keys", table(head, lines) + ["", about])
 

@@ -57,4 +57,19 @@ static __device__ T block_scan(T value, T *total)
     return before;
 }
 
+/* The sum of the values of all threads before this one; *all: of all. Every thread of a block of WARP warps calls it;
+ * sums [WARP] in shared memory may be used again after the next barrier. */
+template <typename T>
+static __device__ T block_sum_of_warps(T value, T *sums, T *all)
+{
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const T through = warp_sum_through(value);
+    if (lane == WARP - 1)
+        sums[warp] = through;
+    __syncthreads();
+    const T of_warp = sums[lane], of_warps = warp_sum_through(of_warp);
+    *all = __shfl_sync(ALL_LANES, of_warps, WARP - 1);
+    return __shfl_sync(ALL_LANES, of_warps - of_warp, warp) + through - value;
+}
+
 #endif

@@ -188,7 +188,7 @@ enum {
 };
 
 /* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none
- * is for the width. sorts/tune.sh measures and writes the rows. */
+ * is for the width. jobs/tune.sh can measure and write the rows. */
 static inline int tuning_rung(int key_bytes, int64_t count)
 {
     static const struct {

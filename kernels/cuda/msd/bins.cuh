@@ -20,10 +20,6 @@ struct even_parts {
     {
         return (uint32_t)(key >> shift) - low;
     }
-    __device__ uint32_t operator()(K key) const
-    {
-        return __umulhi(distance(key), scale);
-    }
 };
 
 /* All keys from low to high as one part. A bin, one of 2^LOG_BINS in it, errs in its width by 1 / 2^8. */

@@ -55,17 +55,24 @@ static __device__ uint32_t warp_max(uint32_t value)
 #endif
 }
 
+/* Make `low` and `high` the extremes of those of a warp. */
+template <typename K>
+static __device__ void warp_extremes(K &low, K &high)
+{
+#pragma unroll
+    for (int flip = 1; flip < WARP; flip *= 2) {
+        low = smaller_key(low, of_lane(low, (threadIdx.x % WARP) ^ flip));
+        high = larger_key(high, of_lane(high, (threadIdx.x % WARP) ^ flip));
+    }
+}
+
 /* Make `low` and `high` the extremes of those of all threads. Every thread calls it; lows and highs [WARP] in shared
  * memory may be used again after the next barrier. */
 template <typename K>
 static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
 {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-#pragma unroll
-    for (int flip = 1; flip < WARP; flip *= 2) {
-        low = smaller_key(low, of_lane(low, lane ^ flip));
-        high = larger_key(high, of_lane(high, lane ^ flip));
-    }
+    warp_extremes(low, high);
     if (lane == 0) {
         lows[warp] = low;
         highs[warp] = high;
@@ -74,6 +81,25 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     for (int other = 0; other < warps; other++) {
         low = smaller_key(low, lows[other]);
         high = larger_key(high, highs[other]);
+    }
+}
+
+/* Make `low` and `high` the extremes of those of all threads, in the first warp. Every thread of a block of WARP
+ * warps calls it; lows and highs [WARP] in shared memory. */
+template <typename K>
+static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs)
+{
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    warp_extremes(low, high);
+    if (lane == 0) {
+        lows[warp] = low;
+        highs[warp] = high;
+    }
+    __syncthreads();
+    if (warp == 0) {
+        low = lows[lane];
+        high = highs[lane];
+        warp_extremes(low, high);
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * The range of its keys is cut into 2^11 bins or so of equal width. Counting the bins tells where each begins, so
  * that keys can be put in order of their bins at once. The few that share a bin are then put in order among themselves, by
- * rounds that compare neighbours: as many rounds as the fullest bin has keys.
+ * rounds that compare neighbours: as many rounds as the fullest bin has keys, or until a window is in order.
  *
  *     keys                17 42 10 40 16        range 10 .. 42, bins of width 8: 10-17 18-25 26-33 34-41 42-49
  *     bin                  0  4  0  3  0
@@ -20,11 +20,9 @@
 #include "kernels/cuda/msd/crowds.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <limits.h>
-#include <type_traits>
 
-enum {
-    CROWDED_SHARE = 4
-}; /* of all keys more than a part of so many in one bin: the range is not the one that was known */
+/* More than one in so many keys in one bin: the range is not the one that was known. */
+enum { CROWDED_SHARE = 4 };
 
 /* How many keys a block sort has room for, and how many blocks should share a multiprocessor. */
 template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>

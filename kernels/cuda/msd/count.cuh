@@ -72,7 +72,8 @@ static __device__ int64_t keys_in_front(const K *keys, int64_t count)
     return min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
 }
 
-/* Where the region of key `at` is noted among found [count + FOUND_ROOM]: so that those of a vector can be written at once. */
+/* Where the region of key `at` is noted in found [count + FOUND_ROOM]: such that those of a vector lie aligned, and are written
+ * at once. */
 template <typename K>
 static __device__ uint8_t *found_at(uint8_t *found, const K *keys, int64_t count, int64_t at)
 {
@@ -166,18 +167,19 @@ static __device__ void count_share(const struct coding &coding, const K *__restr
 
 /* What the count of the first level comes to. */
 struct region_counts {
-    uint32_t ascents, descents, blocks_done;
+    uint32_t ascents, descents;
     alignas(8) uint64_t keys[SPLIT_BUCKETS];
 };
 
-/* Is the region of each key noted, where there is memory for that? A search takes longer than a byte. */
+/* Is the region of each key noted, where somebody asks for that? To search once more takes longer than to read a byte. */
 template <typename K>
 static __device__ bool is_worth_noting(const struct split_head<K> &split)
 {
     return !split.is_linear && split.buckets <= 1 << 8;
 }
 
-/* Zeroed counts. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each key, if is_worth_noting(); NULL: no memory. */
+/* Zeroed counts. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each key, if is_worth_noting(); NULL: nobody
+ * asks. */
 template <typename K>
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     count_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys, int64_t count,

@@ -12,8 +12,8 @@
  * The highest bit in which keys differ is a border of finer bins, whose number is even. So each time the keys of a crowd
  * differ in fewer bits, and it ends after as many times as a key has bits; most often after one or two.
  *
- * Rejected To sort crowded windows by a network and to merge them: it needs no look at the keys, but took three times as long
- *          as all the rest of a block sort. */
+ * Rejected To cut bins once, and to sort crowded windows by a network and merge them: somewhat slower (kernels/README.md), and
+ *          equal keys among others crowd a window, too. */
 #ifndef CROWDS_CUH
 #define CROWDS_CUH
 
@@ -174,7 +174,7 @@ static __device__ bool cut_crowds(K *places, int count, struct crowd_list<S, K> 
     if (!__syncthreads_or(any))
         return false;
 
-        // 2. count the finer bins
+    // 2. count the finer bins
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
         const uint32_t crowd = goals.get(k), place = threadIdx.x + k * S::THREADS;
@@ -208,8 +208,8 @@ static __device__ bool cut_crowds(K *places, int count, struct crowd_list<S, K> 
     return true;
 }
 
-/* Cut bins of more than CROWD keys, and what then has more than LATER_CROWD until that is no more so but for equal keys. bins:
- * where each bin ends; they are lost. Every thread calls it, after a barrier. */
+/* Cut bins of more than CROWD keys; then, again and again, those of more than LATER_CROWD, until only equal keys are so
+ * many. bins: where each bin ends; they are lost. Every thread calls it, after a barrier. */
 template <typename S, typename K>
 static __device__ __noinline__ void settle_crowds(K *places, int count, uint32_t *bins, uint32_t *fine)
 {

@@ -146,7 +146,7 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
     }
 }
 
-/* Buckets that somebody has noted: found [valid] of a tile. */
+/* The buckets that the count has noted: found [valid] of a tile. */
 struct noted_buckets {
     static constexpr bool IS_CHEAP = false;
     const uint8_t *found;
@@ -187,8 +187,8 @@ static __device__ void scatter_some(const struct coding &coding, const K *__rest
         });
 }
 
-/* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goal_of(bucket, keys) is where the keys of a bucket go, NULL for nowhere; it is
- * called once for each bucket that the tile has. */
+/* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goal_of(bucket, keys) is where
+ * the keys of a bucket go, NULL for nowhere; it is called once for each bucket that the tile has. */
 template <int KEYS, typename K, typename GOALS>
 static __device__ void scatter(const struct coding &coding, const K *from, int valid,
                                const struct split<K> &split, const uint8_t *found, const GOALS &goal_of,

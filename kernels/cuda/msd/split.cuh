@@ -188,35 +188,6 @@ static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     return split;
 }
 
-template <typename K>
-static __device__ void warp_extremes(K &low, K &high)
-{
-#pragma unroll
-    for (int flip = 1; flip < WARP; flip *= 2) {
-        low = smaller_key(low, of_lane(low, (threadIdx.x % WARP) ^ flip));
-        high = larger_key(high, of_lane(high, (threadIdx.x % WARP) ^ flip));
-    }
-}
-
-/* Make `low` and `high` the extremes of those of all threads, in the first warp. Every thread of a block of WARP
- * warps calls it; lows and highs [WARP] in shared memory. */
-template <typename K>
-static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs)
-{
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    warp_extremes(low, high);
-    if (lane == 0) {
-        lows[warp] = low;
-        highs[warp] = high;
-    }
-    __syncthreads();
-    if (warp == 0) {
-        low = lows[lane];
-        high = highs[lane];
-        warp_extremes(low, high);
-    }
-}
-
 /* Do the keys of a sample [seen] fit parts of equal width? counts [SPLIT_BUCKETS] in shared memory: of each part.
  * Every thread of the block calls it. */
 template <typename K, int OWN>
@@ -245,21 +216,6 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
         sum += __shfl_xor_sync(ALL_LANES, sum, flip);
     const bool is_more_of_group = sum > 1.25f * of_group + 4 * sqrtf(of_group) + 1;
     return !__syncthreads_or(is_more || is_more_of_group);
-}
-
-/* The sum of the values of all threads before this one; *all: of all. Every thread of a block of WARP warps calls it;
- * sums [WARP] in shared memory may be used again after the next barrier. */
-template <typename T>
-static __device__ T block_sum_of_warps(T value, T *sums, T *all)
-{
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const T through = warp_sum_through(value);
-    if (lane == WARP - 1)
-        sums[warp] = through;
-    __syncthreads();
-    const T of_warp = sums[lane], of_warps = warp_sum_through(of_warp);
-    *all = __shfl_sync(ALL_LANES, of_warps, WARP - 1);
-    return __shfl_sync(ALL_LANES, of_warps - of_warp, warp) + through - value;
 }
 
 /* Place of splitter `node` of the tree among all, of a tree with `levels`. */

@@ -1,8 +1,16 @@
-/* The bins into which a block sort cuts the range of its keys. */
+/* The bins into which a block sort cuts the range of its keys, and the count of them. */
 #ifndef BINS_CUH
 #define BINS_CUH
 
 #include "kernels/cuda/msd/block.cuh"
+
+/* How many keys a block sort has room for, and how many blocks should share a multiprocessor. */
+template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>
+struct block_size {
+    static constexpr int THREADS = THREADS_OF_BLOCK, KEYS = KEYS_OF_THREAD, CAPACITY = THREADS * KEYS,
+                         WARPS = THREADS / WARP, BLOCKS = BLOCKS_TOGETHER, VECTORS = 2,
+                         BINS = VECTORS * 4 * THREADS, COUNTERS = BINS + WARP;
+};
 
 /* A range of keys cut into parts of equal width, any width: where a key lies is a product of 64 bits, of which the upper half
  * is the part, and the lower half says where in the part. */
@@ -39,6 +47,7 @@ struct scaled_bins {
     static constexpr int BELOW = 32 - log2_of(S::BINS);
     even_parts<K> parts;
 
+    scaled_bins() = default;
     __device__ scaled_bins(const even_parts<K> &parts) : parts(parts)
     {
     }
@@ -54,5 +63,124 @@ struct scaled_bins {
         return parts.shift == 0 && parts.scale >> BELOW > 0;
     }
 };
+
+/* ---- keys by bins -------------------------------------------------------------------------------------- */
+
+/* The extremes of the keys. Every thread calls it. */
+template <typename S, typename K>
+static __device__ void find_extremes(const K (&keys)[S::KEYS], int left, K &low, K &high)
+{
+    __shared__ K lows[WARP], highs[WARP];
+    low = (K) ~(K)0;
+    high = 0;
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left) {
+            low = smaller_key(low, keys[k]);
+            high = larger_key(high, keys[k]);
+        }
+    }
+    block_extremes(low, high, lows, highs);
+}
+
+/* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
+ * each step takes longer. */
+template <typename S, typename K, typename BINS>
+static __device__ void count_bins(const K (&keys)[S::KEYS], int left, const BINS &bin_of, uint32_t *bins)
+{
+    for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
+        ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        const uint32_t bin = bin_of(keys[k]);
+        const uint32_t counter = k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP;
+        atomicAdd(&bins[counter], 1u);
+    }
+    __syncthreads();
+}
+
+/* Turn counts into the bins' first places. Returns the keys of the fullest bin.
+ *
+ * A thread has four bins in a row and four more behind those of all threads: vectors that meet no bank twice. The sums of
+ * both lie in one word, one above the other. */
+template <typename S>
+static __device__ int scan_bins(uint32_t *bins)
+{
+    constexpr int VECTORS = S::VECTORS;
+    static_assert(VECTORS <= 2 && S::CAPACITY < 1 << 16 && S::WARPS <= WARP, "halves of a word");
+    __shared__ uint32_t sums[S::WARPS], fullest[S::WARPS]; // of warps
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    uint4 own[VECTORS];
+    uint32_t sum = 0, most = 0;
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        own[v] = ((uint4 *)bins)[v * S::THREADS + threadIdx.x];
+        most = max(most, max(max(own[v].x, own[v].y), max(own[v].z, own[v].w)));
+        sum += (own[v].x + own[v].y + own[v].z + own[v].w) << 16 * v;
+    }
+    uint32_t so_far = sum;
+#pragma unroll
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        const uint32_t below = __shfl_up_sync(ALL_LANES, so_far, distance);
+        so_far += lane >= distance ? below : 0;
+    }
+    most = warp_max(most);
+    if (lane == WARP - 1) {
+        sums[warp] = so_far;
+        fullest[warp] = most;
+    }
+    __syncthreads();
+
+    const uint32_t of_warp = sums[lane % S::WARPS];
+    uint32_t up_to_warp = of_warp;
+#pragma unroll
+    for (int distance = 1; distance < S::WARPS; distance *= 2) {
+        const uint32_t below = __shfl_up_sync(ALL_LANES, up_to_warp, distance, S::WARPS);
+        up_to_warp += lane % S::WARPS >= distance ? below : 0;
+    }
+    const uint32_t all = __shfl_sync(ALL_LANES, up_to_warp, S::WARPS - 1);
+    const uint32_t before = so_far - sum + __shfl_sync(ALL_LANES, up_to_warp - of_warp, warp);
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        const uint32_t x = v == 0 ? before & 0xffff : (before >> 16) + (all & 0xffff);
+        const uint32_t y = x + own[v].x, z = y + own[v].y, w = z + own[v].z;
+        ((uint4 *)bins)[v * S::THREADS + threadIdx.x] = make_uint4(x, y, z, w);
+    }
+    most = warp_max(fullest[lane % S::WARPS]);
+    __syncthreads();
+    return (int)most;
+}
+
+/* Count the keys in bins of their exact range. Returns the keys of the fullest bin; 0: all keys are equal, and there are no
+ * bins. */
+template <typename S, typename K>
+static __device__ int count_in_range(const K (&keys)[S::KEYS], int left, scaled_bins<S, K> &bin_of, uint32_t *bins)
+{
+    K low, high;
+    find_extremes<S>(keys, left, low, high);
+    if (low == high)
+        return 0;
+    bin_of = {low, high};
+    count_bins<S>(keys, left, bin_of, bins);
+    return scan_bins<S>(bins);
+}
+
+/* Put keys in the order of their bins, into places from `first` on; bins then has where each bin ends. Each key takes the
+ * next place of its bin: to keep the ranks that counting gave them takes a register for each key, which costs more than to
+ * ask again. Every thread calls it. */
+template <typename S, typename K>
+static __device__ void place_by_bins(const K (&keys)[S::KEYS], int left, const scaled_bins<S, K> &bin_of, uint32_t *bins,
+                                     K *places, int first)
+{
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left) {
+            const uint32_t place = atomicAdd(&bins[bin_of(keys[k])], 1u);
+            places[with_gaps<K>(first + (int)place)] = keys[k];
+        }
+    }
+    __syncthreads();
+}
 
 #endif

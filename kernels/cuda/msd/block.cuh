@@ -5,6 +5,14 @@
 #include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/ladder/bitonic.cuh"
 
+/* Where key i of an array of K in shared memory lies: one is left out behind 128 bytes, so that strides of
+ * powers of two meet different banks. */
+template <typename K>
+static __host__ __device__ constexpr int with_gaps(int i)
+{
+    return i + i / (128 / (int)sizeof(K));
+}
+
 /* The last bucket of [first, last] that begins at `position` or before. */
 static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
                                        int64_t position)

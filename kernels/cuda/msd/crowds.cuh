@@ -1,256 +1,205 @@
 /* Crowds: bins of a block sort with so many keys that rounds of comparing neighbours would take too long to settle them.
  *
- * A crowd is cut into as many finer bins as it has keys, over the range of those: the bits in which they differ. One of its
- * keys, the pivot, has a bin for itself and its like, so that a value which fills a crowd is done with. What is a crowd still
- * is cut again, until none is left.
+ *     up to SMALL_CROWD keys     a warp sorts them in its registers
+ *     more                       the block cuts their range into bins of its own, with crowds of their own
  *
- *     places         3 5 | 84 81 89 84 84 85 | ..      say that 4 keys are a crowd; the pivot is its first
- *     they differ          in 4 bits                   84 ^ 81, 84 ^ 89 and so on
- *     finer bins           0 below 84, 1 below 84, is 84, 1 above 84, 2, 3
- *     places         3 5 | 81 | 84 84 84 | 85 | 89 | ..
+ *     places       3 5 | 84 81 89 84 84 85 .. | 200 ..     the bin 80 .. 99 has 600 keys, the bin 200 .. 219 has 20
+ *     small        from 200 on, 20 keys
+ *     large        from 84 on, 600 keys: their range is 81 .. 89, so now a bin is one value
  *
- * The highest bit in which keys differ is a border of finer bins, whose number is even. So each time the keys of a crowd
- * differ in fewer bits, and it ends after as many times as a key has bits; most often after one or two.
+ * Each time a block cuts a range it leaves some 1 / BINS of it, so keys of 8 bytes are cut six times at most; most often
+ * once.
  *
- * Rejected To cut bins once, and to sort crowded windows by a network and merge them: somewhat slower (kernels/README.md), and
- *          equal keys among others crowd a window, too. */
+ * Rejected To cut all crowds of a block together, each into as many finer bins as it has keys: every key of the block takes
+ *          part in every cut, though few are in crowds (kernels/README.md). */
 #ifndef CROWDS_CUH
 #define CROWDS_CUH
 
 #include "kernels/cuda/msd/bins.cuh"
 #include "kernels/cuda/msd/windows.cuh"
 
-/* In shared memory. Crowds have numbers in the order of their places. */
-template <typename S, typename K>
-struct crowd_list {
-    static constexpr int WORDS = S::CAPACITY / 32 + 1, MOST = S::CAPACITY / (CROWD + 1);
-    uint32_t starts[WORDS]; /* a bit for each place: a crowd begins here */
-    uint32_t before[WORDS]; /* crowds that begin in the words before */
-    uint32_t alike[WORDS];  /* a bit for each finer bin: its keys are the pivot and its like */
-    uint32_t extents[MOST]; /* first place of a crowd; above, the place behind its last one */
-    uint32_t bits[MOST];    /* in which its keys differ */
-    K pivots[MOST];
-    static_assert(WORDS <= S::THREADS, "a word for each thread");
+enum { SMALL_CROWD_ROWS = 8, SMALL_CROWD = SMALL_CROWD_ROWS * WARP };
 
-    /* The number of crowds that begin at `place` or before. */
-    __device__ uint32_t crowds_up_to(uint32_t place) const
-    {
-        return before[place / 32] + __popc(starts[place / 32] << (31 - place % 32));
-    }
-};
-
-enum { NO_CROWD = 0xffff };
-
-/* The crowd that has a place. */
-template <typename S, typename K>
-static __device__ uint32_t crowd_of_place(const struct crowd_list<S, K> &crowds, uint32_t place)
-{
-    const uint32_t up_to = crowds.crowds_up_to(place);
-    return up_to > 0 && place < crowds.extents[up_to - 1] >> 16 ? up_to - 1 : (uint32_t)NO_CROWD;
-}
-
-/* List the bins of more than `most` keys: each_bin(visit) calls visit(begin, end, is_alike) for each bin of this thread. Is
- * there one? Every thread calls it, after a barrier. */
-template <typename S, typename K, typename EACH_BIN>
-static __device__ bool list_crowds(const K *places, uint32_t most, struct crowd_list<S, K> &crowds,
-                                   const EACH_BIN &each_bin)
-{
-    __shared__ uint32_t sums[S::WARPS];
-    if (threadIdx.x < crowds.WORDS)
-        crowds.starts[threadIdx.x] = 0;
-    __syncthreads();
-    bool any = false;
-    each_bin([&](uint32_t begin, uint32_t end, const auto &is_alike) {
-        if (end - begin > most && !is_alike()) {
-            atomicOr(&crowds.starts[begin / 32], 1u << begin % 32);
-            any = true;
-        }
-    });
-    if (!__syncthreads_or(any))
-        return false;
-    const uint32_t own = threadIdx.x < crowds.WORDS ? __popc(crowds.starts[threadIdx.x]) : 0;
-    const uint32_t before = block_sum_before(own, sums);
-    if (threadIdx.x < crowds.WORDS)
-        crowds.before[threadIdx.x] = before;
-    __syncthreads();
-    if (any) {
-        each_bin([&](uint32_t begin, uint32_t end, const auto &is_alike) {
-            if (end - begin > most && !is_alike()) {
-                const uint32_t crowd = crowds.crowds_up_to(begin) - 1;
-                crowds.extents[crowd] = begin | end << 16;
-                crowds.bits[crowd] = 0;
-                crowds.pivots[crowd] = places[with_gaps<K>((int)begin)];
-            }
-        });
-    }
-    __syncthreads();
-    return true;
-}
-
-/* ---- finer bins ---------------------------------------------------------------------------------------- */
-
-/* Add to counter i, of 16 bits; returns what it was. */
-static __device__ uint32_t add_fine(uint32_t *fine, uint32_t i)
-{
-    const uint32_t above = i % 2 * 16;
-    return atomicAdd(&fine[i / 2], 1u << above) >> above & 0xffff;
-}
-
-/* Turn counts into first places. Every thread calls it, after a barrier. */
+/* In shared memory: crowds that wait. Each is its first place, and its number of keys above 16 bits. */
 template <typename S>
-static __device__ void scan_fine(uint32_t *fine)
-{
-    __shared__ uint32_t sums[S::WARPS];
-    uint32_t *own = fine + threadIdx.x * S::FINE_WORDS;
-    uint32_t sum = 0;
-#pragma unroll
-    for (int w = 0; w < S::FINE_WORDS; w++)
-        sum += (own[w] & 0xffff) + (own[w] >> 16);
-    uint32_t before = block_sum_before(sum, sums);
-#pragma unroll
-    for (int w = 0; w < S::FINE_WORDS; w++) {
-        const uint32_t word = own[w];
-        own[w] = before | (before + (word & 0xffff)) << 16;
-        before += (word & 0xffff) + (word >> 16);
-    }
-    __syncthreads();
-}
-
-/* Which of `bins` finer bins a key is for, of keys that differ in the lower `bits` bits. */
-template <typename K>
-static __device__ uint32_t finer_bin(K key, uint32_t bits, uint32_t bins)
-{
-    return __umulhi((uint32_t)((K)(key << (8 * sizeof(K) - bits)) >> (8 * sizeof(K) - 32)), bins);
-}
-
-/* Words of 16 bits, two to a register. */
-template <int COUNT>
-struct half_words {
-    uint32_t pairs[(COUNT + 1) / 2] = {};
-
-    __device__ uint32_t get(int i) const
-    {
-        return i % 2 ? pairs[i / 2] >> 16 : pairs[i / 2] & 0xffff;
-    }
-    __device__ void set(int i, uint32_t value)
-    {
-        pairs[i / 2] = i % 2 ? (pairs[i / 2] & 0xffff) | value << 16 : (pairs[i / 2] & 0xffff0000) | value;
-    }
+struct alignas(16) crowd_lists {
+    uint32_t small_count, large_count;
+    uint32_t small[S::CAPACITY / (CROWD + 1)], large[S::CAPACITY / (SMALL_CROWD + 1) + 1];
+    static_assert(S::CAPACITY < 1 << 16, "halves of a word");
 };
 
-/* Cut each crowd once: fine then has where each of its finer bins ends; other places have a bin each. false: the keys of
- * each crowd are equal, and nothing has been done. Every thread calls it. */
-template <typename S, typename K>
-static __device__ bool cut_crowds(K *places, int count, struct crowd_list<S, K> &crowds, uint32_t *fine)
+template <typename S>
+static __device__ void list_if_crowd(uint32_t begin, uint32_t end, int first, struct crowd_lists<S> &crowds)
 {
-    K keys[S::KEYS];
-    half_words<S::KEYS> goals; // first the crowd; then the finer bin, and whether the key moves
-    const uint32_t moves = 1u << 15;
-    static_assert(2 * S::FINE_WORDS * S::THREADS <= 1 << 16 && S::CAPACITY <= 1 << 15, "places fit below");
-    const int left = count - (int)threadIdx.x;
-
-    // 1. in how many bits its keys differ
-    bool any = false;
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        uint32_t crowd = NO_CROWD;
-        keys[k] = 0;
-        if (k * S::THREADS < left)
-            crowd = crowd_of_place(crowds, threadIdx.x + k * S::THREADS);
-        if (crowd != NO_CROWD) {
-            keys[k] = places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
-            const uint32_t bits = (uint32_t)bits_of<K>(keys[k] ^ crowds.pivots[crowd]);
-            any |= bits > 0;
-            if (bits > crowds.bits[crowd])
-                atomicMax(&crowds.bits[crowd], bits);
-        }
-        goals.set(k, crowd);
-    }
-#pragma unroll
-    for (int w = 0; w < S::FINE_WORDS; w++)
-        fine[threadIdx.x + w * S::THREADS] = 0;
-    if (threadIdx.x < crowds.WORDS)
-        crowds.alike[threadIdx.x] = 0;
-    if (!__syncthreads_or(any))
-        return false;
-
-    // 2. count the finer bins
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        const uint32_t crowd = goals.get(k), place = threadIdx.x + k * S::THREADS;
-        uint32_t goal = place;
-        if (crowd != NO_CROWD && crowds.bits[crowd] > 0) {
-            const uint32_t extent = crowds.extents[crowd], bits = crowds.bits[crowd];
-            const uint32_t begin = extent & 0xffff, bins = ((extent >> 16) - begin - 2) & ~1u;
-            const K pivot = crowds.pivots[crowd];
-            goal = begin + finer_bin(keys[k], bits, bins) + (keys[k] >= pivot) + (keys[k] > pivot);
-            if (place == begin) // the pivot itself
-                atomicOr(&crowds.alike[goal / 32], 1u << goal % 32);
-            goal |= moves;
-        }
-        if (k * S::THREADS < left)
-            add_fine(fine, goal & ~moves);
-        goals.set(k, goal);
-    }
-    __syncthreads();
-    scan_fine<S>(fine);
-
-    // 3. put the keys there
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left) {
-            const uint32_t goal = goals.get(k), place = add_fine(fine, goal & ~moves);
-            if (goal & moves)
-                places[with_gaps<K>((int)place)] = keys[k];
-        }
-    }
-    __syncthreads();
-    return true;
+    const uint32_t keys = end - begin, crowd = (first + begin) | keys << 16;
+    if (keys > SMALL_CROWD)
+        crowds.large[atomicAdd(&crowds.large_count, 1u)] = crowd;
+    else if (keys > CROWD)
+        crowds.small[atomicAdd(&crowds.small_count, 1u)] = crowd;
 }
 
-/* Cut bins of more than CROWD keys; then, again and again, those of more than LATER_CROWD, until only equal keys are so
- * many. bins: where each bin ends; they are lost. Every thread calls it, after a barrier. */
-template <typename S, typename K>
-static __device__ __noinline__ void settle_crowds(K *places, int count, uint32_t *bins, uint32_t *fine)
+/* List the crowds among bins, which have where each ends; first: the place where they begin. Every thread calls it, between
+ * barriers. */
+template <typename S>
+static __device__ void list_crowds(const uint32_t *bins, int first, struct crowd_lists<S> &crowds)
 {
-    static_assert(sizeof(struct crowd_list<S, K>) <= S::COUNTERS * sizeof(uint32_t),
-                  "they take the place of the bins");
-    struct crowd_list<S, K> &crowds = *(struct crowd_list<S, K> *)bins;
-    const uint32_t *own = fine + threadIdx.x * S::FINE_WORDS;
-    uint4 ends[S::VECTORS];
-    uint32_t begins[S::VECTORS];
 #pragma unroll
     for (int v = 0; v < S::VECTORS; v++) {
         const int vector = v * S::THREADS + threadIdx.x;
-        ends[v] = ((uint4 *)bins)[vector];
-        begins[v] = vector > 0 ? bins[4 * vector - 1] : 0;
+        const uint4 ends = ((const uint4 *)bins)[vector];
+        list_if_crowd(vector > 0 ? bins[4 * vector - 1] : 0, ends.x, first, crowds);
+        list_if_crowd(ends.x, ends.y, first, crowds);
+        list_if_crowd(ends.y, ends.z, first, crowds);
+        list_if_crowd(ends.z, ends.w, first, crowds);
     }
-    __syncthreads();
-    bool found = list_crowds<S>(places, CROWD, crowds, [&](const auto &visit) {
-        const auto never = [] { return false; };
+}
+
+/* ---- small crowds -------------------------------------------------------------------------------------- */
+
+/* One step of the network between lanes: with the key of lane `partner` in the same row, or in the MIRRORED one. */
+template <bool MIRRORED, int ROWS, typename K>
+static __device__ void compare_lanes(K (&run)[ROWS], int partner)
+{
+    const bool is_lower = (int)threadIdx.x % WARP < partner;
+    K theirs[ROWS];
 #pragma unroll
-        for (int v = 0; v < S::VECTORS; v++) {
-            visit(begins[v], ends[v].x, never);
-            visit(ends[v].x, ends[v].y, never);
-            visit(ends[v].y, ends[v].z, never);
-            visit(ends[v].z, ends[v].w, never);
+    for (int j = 0; j < ROWS; j++)
+        theirs[j] = of_lane(run[MIRRORED ? ROWS - 1 - j : j], partner);
+#pragma unroll
+    for (int j = 0; j < ROWS; j++)
+        run[j] = (theirs[j] < run[j]) == is_lower ? theirs[j] : run[j];
+}
+
+/* The steps inside a lane, from stride FIRST down. */
+template <int FIRST, int ROWS, typename K>
+static __device__ void compare_in_lane(K (&run)[ROWS])
+{
+#pragma unroll
+    for (int stride = FIRST; stride > 0; stride /= 2) {
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) {
+            if ((j & stride) == 0)
+                order_keys(run[j], run[j + stride]);
         }
-    });
-    while (found && cut_crowds<S>(places, count, crowds, fine)) {
-        found = list_crowds<S>(places, LATER_CROWD, crowds, [&](const auto &visit) {
-            uint32_t begin = threadIdx.x > 0 ? own[-1] >> 16 : 0, bin = 2 * threadIdx.x * S::FINE_WORDS;
-            const auto is_alike = [&] { return (crowds.alike[bin / 32] >> bin % 32 & 1) != 0; };
-#pragma unroll 1
-            for (int w = 0; w < S::FINE_WORDS; w++) {
-                const uint32_t word = own[w];
-                visit(begin, word & 0xffff, is_alike);
-                bin++;
-                visit(word & 0xffff, word >> 16, is_alike);
-                bin++;
-                begin = word >> 16;
-            }
-        });
     }
+}
+
+/* The bitonic network of kernels/README.md over ROWS keys in a row of each lane. */
+template <int ROWS, typename K>
+static __device__ void sort_rows(K (&run)[ROWS])
+{
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int size = 2; size <= ROWS; size *= 2) {
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) {
+            if (j % size < size / 2)
+                order_keys(run[j], run[j / size * size + size - 1 - j % size]);
+        }
+#pragma unroll
+        for (int stride = size / 4; stride > 0; stride /= 2) {
+#pragma unroll
+            for (int j = 0; j < ROWS; j++) {
+                if ((j & stride) == 0)
+                    order_keys(run[j], run[j + stride]);
+            }
+        }
+    }
+#pragma unroll 1
+    for (int lanes = 2; lanes <= WARP; lanes *= 2) { // that become one run
+        compare_lanes<true>(run, lane ^ (lanes - 1));
+#pragma unroll 1
+        for (int stride = lanes / 4; stride > 0; stride /= 2)
+            compare_lanes<false>(run, lane ^ stride);
+        compare_in_lane<ROWS / 2>(run);
+    }
+}
+
+/* Sort places [keys] from `begin` on, unless all are equal. A warp calls it. */
+template <int ROWS, typename K>
+static __device__ void sort_small_crowd(K *places, int begin, int keys)
+{
+    const int lane = threadIdx.x % WARP, first = begin + lane * ROWS;
+    const K pivot = places[with_gaps<K>(begin)];
+    bool differ = false;
+    K run[ROWS];
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) {
+        const int key = lane + j * WARP;
+        run[j] = key < keys ? places[with_gaps<K>(begin + key)] : BEHIND_ALL<K>;
+        differ |= key < keys && run[j] != pivot;
+    }
+    if (!__any_sync(ALL_LANES, differ))
+        return;
+    sort_rows(run);
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) {
+        if (first + j < begin + keys)
+            places[with_gaps<K>(first + j)] = run[j];
+    }
+}
+
+/* Sort the small crowds, a warp each at a time. */
+template <typename S, typename K>
+static __device__ void sort_small_crowds(K *places, const struct crowd_lists<S> &crowds)
+{
+    for (uint32_t i = threadIdx.x / WARP; i < crowds.small_count; i += S::WARPS) {
+        const int begin = crowds.small[i] & 0xffff, keys = crowds.small[i] >> 16;
+        if (keys <= WARP)
+            sort_small_crowd<1>(places, begin, keys);
+        else if (keys <= 2 * WARP)
+            sort_small_crowd<2>(places, begin, keys);
+        else if (keys <= 4 * WARP)
+            sort_small_crowd<4>(places, begin, keys);
+        else
+            sort_small_crowd<SMALL_CROWD_ROWS>(places, begin, keys);
+    }
+}
+
+/* ---- all crowds ---------------------------------------------------------------------------------------- */
+
+/* Put a large crowd, places [count] from `begin` on, in the order of bins of its own range, and list the crowds among those.
+ * Every thread calls it, behind a barrier. */
+template <typename S, typename K>
+static __device__ void cut_large_crowd(K *places, int begin, int count, uint32_t *bins, struct crowd_lists<S> &crowds)
+{
+    const int left = count - (int)threadIdx.x;
+    scaled_bins<S, K> bin_of;
+    K keys[S::KEYS];
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (k * S::THREADS < left)
+            keys[k] = places[with_gaps<K>(begin + (int)threadIdx.x + k * S::THREADS)];
+    }
+    const int fullest = count_in_range<S>(keys, left, bin_of, bins);
+    if (fullest == 0)
+        return;
+    place_by_bins<S>(keys, left, bin_of, bins, places, begin);
+    if (fullest > CROWD && !bin_of.are_values())
+        list_crowds(bins, begin, crowds);
+}
+
+/* Sort all crowds. bins: where each bin ends; they are lost. Every thread calls it, behind a barrier. */
+template <typename S, typename K>
+static __device__ __noinline__ void settle_crowds(K *places, uint32_t *bins, struct crowd_lists<S> &crowds)
+{
+    if (threadIdx.x == 0)
+        crowds.small_count = crowds.large_count = 0;
+    __syncthreads();
+    list_crowds(bins, 0, crowds);
+    for (;;) {
+        __syncthreads();
+        const uint32_t waiting = crowds.large_count;
+        if (waiting == 0)
+            break;
+        const uint32_t crowd = crowds.large[waiting - 1];
+        __syncthreads();
+        if (threadIdx.x == 0)
+            crowds.large_count = waiting - 1; // barriers of the cut come before anybody adds
+        cut_large_crowd<S>(places, (int)(crowd & 0xffff), (int)(crowd >> 16), bins, crowds);
+    }
+    sort_small_crowds(places, crowds);
+    __syncthreads();
 }
 
 #endif

@@ -10,19 +10,9 @@ enum {
     RUN = 8, /* places in a row that a lane settles */
     WINDOW = WARP * RUN,
     CROWD = WARP / 2, /* keys of a bin, up to which rounds settle it at once */
-    LATER_CROWD =
-        3 * WARP, /* the same where bins have been cut: rounds of a few windows take less than to cut again */
     ROUNDS_UNASKED = 4 /* before a window is asked whether it is in order */
 };
-static_assert(LATER_CROWD <= WINDOW / 2, "a bin lies in a window or around a seam");
-
-/* Where key i of an array of K in shared memory lies: one is left out behind 128 bytes, so that strides of
- * powers of two meet different banks. */
-template <typename K>
-static __host__ __device__ constexpr int with_gaps(int i)
-{
-    return i + i / (128 / (int)sizeof(K));
-}
+static_assert(CROWD <= WINDOW / 2, "a bin lies in a window or around a seam");
 
 /* ---- order inside the bins ----------------------------------------------------------------------------- */
 

@@ -12,6 +12,14 @@ struct block_size {
                          BINS = VECTORS * 4 * THREADS, COUNTERS = BINS + WARP;
 };
 
+/* Keys of a block lie in rows: thread t has key k THREADS + t in its row k. Are row k and all behind it empty? Asked of every
+ * sixth row only, as the answer takes time too. */
+template <typename S>
+static __device__ bool is_behind(int row, int count)
+{
+    return row % 6 == 0 && row > 0 && row * S::THREADS >= count;
+}
+
 /* A range of keys cut into parts of equal width, any width: where a key lies is a product of 64 bits, of which the upper half
  * is the part, and the lower half says where in the part. */
 template <typename K>
@@ -27,6 +35,11 @@ struct even_parts {
     __device__ uint32_t distance(K key) const
     {
         return (uint32_t)(key >> shift) - low;
+    }
+    /* The bits below, up to 32 of them: parts of that lowest one. */
+    __device__ uint32_t below(K key) const
+    {
+        return shift > 0 ? (uint32_t)((K)(key << (8 * sizeof(K) - shift)) >> (8 * sizeof(K) - 32)) : 0;
     }
 };
 
@@ -58,6 +71,13 @@ struct scaled_bins {
     {
         return parts.distance(key) * parts.scale >> BELOW;
     }
+    /* Where in its bin a key lies, from 0 to 2^32. Bits below those of its distance tell more; a distance across the border of
+     * bins counts as one up to it. */
+    __device__ uint32_t inside(K key) const
+    {
+        const uint32_t least = ~0u >> (32 - BELOW), at = parts.distance(key) * parts.scale & least;
+        return min(at + __umulhi(parts.below(key), parts.scale), least) << (32 - BELOW);
+    }
     __device__ bool are_values() const
     {
         return parts.shift == 0 && parts.scale >> BELOW > 0;
@@ -68,14 +88,16 @@ struct scaled_bins {
 
 /* The extremes of the keys. Every thread calls it. */
 template <typename S, typename K>
-static __device__ void find_extremes(const K (&keys)[S::KEYS], int left, K &low, K &high)
+static __device__ void find_extremes(const K (&keys)[S::KEYS], int count, K &low, K &high)
 {
     __shared__ K lows[WARP], highs[WARP];
     low = (K) ~(K)0;
     high = 0;
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left) {
+        if (is_behind<S>(k, count))
+            break;
+        if ((int)threadIdx.x + k * S::THREADS < count) {
             low = smaller_key(low, keys[k]);
             high = larger_key(high, keys[k]);
         }
@@ -86,15 +108,17 @@ static __device__ void find_extremes(const K (&keys)[S::KEYS], int left, K &low,
 /* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
  * each step takes longer. */
 template <typename S, typename K, typename BINS>
-static __device__ void count_bins(const K (&keys)[S::KEYS], int left, const BINS &bin_of, uint32_t *bins)
+static __device__ void count_bins(const K (&keys)[S::KEYS], int count, const BINS &bin_of, uint32_t *bins)
 {
     for (int i = threadIdx.x; i < S::BINS / 4; i += S::THREADS)
         ((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
+        if (is_behind<S>(k, count))
+            break;
         const uint32_t bin = bin_of(keys[k]);
-        const uint32_t counter = k * S::THREADS < left ? bin : S::BINS + threadIdx.x % WARP;
+        const uint32_t counter = (int)threadIdx.x + k * S::THREADS < count ? bin : S::BINS + threadIdx.x % WARP;
         atomicAdd(&bins[counter], 1u);
     }
     __syncthreads();
@@ -155,27 +179,29 @@ static __device__ int scan_bins(uint32_t *bins)
 /* Count the keys in bins of their exact range. Returns the keys of the fullest bin; 0: all keys are equal, and there are no
  * bins. */
 template <typename S, typename K>
-static __device__ int count_in_range(const K (&keys)[S::KEYS], int left, scaled_bins<S, K> &bin_of, uint32_t *bins)
+static __device__ int count_in_range(const K (&keys)[S::KEYS], int count, scaled_bins<S, K> &bin_of, uint32_t *bins)
 {
     K low, high;
-    find_extremes<S>(keys, left, low, high);
+    find_extremes<S>(keys, count, low, high);
     if (low == high)
         return 0;
     bin_of = {low, high};
-    count_bins<S>(keys, left, bin_of, bins);
+    count_bins<S>(keys, count, bin_of, bins);
     return scan_bins<S>(bins);
 }
 
-/* Put keys in the order of their bins, into places from `first` on; bins then has where each bin ends. Each key takes the
+/* Put keys [count] in the order of their bins, into places from `first` on; bins then has where each bin ends. Each key takes the
  * next place of its bin: to keep the ranks that counting gave them takes a register for each key, which costs more than to
  * ask again. Every thread calls it. */
 template <typename S, typename K>
-static __device__ void place_by_bins(const K (&keys)[S::KEYS], int left, const scaled_bins<S, K> &bin_of, uint32_t *bins,
-                                     K *places, int first)
+static __device__ void place_by_bins(const K (&keys)[S::KEYS], int first, int count, const scaled_bins<S, K> &bin_of,
+                                     uint32_t *bins, K *places)
 {
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left) {
+        if (is_behind<S>(k, count))
+            break;
+        if ((int)threadIdx.x + k * S::THREADS < count) {
             const uint32_t place = atomicAdd(&bins[bin_of(keys[k])], 1u);
             places[with_gaps<K>(first + (int)place)] = keys[k];
         }

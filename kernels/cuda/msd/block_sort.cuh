@@ -34,11 +34,13 @@ static __host__ __device__ constexpr int block_sort_bytes()
 /* ---- the block sort ------------------------------------------------------------------------------------ */
 
 template <typename S, bool DECODES, typename K>
-static __device__ void store_places(const struct coding &coding, const K *places, K *to, int left)
+static __device__ void store_places(const struct coding &coding, const K *places, K *to, int count)
 {
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left) {
+        if (is_behind<S>(k, count))
+            break;
+        if ((int)threadIdx.x + k * S::THREADS < count) {
             const K code = places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
             to[threadIdx.x + k * S::THREADS] = DECODES ? decode(coding.map, code) : code;
         }
@@ -74,12 +76,11 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
     struct crowd_lists<S> &crowds = *(struct crowd_lists<S> *)(bins + S::COUNTERS);
     K *places = (K *)(&crowds + 1);
     K keys[S::KEYS];
-    const int left = count - (int)threadIdx.x; // key k of this thread is there if k THREADS is below
 
     // 1. load
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left)
+        if ((int)threadIdx.x + k * S::THREADS < count)
             keys[k] = from[threadIdx.x + k * S::THREADS];
     }
     encode_loaded(coding, keys);
@@ -88,27 +89,34 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
     scaled_bins<S, K> bin_of = known;
     int fullest = INT_MAX;
     if (known.is_known()) {
-        count_bins<S>(keys, left, bin_of, bins);
+        count_bins<S>(keys, count, bin_of, bins);
         fullest = scan_bins<S>(bins);
     }
     if (fullest > max((int)CROWD, count / CROWDED_SHARE) && (!known.is_known() || !bin_of.are_values())) {
-        fullest = count_in_range<S>(keys, left, bin_of, bins);
+        fullest = count_in_range<S>(keys, count, bin_of, bins);
         if (fullest == 0)
             return copy_in_order(coding, from, to, count, threadIdx.x, S::THREADS);
     }
 
-    // 3. put the keys in the order of their bins, then settle the order inside these; in bins of one value keys are equal
-    place_by_bins<S>(keys, left, bin_of, bins, places, 0);
-    if (!bin_of.are_values() && fullest > 1) {
-        if (fullest > CROWD)
-            settle_crowds<S>(places, bins, crowds);
+    // 3. put the keys in the order of their bins, or of finer ones; then settle the order inside these. In bins of one value
+    // keys are equal
+    const bool are_values = bin_of.are_values();
+    if (fullest <= CROWD || are_values) {
+        place_by_bins<S>(keys, 0, count, bin_of, bins, places);
+    } else {
+        if (threadIdx.x == 0)
+            crowds.small_count = crowds.large_count = 0;
+        place_by_finer_bins<S>(keys, 0, count, bin_of, bins, places, crowds);
+        settle_crowds<S>(places, bins, crowds);
+    }
+    if (!are_values && fullest > 1) {
         settle_windows<S>(places, count, min(fullest, (int)CROWD));
         settle_seams<S>(places, count, min(fullest, (int)CROWD));
     }
     if (coding.decodes)
-        store_places<S, true>(coding, places, to, left);
+        store_places<S, true>(coding, places, to, count);
     else
-        store_places<S, false>(coding, places, to, left);
+        store_places<S, false>(coding, places, to, count);
 }
 
 #endif

@@ -15,44 +15,7 @@
 #ifndef CROWDS_CUH
 #define CROWDS_CUH
 
-#include "kernels/cuda/msd/bins.cuh"
-#include "kernels/cuda/msd/windows.cuh"
-
-enum { SMALL_CROWD_ROWS = 8, SMALL_CROWD = SMALL_CROWD_ROWS * WARP };
-
-/* In shared memory: crowds that wait. Each is its first place, and its number of keys above 16 bits. */
-template <typename S>
-struct alignas(16) crowd_lists {
-    uint32_t small_count, large_count;
-    uint32_t small[S::CAPACITY / (CROWD + 1)], large[S::CAPACITY / (SMALL_CROWD + 1) + 1];
-    static_assert(S::CAPACITY < 1 << 16, "halves of a word");
-};
-
-template <typename S>
-static __device__ void list_if_crowd(uint32_t begin, uint32_t end, int first, struct crowd_lists<S> &crowds)
-{
-    const uint32_t keys = end - begin, crowd = (first + begin) | keys << 16;
-    if (keys > SMALL_CROWD)
-        crowds.large[atomicAdd(&crowds.large_count, 1u)] = crowd;
-    else if (keys > CROWD)
-        crowds.small[atomicAdd(&crowds.small_count, 1u)] = crowd;
-}
-
-/* List the crowds among bins, which have where each ends; first: the place where they begin. Every thread calls it, between
- * barriers. */
-template <typename S>
-static __device__ void list_crowds(const uint32_t *bins, int first, struct crowd_lists<S> &crowds)
-{
-#pragma unroll
-    for (int v = 0; v < S::VECTORS; v++) {
-        const int vector = v * S::THREADS + threadIdx.x;
-        const uint4 ends = ((const uint4 *)bins)[vector];
-        list_if_crowd(vector > 0 ? bins[4 * vector - 1] : 0, ends.x, first, crowds);
-        list_if_crowd(ends.x, ends.y, first, crowds);
-        list_if_crowd(ends.y, ends.z, first, crowds);
-        list_if_crowd(ends.z, ends.w, first, crowds);
-    }
-}
+#include "kernels/cuda/msd/finer.cuh"
 
 /* ---- small crowds -------------------------------------------------------------------------------------- */
 
@@ -158,37 +121,33 @@ static __device__ void sort_small_crowds(K *places, const struct crowd_lists<S> 
 
 /* ---- all crowds ---------------------------------------------------------------------------------------- */
 
-/* Put a large crowd, places [count] from `begin` on, in the order of bins of its own range, and list the crowds among those.
+/* Put a large crowd, places [count] from `first` on, in the order of bins of its own range, and list the crowds among those.
  * Every thread calls it, behind a barrier. */
 template <typename S, typename K>
-static __device__ void cut_large_crowd(K *places, int begin, int count, uint32_t *bins, struct crowd_lists<S> &crowds)
+static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t *bins, struct crowd_lists<S> &crowds)
 {
-    const int left = count - (int)threadIdx.x;
     scaled_bins<S, K> bin_of;
     K keys[S::KEYS];
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {
-        if (k * S::THREADS < left)
-            keys[k] = places[with_gaps<K>(begin + (int)threadIdx.x + k * S::THREADS)];
+        if (is_behind<S>(k, count))
+            break;
+        if ((int)threadIdx.x + k * S::THREADS < count)
+            keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * S::THREADS)];
     }
-    const int fullest = count_in_range<S>(keys, left, bin_of, bins);
-    if (fullest == 0)
+    if (count_in_range<S>(keys, count, bin_of, bins) == 0)
         return;
-    place_by_bins<S>(keys, left, bin_of, bins, places, begin);
-    if (fullest > CROWD && !bin_of.are_values())
-        list_crowds(bins, begin, crowds);
+    if (bin_of.are_values())
+        place_by_bins<S>(keys, first, count, bin_of, bins, places);
+    else
+        place_by_finer_bins<S>(keys, first, count, bin_of, bins, places, crowds);
 }
 
-/* Sort all crowds. bins: where each bin ends; they are lost. Every thread calls it, behind a barrier. */
+/* Sort all crowds that are listed. bins: to use. Every thread calls it, behind a barrier. */
 template <typename S, typename K>
 static __device__ __noinline__ void settle_crowds(K *places, uint32_t *bins, struct crowd_lists<S> &crowds)
 {
-    if (threadIdx.x == 0)
-        crowds.small_count = crowds.large_count = 0;
-    __syncthreads();
-    list_crowds(bins, 0, crowds);
     for (;;) {
-        __syncthreads();
         const uint32_t waiting = crowds.large_count;
         if (waiting == 0)
             break;
@@ -197,6 +156,7 @@ static __device__ __noinline__ void settle_crowds(K *places, uint32_t *bins, str
         if (threadIdx.x == 0)
             crowds.large_count = waiting - 1; // barriers of the cut come before anybody adds
         cut_large_crowd<S>(places, (int)(crowd & 0xffff), (int)(crowd >> 16), bins, crowds);
+        __syncthreads();
     }
     sort_small_crowds(places, crowds);
     __syncthreads();

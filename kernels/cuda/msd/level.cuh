@@ -275,7 +275,7 @@ static __device__ void make_split(K *sample, int seen, int linear_buckets, int t
         counts[bucket] = end - begin;
     }
     if (threadIdx.x == 0)
-        head = {false, buckets};
+        head = {false, buckets}; // what is asked of it from here on
     __syncthreads();
 }
 
@@ -338,7 +338,7 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
                                        struct bucket *buckets)
 {
     if (threadIdx.x == 0) {
-        split->is_linear = false;
+        split->is_linear = split->is_short = false;
         split->splitters[0] = split->tree[2] = value;
         split->splitters[1] = split->tree[1] = split->tree[3] = value == BEHIND_ALL<K> ? value : value + 1;
         split->buckets = value == BEHIND_ALL<K> ? 2 : 3;

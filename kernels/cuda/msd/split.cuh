@@ -3,7 +3,8 @@
  *
  *     linear    the keys are spread evenly: the range of the sample in parts of equal width. A multiplication.
  *     tree      otherwise: every so-manieth key of the sorted sample is a splitter. Which bucket a key belongs to
- *               is found in a search tree; it lies in level order, so that node i has 2 i and 2 i + 1 below it:
+ *               is found in a search tree; it lies in level order, so that node i has 2 i and 2 i + 1 below it.
+ *               Where 32 bits of each splitter tell them apart, the tree is of those: half the reads.
  *
  *                   sample       1 2 2 | 4 5 6 | 6 6 6 | 6 8 9           4 buckets
  *                   splitters          4       6       6
@@ -30,6 +31,7 @@ enum {
     SPLIT_BUCKETS = 1 << SPLIT_LOG, /* of a segment, at most */
     SPLIT_THREADS = 1024,
     SPLIT_DISTANCE_LOG = 24, /* bits of a key that tell where it lies in a linear range */
+    SHORT_LOG = 31,          /* the same in a tree */
     SPLIT_GROUP = 8          /* buckets in a row that are judged together */
 };
 
@@ -45,50 +47,74 @@ struct split_head {
     int32_t is_linear;
     int32_t buckets;
     int32_t levels;             /* of the tree */
-    struct even_parts<K> parts; /* linear */
-    K lowest, highest;          /* linear: keys outside count as these */
+    int32_t is_short;           /* its nodes are distances */
+    struct even_parts<K> parts; /* linear, short: how keys become distances */
+    K lowest, highest;          /* the same: keys outside count as these */
 };
 
 template <typename K>
 struct split : split_head<K> {
-    K tree[SPLIT_BUCKETS];      /* from node 1 on */
+    K tree[SPLIT_BUCKETS];      /* from node 1 on; short: of 32 bits each, as node_below() takes them */
     K splitters[SPLIT_BUCKETS]; /* ascending; bucket b > 0 begins with splitters[b - 1] */
 };
 
 /* ---- the bucket of a key ------------------------------------------------------------------------------- */
 
+/* Keys become distances of 32 bits from the lowest one of a split. */
 template <typename K>
-struct linear_split {
-    static constexpr bool IS_CHEAP = true;                /* to ask again, rather than to keep the answer */
+struct distances {
     static constexpr int UPPER = 8 * (int)sizeof(K) - 32; /* bits below the upper word of a key */
     even_parts<K> parts;
     K lowest, highest; /* shifted */
 
-    __device__ explicit linear_split(const struct split_head<K> &split)
+    __device__ explicit distances(const struct split_head<K> &split)
         : parts(split.parts), lowest(split.lowest >> split.parts.shift),
           highest(split.highest >> split.parts.shift)
     {
     }
     /* Where the upper word says it all, it takes half the instructions. */
-    template <int KEYS>
-    __device__ void operator()(const K (&keys)[KEYS], uint32_t (&buckets)[KEYS]) const
+    template <int KEYS, typename USE>
+    __device__ void of(const K (&keys)[KEYS], const USE &use) const
     {
         if (parts.shift >= UPPER) {
             const uint32_t low = (uint32_t)lowest, high = (uint32_t)highest, shift = parts.shift - UPPER;
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
-                buckets[k] = __umulhi(min(max((uint32_t)(keys[k] >> UPPER) >> shift, low), high) - parts.low,
-                                      parts.scale);
+                use(k, min(max((uint32_t)(keys[k] >> UPPER) >> shift, low), high) - parts.low);
         } else {
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
-                buckets[k] =
-                    __umulhi((uint32_t)smaller_key(larger_key((K)(keys[k] >> parts.shift), lowest), highest) -
-                                 parts.low,
-                             parts.scale);
+                use(k, (uint32_t)smaller_key(larger_key((K)(keys[k] >> parts.shift), lowest), highest) -
+                           parts.low);
         }
     }
 };
+
+template <typename K>
+struct linear_split {
+    static constexpr bool IS_CHEAP = true; /* to ask again, rather than to keep the answer */
+    distances<K> distance;
+
+    __device__ explicit linear_split(const struct split_head<K> &split) : distance(split)
+    {
+    }
+    template <int KEYS>
+    __device__ void operator()(const K (&keys)[KEYS], uint32_t (&buckets)[KEYS]) const
+    {
+        distance.of(keys, [&](int k, uint32_t far) { buckets[k] = __umulhi(far, distance.parts.scale); });
+    }
+};
+
+/* The node below: 2 node, and one more if word >= splitter; inverse: 2^32 less the splitter, 0 for none, so that their sum has a
+ * carry then. Two instructions and a read for a level, where a comparison takes twice as many. */
+static __device__ uint32_t node_below(uint32_t node, uint32_t word, uint32_t inverse)
+{
+    uint32_t below;
+    asm("{ .reg .u32 sum; add.cc.u32 sum, %1, %2; addc.u32 %0, %3, %3; }"
+        : "=r"(below)
+        : "r"(word), "r"(inverse), "r"(node));
+    return below;
+}
 
 template <typename K>
 struct tree_split {
@@ -96,7 +122,6 @@ struct tree_split {
     const K *tree; /* in shared memory */
     int levels, buckets;
 
-    /* The searches go down together, so that their reads overlap. */
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
@@ -104,7 +129,7 @@ struct tree_split {
         for (int k = 0; k < KEYS; k++)
             found[k] = 1;
 #pragma unroll 1
-        for (int level = 0; level < levels; level++) {
+        for (int level = 0; level < levels; level++) { // all together, so that their reads overlap
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
                 found[k] = 2 * found[k] + (tree[found[k]] <= keys[k] ? 1 : 0);
@@ -115,19 +140,55 @@ struct tree_split {
     }
 };
 
+template <typename K>
+struct short_tree_split {
+    static constexpr bool IS_CHEAP = false;
+    const uint32_t *tree; /* in shared memory */
+    int levels;
+    distances<K> distance;
+
+    /* Some at a time go down together, so that their reads overlap: all would take too many registers. */
+    template <int KEYS>
+    __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
+    {
+        constexpr int SOME = KEYS % 4 == 0 ? 4 : 1;
+        distance.of(keys, [&](int k, uint32_t far) { found[k] = far; });
+#pragma unroll
+        for (int first = 0; first < KEYS; first += SOME) {
+            uint32_t node[SOME];
+#pragma unroll
+            for (int k = 0; k < SOME; k++)
+                node[k] = 1;
+#pragma unroll 1
+            for (int level = 0; level < levels; level++) {
+#pragma unroll
+                for (int k = 0; k < SOME; k++)
+                    node[k] = node_below(node[k], found[first + k], tree[node[k]]);
+            }
+#pragma unroll
+            for (int k = 0; k < SOME; k++)
+                found[first + k] = node[k] - (1u << levels);
+        }
+    }
+};
+
 /* run() with the function that finds the buckets of keys, whichever kind it is. head: of the split, loaded early.
  * shared_tree [SPLIT_BUCKETS] in shared memory: there after the next barrier. Every thread of the block calls it. */
 template <typename K, typename RUN_IT>
 static __device__ void with_split(const struct split_head<K> &head, const K *tree, K *shared_tree,
                                   const RUN_IT &run)
 {
-    if (head.is_linear) {
-        run(linear_split<K>(head));
-    } else {
+    if (head.is_linear)
+        return run(linear_split<K>(head));
+    if (head.is_short) {
+        uint32_t *nodes = (uint32_t *)shared_tree;
         for (int i = threadIdx.x; i < 1 << head.levels; i += blockDim.x)
-            shared_tree[i] = tree[i];
-        run(tree_split<K>{shared_tree, head.levels, head.buckets});
+            nodes[i] = ((const uint32_t *)tree)[i];
+        return run(short_tree_split<K>{nodes, head.levels, distances<K>(head)});
     }
+    for (int i = threadIdx.x; i < 1 << head.levels; i += blockDim.x)
+        shared_tree[i] = tree[i];
+    run(tree_split<K>{shared_tree, head.levels, head.buckets});
 }
 
 /* ---- what is known of a bucket ------------------------------------------------------------------------- */
@@ -178,11 +239,15 @@ static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     // the quotient has at most 42 bits, so a double has it to the last one
     const double scale = floor((double)((uint64_t)parts << 32) / (double)(distances + 1));
     struct split_head<K> split = {
-        true, (int32_t)parts, 0
+        true, (int32_t)parts, 0, false
     };
     split.parts.shift = shift;
     split.parts.low = (uint32_t)(low >> shift);
-    split.parts.scale = (uint32_t)min((uint64_t)scale, (uint64_t)~0u);
+    split.parts.scale = (uint32_t)scale;
+    if (parts == distances + 1) { // a part for each distance: 2^32 has no room, and 2^32 - 1 takes 1 to part 0, 2 to part 1
+        split.parts.low--;
+        split.parts.scale = ~0u;
+    }
     split.lowest = low;
     split.highest = high;
     return split;
@@ -218,6 +283,19 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
     return !__syncthreads_or(is_more || is_more_of_group);
 }
 
+/* How keys of a range become distances for a short tree. One step more on each side, if there is one: keys outside of the
+ * range are not taken for its extremes. */
+template <typename K>
+static __device__ struct split_head<K> reach_of_range(K low, K high) {
+    struct split_head<K> head = {};
+    head.parts.shift = max(bits_of<K>(high - low) - SHORT_LOG, 0);
+    const K step = (K)1 << head.parts.shift;
+    head.lowest = low < step ? 0 : low - step;
+    head.highest = high > BEHIND_ALL<K> - step ? BEHIND_ALL<K> : high + step;
+    head.parts.low = (uint32_t)(head.lowest >> head.parts.shift) - 1; // no distance is 0
+    return head;
+}
+
 /* Place of splitter `node` of the tree among all, of a tree with `levels`. */
 static __device__ int splitter_of_node(int node, int levels)
 {
@@ -238,6 +316,36 @@ static __device__ int find_key(const K *keys, int count, K key)
             high = middle;
     }
     return low;
+}
+
+/* Make the tree of splitters [count] in shared memory: a short one if it can tell them apart, which are then rounded down to
+ * the step of its distances; but not those around one value. Returns the number of buckets. Every thread of the block calls it, behind a barrier. */
+template <typename K>
+static __device__ int write_tree(struct split_head<K> head, int count, K *splitters, struct split<K> *split)
+{
+    const int i = threadIdx.x, shift = head.parts.shift;
+    const auto distance = [&](int number) { return (uint32_t)(splitters[number] >> shift) - head.parts.low; };
+    const bool is_alike =
+        0 < i && i < count &&
+        (distance(i - 1) == distance(i) || (shift > 0 && splitters[i] == splitters[i - 1] + 1));
+    head.is_short = !__syncthreads_or(is_alike);
+    head.buckets = count + 1;
+    head.levels = 32 - __clz(count);
+    if (head.is_short && i < count)
+        splitters[i] = splitters[i] >> shift << shift;
+    __syncthreads();
+    if (0 < i && i < 1 << head.levels) {
+        const int place = splitter_of_node(i, head.levels);
+        if (head.is_short)
+            ((uint32_t *)split->tree)[i] = place < count ? 0 - distance(place) : 0;
+        else
+            split->tree[i] = place < count ? splitters[place] : BEHIND_ALL<K>;
+    }
+    if (i < count)
+        split->splitters[i] = splitters[i];
+    if (i == 0)
+        split->split_head<K>::operator=(head);
+    return head.buckets;
 }
 
 /* Make a tree for `wanted` < SPLIT_BUCKETS buckets from the sorted sample [seen]. A value that fills half a bucket
@@ -275,19 +383,7 @@ static __device__ int grow_tree(const K *sample, int seen, int wanted, K *splitt
     if (own > 1) // which may be a splitter anyway: two equal ones have an empty bucket between them
         splitters[before + 1] = key + 1;
     __syncthreads();
-    const int levels = 32 - __clz(found);
-    if (0 < i && i < 1 << levels) {
-        const int place = splitter_of_node(i, levels);
-        split->tree[i] = place < found ? splitters[place] : BEHIND_ALL<K>;
-    }
-    if (i < found)
-        split->splitters[i] = splitters[i];
-    if (i == 0) {
-        split->is_linear = false;
-        split->buckets = found + 1;
-        split->levels = levels;
-    }
-    return found + 1;
+    return write_tree(reach_of_range(sample[0], sample[seen - 1]), found, splitters, split);
 }
 
 #endif

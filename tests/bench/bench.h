@@ -105,9 +105,10 @@ double bench_bytes(struct bench *b, int rung);
 /* Run one of the experiments, by name; false if there is none of this name. */
 bool bench_experiment(struct bench *b, const char *name);
 
-/* Two of them, in bench_engine.cu: keys of all types, and with less scratch than keys. */
+/* Three of them, in bench_engine.cu: keys of all types, with less scratch than keys, and of 16 bytes. */
 void bench_types(struct bench *b);
 void bench_less_scratch(struct bench *b);
+void bench_wide(struct bench *b);
 extern const char bench_experiment_names[];
 
 #endif

@@ -1,4 +1,5 @@
-/* Experiments with what the engine makes of the ladder: keys that are no codes, and sorts with less scratch than keys. */
+/* Experiments with what the engine makes of the ladder: keys that are no codes, sorts with less scratch than keys, and keys of
+ * 16 bytes. */
 #include "tests/bench/bench.h"
 #include "kernels/cuda/ladder/rung_0_cub.h"
 #include "kernels/cuda/ladder/tuning.h"
@@ -107,6 +108,83 @@ void bench_less_scratch(struct bench *b)
         for (const auto &way : ways) {
             const struct bench_subject subject = {"engine",  way.words,  sort_by_engine, workspace_of_engine,
                                                   way.parts, RUNG_STABLE};
+            bench_row(b, &subject);
+        }
+    }
+}
+
+/* ---- keys of 16 bytes ---------------------------------------------------------------------------------- */
+
+/* The data in hand, words of 8 bytes, as half as many keys of 16. */
+static struct sort_args as_wide(const struct sort_args &args)
+{
+    struct sort_args wide = args;
+    wide.key_bytes = 16;
+    wide.count /= 2;
+    return wide;
+}
+
+static hsort_status workspace_of_wide(struct cuda_engine *engine, int rung, const struct sort_args *args,
+                                      size_t *bytes)
+{
+    const struct sort_args wide = as_wide(*args);
+    return ladder_workspace(engine, rung, &wide, bytes);
+}
+
+static hsort_status sort_wide(struct cuda_engine *engine, int rung, struct sort_args *args)
+{
+    struct sort_args wide = as_wide(*args);
+    const hsort_status status = ladder_sort(engine, rung, &wide);
+    args->sorted_keys = wide.sorted_keys;
+    return status;
+}
+
+/* What rung 8 makes of the data in hand, word for word beside CUB's. */
+static void compare_wide(struct bench *b)
+{
+    const size_t bytes = (size_t)b->count * 8;
+    struct engine *engine = &b->engine->base;
+    void *expected;
+    int64_t different = 0;
+    MUST(b->ops->alloc(engine, bytes, &expected));
+    for (int rung : {0, 8}) {
+        struct sort_args args = b->args;
+        size_t workspace;
+        MUST(b->ops->copy(engine, STREAM_WORK, args.keys, b->original, bytes));
+        MUST(workspace_of_wide(b->engine, rung, &args, &workspace));
+        MUST(b->ops->alloc(engine, workspace, &args.workspace));
+        MUST(sort_wide(b->engine, rung, &args));
+        MUST(b->ops->stream_synchronize(engine, STREAM_WORK));
+        if (rung == 0)
+            MUST(b->ops->copy(engine, STREAM_WORK, expected, args.sorted_keys, bytes));
+        else
+            MUST(b->ops->yardstick->compare(engine, HSORT_U64, expected, args.sorted_keys, b->count, &different));
+        b->ops->free(engine, args.workspace);
+    }
+    b->ops->free(engine, expected);
+    if (different > 0) {
+        bench_note(b, "FAILED: %lld words of sorted keys of 16 bytes differ from CUB's", (long long)different);
+        b->failures++;
+    }
+}
+
+/* Rung 8 beside CUB's sort of such keys, and beside its sort of as many keys of 8 bytes with values of 8. */
+void bench_wide(struct bench *b)
+{
+    const struct ladder_type words = {"u64", 8, 0}, pairs = {"8+8", 8, 8};
+    const int64_t count = INT64_C(1) << 27;
+    for (int input : {UNIFORM, ENTROPY3, CLUSTERED}) {
+        if (bench_load(b, pairs, count, input)) {
+            const struct bench_subject cub = bench_rung(b, 0);
+            bench_row(b, &cub);
+        }
+        if (!bench_load(b, words, 2 * count, input))
+            continue;
+        compare_wide(b);
+        for (int rung : {0, 8}) {
+            struct bench_subject subject = {bench_rung_name(rung), "keys of 16 bytes", sort_wide,
+                                            workspace_of_wide,     rung,               RUNG_UNSTABLE};
+            subject.is_partial = true; // its words are not in order; compare_wide() has looked
             bench_row(b, &subject);
         }
     }

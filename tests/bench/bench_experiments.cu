@@ -346,10 +346,11 @@ static const struct {
                    {"cpu", cpu},
                    {"merge", merge},
                    {"types", bench_types},
-                   {"less-scratch", bench_less_scratch}};
+                   {"less-scratch", bench_less_scratch},
+                   {"wide", bench_wide}};
 
 const char bench_experiment_names[] =
-    "peters-rate peters-degree peters-size threads shuffle cpu merge types less-scratch";
+    "peters-rate peters-degree peters-size threads shuffle cpu merge types less-scratch wide";
 
 bool bench_experiment(struct bench *b, const char *name)
 {

@@ -24,6 +24,13 @@ static hsort_status with_key_type(int key_bytes, F run)
     return key_width_check(key_bytes);
 }
 
+/* The same for 16 bytes too: codes of two words, which only the MSD sort and CUB take. */
+template <typename F>
+static hsort_status with_wide_key_type(int key_bytes, F run)
+{
+    return key_bytes == 16 ? run((unsigned __int128)0) : with_key_type(key_bytes, run);
+}
+
 /* run(K(), V()) with the types of a key and of the value beside it: no_value for 0 bytes. Errors
  * HSORT_INTERNAL. */
 template <typename F>

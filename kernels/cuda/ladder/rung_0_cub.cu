@@ -45,6 +45,8 @@ static hsort_status cub_sort_pairs(struct cuda_engine *engine, struct sort_args 
 static hsort_status sort_cub(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                              size_t *workspace_bytes)
 {
+    if (args->key_bytes == 16 && args->value_bytes == 0)
+        return cub_sort_keys<unsigned __int128>(engine, args, workspace, workspace_bytes);
     return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
         if constexpr (std::is_same<decltype(value), no_value>::value)
             return cub_sort_keys<decltype(key)>(engine, args, workspace, workspace_bytes);

@@ -319,8 +319,7 @@ static __device__ void share_out_room(uint64_t scratch_first, bool is_alone,
         before = block_sum_of_warps(room, sums[1], &all);
     }
     const uint64_t begin = scratch_first + before;
-    if (exists)
-        buckets[bucket] = {begin, begin, is_one ? 0 : begin + room};
+    buckets[bucket] = {begin, begin, is_one ? 0 : begin + room};
 }
 
 template <typename K>
@@ -337,15 +336,18 @@ template <typename K>
 static __device__ void one_value_split(K value, const struct segment &segment, struct split<K> *split,
                                        struct bucket *buckets)
 {
-    if (threadIdx.x == 0) {
-        split->is_linear = split->is_short = false;
-        split->splitters[0] = split->tree[2] = value;
-        split->splitters[1] = split->tree[1] = split->tree[3] = value == BEHIND_ALL<K> ? value : value + 1;
-        split->buckets = value == BEHIND_ALL<K> ? 2 : 3;
-        split->levels = 2;
-        for (int bucket = 0; bucket < split->buckets; bucket++)
-            buckets[bucket] = {segment.scratch_first, segment.scratch_first, 0};
-    }
+    const int i = threadIdx.x;
+    if (i < 3)
+        buckets[i] = {segment.scratch_first, segment.scratch_first, 0};
+    if (i < 2)
+        split->splitters[i] = value == BEHIND_ALL<K> ? value : value + i;
+    if (i > 0)
+        return;
+    split->is_linear = split->is_short = false;
+    split->tree[0] = split->tree[2] = value;
+    split->tree[1] = split->tree[3] = value == BEHIND_ALL<K> ? value : value + 1;
+    split->buckets = value == BEHIND_ALL<K> ? 2 : 3;
+    split->levels = 2;
 }
 
 /* A block for each segment. */
@@ -365,6 +367,9 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     const int64_t count = level.counts[blockIdx.x];
     if (threadIdx.x == 0)
         level.segments[blockIdx.x] = segment;
+    static_assert(SPLIT_THREADS == SPLIT_BUCKETS, "a thread for each bucket");
+    split->splitters[threadIdx.x] = 0; // all are loaded at once, before it is known which there are; so are buckets
+    buckets[threadIdx.x] = {};
     if (count == 0) {
         if (threadIdx.x == 0)
             split->buckets = 0;

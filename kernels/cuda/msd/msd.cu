@@ -356,7 +356,7 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
     *bytes = 0;
     if (args->count <= BLOCK_ALONE_KEYS)
         return HSORT_OK;
-    return with_key_type(args->key_bytes, [&](auto key) {
+    return with_wide_key_type(args->key_bytes, [&](auto key) {
         *bytes = lay_out<decltype(key)>(NULL, args->count).bytes;
         return HSORT_OK;
     });
@@ -374,7 +374,7 @@ extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct sort_args 
         TRY(msd_cluster_sort(engine, args, &done));
     if (done)
         return HSORT_OK;
-    return with_key_type(args->key_bytes, [&](auto key) {
+    return with_wide_key_type(args->key_bytes, [&](auto key) {
         typedef decltype(key) K;
         return args->count <= BLOCK_ALONE_KEYS ? sort_small<K>(engine, args) : msd_sort_keys<K>(engine, args);
     });

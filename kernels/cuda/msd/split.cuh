@@ -334,8 +334,8 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
     if (head.is_short && i < count)
         splitters[i] = splitters[i] >> shift << shift;
     __syncthreads();
-    if (0 < i && i < 1 << head.levels) {
-        const int place = splitter_of_node(i, head.levels);
+    if (i < 1 << head.levels) {
+        const int place = i > 0 ? splitter_of_node(i, head.levels) : count; // node 0 is none, but is copied
         if (head.is_short)
             ((uint32_t *)split->tree)[i] = place < count ? 0 - distance(place) : 0;
         else

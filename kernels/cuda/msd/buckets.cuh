@@ -98,9 +98,10 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     wait_for_kernels_before();
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *told = (uint64_t)number << 32 | *level.left_count;
-    const struct bucket_task<K> task = level.usual[blockIdx.x]; // at once; it may not be there
-    if (blockIdx.x < level.head->usual_count())
-        block_sort<S>(coding, scratch + task.begin, out + task.goal, (int)task.count, task.known);
+    if (blockIdx.x >= level.head->usual_count())
+        return;
+    const struct bucket_task<K> task = level.usual[blockIdx.x];
+    block_sort<S>(coding, scratch + task.begin, out + task.goal, (int)task.count, task.known);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */

@@ -283,7 +283,7 @@ static __device__ void make_split(K *sample, int seen, int linear_buckets, int t
 static __device__ float room_of_bucket(uint32_t of_sample, bool is_linear, bool is_alone, float mean,
                                        float share)
 {
-    const float most = share * ((float)of_sample + 4 * sqrtf((float)of_sample) + 6);
+    const float most = share * ((float)of_sample + 4.4f * sqrtf((float)of_sample) + 6);
     // of equal shares more is known than what a few keys of a sample say: is_even() has passed
     const float least = is_linear ? 1.2f * mean + 64 : 0;
     return ceilf(is_linear && !is_alone ? min(max(most, least), 1.6f * mean + 64) : max(most, least));

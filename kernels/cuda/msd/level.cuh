@@ -153,13 +153,23 @@ static __host__ __device__ int sample_size(int64_t count, const struct level_pla
     return size < SAMPLE_MAX<K> ? size : SAMPLE_MAX<K>;
 }
 
+/* The upper half of a product. */
+static inline __host__ __device__ uint64_t upper_product(uint64_t a, uint64_t b)
+{
+#ifdef __CUDA_ARCH__
+    return __umul64hi(a, b);
+#else
+    return (uint64_t)((unsigned __int128)a * b >> 64);
+#endif
+}
+
 /* Where sample i of `seen` is drawn from `count` keys: somewhere in the i-th of as many equal parts, by multiples
  * of the golden ratio. The same place in each part could meet a period of the input. */
-static __device__ int64_t sample_position(int i, int seen, int64_t count)
+static inline __host__ __device__ int64_t sample_position(int i, int seen, int64_t count)
 {
     const uint64_t step = ~UINT64_C(0) / (uint64_t)seen; // of 2^64, which stands for `count`
-    const uint64_t fraction = __umul64hi((uint64_t)i * UINT64_C(0x9e3779b97f4a7c15), step);
-    return (int64_t)__umul64hi((uint64_t)i * step + fraction, (uint64_t)count);
+    const uint64_t fraction = upper_product((uint64_t)i * UINT64_C(0x9e3779b97f4a7c15), step);
+    return (int64_t)upper_product((uint64_t)i * step + fraction, (uint64_t)count);
 }
 
 /* Key `at` of all pieces of a segment, of which piece `piece` is the first. */

@@ -1,0 +1,322 @@
+/* Splits by themselves, from samples of many shapes and of ranges: keys get the buckets that the splitters say. */
+#ifndef MSD_SPLIT_TRIAL_CUH
+#define MSD_SPLIT_TRIAL_CUH
+
+#include "tests/kernels/msd_parts.cuh"
+
+enum sample_shape {
+    SAMPLE_UNIFORM,     /* must become linear */
+    SAMPLE_EVEN_RANGE,  /* the same in a part of the type */
+    SAMPLE_SKEWED,      /* must become a tree, of 32 bits */
+    SAMPLE_UPPER_ALIKE, /* the upper bits of almost all are alike: must become a tree of whole keys */
+    SAMPLE_SCALES,      /* the others must become trees */
+    SAMPLE_CLUSTERS,
+    SAMPLE_HEAVY, /* five values have half of it */
+    SAMPLE_ENDS,  /* around both ends of the type */
+    SAMPLE_EQUAL,
+    SAMPLE_FEW, /* the smallest numbers: may become either */
+    SAMPLE_SHAPES
+};
+
+static const char *const sample_words[] = {
+    "uniform",   "even in a range", "skewed", "upper bits alike", "scales", "clusters", "heavy values",
+    "both ends", "equal",           "few"};
+static_assert(sizeof sample_words / sizeof *sample_words == SAMPLE_SHAPES, "a word for each shape");
+
+template <typename K>
+static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
+{
+    const K base = random_key<K>(state), ends[] = {0, BEHIND_ALL<K>, base};
+    const int cluster_bits = BITS<K> / 4;
+    K values[5];
+    std::vector<K> keys(seen);
+    for (K &value : values)
+        value = random_key<K>(state);
+    for (int i = 0; i < 3; i++)
+        values[i] = ends[i];
+    for (K &key : keys) {
+        const uint64_t pick = check_random(state);
+        if (shape == SAMPLE_UNIFORM)
+            key = random_key<K>(state);
+        else if (shape == SAMPLE_EVEN_RANGE)
+            key = random_near(state, base, 24);
+        else if (shape == SAMPLE_SKEWED) // a product: small keys are crowded, but not very much
+            key = (K)((random_key<K>(state) >> BITS<K> / 2) * (random_key<K>(state) >> BITS<K> / 2));
+        else if (shape == SAMPLE_UPPER_ALIKE)
+            key = random_near(state, base, sizeof(K) == 4 ? 5 : BITS<K> - 32);
+        else if (shape == SAMPLE_SCALES)
+            key = random_bits<K>(state, (int)(pick % (BITS<K> + 1)));
+        else if (shape == SAMPLE_CLUSTERS)
+            key = random_near(state, values[pick % 4], cluster_bits);
+        else if (shape == SAMPLE_HEAVY)
+            key = pick % 10 < 5 ? values[pick % 10] : random_key<K>(state);
+        else if (shape == SAMPLE_FEW)
+            key = (K)(pick % 50);
+        else if (shape == SAMPLE_ENDS)
+            key = random_near(state, pick % 2 ? BEHIND_ALL<K> : (K)0, cluster_bits);
+        else
+            key = ends[seen % 3];
+    }
+    if (shape == SAMPLE_UPPER_ALIKE && seen > 2) { // so that the range is that of the type
+        keys[1] = 0;
+        keys[2] = BEHIND_ALL<K>;
+    }
+    return keys;
+}
+
+/* As make_splits_kernel() does it. counts: of the sample in each bucket. One block. */
+template <typename K>
+static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
+    sample_split_kernel(K *sample, int seen, int linear_buckets, int tree_buckets, struct split<K> *split,
+                        uint32_t *counts_out)
+{
+    __shared__ uint32_t counts[SPLIT_BUCKETS];
+    __shared__ struct split_head<K> head;
+    K *splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
+    wait_for_kernels_before();
+    make_split(sample, seen, linear_buckets, tree_buckets, split, counts, head, splitters);
+    if ((int)threadIdx.x < head.buckets)
+        counts_out[threadIdx.x] = counts[threadIdx.x];
+}
+
+template <typename K>
+static __global__ void even_split_kernel(K low, K high, int buckets, struct split<K> *split)
+{
+    wait_for_kernels_before();
+    split->split_head<K>::operator=(cut_evenly(low, high, buckets));
+}
+
+/* The buckets of keys, of as many at a time as in a scatter. */
+template <typename K>
+static __global__ void find_buckets_kernel(const struct split<K> *split, const K *keys, int count,
+                                           uint32_t *found)
+{
+    constexpr int KEYS = scatter_keys_of_thread<K>;
+    __shared__ K tree[SPLIT_BUCKETS];
+    wait_for_kernels_before();
+    with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
+        const int first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * KEYS;
+        K own[KEYS];
+        uint32_t buckets[KEYS];
+        __syncthreads();
+        for (int k = 0; k < KEYS; k++)
+            own[k] = first + k < count ? keys[first + k] : 0;
+        find_buckets(own, buckets);
+        for (int k = 0; k < KEYS; k++) {
+            if (first + k < count)
+                found[first + k] = buckets[k];
+        }
+    });
+}
+
+/* The bucket of each key by the split on the device. */
+template <typename K>
+static std::vector<uint32_t> find_on_device(const std::vector<K> &keys)
+{
+    enum { THREADS = 256 };
+    const int64_t blocks = divide_up((int64_t)keys.size(), THREADS * scatter_keys_of_thread<K>);
+    std::vector<uint32_t> found(keys.size());
+    if (keys.size() * sizeof(K) > BUFFER_BYTES) {
+        CHECK(false, "%s: %zu keys are more than there is room for", what, keys.size());
+        return found;
+    }
+    to_device(given_there, keys.data(), keys.size() * sizeof(K));
+    MUST(launch_behind(engine, "buckets of keys", find_buckets_kernel<K>, (unsigned)blocks, THREADS, 0,
+                       (const struct split<K> *)split_there, (const K *)given_there, (int)keys.size(),
+                       (uint32_t *)result_there));
+    from_device(found.data(), result_there, keys.size() * sizeof found[0]);
+    return found;
+}
+
+/* Sorted, each once: the sample and around it, the splitters and around them, borders of equal parts, any others. */
+template <typename K>
+static std::vector<K> make_probes(const std::vector<K> &sample, const struct split<K> &split, uint64_t *state)
+{
+    const K low = *std::min_element(sample.begin(), sample.end()),
+            high = *std::max_element(sample.begin(), sample.end()), width = (high - low) / split.buckets;
+    std::vector<K> probes = sample;
+    const auto add_around = [&](K key) { // 0 and the largest key are neighbours here, and probes as well
+        for (int i = -1; i <= 1; i++)
+            probes.push_back((K)(key + (K)i));
+    };
+    for (K key : {(K)0, BEHIND_ALL<K>, low, high})
+        add_around(key);
+    for (int i = 0; i + 1 < split.buckets; i++)
+        add_around(split.is_linear ? (K)(low + width * (K)(i + 1)) : split.splitters[i]);
+    for (int i = 0; i < 1000; i++) {
+        probes.push_back(random_key<K>(state));
+        probes.push_back((K)(low + random_up_to(state, (K)(high - low))));
+        probes.push_back(random_bits<K>(state, (int)(check_random(state) % BITS<K>)));
+    }
+    std::sort(probes.begin(), probes.end());
+    probes.erase(std::unique(probes.begin(), probes.end()), probes.end());
+    return probes;
+}
+
+/* The bucket of a probe. */
+template <typename K>
+static int bucket_of_probe(const std::vector<K> &probes, const std::vector<uint32_t> &found, K key)
+{
+    return (int)found[std::lower_bound(probes.begin(), probes.end(), key) - probes.begin()];
+}
+
+/* Do sorted probes have the buckets that the split says? */
+template <typename K>
+static void check_buckets(const struct split<K> &split, const std::vector<K> &probes,
+                          const std::vector<uint32_t> &found)
+{
+    int beyond = 0, falls = 0, others = 0, strangers = 0;
+    for (size_t i = 0; i < probes.size(); i++) {
+        beyond += found[i] >= (uint32_t)split.buckets;
+        falls += i > 0 && found[i] < found[i - 1];
+        if (split.is_linear)
+            continue;
+        const K *begin = split.splitters, *end = begin + split.buckets - 1;
+        others += (int)found[i] != std::upper_bound(begin, end, probes[i]) - begin;
+    }
+    for (size_t i = 0; i < probes.size() && beyond == 0; i++) {
+        const int bucket = (int)found[i];
+        K value;
+        strangers += is_one_value(split, bucket, ends_of_bucket(split.splitters, bucket), &value) &&
+                     probes[i] != value;
+    }
+    CHECK(beyond == 0 && falls == 0, "%s: of %zu keys %d are in buckets beyond %d, %d before lower ones",
+          what, probes.size(), beyond, split.buckets, falls);
+    CHECK(others == 0, "%s: %d keys are not in the buckets of the splitters", what, others);
+    CHECK(strangers == 0, "%s: %d keys are in buckets of one other value", what, strangers);
+}
+
+/* Does each bucket have the keys of the sample that were counted, and each value that fills three a bucket of its own? */
+template <typename K>
+static void check_shares(std::vector<K> sample, int wanted, const struct split<K> &split,
+                         const std::vector<uint32_t> &counts, const std::vector<K> &probes,
+                         const std::vector<uint32_t> &found)
+{
+    std::vector<uint32_t> tally(SPLIT_BUCKETS);
+    int not_alone = 0;
+    std::sort(sample.begin(), sample.end());
+    for (size_t i = 0, next; i < sample.size(); i = next) {
+        const int bucket = bucket_of_probe(probes, found, sample[i]) % SPLIT_BUCKETS;
+        next = std::upper_bound(sample.begin() + i, sample.end(), sample[i]) - sample.begin();
+        tally[bucket] += (uint32_t)(next - i);
+        K value;
+        if (!split.is_linear && (next - i) * wanted >= 3 * (sample.size() + wanted))
+            not_alone += !is_one_value(split, bucket, ends_of_bucket(split.splitters, bucket), &value);
+    }
+    CHECK(std::equal(tally.begin(), tally.begin() + split.buckets, counts.begin()),
+          "%s: the sample's shares of the buckets are wrong", what);
+    CHECK(not_alone == 0, "%s: %d values that fill buckets have none of their own", what, not_alone);
+}
+
+/* A split of `wanted` buckets, if it is a tree. */
+template <typename K>
+static void check_split(int shape, int seen, int wanted, uint64_t seed)
+{
+    uint64_t state = seed;
+    std::vector<uint32_t> counts(SPLIT_BUCKETS);
+    const std::vector<K> sample = make_sample<K>(shape, seen, &state);
+    snprintf(what, sizeof what, "a split, u%d, a sample of %d, %s, for %d buckets, seed %llu", BITS<K>, seen,
+             sample_words[shape], wanted, (unsigned long long)seed);
+    device_scope scope(engine);
+    struct split<K> made;
+    to_device(given_there, sample.data(), sample.size() * sizeof(K));
+    poison(split_there, sizeof made);
+    MUST(launch_behind(engine, "a split", sample_split_kernel<K>, 1, SPLIT_THREADS,
+                       block_sort_bytes<sample_sort_size<K>, K>(), (K *)given_there, seen,
+                       std::max(wanted * 2 / 3, 1), wanted, (struct split<K> *)split_there,
+                       (uint32_t *)counts_there));
+    from_device(&made, split_there, sizeof made);
+    from_device(counts.data(), counts_there, SPLIT_BUCKETS * sizeof counts[0]);
+    cases++;
+    CHECK(made.buckets > 0 && made.buckets <= SPLIT_BUCKETS, "%s: %d buckets", what, made.buckets);
+    if (made.buckets <= 0 || made.buckets > SPLIT_BUCKETS)
+        return;
+    // few buckets may be even enough, or tell their splitters apart
+    if (shape <= SAMPLE_EVEN_RANGE || (shape < SAMPLE_FEW && wanted >= 40))
+        CHECK(!made.is_linear == (shape > SAMPLE_EVEN_RANGE), "%s: linear: %d", what, made.is_linear);
+    if ((shape == SAMPLE_SKEWED || shape == SAMPLE_UPPER_ALIKE) && wanted >= 40)
+        CHECK(!made.is_short == (shape == SAMPLE_UPPER_ALIKE), "%s: short: %d", what, made.is_short);
+    const std::vector<K> probes = make_probes(sample, made, &state);
+    const std::vector<uint32_t> found = find_on_device(probes);
+    check_buckets(made, probes, found);
+    check_shares(sample, wanted, made, counts, probes, found);
+}
+
+/* Cut a range evenly: a bucket for each value, if there are as many; of 1 / 512 of the range at most, if it is for giants. */
+template <typename K>
+static void check_even(K low, K high, int buckets, uint64_t *state)
+{
+    device_scope scope(engine);
+    snprintf(what, sizeof what, "an even split, u%d, from %llx on, %llx above it, for %d buckets", BITS<K>,
+             (unsigned long long)low, (unsigned long long)(high - low), buckets);
+    struct split<K> made;
+    MUST(launch_behind(engine, "an even split", even_split_kernel<K>, 1, 1, 0, low, high, buckets,
+                       (struct split<K> *)split_there));
+    from_device(&made, split_there, sizeof made);
+    CHECK(made.is_linear && made.buckets > 0 && made.buckets <= buckets, "%s: %d buckets", what,
+          made.buckets);
+    if (made.buckets <= 0)
+        return;
+    std::vector<K> values = {low, high};
+    const bool is_tiny = high - low < 2048;
+    for (int i = 0; is_tiny && i <= (int)(high - low); i++)
+        values.push_back((K)(low + (K)i));
+    const std::vector<K> probes = make_probes(values, made, state);
+    const std::vector<uint32_t> found = find_on_device(probes);
+    check_buckets(made, probes, found);
+    const bool is_exact = is_tiny && high - low < (K)buckets;
+    int shared = 0, wide = 0;
+    size_t begin = 0; // of the probes of a bucket
+    for (size_t i = 0; i < probes.size(); i++) {
+        if (probes[i] < low || probes[i] > high)
+            continue;
+        if (probes[begin] < low || found[begin] != found[i])
+            begin = i;
+        shared += begin < i;
+        wide += probes[i] - probes[begin] > (high - low) / (SPLIT_BUCKETS / 2);
+    }
+    CHECK(!is_exact || (shared == 0 && made.buckets == (int)(high - low) + 1),
+          "%s: %d buckets, %d values share one", what, made.buckets, shared);
+    CHECK(buckets < SPLIT_BUCKETS || wide == 0, "%s: buckets are too wide for %d keys", what, wide);
+    cases++;
+}
+
+template <typename K>
+static void check_evens(uint64_t *seed)
+{
+    for (int buckets : {1, 2, 3, 5, 64, 1000, 1023, 1024}) {
+        for (int width :
+             {0, 1, 2, 3, 4, 5, buckets - 2, buckets - 1, buckets, buckets + 1, 2 * buckets + 1}) {
+            if (width < 0)
+                continue;
+            check_even<K>(0, (K)width, buckets, seed);
+            check_even<K>(BEHIND_ALL<K> - (K)width, BEHIND_ALL<K>, buckets, seed);
+            const K low = random_up_to(seed, (K)(BEHIND_ALL<K> - (K)width));
+            check_even<K>(low, (K)(low + (K)width), buckets, seed);
+        }
+    }
+    for (int bits = 1; bits <= BITS<K>; bits++) {
+        const K width = random_near(seed, (K)1 << (bits - 1), bits - 1);
+        const K low = random_up_to(seed, (K)(BEHIND_ALL<K> - width));
+        check_even<K>(low, (K)(low + width), SPLIT_BUCKETS, seed);
+    }
+    check_even<K>(0, BEHIND_ALL<K>, SPLIT_BUCKETS, seed);
+}
+
+template <typename K>
+static void check_splits(uint64_t *seed)
+{
+    const int some = 1025 + (int)(check_random(seed) % 10000);
+    for (int shape = 0; shape < SAMPLE_SHAPES; shape++) {
+        for (int seen : {1, 2, 7, 100, 1024, some, SAMPLE_MAX<K>}) {
+            const int most = std::min(std::max(seen / 8, 1), (int)SPLIT_BUCKETS - 1);
+            const int any = 1 + (int)(check_random(seed) % (uint64_t)most);
+            for (int wanted : {1, 2, 5, 40, any, most}) {
+                if (wanted <= most)
+                    check_split<K>(shape, seen, wanted, check_random(seed));
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* The parts of rung 8 by themselves, with keys made for what each has to fear, and the whole of it where its sample lies: decoys
+ * stand at the places that are sampled, so that the split is made for keys of which there are few. */
+#include "tests/kernels/msd_block_trial.cuh"
+#include "tests/kernels/msd_split_trial.cuh"
+
+enum whole_shape {
+    WHOLE_EVEN,   /* the sample says what is true */
+    WHOLE_NARROW, /* all keys but the sample differ, in one small range */
+    WHOLE_ONE,    /* they are one value */
+    WHOLE_NESTED, /* half are one value; the others as near to it as scales go: ranges in ranges */
+    WHOLE_SHAPES
+};
+
+static const char *const whole_words[] = {"even", "narrow", "one value", "nested"};
+
+template <typename K>
+static K whole_key(int shape, int64_t i, K base, uint64_t *state)
+{
+    const uint64_t pick = check_random(state);
+    if (shape == WHOLE_EVEN)
+        return random_key<K>(state);
+    if (shape == WHOLE_NARROW) // a multiple of an odd number: no key comes twice within 2^24
+        return (K)(base + (K)(((uint64_t)i * UINT64_C(0x9e3779b1) & 0xffffff) << (BITS<K> - 32)));
+    if (shape == WHOLE_ONE || pick % 2)
+        return base;
+    const K distance = random_bits<K>(state, (int)(pick / 4 % (BITS<K> - 7)));
+    return pick / 2 % 2 ? (K)(base + distance) : (K)(base - distance);
+}
+
+/* Make the keys from which the first level draws its sample uniform over the type. */
+template <typename K>
+static void place_decoys(std::vector<K> &keys, uint64_t *state)
+{
+    const int64_t count = (int64_t)keys.size();
+    const struct level_plan plan =
+        count <= LEVEL_ALONE_KEYS ? plan_alone(engine, count) : plan_of_first(count);
+    const int seen = sample_size<K>(count, plan);
+    const K part = BEHIND_ALL<K> / (K)seen;
+    for (int i = 0; i < seen; i++)
+        keys[sample_position(i, seen, count)] = (K)(part * (K)i + random_up_to(state, (K)(part - 1)));
+    keys[sample_position(0, seen, count)] = 0;
+    keys[sample_position(seen - 1, seen, count)] = BEHIND_ALL<K>;
+}
+
+/* Sort keys [count] by CUB; where they are then is to be freed. */
+static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
+{
+    struct guarded_sort g;
+    const struct ladder_type type = {"keys", key_bytes, 0};
+    void *sorted;
+    guarded_sort_make(&g, engine, true, 0, type, original, count);
+    MUST(ladder_sort(engine, 0, &g.args));
+    MUST(ops->alloc(&engine->base, (size_t)count * key_bytes, &sorted));
+    MUST(ops->copy(&engine->base, STREAM_WORK, sorted, g.args.sorted_keys, (size_t)count * key_bytes));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
+    guarded_sort_free(&g, false);
+    return sorted;
+}
+
+/* Levels that a sort of keys K may take, of which so many do not come of giants. Those that do: each part of a giant's exact
+ * range has a little more than 1 / 1024 of it, so keys of 8 bytes leave some 17 values after six levels; the next one parts
+ * these, and one more fills in a single value. 4 bytes take three, and these two. */
+template <typename K>
+static uint32_t most_levels(int64_t count)
+{
+    // a region that no batch has room for is what is over 8 million; it becomes two batches beside that of all others
+    const uint32_t of_samples = count <= BATCH_KEYS_LEAST ? 1 : 3;
+    return of_samples + (BITS<K> + 9) / 10 + 1;
+}
+
+/* Sort by rung 8. Returns how many levels it took, batches of one each. */
+template <typename K>
+static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
+{
+    uint64_t state = seed;
+    std::vector<K> keys(count);
+    const K base = (K)(BEHIND_ALL<K> / 4 + random_up_to(&state, (K)(BEHIND_ALL<K> / 2)));
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = whole_key(shape, i, base, &state);
+    place_decoys(keys, &state);
+    device_scope scope(engine);
+    struct guarded_sort g;
+    const struct ladder_type type = {"keys", (int)sizeof(K), 0};
+    void *original;
+    MUST(ops->alloc(&engine->base, count * sizeof(K), &original));
+    to_device(original, keys.data(), count * sizeof(K));
+    void *expected = sort_with_cub(sizeof(K), original, count);
+    guarded_sort_make(&g, engine, false, 8, type, original, count);
+    const uint32_t before = engine->levels;
+    MUST(ladder_sort(engine, 8, &g.args));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
+    const uint32_t levels = engine->levels - before;
+    const unsigned long long differ = count_different(engine, sizeof(K), g.args.sorted_keys, expected, count);
+    const unsigned long long spoilt = guarded_sort_free(&g, false);
+    CHECK(
+        differ == 0 && spoilt == 0 && levels <= most_levels<K>(count),
+        "a whole sort, u%d, %lld keys, %s, seed %llu: %llu keys are wrong, %llu bytes overwritten, %u levels",
+        BITS<K>, (long long)count, whole_words[shape], (unsigned long long)seed, differ, spoilt, levels);
+    ops->free(&engine->base, original);
+    ops->free(&engine->base, expected);
+    cases++;
+    return levels;
+}
+
+/* One level; two; two, and a region that no batch has room for. */
+template <typename K>
+static void check_wholes(uint64_t *seed)
+{
+    int took[4] = {}; // so many levels, or more
+    uint32_t most = 0;
+    for (int64_t least : {200000, 200000, 200000, 5000000, 10000000}) {
+        for (int shape = 0; shape < WHOLE_SHAPES; shape++) {
+            const int64_t count = least + (int64_t)(check_random(seed) % 1000);
+            const uint32_t levels = check_whole<K>(shape, count, check_random(seed));
+            took[std::min(levels, 3u)] += least == 200000; // of larger sorts batches are levels too
+            most = std::max(most, levels);
+        }
+    }
+    printf("u%d: %u levels at most; of sorts of one level, %d took one, %d two, %d more\n", BITS<K>, most,
+           took[1], took[2], took[3]);
+    CHECK(took[1] > 0 && took[2] > 0 && took[3] > 0, "u%d: the decoys do not work", BITS<K>);
+}
+
+int main(void)
+{
+    struct cuda_device device;
+    if (!open_first_gpu(&engine, &device))
+        return CHECK_SKIPPED;
+    ops = engine->base.ops;
+    if (engine->block_bytes < MSD_ROOMY_BYTES) {
+        printf("skipped: %s has no room for rung 8\n", device.name);
+        ops->close(&engine->base);
+        return CHECK_SKIPPED;
+    }
+    uint64_t seed = check_seed();
+    printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
+    fflush(stdout);
+    for (void **there : {&given_there, &result_there, &split_there, &counts_there})
+        MUST(ops->alloc(&engine->base, BUFFER_BYTES, there));
+    check_blocks<block_size<1024, 8, 1>, uint32_t>(&seed);
+    check_blocks<block_size<1024, 8, 1>, uint64_t>(&seed);
+    check_blocks<block_size<1024, 8, 1>, u128>(&seed);
+    check_blocks<block_size<256, 2, 1>, uint32_t>(&seed);
+    check_blocks<block_size<256, 2, 1>, uint64_t>(&seed);
+    check_blocks<block_size<256, 2, 1>, u128>(&seed);
+    check_evens<uint32_t>(&seed);
+    check_evens<uint64_t>(&seed);
+    check_evens<u128>(&seed);
+    check_splits<uint32_t>(&seed);
+    check_splits<uint64_t>(&seed);
+    check_splits<u128>(&seed);
+    check_wholes<uint32_t>(&seed);
+    check_wholes<uint64_t>(&seed);
+    for (void *there : {given_there, result_there, split_there, counts_there})
+        ops->free(&engine->base, there);
+    ops->close(&engine->base);
+    printf("%d cases on %s, %d failures\n", cases, device.name, check_failures);
+    return check_failures > 0;
+}

@@ -306,7 +306,7 @@ static void check_evens(uint64_t *seed)
 template <typename K>
 static void check_splits(uint64_t *seed)
 {
-    const int some = 1025 + (int)(check_random(seed) % 10000);
+    const int some = 1025 + (int)(check_random(seed) % (uint64_t)(SAMPLE_MAX<K> - 1025));
     for (int shape = 0; shape < SAMPLE_SHAPES; shape++) {
         for (int seen : {1, 2, 7, 100, 1024, some, SAMPLE_MAX<K>}) {
             const int most = std::min(std::max(seen / 8, 1), (int)SPLIT_BUCKETS - 1);

@@ -128,6 +128,8 @@ enum {
     /* block sorts: threads, keys per thread and blocks per multiprocessor by bytes of the keys */
     BLOCK_SORT_THREADS = 256,
     BLOCK_SORT_KEYS = 17,
+    BLOCK_SORT_THREADS_16 = 512,
+    BLOCK_SORT_KEYS_16 = 9,
     BLOCK_SORT_BLOCKS_4 = 5,
     BLOCK_SORT_BLOCKS_8 = 4,
     BLOCK_SORT_BLOCKS_16 = 2,

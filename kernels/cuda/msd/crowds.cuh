@@ -49,7 +49,7 @@ static __device__ void compare_in_lane(K (&run)[ROWS])
 
 /* The bitonic network of kernels/README.md over ROWS keys in a row of each lane. */
 template <int ROWS, typename K>
-static __device__ void sort_rows(K (&run)[ROWS])
+static __device__ void order_rows(K (&run)[ROWS])
 {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
@@ -94,7 +94,7 @@ static __device__ void sort_small_crowd(K *places, int begin, int keys)
     }
     if (!__any_sync(ALL_LANES, differ))
         return;
-    sort_rows(run);
+    order_rows(run);
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         if (first + j < begin + keys)

@@ -242,23 +242,21 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
         zero_counts(level);
 }
 
-/* Make the split of a segment from its sample [seen]; of `linear_buckets` or of a tree. counts [SPLIT_BUCKETS]: of
- * the sample in each bucket; head, splitters [SPLIT_BUCKETS]: a copy of the split; all in shared memory. Every thread
- * of the block calls it. */
-template <typename K>
-static __device__ void make_split(K *sample, int seen, int linear_buckets, int tree_buckets,
-                                  struct split<K> *split, uint32_t *counts, struct split_head<K> &head,
-                                  K *splitters)
+/* Is a sample [seen] spread evenly? Then head is its split, and counts has how many keys are in each part; else it gets sorted.
+ * ROWS: of SPLIT_THREADS keys, as many as are enough. Every thread of the block calls it. */
+template <int ROWS, typename K>
+static __device__ bool is_even_or_sorted(K *sample, int seen, int linear_buckets, struct split<K> *split,
+                                         uint32_t *counts, struct split_head<K> &head)
 {
-    constexpr int OWN = SAMPLE_MAX<K> / SPLIT_THREADS;
+    typedef block_size<SPLIT_THREADS, ROWS, 1> size;
     __shared__ K lows[WARP], highs[WARP];
     const int own = (seen - (int)threadIdx.x + SPLIT_THREADS - 1) / SPLIT_THREADS;
-    K keys[OWN], low = BEHIND_ALL<K>, high = 0;
+    K keys[ROWS], low = BEHIND_ALL<K>, high = 0;
 #pragma unroll
-    for (int k = 0; k < OWN; k++)
+    for (int k = 0; k < ROWS; k++)
         keys[k] = k < own ? sample[threadIdx.x + k * SPLIT_THREADS] : 0;
 #pragma unroll
-    for (int k = 0; k < OWN; k++) {
+    for (int k = 0; k < ROWS; k++) {
         if (k * SPLIT_THREADS < seen && k < own) {
             low = smaller_key(low, keys[k]);
             high = larger_key(high, keys[k]);
@@ -269,10 +267,34 @@ static __device__ void make_split(K *sample, int seen, int linear_buckets, int t
         split->split_head<K>::operator=(head = cut_evenly(low, high, linear_buckets));
     __syncthreads();
     if (head.buckets == linear_buckets && is_even(head, keys, own, seen, counts))
-        return;
+        return true;
     const struct coding as_it_is = {};
-    block_sort<sample_sort_size<K>>(as_it_is, sample, sample, seen, even_parts<K>());
+    block_sort<size>(as_it_is, sample, sample, seen,
+                     parts_of_range<log2_of(size::BINS)>(head.lowest, head.highest));
     __syncthreads();
+    return false;
+}
+
+/* Make the split of a segment from its sample [seen]; of `linear_buckets` or of a tree. counts [SPLIT_BUCKETS]: of
+ * the sample in each bucket; head, splitters [SPLIT_BUCKETS]: a copy of the split; all in shared memory. Every thread
+ * of the block calls it.
+ *
+ * One block does this once, so most of its time it fetches instructions: a small sample takes a version with few rows. */
+template <typename K>
+static __device__ void make_split(K *sample, int seen, int linear_buckets, int tree_buckets,
+                                  struct split<K> *split, uint32_t *counts, struct split_head<K> &head,
+                                  K *splitters)
+{
+    enum { ALL = SAMPLE_MAX<K> / SPLIT_THREADS, SOME = ALL < 9 ? ALL : 9, FEW = 4 };
+    bool is_done;
+    if (seen <= FEW * SPLIT_THREADS)
+        is_done = is_even_or_sorted<FEW>(sample, seen, linear_buckets, split, counts, head);
+    else if (seen <= SOME * SPLIT_THREADS)
+        is_done = is_even_or_sorted<SOME>(sample, seen, linear_buckets, split, counts, head);
+    else
+        is_done = is_even_or_sorted<ALL>(sample, seen, linear_buckets, split, counts, head);
+    if (is_done)
+        return;
     K *sorted = (K *)block_sort_shared(); // where it is searched often
     for (int i = threadIdx.x; i < seen; i += SPLIT_THREADS)
         sorted[i] = sample[i];

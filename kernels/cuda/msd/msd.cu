@@ -7,10 +7,10 @@
  *
  * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written.
  * Buckets that no block can sort lie in out at last; each is a segment of another level, split into parts of its exact
- * range. That is seldom, as a sample has to be wrong first, and it ends: such a level leaves at most
- * 1 / (SPLIT_BUCKETS / 2) of a range, so that for keys of 8 bytes there are at most eight of them. A region that no batch has
- * room for gets a first level of its own, by another sample; how often that can follow itself is not bounded but by the keys
- * that each sample takes out.
+ * range. That is seldom, as a sample has to be wrong first, and it ends: such a level leaves little more than
+ * 1 / SPLIT_BUCKETS of a range, and the last one fills in a single value, so keys of 8 bytes take at most eight of them, keys
+ * of 4 bytes five. A region that no batch has room for gets a first level of its own, by another sample; how often that can
+ * follow itself is not bounded but by the keys that each sample takes out.
  *
  * kernels/README.md has the chapter, with an example. */
 #include "kernels/cuda/msd/cluster.h"

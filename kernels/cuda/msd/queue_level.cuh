@@ -6,6 +6,7 @@
 #include "kernels/base/first_error.h"
 #include "kernels/cuda/msd/first_level.cuh"
 #include <stdlib.h>
+#include <type_traits>
 
 template <typename K>
 constexpr int scatter_keys_of_thread = sizeof(K) == 4   ? (int)SCATTER_KEYS_4
@@ -13,15 +14,16 @@ constexpr int scatter_keys_of_thread = sizeof(K) == 4   ? (int)SCATTER_KEYS_4
                                                         : (int)SCATTER_KEYS_16;
 
 template <typename K>
-using usual_size = block_size<BLOCK_SORT_THREADS, BLOCK_SORT_KEYS,
-                              sizeof(K) == 4   ? (int)BLOCK_SORT_BLOCKS_4
-                              : sizeof(K) == 8 ? (int)BLOCK_SORT_BLOCKS_8
-                                               : (int)BLOCK_SORT_BLOCKS_16>;
+using usual_size =
+    typename std::conditional<sizeof(K) == 16,
+                              block_size<BLOCK_SORT_THREADS_16, BLOCK_SORT_KEYS_16, BLOCK_SORT_BLOCKS_16>,
+                              block_size<BLOCK_SORT_THREADS, BLOCK_SORT_KEYS,
+                                         sizeof(K) == 4 ? (int)BLOCK_SORT_BLOCKS_4 : (int)BLOCK_SORT_BLOCKS_8>>::type;
 template <typename K>
 using huge_size = block_size<1024, sizeof(K) == 16 ? 10 : 18, 1>;
 
 /* Of variables in shared memory, at most. */
-enum { REST_OWN_BYTES = 2 << 10, SPLITS_OWN_BYTES = 7 << 10 };
+enum { REST_OWN_BYTES = 2 << 10, SPLITS_OWN_BYTES = 10 << 10 };
 static_assert(block_sort_bytes<huge_size<uint64_t>, uint64_t>() + REST_OWN_BYTES <= MSD_ROOMY_BYTES &&
                   block_sort_bytes<sample_sort_size<uint64_t>, uint64_t>() + SPLITS_OWN_BYTES <=
                       MSD_ROOMY_BYTES,

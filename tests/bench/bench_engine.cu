@@ -87,8 +87,8 @@ static hsort_status workspace_of_engine(struct cuda_engine *engine, int parts, c
 static hsort_status sort_by_engine(struct cuda_engine *engine, int parts, struct sort_args *args)
 {
     return engine->base.ops->sort(&engine->base, -1, args->key_bytes, args->keys, args->scratch_keys,
-                                  parts == 0 ? 0 : scratch_of(args, parts), args->count, args->workspace, NULL,
-                                  &args->sorted_keys);
+                                  parts == 0 ? 0 : scratch_of(args, parts), args->count, args->workspace,
+                                  NULL, &args->sorted_keys);
 }
 
 /* Scratch for all keys, for a part, and none. */
@@ -158,12 +158,14 @@ static void compare_wide(struct bench *b)
         if (rung == 0)
             MUST(b->ops->copy(engine, STREAM_WORK, expected, args.sorted_keys, bytes));
         else
-            MUST(b->ops->yardstick->compare(engine, HSORT_U64, expected, args.sorted_keys, b->count, &different));
+            MUST(b->ops->yardstick->compare(engine, HSORT_U64, expected, args.sorted_keys, b->count,
+                                            &different));
         b->ops->free(engine, args.workspace);
     }
     b->ops->free(engine, expected);
     if (different > 0) {
-        bench_note(b, "FAILED: %lld words of sorted keys of 16 bytes differ from CUB's", (long long)different);
+        bench_note(b, "FAILED: %lld words of sorted keys of 16 bytes differ from CUB's",
+                   (long long)different);
         b->failures++;
     }
 }
@@ -182,8 +184,8 @@ void bench_wide(struct bench *b)
             continue;
         compare_wide(b);
         for (int rung : {0, 8}) {
-            struct bench_subject subject = {bench_rung_name(rung), "keys of 16 bytes", sort_wide,
-                                            workspace_of_wide,     rung,               RUNG_UNSTABLE};
+            struct bench_subject subject = {
+                bench_rung_name(rung), "keys of 16 bytes", sort_wide, workspace_of_wide, rung, RUNG_UNSTABLE};
             subject.is_partial = true; // its words are not in order; compare_wide() has looked
             bench_row(b, &subject);
         }

@@ -71,12 +71,12 @@ struct scaled_bins {
     {
         return parts.distance(key) * parts.scale >> BELOW;
     }
-    /* Where in its bin a key lies, from 0 to 2^32. Bits below those of its distance tell more; a distance across the border of
-     * bins counts as one up to it. */
+    /* Where in its bin a key lies, from 0 to 2^32. Bits below those of its distance tell more; what they
+     * would put across the border of bins stays in front of it. */
     __device__ uint32_t inside(K key) const
     {
-        const uint32_t least = ~0u >> (32 - BELOW), at = parts.distance(key) * parts.scale & least;
-        return min(at + __umulhi(parts.below(key), parts.scale), least) << (32 - BELOW);
+        const uint32_t last = ~0u >> (32 - BELOW), at = parts.distance(key) * parts.scale & last;
+        return min(at + __umulhi(parts.below(key), parts.scale), last) << (32 - BELOW);
     }
     __device__ bool are_values() const
     {
@@ -118,7 +118,8 @@ static __device__ void count_bins(const K (&keys)[S::KEYS], int count, const BIN
         if (is_behind<S>(k, count))
             break;
         const uint32_t bin = bin_of(keys[k]);
-        const uint32_t counter = (int)threadIdx.x + k * S::THREADS < count ? bin : S::BINS + threadIdx.x % WARP;
+        const uint32_t counter =
+            (int)threadIdx.x + k * S::THREADS < count ? bin : S::BINS + threadIdx.x % WARP;
         atomicAdd(&bins[counter], 1u);
     }
     __syncthreads();
@@ -179,7 +180,8 @@ static __device__ int scan_bins(uint32_t *bins)
 /* Count the keys in bins of their exact range. Returns the keys of the fullest bin; 0: all keys are equal, and there are no
  * bins. */
 template <typename S, typename K>
-static __device__ int count_in_range(const K (&keys)[S::KEYS], int count, scaled_bins<S, K> &bin_of, uint32_t *bins)
+static __device__ int count_in_range(const K (&keys)[S::KEYS], int count, scaled_bins<S, K> &bin_of,
+                                     uint32_t *bins)
 {
     K low, high;
     find_extremes<S>(keys, count, low, high);
@@ -194,8 +196,8 @@ static __device__ int count_in_range(const K (&keys)[S::KEYS], int count, scaled
  * next place of its bin: to keep the ranks that counting gave them takes a register for each key, which costs more than to
  * ask again. Every thread calls it. */
 template <typename S, typename K>
-static __device__ void place_by_bins(const K (&keys)[S::KEYS], int first, int count, const scaled_bins<S, K> &bin_of,
-                                     uint32_t *bins, K *places)
+static __device__ void place_by_bins(const K (&keys)[S::KEYS], int first, int count,
+                                     const scaled_bins<S, K> &bin_of, uint32_t *bins, K *places)
 {
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++) {

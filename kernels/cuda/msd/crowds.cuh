@@ -3,9 +3,9 @@
  *     up to SMALL_CROWD keys     a warp sorts them in its registers
  *     more                       the block cuts their range into bins of its own, with crowds of their own
  *
- *     places       3 5 | 84 81 89 84 84 85 .. | 200 ..     the bin 80 .. 99 has 600 keys, the bin 200 .. 219 has 20
- *     small        from 200 on, 20 keys
- *     large        from 84 on, 600 keys: their range is 81 .. 89, so now a bin is one value
+ *     keys      3 5 | 84 81 89 84 84 85 .. | 200 211 203 ..      the bin 80 .. 99 has 600 keys, the bin 200 .. 219 has 20
+ *     small     places 602 to 621
+ *     large     places 2 to 601; their range is 81 .. 89, so now a bin is one value
  *
  * Each time a block cuts a range it leaves some 1 / BINS of it, so keys of 8 bytes are cut six times at most; most often
  * once.
@@ -124,7 +124,8 @@ static __device__ void sort_small_crowds(K *places, const struct crowd_lists<S> 
 /* Put a large crowd, places [count] from `first` on, in the order of bins of its own range, and list the crowds among those.
  * Every thread calls it, behind a barrier. */
 template <typename S, typename K>
-static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t *bins, struct crowd_lists<S> &crowds)
+static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t *bins,
+                                       struct crowd_lists<S> &crowds)
 {
     scaled_bins<S, K> bin_of;
     K keys[S::KEYS];

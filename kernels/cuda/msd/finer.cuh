@@ -17,12 +17,13 @@ enum { SMALL_CROWD_ROWS = 8, SMALL_CROWD = SMALL_CROWD_ROWS * WARP };
 
 /* In shared memory: crowds that wait. Each is its first place, and its number of keys above 16 bits. */
 template <typename S>
-struct alignas(16) crowd_lists { // of no bin yet, if the counts are 0
+struct alignas(16) crowd_lists {
     uint32_t small_count, large_count;
     uint32_t small[S::CAPACITY / (CROWD + 1)], large[S::CAPACITY / (SMALL_CROWD + 1) + 1];
     static_assert(S::CAPACITY < 1 << 16, "halves of a word");
 };
 
+/* List places [keys] from `begin` on, if they are a crowd. */
 template <typename S>
 static __device__ void list_if_crowd(uint32_t begin, uint32_t keys, struct crowd_lists<S> &crowds)
 {
@@ -51,7 +52,8 @@ struct half_words {
 /* Turn counters [count] into the finer bins' first places from `first` on, and list the crowds. Every thread calls it, between
  * barriers. */
 template <typename S>
-static __device__ void scan_finer(uint32_t *counters, uint32_t first, uint32_t count, struct crowd_lists<S> &crowds)
+static __device__ void scan_finer(uint32_t *counters, uint32_t first, uint32_t count,
+                                  struct crowd_lists<S> &crowds)
 {
     __shared__ uint32_t sums[S::WARPS];
     const uint32_t each = (count + S::THREADS - 1) / S::THREADS | 1; // odd, for the banks

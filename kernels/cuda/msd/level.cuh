@@ -400,7 +400,8 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     if (threadIdx.x == 0)
         level.segments[blockIdx.x] = segment;
     static_assert(SPLIT_THREADS == SPLIT_BUCKETS, "a thread for each bucket");
-    split->splitters[threadIdx.x] = 0; // all are loaded at once, before it is known which there are; so are buckets
+    // all are loaded at once, before it is known which there are
+    split->splitters[threadIdx.x] = 0;
     buckets[threadIdx.x] = {};
     if (count == 0) {
         if (threadIdx.x == 0)

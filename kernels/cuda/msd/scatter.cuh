@@ -79,8 +79,8 @@ static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists
     }
 }
 
-/* Scatter keys that a thread has loaded. turns: for each bucket to have a thread. FULL: the tile has KEYS keys for each thread, and none is asked whether it
- * exists. */
+/* Scatter keys that a thread has loaded. turns: for each bucket to have a thread. FULL: the tile has KEYS keys for each thread,
+ * and none is asked whether it exists. */
 template <bool FULL, int KEYS, typename K, typename BUCKETS, typename GOALS>
 static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turns,
                                       const BUCKETS &find_buckets, const GOALS &goal_of,

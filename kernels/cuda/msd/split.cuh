@@ -244,7 +244,8 @@ static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     split.parts.shift = shift;
     split.parts.low = (uint32_t)(low >> shift);
     split.parts.scale = (uint32_t)scale;
-    if (parts == distances + 1) { // a part for each distance: 2^32 has no room, and 2^32 - 1 takes 1 to part 0, 2 to part 1
+    // a part for each distance: 2^32 has no room in a word, and 2^32 - 1 takes distance 1 to part 0, 2 to part 1
+    if (parts == distances + 1) {
         split.parts.low--;
         split.parts.scale = ~0u;
     }
@@ -319,7 +320,8 @@ static __device__ int find_key(const K *keys, int count, K key)
 }
 
 /* Make the tree of splitters [count] in shared memory: a short one if it can tell them apart, which are then rounded down to
- * the step of its distances; but not those around one value. Returns the number of buckets. Every thread of the block calls it, behind a barrier. */
+ * the step of its distances; but not those around one value. Returns the number of buckets. Every thread of the block calls it,
+ * behind a barrier. */
 template <typename K>
 static __device__ int write_tree(struct split_head<K> head, int count, K *splitters, struct split<K> *split)
 {

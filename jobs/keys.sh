@@ -53,11 +53,12 @@ measure_all()
     about_machine | sed 's/^/# /'
     measure -n 2^28 --types "$types" --inputs "uniform,$others" --repeats 3
     measure -n 2^28 --types "$types" --inputs mixtures:20 --repeats 3
+    measure -n 2^29,2^30 --types u64,u32,f64 --inputs uniform --repeats 3
     measure -n 2^24 --types "$types" --inputs "uniform,$others,mixtures:200" --repeats 3
     measure -n 2^8,2^10,2^12,2^14,2^16 --types "$types" --inputs "uniform,entropy:3,zipf:20,mixtures:10" --repeats 1001
     measure -n 2^17,2^18,2^20,2^22 --types u64,u32 --inputs "uniform,$others,mixtures:20" --repeats 21
     measure -n 2^23,2^25,2^26 --types "$types" --inputs "uniform,$others,mixtures:20" --repeats 5
-    measure -n 2^29,2^30 --types u64,u32,f64 --inputs "uniform,$others" --repeats 3
+    measure -n 2^29,2^30 --types u64,u32,f64 --inputs "$others" --repeats 3
     return "$status"
 }
 

@@ -129,8 +129,13 @@ static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t
 {
     scaled_bins<S, K> bin_of;
     K keys[S::KEYS];
-    for_rows<S>(count,
-                [&](int k) { keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * S::THREADS)]; });
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (is_behind<S>(k, count))
+            break;
+        if ((int)threadIdx.x + k * S::THREADS < count)
+            keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * S::THREADS)];
+    }
     if (count_in_range<S>(keys, count, bin_of, bins) == 0)
         return;
     if (bin_of.are_values())

@@ -25,7 +25,7 @@
  * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types,
  * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
 struct sort_args {
-    int key_bytes;                     /* 4 or 8 */
+    int key_bytes;                     /* 4 or 8; rungs 0 and 8 take codes of 16, without values */
     int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */

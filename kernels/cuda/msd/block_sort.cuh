@@ -12,7 +12,8 @@
  *     round 2, (1 2)(3 4) 10 16 17 | 40 | 42
  *     round 3, (0 1)(2 3) nothing left to do, but a bin of 3 keys may need it
  *
- * Bins into which many keys crowd are sorted by themselves (crowds.cuh). */
+ * Where many keys crowd into a bin, all bins are cut into finer ones (finer.cuh), and what is a crowd still is sorted by itself
+ * (crowds.cuh). */
 #ifndef BLOCK_SORT_CUH
 #define BLOCK_SORT_CUH
 

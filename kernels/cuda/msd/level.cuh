@@ -279,7 +279,7 @@ static __device__ bool is_even_or_sorted(K *sample, int seen, int linear_buckets
  * the sample in each bucket; head, splitters [SPLIT_BUCKETS]: a copy of the split; all in shared memory. Every thread
  * of the block calls it.
  *
- * One block does this once, so most of its time it fetches instructions: a small sample takes a version with few rows. */
+ * All other blocks wait for the one that does this, so a small sample takes a version with few rows. */
 template <typename K>
 static __device__ void make_split(K *sample, int seen, int linear_buckets, int tree_buckets,
                                   struct split<K> *split, uint32_t *counts, struct split_head<K> &head,

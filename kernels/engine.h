@@ -84,21 +84,15 @@ struct engine_map {
     uint64_t bytes[ENGINE_MAP_BYTES / 8];
 };
 
-enum engine_map_verdict {
-    ENGINE_MAP_MADE,
-    ENGINE_MAP_REFUSED,
-    ENGINE_MAP_REPEATS /* made; but values repeat so much that to count them may be faster */
-};
-
 /* A value, as a code, and how many keys have it. */
 struct engine_value {
     uint64_t code;
     int64_t keys;
 };
 
-/* Keys of one region, in no order, that lie together. */
+/* Keys of one region, in no order, that lie together. Of a region of one value they lie nowhere. */
 struct engine_piece {
-    const void *keys; /* [count] codes; engine memory */
+    const void *keys; /* [count] codes; engine memory. NULL: the region is of one value */
     int64_t count;
     int region;
 };
@@ -129,7 +123,15 @@ struct engine_peer_ops {
 /* Sorting by regions: keys may change ranks between scatter() and sort_regions().
  *
  *     scatter()       keys, any order  ->  region 0 | region 1 | ...        each in no order
- *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other */
+ *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other
+ *
+ * A value that has a large part of the sample gets a region of its own. Equal keys are equal bits, so the keys
+ * of such a region are counted, but not moved: where they are wanted, the value is written as often. With 6
+ * between two regions of several values:
+ *
+ *     keys    6 9 6 1 6 3        count()         1, 3: 2 keys    6: 3 keys    9: 1 key
+ *                                scatter()       1 3 | 9
+ *     pieces  1 3, 3 keys, 9     sort_regions()  1 3 6 6 6 9 */
 struct engine_partition_ops {
     /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a
      * sort. */
@@ -143,11 +145,14 @@ struct engine_partition_ops {
                            uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. map is only written if it is made, and then good on every rank.
-     * Waits for the result. */
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *made: map is written, and good on every rank; if not, the
+     * device cannot sort by regions. Waits for the result. */
     hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                             int64_t total, void *workspace, struct engine_map *map,
-                             enum engine_map_verdict *verdict);
+                             int64_t total, void *workspace, struct engine_map *map, bool *made);
+
+    /* Is a region of one value? It is then *code. On the host, from the map alone. Pure. */
+    bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,
+                         uint64_t *code);
 
     /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
      * raw as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
@@ -155,18 +160,20 @@ struct engine_partition_ops {
                           const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
                           bool *descends);
 
-    /* Put the codes of the keys at raw->from [count] into `to` [count], region by region. count() has just
-     * counted them, with the same map and workspace. `to` does not overlap the keys. */
+    /* Put the codes of the keys at raw->from [count] into `to` [count], region by region, without gaps; but
+     * those of regions of one value nowhere. count() has just counted them, with the same map and workspace.
+     * `to` does not overlap the keys. */
     hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                             const struct engine_map *map, void *workspace, void *to);
 
-    /* Keys of scratch that sort_regions() needs for a region of `count` keys. Pure. */
+    /* Keys of scratch that sort_regions() needs for a region of `count` keys; of one value: none. Pure. */
     int64_t (*region_scratch)(const struct engine *engine, int64_t count);
 
     /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call.
      * The regions' keys, sorted, go to `out` one region behind the other; out and scratch overlap neither
-     * each other nor the pieces.
-     *   scratch  [the sum of region_scratch() over the regions]
+     * each other nor the pieces. In a region of one value each piece stands for `count` keys of it: so many as
+     * are wanted, not so many as there are.
+     *   scratch  [the sum of region_scratch() over the regions of several values]
      *   raw      map and decode are read: decode: out gets the bits that the codes stand for
      * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for
      * settle_regions(). */

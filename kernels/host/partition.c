@@ -2,12 +2,12 @@
  * they arrive.
  *
  * The map is a row of bounds: every (2^log / ENGINE_REGIONS)-th key of the sorted sample, but for the first.
- * A key's region is the number of bounds that are not greater than its code. So equal keys share a region,
- * and a value that fills several shares of the sample leaves empty regions before its own. Here with 4
- * regions and a sample of 12:
+ * A key's region is the number of bounds that are not greater than its code. So equal keys share a region. A
+ * value that fills several shares of the sample would be several bounds: all but the first are the value
+ * above it instead, and so it has a region of its own. Here with 4 regions and a sample of 12:
  *
- *     sample, sorted    1 2 2 | 4 5 6 | 6 6 6 | 6 8 9        bounds 4 6 6
- *     region of         3 -> 0     4 -> 1     5 -> 1     6 -> 3     9 -> 3          region 2 gets no key
+ *     sample, sorted    1 2 2 | 4 5 6 | 6 6 6 | 6 8 9        bounds 4 6 7, not 4 6 6
+ *     region of         3 -> 0     4 -> 1     5 -> 1     6 -> 2     9 -> 3          region 2: [6, 7), one value
  *
  * A step of the search for a region adds half of what is left to add, or nothing. There are as many steps for
  * every key, and no branch depends on one, so skew costs nothing; but each step waits for the one before, and
@@ -22,12 +22,13 @@
  * the workspace in between. The parts are those of a loop, not of the threads that OpenMP gives: these may be
  * fewer the second time.
  *
- *     keys      7 1 5 | 3 9 6                     two parts, regions 3 0 1 | 0 3 3
- *     counts    of regions 0 1 3                  1 1 1 | 1 0 2
- *     places                                      0 2 3 | 1 . 4
- *     to        1 3 5 7 9 6
+ *     keys      7 1 5 | 3 9 6                     two parts, regions 3 0 1 | 0 3 2
+ *     counts    of regions 0 1 2 3                1 1 0 1 | 1 0 1 1
+ *     places                                      0 2 . 3 | 1 . . 4        none in region 2: its keys stay
+ *     to        1 3 5 7 9
  *
- * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c.
+ * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c; one
+ * of one value is written there.
  * Threads take regions; one with more keys than a thread's share of the call is sorted by all of them
  * together.
  *
@@ -42,17 +43,16 @@
 
 enum {
     BOUNDS = ENGINE_REGIONS - 1,
-    CROWDED_SHARE = 8, // a region with more than 1 / CROWDED_SHARE of the sample: no use to have regions
-    TOGETHER = 8,      // keys whose regions are searched for in step
-    ALIGNMENT = 128    // of what lies in the workspace
+    TOGETHER = 8,   // keys whose regions are searched for in step
+    NOWHERE = -1,   // the place of keys that do not move
+    ALIGNMENT = 128 // of what lies in the workspace
 };
 _Static_assert((ENGINE_REGIONS & BOUNDS) == 0, "a search halves the regions down to one");
-_Static_assert((1 << ENGINE_SAMPLE_LOG_MIN) % TOGETHER == 0, "a sample is searched for in full steps");
 _Static_assert(BOUNDS * sizeof(uint64_t) <= sizeof(struct engine_map), "the bounds fit a map");
 
 /* One thread's part of the keys, in the workspace. */
 struct partition_part {
-    // Place of its next key of a region; before that: their number.
+    // Place of its next key of a region, or NOWHERE; before that: their number.
     _Alignas(ALIGNMENT) int64_t next[ENGINE_REGIONS];
     bool ascends, descends;
 };
@@ -127,51 +127,53 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
     return HSORT_OK;
 }
 
-/* The verdict is ENGINE_MAP_MADE or ENGINE_MAP_REPEATS: nothing else is in the way of a map. */
 static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, struct engine_map *map,
-                                       enum engine_map_verdict *verdict)
+                                       int64_t total, void *workspace, struct engine_map *map, bool *made)
 {
     const int threads = host_threads(engine);
     const struct partition_space space = space_at(threads, workspace);
     const int64_t sample = INT64_C(1) << log, share = sample / ENGINE_REGIONS;
     (void)total;
-    *verdict = ENGINE_MAP_REFUSED;
+    *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
     memcpy(space.sample, codes, (size_t)sample * sizeof *codes);
     radix_sort(threads, sizeof *codes, space.sample, space.scratch, sample, space.radix);
     memset(map, 0, sizeof *map); // all of its bytes travel
-    for (int i = 0; i < BOUNDS; i++)
-        map->bytes[i] = space.sample[share * (i + 1)];
-
-    int64_t held[ENGINE_REGIONS] = {0}, most = 0;
-    for (int64_t i = 0; i < sample; i += TOGETHER) {
-        int regions[TOGETHER];
-        find_regions(map->bytes, space.sample + i, regions);
-        for (int j = 0; j < TOGETHER; j++)
-            held[regions[j]]++;
+    for (int i = 0; i < BOUNDS; i++) {
+        const uint64_t code = space.sample[share * (i + 1)];
+        const bool repeats = i > 0 && code == space.sample[share * i] && code != UINT64_MAX;
+        map->bytes[i] = repeats ? code + 1 : code;
     }
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        most = held[region] > most ? held[region] : most;
-    // Values that differ would have a bound between them: only one that repeats can overfill a region.
-    *verdict = most <= sample / CROWDED_SHARE ? ENGINE_MAP_MADE : ENGINE_MAP_REPEATS;
+    *made = true;
     return HSORT_OK;
+}
+
+/* The bound behind the last region would be 2^64: 0, as sums of codes have it too. */
+static bool host_region_value(const struct engine *engine, int key_bytes, const struct engine_map *map,
+                              int region, uint64_t *code)
+{
+    (void)engine, (void)key_bytes;
+    *code = region > 0 ? map->bytes[region - 1] : 0;
+    return *code + 1 == (region < BOUNDS ? map->bytes[region] : 0);
 }
 
 /* ---- partition ---- */
 
 /* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region. */
-static void place_parts(struct partition_part *parts, int number, int64_t *counts)
+static void place_parts(const struct engine_map *map, struct partition_part *parts, int number,
+                        int64_t *counts)
 {
     int64_t place = 0;
     for (int region = 0; region < ENGINE_REGIONS; region++) {
-        const int64_t start = place;
+        uint64_t code;
+        const bool moves = !host_region_value(NULL, 0, map, region, &code);
+        counts[region] = 0;
         for (int part = 0; part < number; part++) {
             const int64_t keys_here = parts[part].next[region];
-            parts[part].next[region] = place;
-            place += keys_here;
+            parts[part].next[region] = moves ? place + counts[region] : NOWHERE;
+            counts[region] += keys_here;
         }
-        counts[region] = place - start;
+        place += moves ? counts[region] : 0;
     }
 }
 
@@ -192,7 +194,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
         *ascends |= parts[part].ascends;
         *descends |= parts[part].descends;
     }
-    place_parts(parts, threads, counts);
+    place_parts(map, parts, threads, counts);
     return HSORT_OK;
 }
 
@@ -214,39 +216,60 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
 
 /* ---- sorting ---- */
 
-/* Where a region lies in `out`. */
+/* Where a region lies in `out`, and what it has of the scratch. */
 struct region_place {
-    int64_t start, keys;
+    int64_t start, keys, scratch;
+    bool is_one_value;
+    uint64_t code; /* of one value */
 };
 
 /* Copy pieces [count] to `out`, one behind the other, and find the regions they make. How many those are. */
-static int copy_pieces(int threads, int key_bytes, const struct engine_piece *pieces, int count, char *out,
-                       struct region_place *regions)
+static int copy_pieces(int threads, int key_bytes, const struct engine_map *map,
+                       const struct engine_piece *pieces, int count, char *out, struct region_place *regions)
 {
     int found = 0;
-    int64_t start[ENGINE_PIECES_MAX], place = 0;
+    int64_t start[ENGINE_PIECES_MAX], place = 0, scratch = 0;
     for (int i = 0; i < count; i++) {
-        if (i == 0 || pieces[i].region != pieces[i - 1].region)
-            regions[found++] = (struct region_place){place, 0};
+        if (i == 0 || pieces[i].region != pieces[i - 1].region) {
+            struct region_place *region = &regions[found++];
+            *region = (struct region_place){place, 0, scratch, false, 0};
+            region->is_one_value = host_region_value(NULL, key_bytes, map, pieces[i].region, &region->code);
+        }
         regions[found - 1].keys += pieces[i].count;
         start[i] = place;
         place += pieces[i].count;
+        scratch += regions[found - 1].is_one_value ? 0 : pieces[i].count;
     }
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1 && place >= PARALLEL_COUNT)
     for (int i = 0; i < count; i++)
-        if (pieces[i].count > 0)
+        if (pieces[i].count > 0 && pieces[i].keys)
             memcpy(out + start[i] * key_bytes, pieces[i].keys, (size_t)(pieces[i].count * key_bytes));
     return found;
 }
 
-/* Sort one region where it lies. radix [radix_workspace(threads)]. */
-static void sort_region(int threads, struct region_place region, const struct raw_keys *raw, void *radix,
-                        char *scratch, char *out)
+/* Write the value of a region as often as it is wanted. */
+static void write_value(int threads, const struct region_place *region, const struct raw_keys *raw, char *out)
 {
-    const int64_t first_byte = region.start * raw->map.key_bytes;
-    radix_sort(threads, raw->map.key_bytes, out + first_byte, scratch + first_byte, region.keys, radix);
+    const uint64_t key = raw->decode ? keymap_decode(raw->map, region->code) : region->code;
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int part = 0; part < threads; part++)
+        repeat_key(raw->map.key_bytes, key, out, region->start + part_start(region->keys, part, threads),
+                   region->start + part_start(region->keys, part + 1, threads));
+}
+
+/* Sort one region where it lies. radix [radix_workspace(threads)]. */
+static void sort_region(int threads, const struct region_place *region, const struct raw_keys *raw,
+                        void *radix, char *scratch, char *out)
+{
+    const int width = raw->map.key_bytes;
+    char *keys = out + region->start * width;
+    if (region->is_one_value) {
+        write_value(threads, region, raw, out);
+        return;
+    }
+    radix_sort(threads, width, keys, scratch + region->scratch * width, region->keys, radix);
     if (raw->decode && !raw->map.identity)
-        map_keys(threads, raw->map, true, out + first_byte, out + first_byte, region.keys);
+        map_keys(threads, raw->map, true, keys, keys, region->keys);
 }
 
 static int64_t host_region_scratch(const struct engine *engine, int64_t count)
@@ -263,18 +286,17 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
     const int threads = host_threads(engine);
     char *radix = space_at(threads, workspace).radix;
     struct region_place regions[ENGINE_PIECES_MAX];
-    (void)map;
     TRY(kernel_takes("sort of regions", key_bytes));
-    const int found = copy_pieces(threads, key_bytes, pieces, count, out, regions);
+    const int found = copy_pieces(threads, key_bytes, map, pieces, count, out, regions);
     const int64_t all = regions[found - 1].start + regions[found - 1].keys;
     const int team = all < PARALLEL_COUNT ? 1 : threads;
     for (int i = 0; i < found; i++)
         if (regions[i].keys > all / team)
-            sort_region(team, regions[i], raw, radix, scratch, out);
+            sort_region(team, &regions[i], raw, radix, scratch, out);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (team > 1)
     for (int i = 0; i < found; i++)
         if (regions[i].keys <= all / team)
-            sort_region(1, regions[i], raw, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
+            sort_region(1, &regions[i], raw, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
                         scratch, out);
     return HSORT_OK;
 }
@@ -291,6 +313,7 @@ const struct engine_partition_ops host_partition_ops = {
     .workspace = host_partition_workspace,
     .sample = host_partition_sample,
     .make_map = host_partition_map,
+    .region_value = host_region_value,
     .count = host_partition_count,
     .scatter = host_partition_scatter,
     .region_scratch = host_region_scratch,

@@ -35,7 +35,7 @@ static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, 
     part->descends = descends;
 }
 
-/* Write the codes of keys [from, until) to the places in `to` that part->next names for their regions. */
+/* Write the codes of keys [from, until) to the places in `to` that part->next names for their regions, if any. */
 static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
                              const uint64_t *bounds, struct partition_part *part, KEY *to)
 {
@@ -43,7 +43,10 @@ static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, i
         uint64_t codes[TOGETHER];
         int regions[TOGETHER];
         const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
-        for (int j = 0; j < found; j++)
-            to[part->next[regions[j]]++] = (KEY)codes[j];
+        for (int j = 0; j < found; j++) {
+            int64_t *place = &part->next[regions[j]];
+            if (*place != NOWHERE)
+                to[(*place)++] = (KEY)codes[j];
+        }
     }
 }

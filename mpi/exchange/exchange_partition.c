@@ -16,34 +16,79 @@
  *
  * So the counts are exact, and equal keys need no order: there is nothing else to tell them by.
  *
+ * A value that has a large part of the keys has a region of its own (engine.h). Its keys are counted, but stay:
+ * each rank writes the value as often as it wants it. Here 7 is one; only 3 and 9 travel:
+ *
+ *     rank 0   9 7 7 2 7    --partition-->   2 | 9     in all  2, 6 and 2 keys     positions 0 to 4   2 3 | 7 7 7
+ *     rank 1   7 3 7 7 8                     3 | 8     begin   0, 2 and 8          positions 5 to 9   7 7 7 | 8 9
+ *
  * On each rank, batches of some regions; two slots for what is fetched:
  *
  *     STREAM_IN      fetch 0 -> A    fetch 1 -> B    fetch 2 -> A ...        fetch 2 once batch 0 is sorted
  *     STREAM_WORK                    sort 0          sort 1                  own pieces from x->scratch, the others from the slot
  *     STREAM_OUT                                     batch 0 to the host       if the caller wants it there
  *
- * It is not for every input. Where values repeat so much that there can be no regions of about one size, they
- * are counted instead (exchange_counted.c). Where a region has more keys than a batch takes, as values crowd,
- * or all shards are in order, nothing has been moved yet but into the scratch buffer, and the caller goes
- * another way. */
+ * What moves lies without gaps, also around a region of one value: a batch is one copy from each peer.
+ *
+ * It is not for every input. Where a region of several values has more keys than a batch takes, or all shards are
+ * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. */
 #include "mpi/exchange/exchange_partition.h"
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/first_error.h"
 
 enum {
+    SLOTS = 2,                // for what a batch fetches
     BATCH_SHARE = 6,          // of the capacity, at most, is one batch
     BATCH_KEYS_MIN = 1 << 17, // that a batch may have at least
-    FIRST_SHARE =
-        4, // of the largest batch, at most, is the first one, so that the kernels have something to do soon
+    FIRST_SHARE = 4,          // of the largest batch, at most, is the first: kernels begin soon
     GROWTH_SHARE = 4,  // of a batch, the next one may be larger: it is fetched while this one is sorted
     TOTAL_LOG_MAX = 44 // positions times the size of a sample take 63 bits
 };
 
-/* Consecutive regions that are sorted together. */
+/* What ranks gather of each other: the keys of each region, and this. */
+enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
+
+struct partition_tables {
+    uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes by position: this rank's part, on rank 0 all */
+    int *counts, *offsets; /* [size] of the sample, by rank */
+    int64_t *found;        /* [size * FOUND] what ranks gather of each other */
+    int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)]: pieces_of() */
+    const void **peer_scratch; /* [size] what each peer shows of its scratch buffer, as it appears here */
+    int first, end;            /* this rank's regions: [first, end) */
+    int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
+    bool is_one_value[ENGINE_REGIONS];     /* the keys of the region do not move */
+    bool others_left;                      /* some batch has left more unsorted than could be settled */
+    struct {
+        struct engine_map map;
+        int64_t is_made;
+    } agreed; /* rank 0's */
+    struct engine_piece pieces[ENGINE_PIECES_MAX];
+    struct engine_event *fetched[SLOTS], *sorted[SLOTS];
+};
+
+/* Where the regions begin in a rank's scratch buffer. */
+static int64_t *pieces_of(const struct exchange *x, int rank)
+{
+    return ((struct partition_tables *)x->tables)->piece_at + (size_t)rank * (ENGINE_REGIONS + 1);
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t greater(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Consecutive regions that are sorted together. One of one value may be cut anywhere. */
 struct batch {
-    int first, last;       /* the regions */
-    int64_t keys, scratch; /* of all ranks; that sort_regions() needs */
-    bool whole;            /* this rank wants all of their keys */
+    int first, last, pieces;  /* the regions; of all of them */
+    int64_t begin, end;       /* global positions of its keys */
+    int64_t fetched, scratch; /* keys that come from peers; that sort_regions() needs */
+    bool whole;               /* this rank wants all of it */
 };
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */
@@ -95,11 +140,10 @@ static hsort_status open_partition(int size, struct engine *engine, void **table
 
 /* ---- memory: workspace of the engine | scratch of a batch | slots | a region across a boundary --------- */
 
-/* Keys of a batch at most; that it fetches, as most ranks have some of it themselves; and of scratch for it.
- * */
+/* Keys of a batch at most; that it fetches, as most ranks have some of it themselves; and of its scratch. */
 static int64_t batch_keys(int64_t capacity)
 {
-    return capacity / BATCH_SHARE > BATCH_KEYS_MIN ? capacity / BATCH_SHARE : BATCH_KEYS_MIN;
+    return greater(capacity / BATCH_SHARE, BATCH_KEYS_MIN);
 }
 
 static int64_t slot_keys(int64_t capacity)
@@ -150,65 +194,38 @@ static int64_t sample_from(int64_t at, int64_t total, int log)
     return ((at << log) + total - 1) / total;
 }
 
-/* Does the sample, gathered on rank 0, fall somewhere inside some rank's part? If not the shards may be in
- * order as they came, and what is found out of them then is faster than any sort. */
-static bool sample_descends(const struct exchange *x)
-{
-    const struct partition_tables *p = x->tables;
-    for (int r = 0; r < x->comm->size; r++) {
-        const uint64_t *part = p->sample + p->offsets[r];
-        for (int i = 1; i < p->counts[r]; i++) {
-            if (part[i] < part[i - 1])
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Take a sample of 2^log keys of all ranks, and let rank 0 make a map of it; the same verdict on every rank.  Collective. */
-static hsort_status try_map(struct exchange *x, int log, enum engine_map_verdict *verdict)
+/* Take a sample of all ranks' keys, and let rank 0 make a map of it: the same on every rank, or on none. Collective. */
+static hsort_status agree_on_map(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
+    const struct engine_partition_ops *ops = x->engine->ops->partition;
     const int rank = x->comm->rank, size = x->comm->size;
     const int64_t total = x->current_offset[size];
+    int log = ENGINE_SAMPLE_LOG_MAX;
+    while (total >> log == 0)
+        log--;
     for (int r = 0; r < size; r++) {
         p->offsets[r] = (int)sample_from(x->current_offset[r], total, log);
         p->counts[r] = (int)sample_from(x->current_offset[r + 1], total, log) - p->offsets[r];
     }
-    uint64_t *own = p->sample + p->offsets[rank];
-    hsort_status status =
-        x->engine->ops->partition->sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total,
-                                          log, p->offsets[rank], p->counts[rank], x->memory, own);
+    uint64_t *own = p->sample + p->offsets[rank], code;
+    hsort_status status = ops->sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total, log,
+                                      p->offsets[rank], p->counts[rank], x->memory, own);
     keep_first_error(
         &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
                                         p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
                             "MPI_Gatherv", true));
-    int word = ENGINE_MAP_REFUSED;
-    if (rank == 0 && status == HSORT_OK) {
-        enum engine_map_verdict found = ENGINE_MAP_REFUSED;
-        keep_first_error(&status, x->engine->ops->partition->make_map(x->engine, x->key_bytes, p->sample, log,
-                                                                      total, x->memory, &p->map, &found));
-        const bool in_order = found == ENGINE_MAP_REPEATS && !sample_descends(x);
-        word = status == HSORT_OK && !in_order ? (int)found : ENGINE_MAP_REFUSED;
-    }
-    keep_first_error(&status, comm_check(MPI_Bcast(&word, 1, MPI_INT, 0, x->comm->world), "MPI_Bcast", true));
-    *verdict = (enum engine_map_verdict)word;
-    return status;
-}
-
-/* Make a map, the same on every rank, if the verdict is MADE or REPEATS. The same verdict on every rank. Collective. */
-static hsort_status agree_on_map(struct exchange *x, enum engine_map_verdict *verdict)
-{
-    struct partition_tables *p = x->tables;
-    int log = ENGINE_SAMPLE_LOG_MAX;
-    memset(&p->map, 0, sizeof p->map);
-    while (x->current_offset[x->comm->size] >> log == 0)
-        log--;
-    hsort_status status = try_map(x, log, verdict);
-    if (*verdict != ENGINE_MAP_REFUSED)
-        keep_first_error(&status,
-                         comm_check(MPI_Bcast(&p->map, (int)sizeof p->map, MPI_BYTE, 0, x->comm->world),
-                                    "MPI_Bcast", true));
+    memset(&p->agreed, 0, sizeof p->agreed);
+    bool made = false;
+    if (rank == 0 && status == HSORT_OK)
+        status =
+            ops->make_map(x->engine, x->key_bytes, p->sample, log, total, x->memory, &p->agreed.map, &made);
+    p->agreed.is_made = made && status == HSORT_OK;
+    keep_first_error(&status,
+                     comm_check(MPI_Bcast(&p->agreed, (int)sizeof p->agreed, MPI_BYTE, 0, x->comm->world),
+                                "MPI_Bcast", true));
+    for (int region = 0; p->agreed.is_made && region < ENGINE_REGIONS; region++)
+        p->is_one_value[region] = ops->region_value(x->engine, x->key_bytes, &p->agreed.map, region, &code);
     return status;
 }
 
@@ -219,8 +236,8 @@ static hsort_status count_all(struct exchange *x, int64_t count, hsort_status st
     int64_t own[FOUND] = {0};
     bool ascends = false, descends = false;
     if (status == HSORT_OK)
-        status = x->engine->ops->partition->count(x->engine, x->key_bytes, x->raw, count, &p->map, x->memory,
-                                                  own, &ascends, &descends);
+        status = x->engine->ops->partition->count(x->engine, x->key_bytes, x->raw, count, &p->agreed.map,
+                                                  x->memory, own, &ascends, &descends);
     own[FOUND_DESCENDS] = descends;
     own[FOUND_FAILED] = status != HSORT_OK;
     keep_first_error(&status, comm_check(MPI_Allgather(own, FOUND, MPI_INT64_T, p->found, FOUND, MPI_INT64_T,
@@ -229,8 +246,7 @@ static hsort_status count_all(struct exchange *x, int64_t count, hsort_status st
     return status;
 }
 
-/* Fill in where regions begin. Are they such that batches can take them? The same answer on every rank. Pure.
- * */
+/* Fill in where regions begin. Can batches take them? The same answer on every rank. */
 static bool regions_suit(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
@@ -238,10 +254,10 @@ static bool regions_suit(struct exchange *x)
     bool descends = false, failed = false, large = false;
     for (int r = 0; r < size; r++) {
         const int64_t *found = p->found + (size_t)r * FOUND;
-        int64_t *at = p->piece_at + (size_t)r * (ENGINE_REGIONS + 1);
+        int64_t *at = pieces_of(x, r);
         at[0] = 0;
         for (int region = 0; region < ENGINE_REGIONS; region++)
-            at[region + 1] = at[region] + found[region];
+            at[region + 1] = at[region] + (p->is_one_value[region] ? 0 : found[region]);
         descends = descends || found[FOUND_DESCENDS];
         failed = failed || found[FOUND_FAILED];
     }
@@ -251,6 +267,8 @@ static bool regions_suit(struct exchange *x)
         for (int r = 0; r < size; r++)
             keys += p->found[(size_t)r * FOUND + (size_t)region];
         p->region_at[region + 1] = p->region_at[region] + keys;
+        if (p->is_one_value[region])
+            continue;
         for (int r = 0; r < size; r++)
             large = large || keys - p->found[(size_t)r * FOUND + (size_t)region] > slot_keys(x->capacity);
         large = large || keys > batch_keys(x->capacity) ||
@@ -269,68 +287,87 @@ static int64_t most_of_batch(int64_t capacity, int number)
     int64_t most = batch_keys(capacity) / FIRST_SHARE;
     for (; number > 0 && most < batch_keys(capacity); number--)
         most += most / GROWTH_SHARE;
-    return most < batch_keys(capacity) ? most : batch_keys(capacity);
+    return lesser(most, batch_keys(capacity));
 }
 
-/* The next batch from region `first` on, or one without keys at the end. wanted [2]: this rank's global
- * positions. */
-static struct batch next_batch(const struct exchange *x, int first, int number, const int64_t *wanted)
+/* Batch `number`: the first keys of [from, until), the global positions that this rank still wants. A region of several values
+ * that reaches beyond them is a batch alone. One of one value needs no room, but counts, so that what goes to the host at a time,
+ * or may have to be sorted once more, stays within bounds. */
+static struct batch next_batch(const struct exchange *x, int number, int64_t from, int64_t until)
 {
     const struct partition_tables *p = x->tables;
-    const int64_t most = most_of_batch(x->capacity, number);
-    const int64_t *own_at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
-    struct batch batch = {.first = first, .last = first - 1, .whole = true};
-    int64_t fetched = 0;
-    for (int region = first; region < p->end; region++) {
-        const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
-        const int64_t scratch = x->engine->ops->partition->region_scratch(x->engine, end - begin);
-        const bool whole = begin >= wanted[0] && end <= wanted[1];
-        if (batch.keys == 0 && end == begin) {
-            batch.first = region + 1;
-            batch.last = region;
+    const int64_t *own_at = pieces_of(x, x->comm->rank);
+    struct batch batch = {.whole = true};
+    for (int region = p->first; region < p->end; region++) {
+        const bool is_one = p->is_one_value[region], is_first = batch.pieces == 0;
+        const int64_t room = most_of_batch(x->capacity, number) - (batch.end - batch.begin);
+        int64_t begin = p->region_at[region], end = p->region_at[region + 1];
+        if (begin == end || end <= from)
             continue;
+        if (is_one) {
+            begin = greater(begin, from);
+            end = lesser(lesser(end, until), begin + room);
         }
-        const int64_t comes = end - begin - (own_at[region + 1] - own_at[region]);
-        const bool fits = batch.whole && whole && batch.keys + end - begin <= most &&
-                          fetched + comes <= slot_keys(x->capacity) &&
-                          batch.scratch + scratch <= scratch_keys(x->capacity) &&
-                          (region - batch.first + 1) * x->comm->size <= ENGINE_PIECES_MAX;
-        if (batch.keys > 0 && !fits)
+        const int64_t keys = end - begin;
+        const int64_t fetched = batch.fetched + (is_one ? 0 : keys - (own_at[region + 1] - own_at[region]));
+        const int64_t scratch =
+            batch.scratch + (is_one ? 0 : x->engine->ops->partition->region_scratch(x->engine, keys));
+        const int pieces = batch.pieces + (is_one ? 1 : x->comm->size);
+        const bool whole = begin >= from && end <= until;
+        const bool fits = batch.whole && whole && 0 < keys && keys <= room &&
+                          fetched <= slot_keys(x->capacity) && scratch <= scratch_keys(x->capacity) &&
+                          pieces <= ENGINE_PIECES_MAX;
+        if (!is_first && !fits)
             break;
-        batch.last = region;
-        batch.keys += end - begin;
-        batch.scratch += scratch;
-        fetched += comes;
-        batch.whole = whole;
+        batch.first = is_first ? region : batch.first;
+        batch.begin = is_first ? begin : batch.begin;
+        batch.last = region, batch.end = end, batch.whole = whole;
+        batch.fetched = fetched, batch.scratch = scratch, batch.pieces = pieces;
     }
     return batch;
 }
 
-/* Queue the copies of a batch's pieces from the peers into its slot, and list all pieces. Returns their
- * number. */
-static int fetch_batch(struct exchange *x, const struct batch *batch, char *slot, hsort_status *status)
+/* Queue the copies of what a batch takes from the peers into its slot; from[step]: where what comes from the peer that is
+ * `step` ranks behind this one then lies. */
+static void fetch_batch(struct exchange *x, const struct batch *batch, char *slot, const char **from,
+                        hsort_status *status)
 {
     struct partition_tables *p = x->tables;
-    const int rank = x->comm->rank, size = x->comm->size, regions = batch->last - batch->first + 1;
+    const int rank = x->comm->rank, size = x->comm->size;
     const int64_t width = x->key_bytes;
-    char *next = slot;
-    for (int step = 0; step < size; step++) { // each from another peer at first
+    from[0] = (const char *)x->scratch + pieces_of(x, rank)[batch->first] * width;
+    for (int step = 1; step < size; step++) { // each from another peer at first
         const int peer = (rank + step) % size;
-        const int64_t *at = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
+        const int64_t *at = pieces_of(x, peer);
         const size_t bytes = (size_t)((at[batch->last + 1] - at[batch->first]) * width);
-        const char *from =
-            step == 0 ? (const char *)x->scratch + at[batch->first] * width
-                      : (const char *)p->peer_scratch[peer] + (at[batch->first] - at[p->first]) * width;
-        if (step > 0 && bytes > 0)
-            keep_first_error(status, x->engine->ops->copy(x->engine, STREAM_IN, next, from, bytes));
-        for (int i = 0; i < regions; i++)
-            p->pieces[i * size + step] = (struct engine_piece){
-                .keys = (step == 0 ? from : next) + (at[batch->first + i] - at[batch->first]) * width,
-                .count = at[batch->first + i + 1] - at[batch->first + i],
-                .region = batch->first + i};
-        next += step == 0 ? 0 : bytes;
+        const char *theirs = (const char *)p->peer_scratch[peer] + (at[batch->first] - at[p->first]) * width;
+        if (bytes > 0)
+            keep_first_error(status, x->engine->ops->copy(x->engine, STREAM_IN, slot, theirs, bytes));
+        from[step] = slot;
+        slot += bytes;
     }
-    return regions * size;
+}
+
+/* List the pieces of a batch; from: as of fetch_batch(). Of one value there is one, of what the batch has of it. Returns their
+ * number. */
+static int list_pieces(struct exchange *x, const struct batch *batch, const char *const *from)
+{
+    struct partition_tables *p = x->tables;
+    int count = 0;
+    for (int region = batch->first; region <= batch->last; region++) {
+        const int64_t begin = p->region_at[region], end = p->region_at[region + 1];
+        if (p->is_one_value[region] && begin < end)
+            p->pieces[count++] = (struct engine_piece){
+                .count = lesser(end, batch->end) - greater(begin, batch->begin), .region = region};
+        for (int step = 0; step < x->comm->size && !p->is_one_value[region] && begin < end; step++) {
+            const int64_t *at = pieces_of(x, (x->comm->rank + step) % x->comm->size);
+            p->pieces[count++] =
+                (struct engine_piece){.keys = from[step] + (at[region] - at[batch->first]) * x->key_bytes,
+                                      .count = at[region + 1] - at[region],
+                                      .region = region};
+        }
+    }
+    return count;
 }
 
 /* Sort what the kernels have left in no order: piece by piece, or, if that is too much or `all` says so, all of keys [count].
@@ -352,72 +389,62 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
     return status;
 }
 
-/* Queue one batch. */
+/* Queue one batch. wanted [2]: this rank's global positions. */
 static void queue_batch(struct exchange *x, const struct batch *batch, int number, const struct raw_keys *raw,
                         const int64_t *wanted, hsort_status *status)
 {
     struct partition_tables *p = x->tables;
     struct engine *engine = x->engine;
     const int slot = number % SLOTS;
-    const int64_t width = x->key_bytes, begin = p->region_at[batch->first];
+    const int64_t width = x->key_bytes, begin = batch->begin;
+    const char *from[PARTITION_RANKS_MAX];
     if (number >= SLOTS)
         keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_IN, p->sorted[slot]));
-    const int pieces = fetch_batch(x, batch, batch_slot(x, slot), status);
+    fetch_batch(x, batch, batch_slot(x, slot), from, status);
     keep_first_error(status, engine->ops->event_record(engine, p->fetched[slot], STREAM_IN));
     keep_first_error(status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);
-    keep_first_error(status,
-                     engine->ops->partition->sort_regions(engine, x->key_bytes, &p->map, p->pieces, pieces,
-                                                          raw, x->memory, scratch_of(x), out));
+    keep_first_error(status, engine->ops->partition->sort_regions(engine, x->key_bytes, &p->agreed.map,
+                                                                  p->pieces, list_pieces(x, batch, from), raw,
+                                                                  x->memory, scratch_of(x), out));
     if (!batch->whole || x->host_out) { // what is taken from it must be in order
         bool too_much;
-        keep_first_error(status, sort_rest(x, raw, out, batch->keys, false, &too_much));
+        keep_first_error(status, sort_rest(x, raw, out, batch->end - begin, false, &too_much));
         p->others_left = p->others_left || (too_much && !x->host_out); // of the batches before
     }
     if (!batch->whole) {
-        const int64_t from = begin > wanted[0] ? begin : wanted[0];
-        const int64_t end = begin + batch->keys < wanted[1] ? begin + batch->keys : wanted[1];
+        const int64_t first = greater(begin, wanted[0]), end = lesser(batch->end, wanted[1]);
         keep_first_error(status,
-                         engine->ops->copy(engine, STREAM_WORK, (char *)x->keys + (from - wanted[0]) * width,
-                                           out + (from - begin) * width, (size_t)((end - from) * width)));
+                         engine->ops->copy(engine, STREAM_WORK, (char *)x->keys + (first - wanted[0]) * width,
+                                           out + (first - begin) * width, (size_t)((end - first) * width)));
     }
     keep_first_error(status, engine->ops->event_record(engine, p->sorted[slot], STREAM_WORK));
 }
 
-hsort_status partition_copy_out(struct exchange *x, int64_t from, int64_t until, struct engine_event *written)
+/* Queue the copy of bytes of this rank's part to the host, once they are sorted. */
+static void copy_out(struct exchange *x, int64_t at, int64_t bytes, struct engine_event *sorted,
+                     hsort_status *status)
 {
-    const int64_t at = from * x->key_bytes, bytes = (until - from) * x->key_bytes;
-    if (!x->host_out)
-        return HSORT_OK;
-    hsort_status status = x->engine->ops->stream_wait_event(x->engine, STREAM_OUT, written);
-    keep_first_error(&status, x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at,
-                                                   (char *)x->keys + at, (size_t)bytes));
-    return status;
-}
-
-/* Copy what a batch has sorted to the host, if it is wanted there. */
-static hsort_status copy_batch_out(struct exchange *x, const struct batch *batch, int number,
-                                   const int64_t *wanted)
-{
-    const int64_t first = partition_of(x)->region_at[batch->first];
-    const int64_t begin = first > wanted[0] ? first : wanted[0];
-    const int64_t end = first + batch->keys < wanted[1] ? first + batch->keys : wanted[1];
-    return partition_copy_out(x, begin - wanted[0], end - wanted[0], partition_of(x)->sorted[number % SLOTS]);
+    keep_first_error(status, x->engine->ops->stream_wait_event(x->engine, STREAM_OUT, sorted));
+    keep_first_error(status, x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at,
+                                                  (char *)x->keys + at, (size_t)bytes));
 }
 
 /* Fetch and sort this rank's regions. The peers' scratch buffers are exposed. */
 static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted)
 {
+    struct partition_tables *p = x->tables;
     hsort_status status = HSORT_OK;
-    int next = partition_of(x)->first;
-    partition_of(x)->others_left = false;
-    for (int number = 0; status == HSORT_OK; number++) {
-        const struct batch batch = next_batch(x, next, number, wanted);
-        if (batch.keys == 0)
-            break;
+    int64_t from = wanted[0];
+    p->others_left = false;
+    for (int number = 0; status == HSORT_OK && from < wanted[1]; number++) {
+        const struct batch batch = next_batch(x, number, from, wanted[1]);
+        const int64_t until = lesser(batch.end, wanted[1]);
         queue_batch(x, &batch, number, raw, wanted, &status);
-        keep_first_error(&status, copy_batch_out(x, &batch, number, wanted));
-        next = batch.last + 1;
+        if (x->host_out)
+            copy_out(x, (from - wanted[0]) * x->key_bytes, (until - from) * x->key_bytes,
+                     p->sorted[number % SLOTS], &status);
+        from = until;
     }
     for (int stream = 0; stream < ENGINE_STREAMS; stream++)
         keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, (enum engine_stream)stream));
@@ -439,66 +466,56 @@ static void regions_of(const struct partition_tables *p, const int64_t *target_o
         ++*end;
 }
 
-hsort_status partition_expose(struct exchange *x, int peer, const void *memory, int64_t bytes)
-{
-    const void **theirs = &partition_of(x)->peer_scratch[peer];
-    const hsort_status status = x->transport->ops->expose(x->transport, peer, memory, (size_t)bytes, theirs);
-    partition_of(x)->exposed_bytes += *theirs ? bytes : 0;
-    return status;
-}
-
-hsort_status partition_all_exposed(struct exchange *x, hsort_status status, bool *all)
-{
-    int64_t each = status == HSORT_OK, any;
-    for (int peer = 0; peer < x->comm->size; peer++)
-        each = each && (peer == x->comm->rank || partition_of(x)->peer_scratch[peer]);
-    const hsort_status agreed = comm_range(x->comm, each, &each, &any);
-    keep_first_error(&status, agreed);
-    *all = agreed == HSORT_OK && each;
-    if (*all)
-        x->moved_bytes += partition_of(x)->exposed_bytes;
-    else // nobody reads any of it
-        x->transport->traffic.bytes -= partition_of(x)->exposed_bytes;
-    partition_of(x)->exposed_bytes = 0;
-    return status;
-}
-
-hsort_status partition_conceal(struct exchange *x)
-{
-    hsort_status status = HSORT_OK;
-    for (int peer = 0; peer < x->comm->size; peer++) {
-        if (peer != x->comm->rank && partition_of(x)->peer_scratch[peer])
-            keep_first_error(&status, x->transport->ops->conceal(x->transport, peer));
-    }
-    return status;
-}
-
-/* Expose to each peer its part of this rank's scratch buffer. `status` and *all as for
- * partition_all_exposed(). Collective. */
+/* Expose to each peer its part of this rank's scratch buffer, and get what it shows in return. Ranks go through their peers in
+ * ascending order, so that none waits for one that waits for it. *all: every pair of ranks could, and no rank has failed; the
+ * same on every rank. `status` is this rank's, and comes back with what happens here. Collective. */
 static hsort_status expose_regions(struct exchange *x, hsort_status status, bool *all)
 {
     struct partition_tables *p = x->tables;
-    const int64_t *at = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1), width = x->key_bytes;
+    const int64_t *at = pieces_of(x, x->comm->rank), width = x->key_bytes;
+    int64_t each = status == HSORT_OK, any, exposed = 0;
     for (int peer = 0; peer < x->comm->size; peer++) {
         int first, end;
         if (peer == x->comm->rank)
             continue;
         regions_of(p, x->target_offset, peer, &first, &end);
-        keep_first_error(&status, partition_expose(x, peer, (char *)x->scratch + at[first] * width,
-                                                   (at[end] - at[first]) * width));
+        const int64_t bytes = (at[end] - at[first]) * width;
+        keep_first_error(&status,
+                         x->transport->ops->expose(x->transport, peer, (char *)x->scratch + at[first] * width,
+                                                   (size_t)bytes, &p->peer_scratch[peer]));
+        exposed += p->peer_scratch[peer] ? bytes : 0;
+        each = each && p->peer_scratch[peer];
     }
     regions_of(p, x->target_offset, x->comm->rank, &p->first, &p->end);
-    return partition_all_exposed(x, status, all);
+    const hsort_status agreed = comm_range(x->comm, each && status == HSORT_OK, &each, &any);
+    keep_first_error(&status, agreed);
+    *all = agreed == HSORT_OK && each;
+    if (*all)
+        x->moved_bytes += exposed;
+    else // nobody reads any of it
+        x->transport->traffic.bytes -= exposed;
+    return status;
+}
+
+/* End what expose_regions() began with any peer: all have done their reading. Collective. */
+static hsort_status conceal_regions(struct exchange *x)
+{
+    const struct partition_tables *p = x->tables;
+    hsort_status status = HSORT_OK;
+    for (int peer = 0; peer < x->comm->size; peer++)
+        if (peer != x->comm->rank && p->peer_scratch[peer])
+            keep_first_error(&status, x->transport->ops->conceal(x->transport, peer));
+    return status;
 }
 
 /* Ranks to which some of this rank's keys have gone, or from which some have come. */
 static int region_partners(const struct exchange *x)
 {
     const struct partition_tables *p = x->tables;
-    const int64_t *own = p->piece_at + (size_t)x->comm->rank * (ENGINE_REGIONS + 1);
+    const int64_t *own = pieces_of(x, x->comm->rank);
     int partners = 0;
     for (int peer = 0; peer < x->comm->size; peer++) {
-        const int64_t *theirs = p->piece_at + (size_t)peer * (ENGINE_REGIONS + 1);
+        const int64_t *theirs = pieces_of(x, peer);
         int first, end;
         regions_of(p, x->target_offset, peer, &first, &end);
         partners += peer != x->comm->rank && (own[end] > own[first] || theirs[p->end] > theirs[p->first]);
@@ -519,30 +536,30 @@ static bool can_partition(const struct comm *comm, const struct engine *engine,
 /* For smaller shards its steps take longer than what it saves. A rank that is alone has nothing to exchange. */
 static bool partition_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
 {
-    const double bytes = (double)keys * key_bytes, bytes_min = 384 << 20;
+    const double bytes_min = 384 << 20;
     (void)engine;
-    return size > 1 && bytes >= bytes_min;
+    return size > 1 && (double)keys * key_bytes >= bytes_min;
 }
 
 /* Scatter this rank's keys into regions, fetch and sort those that are its own. *done as of exchange_ops.run().  Collective. */
 static hsort_status move_regions(struct exchange *x, int64_t count, double began, bool *done)
 {
+    struct partition_tables *p = x->tables;
     const struct raw_keys decoding = {.map = x->raw->map, .from = x->raw->from, .decode = true};
-    const int rank = x->comm->rank;
-    const int64_t wanted[2] = {x->target_offset[rank], x->target_offset[rank + 1]};
+    const int64_t *wanted = x->target_offset + x->comm->rank;
     bool all, too_much;
     hsort_status status = x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count,
-                                                             &partition_of(x)->map, x->memory, x->scratch);
+                                                             &p->agreed.map, x->memory, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
     status = expose_regions(x, status, &all);
     if (all && status == HSORT_OK)
         keep_first_error(&status, sort_batches(x, &decoding, wanted));
-    keep_first_error(&status, partition_conceal(x));
+    keep_first_error(&status, conceal_regions(x));
     if (!all)
         return status;
-    keep_first_error(&status, sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0],
-                                        partition_of(x)->others_left, &too_much));
+    keep_first_error(&status,
+                     sort_rest(x, &decoding, x->keys, wanted[1] - wanted[0], p->others_left, &too_much));
     x->rounds_moved += region_partners(x);
     x->count = wanted[1] - wanted[0];
     if (x->progress)
@@ -553,19 +570,16 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
 
 static hsort_status run_partition(struct exchange *x, bool *done)
 {
-    const int rank = x->comm->rank;
-    const int64_t count = x->current_offset[rank + 1] - x->current_offset[rank],
+    const struct partition_tables *p = x->tables;
+    const int64_t *held = x->current_offset + x->comm->rank, count = held[1] - held[0],
                   total = x->current_offset[x->comm->size];
     const double began = MPI_Wtime();
-    enum engine_map_verdict verdict;
     *done = x->all_ascend = false;
     if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
         return HSORT_OK;
-    hsort_status status = agree_on_map(x, &verdict);
+    hsort_status status = agree_on_map(x);
     x->local_seconds = MPI_Wtime() - began;
-    if (verdict == ENGINE_MAP_REPEATS)
-        status = exchange_counted(x, status, done);
-    if (*done || verdict == ENGINE_MAP_REFUSED)
+    if (!p->agreed.is_made)
         return status;
     status = count_all(x, count, status);
     if (!regions_suit(x))

@@ -26,7 +26,7 @@ enum {
     RUNS_IN_PASS = 16,   // that an engine merges in one pass
     FEW = 4,             // a part of a round's pairs: what fewer do, the others need not wait for
     WORDS_PER_PROBE = 5, // that pass a rank: the probe, two sums, and those once more on their way back
-    PARTITION_COLLECTIVES = 5,
+    PARTITION_COLLECTIVES = 4,
     PARTITION_MESSAGES = 4, // with each other rank: what it may read, and that it has
     PARTITION_STEPS = 20    // of the engine that wait, or that are too short to count
 };

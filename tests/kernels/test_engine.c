@@ -440,7 +440,6 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     const int64_t positions[] = {0}, run_offset[] = {0, STRANGE_COUNT / 2, STRANGE_COUNT};
     const int log = ENGINE_VALUES_LOG_MIN;
     struct engine_inspection found;
-    enum engine_map_verdict verdict;
     uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN] = {0};
     int64_t number, other_number;
     size_t bytes;
@@ -466,7 +465,7 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     CALL(partition->, sample, STRANGE_BYTES, &raw, 0, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1, other,
          codes)
     CALL(partition->, make_map, STRANGE_BYTES, codes, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, other, &regions,
-         &verdict)
+         &flag)
     CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag, &other_flag)
     CALL(partition->, scatter, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, other)
     CALL(partition->, sort_regions, STRANGE_BYTES, &regions, &piece, 1, &raw, other, other, other)

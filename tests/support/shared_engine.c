@@ -53,7 +53,7 @@ struct allocation_name {
 bool (*shared_may_map)(int owner, int reader);
 bool shared_leaves_regions;
 int shared_open_fails, shared_opened, shared_mapped;
-int shared_values_log = ENGINE_VALUES_LOG_MAX, shared_counts, shared_writes;
+int64_t shared_written;
 
 bool shared_some_may(int owner, int reader)
 {
@@ -234,6 +234,8 @@ static hsort_status sort_regions(struct engine *engine, int key_bytes, const str
 {
     TRY(host_ops->partition->sort_regions(engine, key_bytes, map, pieces, count, bits, workspace, scratch,
                                           out));
+    for (int i = 0; i < count; i++)
+        shared_written += pieces[i].keys ? 0 : pieces[i].count;
     if (!shared_leaves_regions || sorts++ % 3 == 0)
         return HSORT_OK;
     char *first = out;
@@ -261,27 +263,6 @@ static hsort_status settle_regions(struct engine *engine, int key_bytes, const s
         exchange_keys(exchanged[i], (size_t)key_bytes);
     exchanged_count = 0;
     return HSORT_OK;
-}
-
-/* ---- tables of values ---------------------------------------------------------------------------------- */
-
-static size_t values_room(const struct engine *engine, int log)
-{
-    return log <= shared_values_log ? host_ops->counting->workspace(engine, log) : SIZE_MAX;
-}
-
-static hsort_status count_values(struct engine *engine, int key_bytes, const struct raw_keys *bits,
-                                 int64_t count, uint64_t low, uint64_t high, int log, void *room, bool *fits)
-{
-    shared_counts++;
-    return host_ops->counting->count(engine, key_bytes, bits, count, low, high, log, room, fits);
-}
-
-static hsort_status write_values(struct engine *engine, int key_bytes, const struct raw_keys *bits, int log,
-                                 void *room, int64_t from, int64_t until, void *out)
-{
-    shared_writes++;
-    return host_ops->counting->write(engine, key_bytes, bits, log, room, from, until, out);
 }
 
 /* ---- host memory --------------------------------------------------------------------------------------- */
@@ -322,7 +303,6 @@ hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
     static const struct engine_peer_ops peer = {
         .export_memory = export_memory, .open = open_memory, .close = close_memory};
     static struct engine_partition_ops partition;
-    static struct engine_counting_ops counting;
     static struct engine_ops shared;
     TRY(__real_engine_open_host(threads, engine));
     host_ops = (*engine)->ops;
@@ -332,11 +312,6 @@ hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
     partition.sort_regions = sort_regions;
     partition.settle_regions = settle_regions;
     shared.partition = &partition;
-    counting = *host_ops->counting;
-    counting.workspace = values_room;
-    counting.count = count_values;
-    counting.write = write_values;
-    shared.counting = &counting;
     shared.space_of = space_of;
     shared.alloc = alloc_pages;
     shared.free = free_pages;

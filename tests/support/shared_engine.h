@@ -20,11 +20,8 @@ extern int shared_open_fails;
  * that this is too much to be settled, as an engine may. */
 extern bool shared_leaves_regions;
 
-/* Larger tables of values than of 2^shared_values_log places have no room. */
-extern int shared_values_log;
-
-/* How often this process has begun to count values, and to write keys from such a count. */
-extern int shared_counts, shared_writes;
+/* Keys of regions of one value that sort_regions() of this process has written. */
+extern int64_t shared_written;
 
 /* How often this process has mapped an allocation, and how many it maps now. */
 extern int shared_opened, shared_mapped;

@@ -19,7 +19,9 @@ struct region_answer {
     bool is_one_value; /* written by rest_kernel() */
 };
 
-/* From counts to places. fills: regions of one value, and keys that are in order, may stay where they are. One block. */
+/* From counts to places. Keys of regions of one value go nowhere. fills: they are listed to be written anew where they
+ * belong, and keys that are in order stay where they are. Otherwise regions change ranks, and what moves lies without
+ * gaps. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     place_regions_kernel(const struct region_counts *counts, bool fills, struct level_tables<K> level,
@@ -34,18 +36,18 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     const bool stay = is_sorted || is_reversed;
     const uint64_t keys = region < split.buckets ? counts->keys[region] : 0;
     uint64_t all;
-    const uint64_t begin = block_sum_of_warps(keys, sums[0], &all);
     K value;
-    const bool is_one = fills && region < split.buckets && is_one_value(split, region, ends, &value);
+    const bool is_one = region < split.buckets && is_one_value(split, region, ends, &value);
+    const uint64_t begin = block_sum_of_warps(is_one && !fills ? 0 : keys, sums[0], &all);
     level.buckets[region] = {begin, begin, is_one ? 0 : begin + keys};
-    const uint64_t filled = is_one && !stay ? keys : 0, runs = (filled + FILL_KEYS - 1) / FILL_KEYS;
+    const uint64_t filled = fills && is_one && !stay ? keys : 0, runs = (filled + FILL_KEYS - 1) / FILL_KEYS;
     struct rest_task *rest = &level.rest[append_tasks(runs << 32, level.head, sums[1]) >> 32];
     list_runs(rest, {0, begin, 0, REST_FILL, (uint32_t)region}, filled, FILL_KEYS);
     told[region] = (int64_t)(keys << 1 | (is_one ? 1 : 0));
     const bool any = __syncthreads_or(keys > 0 && !is_one);
     if (region > 0)
         return;
-    level.head->is_done = fills && (stay || !any);
+    level.head->is_done = !any || (fills && stay);
     flags[0] = counts->ascents;
     flags[1] = counts->descents;
     __threadfence_system();

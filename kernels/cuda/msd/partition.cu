@@ -7,9 +7,7 @@ enum {
     REGIONS_WANTED_MIN = 256,
     REGIONS_WANTED_MAX = ENGINE_REGIONS - 24,
     LEFT_OF_REGIONS = 4096, /* buckets that are left at a time, at most */
-    REPEATS_SEEN = 1024,    /* codes of a sample that tell how much values repeat */
-    REPEATS_SHARE = 8,      /* more than a part of so many has a value of its own region: values repeat */
-    FEW_VALUES_LOG = 18     /* so many values in a row are few */
+    FILL_BLOCKS = 8         /* of a multiprocessor, that write a value together */
 };
 static_assert((int)ENGINE_REGIONS == (int)SPLIT_BUCKETS, "a region for each bucket of the first level");
 
@@ -98,33 +96,9 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
     });
 }
 
-/* Do the codes of a sample repeat so much that regions of a value each would take an eighth of them; or are they all close
- * together? */
-template <typename K>
-static bool do_values_repeat(const struct split<K> &split, const uint64_t *codes, int log)
-{
-    int alone = 0;
-    if (split.is_linear)
-        return split.highest - split.lowest < (K)1 << FEW_VALUES_LOG;
-    for (int i = 0; i < REPEATS_SEEN; i++) {
-        const K code = (K)codes[((int64_t)i << log) / REPEATS_SEEN];
-        int below = 0, end = split.buckets - 1; // splitters that are not above the code
-        while (below < end) {
-            const int middle = (below + end) / 2;
-            if (split.splitters[middle] <= code)
-                below = middle + 1;
-            else
-                end = middle;
-        }
-        K value;
-        alone += is_one_value(split, below, ends_of_bucket(split.splitters, below), &value);
-    }
-    return alone > REPEATS_SEEN / REPEATS_SHARE;
-}
-
 template <typename K>
 static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, int log, int64_t total,
-                             void *workspace, struct engine_map *map, enum engine_map_verdict *verdict)
+                             void *workspace, struct engine_map *map)
 {
     static_assert(sizeof(struct split<K>) <= sizeof(struct engine_map), "a map travels whole");
     struct partition_memory<K> memory = lay_out_partition<K>(workspace);
@@ -141,25 +115,40 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     TRY(queue_splits(engine, codes_only, input,
                      plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted)), memory.first));
     TRY_CUDA(cudaMemcpyAsync(map, memory.split, sizeof *memory.split, cudaMemcpyDefault, stream));
-    TRY_CUDA(cudaStreamSynchronize(stream));
-    *verdict =
-        do_values_repeat(*(const struct split<K> *)map, codes, log) ? ENGINE_MAP_REPEATS : ENGINE_MAP_MADE;
-    return HSORT_OK;
+    return cuda_check(cudaStreamSynchronize(stream), "the map of regions");
 }
 
 static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, struct engine_map *map,
-                                       enum engine_map_verdict *verdict)
+                                       int64_t total, void *workspace, struct engine_map *map, bool *made)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    *verdict = ENGINE_MAP_REFUSED;
+    *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
     if (engine->block_bytes < MSD_ROOMY_BYTES)
         return HSORT_OK;
-    return with_key_type(key_bytes, [&](auto key) {
-        return make_map<decltype(key)>(engine, codes, log, total, workspace, map, verdict);
+    TRY(with_key_type(key_bytes, [&](auto key) {
+        return make_map<decltype(key)>(engine, codes, log, total, workspace, map);
+    }));
+    *made = true;
+    return HSORT_OK;
+}
+
+/* The map is a split. */
+static bool cuda_region_value(const struct engine *, int key_bytes, const struct engine_map *map, int region,
+                              uint64_t *code)
+{
+    bool is_one = false;
+    with_key_type(key_bytes, [&](auto key) {
+        typedef decltype(key) K;
+        const auto &shared = *(const struct split<K> *)map;
+        K value = 0;
+        is_one = region < shared.buckets &&
+                 is_one_value(shared, region, ends_of_bucket(shared.splitters, region), &value);
+        *code = (uint64_t)value;
+        return HSORT_OK;
     });
+    return is_one;
 }
 
 /* ---- the first level ----------------------------------------------------------------------------------- */
@@ -217,16 +206,60 @@ static int64_t cuda_region_scratch(const struct engine *, int64_t count)
     return scratch_keys(count);
 }
 
+static struct coding
+decoding_of(const struct raw_keys *raw)
+{
+    return {raw->map, false, !raw->map.identity && raw->decode};
+}
+
 /* Places in `out` are counted from address 0: what is left is looked for in any of the arrays. */
 template <typename K>
 static hsort_status queue_regions(struct cuda_engine *engine, const struct level_input &input,
                                   const struct raw_keys *raw, const struct level_tables<K> &level, K *scratch)
 {
-    const struct coding last = {raw->map, false, !raw->map.identity && raw->decode};
-    return queue_level(engine, codes_only, last, input, plan_of_batch(), level, scratch, (K *)NULL);
+    return queue_level(engine, codes_only, decoding_of(raw), input, plan_of_batch(), level, scratch,
+                       (K *)NULL);
 }
 
-static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *,
+/* Regions of one value, and how often it is written. By value, to a kernel. */
+struct value_fills {
+    int count;
+    int64_t most; /* keys of one */
+    struct {
+        uint64_t first, keys, code; /* place in `out`, as above */
+    } fill[ENGINE_PIECES_MAX];
+};
+static_assert(sizeof(struct value_fills) <= 3600, "parameters of a kernel");
+
+/* Row y of the grid writes value y, its blocks a run of FILL_KEYS at a time. */
+template <typename K>
+static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
+    fill_regions_kernel(const __grid_constant__ struct coding coding,
+                        const __grid_constant__ struct value_fills fills)
+{
+    const auto &fill = fills.fill[blockIdx.y];
+    K *out = (K *)(uintptr_t)(fill.first * sizeof(K));
+    wait_for_kernels_before();
+    const K key = stored_key(coding, (K)fill.code);
+    for (uint64_t at = (uint64_t)blockIdx.x * FILL_KEYS; at < fill.keys;
+         at += (uint64_t)gridDim.x * FILL_KEYS)
+        fill_keys(out + at, (uint32_t)min(fill.keys - at, (uint64_t)FILL_KEYS), key);
+}
+
+template <typename K>
+static hsort_status queue_fills(struct cuda_engine *engine, const struct raw_keys *raw,
+                                const struct value_fills &fills)
+{
+    const int64_t blocks =
+        min(divide_up(fills.most, FILL_KEYS), (int64_t)engine->multiprocessors * FILL_BLOCKS);
+    if (fills.most == 0)
+        return HSORT_OK;
+    return launch_behind(engine, "regions of one value", fill_regions_kernel<K>,
+                         dim3((unsigned)blocks, (unsigned)fills.count), MSD_WRITE_THREADS, 0,
+                         decoding_of(raw), fills);
+}
+
+static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
                                       const struct engine_piece *pieces, int count,
                                       const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
@@ -236,23 +269,28 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         struct level_input input = {};
+        struct value_fills fills = {};
         const struct level_tables<K> level = lay_out_partition<K>(workspace).level;
-        int64_t scratch_used = 0;
-        for (int i = 0; i < count;) {
-            int64_t keys = 0;
-            int end = i;
-            for (; end < count && pieces[end].region == pieces[i].region; end++)
+        int64_t scratch_used = 0, place = (int64_t)((uintptr_t)out / sizeof(K)), keys;
+        for (int i = 0, end; i < count; i = end, place += keys) {
+            uint64_t code;
+            for (keys = 0, end = i; end < count && pieces[end].region == pieces[i].region; end++)
                 keys += pieces[end].count;
+            if (cuda_region_value(base, key_bytes, map, pieces[i].region, &code)) {
+                fills.fill[fills.count++] = {(uint64_t)place, (uint64_t)keys, code};
+                fills.most = max(fills.most, keys);
+                continue;
+            }
             if (input.segments.count == LEVEL_SEGMENTS) {
                 TRY(queue_regions(engine, input, raw, level, (K *)scratch + scratch_used));
                 scratch_used += input.scratch;
-                out = (K *)out + input.keys;
                 input = {};
             }
-            add_segment(&input, keys, (int64_t)((uintptr_t)out / sizeof(K)) + input.keys, -1);
-            for (; i < end; i++)
-                add_piece(&input, pieces[i].keys, pieces[i].count, tile_keys<K>);
+            add_segment(&input, keys, place, -1);
+            for (int piece = i; piece < end; piece++)
+                add_piece(&input, pieces[piece].keys, pieces[piece].count, tile_keys<K>);
         }
+        TRY(queue_fills<K>(engine, raw, fills));
         return queue_regions(engine, input, raw, level, (K *)scratch + scratch_used);
     });
 }
@@ -319,6 +357,7 @@ const struct engine_partition_ops cuda_partition_ops = {
     .workspace = cuda_partition_workspace,
     .sample = cuda_partition_sample,
     .make_map = cuda_partition_map,
+    .region_value = cuda_region_value,
     .count = cuda_partition_count,
     .scatter = cuda_partition_scatter,
     .region_scratch = cuda_region_scratch,

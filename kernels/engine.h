@@ -65,8 +65,6 @@ enum {
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
-    ENGINE_VALUES_LOG_MIN = 12, /* of a table of values */
-    ENGINE_VALUES_LOG_MAX = 21,
     ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
 };
 
@@ -82,12 +80,6 @@ struct engine_peer_handle {
  * Plain bytes: it travels, between engines of one name. */
 struct engine_map {
     uint64_t bytes[ENGINE_MAP_BYTES / 8];
-};
-
-/* A value, as a code, and how many keys have it. */
-struct engine_value {
-    uint64_t code;
-    int64_t keys;
 };
 
 /* Keys of one region, in no order, that lie together. Of a region of one value they lie nowhere. */
@@ -188,46 +180,6 @@ struct engine_partition_ops {
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
 
-/* Few values: they are counted, and the sorted keys written anew from that; keys do not move.
- *
- *     count()  keys, any order                  ->  a table of values: 7 (2 keys), 3 (5), 9 (1)
- *     list()   the table                        ->  a list that other ranks can read
- *     add()    a list, of this or another rank  ->  the table, with these added
- *     order()  the table, ascending             ->  3 (5), 7 (2), 9 (1)
- *     write()  its keys [from, until)           ->  3 3 3 3 3 7 7 9 */
-struct engine_counting_ops {
-    /* Bytes of workspace for a table of 2^log places, aligned to 256 bytes; log is ENGINE_VALUES_LOG_MIN to
-     * .._MAX. Capacity: at least 2^(log - 1) distinct values; more if hashing is favourable. The workspace is
-     * one and the same in all calls of a sort. Pure. */
-    size_t (*workspace)(const struct engine *engine, int log);
-
-    /* A new table, of the keys at raw->from [count]; of raw, map and from are read. Most codes are thought to
-     * lie from `low` to `high`: it is faster where that is a short way. *fits: the table holds all values; if
-     * not, or after an error, the workspace holds nothing that the other calls may look at, and mostly few of
-     * the keys have been. Waits for the result. */
-    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                          uint64_t low, uint64_t high, int log, void *workspace, bool *fits);
-
-    /* The table's values, in any order, to list [*values <= most] in engine memory, aligned to 16 bytes.
-     * *values -1: there are more. The table stays. Waits for the result. */
-    hsort_status (*list)(struct engine *engine, int log, void *workspace, struct engine_value *list,
-                         int64_t most, int64_t *values);
-
-    /* Add list [values] to the table. It may lie where a peer's memory is mapped. What does not fit shows in
-     * order(). */
-    hsort_status (*add)(struct engine *engine, int log, void *workspace, const struct engine_value *list,
-                        int64_t values);
-
-    /* Put the table in order, for write(); nothing can be added any more. *fits: it holds all that was added,
-     * in 2^log values at most. Waits for the result. */
-    hsort_status (*order)(struct engine *engine, int log, void *workspace, bool *fits);
-
-    /* Write the keys at positions [from, until) of all keys in the table, in order, to out [until - from].
-     *   raw  map and decode are read: decode: the bits that the codes stand for */
-    hsort_status (*write)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int log,
-                          void *workspace, int64_t from, int64_t until, void *out);
-};
-
 /* Sorts of other libraries, to measure beside. X(name, word) */
 #define ENGINE_YARDSTICK_LIST(X)                                                       \
     X(YARDSTICK_CUB, "cub")             /* cub::DeviceRadixSort of the CUDA Toolkit */ \
@@ -273,7 +225,6 @@ struct engine_ops {
     /* What not every engine can do; NULL where it cannot. */
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions */
-    const struct engine_counting_ops *counting;   /* count few values */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
 
     /* Free the engine. Memory it handed out must have been given back. */

@@ -332,7 +332,6 @@ static const struct engine_ops host_ops = {
     .name = "host",
     .kind = HSORT_ENGINE_HOST,
     .partition = &host_partition_ops,
-    .counting = &host_counting_ops,
     .close = host_close,
     .alloc = host_alloc,
     .free = host_free,

@@ -32,6 +32,5 @@ static inline hsort_status kernel_takes(const char *name, int key_bytes)
 }
 
 extern const struct engine_partition_ops host_partition_ops; /* partition.c */
-extern const struct engine_counting_ops host_counting_ops;   /* values.c */
 
 #endif

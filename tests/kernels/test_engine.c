@@ -438,7 +438,6 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     const struct raw_keys raw = {.map = map, .from = keys};
     const struct engine_piece piece = {.keys = keys, .count = STRANGE_COUNT};
     const int64_t positions[] = {0}, run_offset[] = {0, STRANGE_COUNT / 2, STRANGE_COUNT};
-    const int log = ENGINE_VALUES_LOG_MIN;
     struct engine_inspection found;
     uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN] = {0};
     int64_t number, other_number;
@@ -469,8 +468,6 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag, &other_flag)
     CALL(partition->, scatter, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, other)
     CALL(partition->, sort_regions, STRANGE_BYTES, &regions, &piece, 1, &raw, other, other, other)
-    CALL(counting->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, 0, 9, log, other, &flag)
-    CALL(counting->, write, STRANGE_BYTES, &raw, log, other, 0, STRANGE_COUNT, other)
 #undef CALL
     *name = NULL;
     return HSORT_OK;

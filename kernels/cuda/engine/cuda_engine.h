@@ -176,11 +176,9 @@ hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, 
                       const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
 hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
-/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, counting/values.cu,
- * yardstick/yardstick.cu. */
+/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, yardstick/yardstick.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;
 extern const struct engine_partition_ops cuda_partition_ops;
-extern const struct engine_counting_ops cuda_counting_ops;
 extern const struct engine_yardstick_ops cuda_yardstick_ops;
 
 #ifdef __cplusplus

@@ -525,7 +525,6 @@ static const struct engine_ops cuda_ops = {
     .kind = HSORT_ENGINE_CUDA,
     .peer = &cuda_peer_ops,
     .partition = &cuda_partition_ops,
-    .counting = &cuda_counting_ops,
     .yardstick = &cuda_yardstick_ops,
     .close = engine_close,
     .alloc = engine_alloc,

@@ -146,19 +146,6 @@ enum {
     MSD_WRITE_THREADS = 256,
     MSD_WRITE_KEYS = 16,
 
-    /* counting of few values: threads of a block; places of its cache, as a logarithm, if there is shared
-     * memory for them; keys of a thread that are looked up together, for no more of which there are
-     * registers; buckets that are looked at for a value before the table counts as full, and iterations of a
-     * block between two questions whether it does. Sums over the table: threads of a block, and values of a
-     * thread */
-    VALUES_THREADS = 1024,
-    VALUES_CACHE_LOG = 14,
-    VALUES_AT_ONCE = 2,
-    VALUES_PROBES = 32,
-    VALUES_PATIENCE = 16,
-    SUMS_THREADS = 1024,
-    SUMS_OWN = 8,
-
     /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in
      * different banks, and blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared
      * memory; TIGHT where it can have no ROOMY_BYTES, but 64 KiB */

@@ -13,20 +13,6 @@ static __host__ __device__ constexpr int with_gaps(int i)
     return i + i / (128 / (int)sizeof(K));
 }
 
-/* The last bucket of [first, last] that begins at `position` or before. */
-static __device__ uint32_t find_bucket(const uint64_t *begins, uint32_t first, uint32_t last,
-                                       int64_t position)
-{
-    while (first < last) {
-        const uint32_t middle = last - (last - first) / 2;
-        if (begins[middle] <= (uint64_t)position)
-            first = middle;
-        else
-            last = middle - 1;
-    }
-    return first;
-}
-
 /* The types of keys have no minimum, maximum and shuffle in common. */
 template <typename K>
 static __device__ K smaller_key(K a, K b)

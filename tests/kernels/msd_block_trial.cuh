@@ -162,9 +162,11 @@ static void check_block(int shape, int count, bool narrow, uint64_t seed)
     make_narrow(given.data() + AROUND, count, bits, &state);
     std::vector<K> expected = given;
     std::sort(expected.begin() + AROUND, expected.end() - AROUND);
-    snprintf(what, sizeof what, "a block of %d, u%d, %d keys, %s %d, narrower by %d bits, seed %llu",
-             S::CAPACITY, BITS<K>, count, shape < BLOCK_SHAPES ? block_words[shape] : "a crowd of",
-             shape < BLOCK_SHAPES ? 0 : crowd_sizes[shape - BLOCK_SHAPES], bits, (unsigned long long)seed);
+    char crowd[24] = "";
+    if (shape >= BLOCK_SHAPES)
+        snprintf(crowd, sizeof crowd, "a crowd of %d", crowd_sizes[shape - BLOCK_SHAPES]);
+    snprintf(what, sizeof what, "a block of %d, u%d, %d keys, %s, narrower by %d bits, seed %llu", S::CAPACITY,
+             BITS<K>, count, shape < BLOCK_SHAPES ? block_words[shape] : crowd, bits, (unsigned long long)seed);
     for (int way = 0; way < 4; way++)
         check_bucket<S>(given, expected, way & 1, way & 2, &state);
 }

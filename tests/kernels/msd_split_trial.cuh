@@ -13,6 +13,7 @@ enum sample_shape {
     SAMPLE_CLUSTERS,
     SAMPLE_HEAVY, /* five values have half of it */
     SAMPLE_ENDS,  /* around both ends of the type */
+    SAMPLE_LARGEST, /* half of it is the largest value; no other repeats */
     SAMPLE_EQUAL,
     SAMPLE_FEW, /* the smallest numbers: may become either */
     SAMPLE_SHAPES
@@ -20,7 +21,7 @@ enum sample_shape {
 
 static const char *const sample_words[] = {
     "uniform",   "even in a range", "skewed", "upper bits alike", "scales", "clusters", "heavy values",
-    "both ends", "equal",           "few"};
+    "both ends", "largest value",   "equal",  "few"};
 static_assert(sizeof sample_words / sizeof *sample_words == SAMPLE_SHAPES, "a word for each shape");
 
 template <typename K>
@@ -50,6 +51,8 @@ static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
             key = random_near(state, values[pick % 4], cluster_bits);
         else if (shape == SAMPLE_HEAVY)
             key = pick % 10 < 5 ? values[pick % 10] : random_key<K>(state);
+        else if (shape == SAMPLE_LARGEST)
+            key = pick % 2 ? BEHIND_ALL<K> : random_key<K>(state);
         else if (shape == SAMPLE_FEW)
             key = (K)(pick % 50);
         else if (shape == SAMPLE_ENDS)
@@ -67,16 +70,21 @@ static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
 /* As make_splits_kernel() does it. counts: of the sample in each bucket. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
-    sample_split_kernel(K *sample, int seen, int linear_buckets, int tree_buckets, struct split<K> *split,
-                        uint32_t *counts_out)
+    sample_split_kernel(K *sample, int seen, bool in_order, int linear_buckets, int tree_buckets,
+                        struct split<K> *split, uint32_t *counts_out)
 {
-    __shared__ uint32_t counts[SPLIT_BUCKETS];
-    __shared__ struct split_head<K> head;
-    K *splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
+    __shared__ struct split_work<K> work;
+    if (threadIdx.x == 0)
+        work.splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
     wait_for_kernels_before();
-    make_split(sample, seen, linear_buckets, tree_buckets, split, counts, head, splitters);
-    if ((int)threadIdx.x < head.buckets)
-        counts_out[threadIdx.x] = counts[threadIdx.x];
+    __syncthreads();
+    if (!split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(sample, seen, linear_buckets, split, work)) {
+        if (!in_order)
+            sort_sample(sample, seen, work.head);
+        split_by_tree(sample, seen, tree_buckets, split, work);
+    }
+    if ((int)threadIdx.x < work.head.buckets)
+        counts_out[threadIdx.x] = work.counts[threadIdx.x];
 }
 
 template <typename K>
@@ -214,7 +222,10 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
 {
     uint64_t state = seed;
     std::vector<uint32_t> counts(SPLIT_BUCKETS);
-    const std::vector<K> sample = make_sample<K>(shape, seen, &state);
+    const bool in_order = seed % 2;
+    std::vector<K> sample = make_sample<K>(shape, seen, &state);
+    if (in_order)
+        std::sort(sample.begin(), sample.end());
     snprintf(what, sizeof what, "a split, u%d, a sample of %d, %s, for %d buckets, seed %llu", BITS<K>, seen,
              sample_words[shape], wanted, (unsigned long long)seed);
     device_scope scope(engine);
@@ -222,7 +233,7 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
     to_device(given_there, sample.data(), sample.size() * sizeof(K));
     poison(split_there, sizeof made);
     MUST(launch_behind(engine, "a split", sample_split_kernel<K>, 1, SPLIT_THREADS,
-                       block_sort_bytes<sample_sort_size<K>, K>(), (K *)given_there, seen,
+                       block_sort_bytes<sample_sort_size<K>, K>(), (K *)given_there, seen, in_order,
                        std::max(wanted * 2 / 3, 1), wanted, (struct split<K> *)split_there,
                        (uint32_t *)counts_there));
     from_device(&made, split_there, sizeof made);

@@ -115,7 +115,7 @@ enum {
     ALONE_LINEAR_KEYS = 2048,
     ALONE_TREE_KEYS = 1664,
     ALONE_KEYS_LEAST = 512,
-    ALONE_SAMPLE_OF_BUCKET = 14,
+    ALONE_SAMPLE_OF_BUCKET = 8,
     ALONE_RUN_KEYS = 1 << 14,
     REGION_KEYS = 1 << 20,
     REGIONS_MIN = 64,
@@ -133,6 +133,13 @@ enum {
     BLOCK_SORT_BLOCKS_4 = 5,
     BLOCK_SORT_BLOCKS_8 = 4,
     BLOCK_SORT_BLOCKS_16 = 2,
+
+    /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most, and where a single
+     * level waits for it */
+    FEW_KEYS = 1 << 13,
+    RANK_THREADS = 256,
+    RANKED_SAMPLE = 1 << 13,
+    RANKED_SAMPLE_ALONE = 1 << 12,
 
     /* a cluster of blocks: keys at most; threads of a block, and keys of a thread at most; keys of a block at most on
      * average, while there are more blocks to be had; of a bucket the same */
@@ -186,8 +193,6 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         int rung;
     } rows[] = {
         // clang-format off
-        {4, 1 << 18, 8},
-        {4, 1 << 23, 7},
         {4, INT64_MAX, 8},
         {8, INT64_MAX, 8},
         // clang-format on

@@ -20,6 +20,19 @@ static __device__ bool is_behind(int row, int count)
     return row % 6 == 0 && row > 0 && row * S::THREADS >= count;
 }
 
+/* do_row(k) for each row in which this thread has a key. */
+template <typename S, typename DO_ROW>
+static __device__ void for_rows(int count, const DO_ROW &do_row)
+{
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if (is_behind<S>(k, count))
+            break;
+        if ((int)threadIdx.x + k * S::THREADS < count)
+            do_row(k);
+    }
+}
+
 /* A range of keys cut into parts of equal width, any width: where a key lies is a product of 64 bits, of which the upper half
  * is the part, and the lower half says where in the part. */
 template <typename K>
@@ -93,15 +106,10 @@ static __device__ void find_extremes(const K (&keys)[S::KEYS], int count, K &low
     __shared__ K lows[WARP], highs[WARP];
     low = (K) ~(K)0;
     high = 0;
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count) {
-            low = smaller_key(low, keys[k]);
-            high = larger_key(high, keys[k]);
-        }
-    }
+    for_rows<S>(count, [&](int k) {
+        low = smaller_key(low, keys[k]);
+        high = larger_key(high, keys[k]);
+    });
     block_extremes(low, high, lows, highs);
 }
 
@@ -199,15 +207,10 @@ template <typename S, typename K>
 static __device__ void place_by_bins(const K (&keys)[S::KEYS], int first, int count,
                                      const scaled_bins<S, K> &bin_of, uint32_t *bins, K *places)
 {
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count) {
-            const uint32_t place = atomicAdd(&bins[bin_of(keys[k])], 1u);
-            places[with_gaps<K>(first + (int)place)] = keys[k];
-        }
-    }
+    for_rows<S>(count, [&](int k) {
+        const uint32_t place = atomicAdd(&bins[bin_of(keys[k])], 1u);
+        places[with_gaps<K>(first + (int)place)] = keys[k];
+    });
     __syncthreads();
 }
 

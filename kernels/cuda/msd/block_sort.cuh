@@ -37,15 +37,10 @@ static __host__ __device__ constexpr int block_sort_bytes()
 template <typename S, bool DECODES, typename K>
 static __device__ void store_places(const struct coding &coding, const K *places, K *to, int count)
 {
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count) {
-            const K code = places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
-            to[threadIdx.x + k * S::THREADS] = DECODES ? decode(coding.map, code) : code;
-        }
-    }
+    for_rows<S>(count, [&](int k) {
+        const K code = places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
+        to[threadIdx.x + k * S::THREADS] = DECODES ? decode(coding.map, code) : code;
+    });
 }
 
 /* Keys [count] that are equal, or in order for another reason: copy every `stride`-th from `first` on. */

@@ -89,19 +89,24 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
 /* ---- usual buckets ------------------------------------------------------------------------------------- */
 
 /* Those of the buckets that are usual. The first block tells the host, which waits for level `number`, how many
- * buckets levels so far have left. */
+ * buckets levels so far have left.
+ *
+ * Runs beside rest_kernel(), which is queued before: it is sent when all blocks of that one have waited, so what came before
+ * both is done. Who waits for this kernel waits for both, as its last block ends behind that one. */
 template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     usual_kernel(const __grid_constant__ struct coding coding, const K *scratch, K *out,
                  struct level_tables<K> level, volatile uint64_t *told, uint32_t number)
 {
-    wait_for_kernels_before();
+    let_next_be_sent();
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *told = (uint64_t)number << 32 | *level.left_count;
-    if (blockIdx.x >= level.head->usual_count())
-        return;
-    const struct bucket_task<K> task = level.usual[blockIdx.x];
-    block_sort<S>(coding, scratch + task.begin, out + task.goal, (int)task.count, task.known);
+    if (blockIdx.x < level.head->usual_count()) {
+        const struct bucket_task<K> task = level.usual[blockIdx.x];
+        block_sort<S>(coding, scratch + task.begin, out + task.goal, (int)task.count, task.known);
+    }
+    if (blockIdx.x == gridDim.x - 1)
+        wait_for_kernels_before();
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */

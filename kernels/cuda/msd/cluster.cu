@@ -466,7 +466,7 @@ extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct 
     constexpr int bytes = cluster_bytes<uint64_t, CLUSTER_KEYS>();
     int has_clusters = 0;
     if (engine->block_bytes < bytes || args->value_bytes > 0 || args->key_bytes > (int)sizeof(uint64_t) ||
-        args->count <= cluster_sort_size::CAPACITY || args->count > CLUSTER_COUNT_MAX)
+        args->count <= FEW_KEYS || args->count > CLUSTER_COUNT_MAX)
         return false;
     // the runtime knows this without asking the device
     return cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, engine->device) == cudaSuccess &&

@@ -33,15 +33,15 @@ static __device__ void compare_lanes(K (&run)[ROWS], int partner)
         run[j] = (theirs[j] < run[j]) == is_lower ? theirs[j] : run[j];
 }
 
-/* The steps inside a lane, from stride FIRST down. */
-template <int FIRST, int ROWS, typename K>
-static __device__ void compare_in_lane(K (&run)[ROWS])
+/* The steps inside a lane, from stride `first` on, half as wide each. */
+template <int ROWS, typename K>
+static __device__ void compare_in_lane(K (&run)[ROWS], int first)
 {
 #pragma unroll
-    for (int stride = FIRST; stride > 0; stride /= 2) {
+    for (int stride = ROWS / 2; stride > 0; stride /= 2) {
 #pragma unroll
         for (int j = 0; j < ROWS; j++) {
-            if ((j & stride) == 0)
+            if (stride <= first && (j & stride) == 0)
                 order_keys(run[j], run[j + stride]);
         }
     }
@@ -59,14 +59,7 @@ static __device__ void order_rows(K (&run)[ROWS])
             if (j % size < size / 2)
                 order_keys(run[j], run[j / size * size + size - 1 - j % size]);
         }
-#pragma unroll
-        for (int stride = size / 4; stride > 0; stride /= 2) {
-#pragma unroll
-            for (int j = 0; j < ROWS; j++) {
-                if ((j & stride) == 0)
-                    order_keys(run[j], run[j + stride]);
-            }
-        }
+        compare_in_lane(run, size / 4);
     }
 #pragma unroll 1
     for (int lanes = 2; lanes <= WARP; lanes *= 2) { // that become one run
@@ -74,7 +67,7 @@ static __device__ void order_rows(K (&run)[ROWS])
 #pragma unroll 1
         for (int stride = lanes / 4; stride > 0; stride /= 2)
             compare_lanes<false>(run, lane ^ stride);
-        compare_in_lane<ROWS / 2>(run);
+        compare_in_lane(run, ROWS / 2);
     }
 }
 
@@ -129,13 +122,8 @@ static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t
 {
     scaled_bins<S, K> bin_of;
     K keys[S::KEYS];
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count)
-            keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * S::THREADS)];
-    }
+    for_rows<S>(count,
+                [&](int k) { keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * S::THREADS)]; });
     if (count_in_range<S>(keys, count, bin_of, bins) == 0)
         return;
     if (bin_of.are_values())

@@ -82,43 +82,20 @@ static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int first, 
     half_words<S::KEYS> found; // the finer bin, then the place
     if (threadIdx.x == 0)
         bins[S::BINS] = count;
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count)
-            counters[threadIdx.x + k * S::THREADS] = 0;
-    }
+    for_rows<S>(count, [&](int k) { counters[threadIdx.x + k * S::THREADS] = 0; });
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count) {
-            const uint32_t bin = bin_of(keys[k]), begin = bins[bin];
-            const uint32_t finer = begin + __umulhi(bin_of.inside(keys[k]), bins[bin + 1] - begin);
-            atomicAdd(&counters[finer], 1u);
-            found.set(k, finer);
-        }
-    }
+    for_rows<S>(count, [&](int k) {
+        const uint32_t bin = bin_of(keys[k]), begin = bins[bin];
+        const uint32_t finer = begin + __umulhi(bin_of.inside(keys[k]), bins[bin + 1] - begin);
+        atomicAdd(&counters[finer], 1u);
+        found.set(k, finer);
+    });
     __syncthreads();
     scan_finer(counters, first, count, crowds);
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count)
-            found.set(k, atomicAdd(&counters[found.get(k)], 1u));
-    }
+    for_rows<S>(count, [&](int k) { found.set(k, atomicAdd(&counters[found.get(k)], 1u)); });
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if (is_behind<S>(k, count))
-            break;
-        if ((int)threadIdx.x + k * S::THREADS < count)
-            places[with_gaps<K>((int)found.get(k))] = keys[k];
-    }
+    for_rows<S>(count, [&](int k) { places[with_gaps<K>((int)found.get(k))] = keys[k]; });
     __syncthreads();
 }
 

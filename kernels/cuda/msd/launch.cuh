@@ -14,6 +14,14 @@
 
 #include "kernels/cuda/engine/cuda_engine.h"
 
+/* Let the next kernel be sent, once all blocks of this one have called it or ended. */
+static __device__ void let_next_be_sent()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 /* Wait for what is queued before this kernel, and let the next one be sent. */
 static __device__ void wait_for_kernels_before()
 {

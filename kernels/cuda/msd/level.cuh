@@ -27,6 +27,7 @@
 #define LEVEL_CUH
 
 #include "kernels/cuda/msd/count.cuh"
+#include "kernels/cuda/msd/ranks.cuh"
 #include "kernels/cuda/msd/scatter.cuh"
 
 enum {
@@ -94,6 +95,7 @@ struct left_bucket {
 struct level_head {
     uint32_t is_done; /* nothing is to be scattered: after the count of a first level */
     uint32_t any_overflow;
+    uint32_t arrived; /* blocks of an only segment's split */
     unsigned long long listed; /* usual tasks below, others above */
 
     __device__ uint32_t usual_count() const
@@ -125,6 +127,7 @@ struct level_tables {
     struct bucket_task<K> *usual;        /* [segments * SPLIT_BUCKETS] */
     struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
     K *samples;                          /* [segments][SAMPLE_MAX] */
+    K *sorted;                           /* [SAMPLE_MAX] of the first one */
 };
 
 /* How the segments of a level are split. */
@@ -133,6 +136,7 @@ struct level_plan {
     int sample_of_bucket;       /* keys */
     int run_keys;               /* of a bucket that is filled or copied: as one task */
     bool is_alone;              /* there is no other level, and as much scratch as it likes */
+    bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
 };
 
 /* ---- how keys will be split ---------------------------------------------------------------------------- */
@@ -148,9 +152,12 @@ template <typename K>
 static __host__ __device__ int sample_size(int64_t count, const struct level_plan &plan)
 {
     const int wanted = wanted_buckets(count, plan.tree_keys) * plan.sample_of_bucket;
-    const int least = SPLIT_THREADS < count ? (int)SPLIT_THREADS : (int)count;
-    const int size = wanted > least ? wanted : least;
-    return size < SAMPLE_MAX<K> ? size : SAMPLE_MAX<K>;
+    const int size = wanted > SPLIT_THREADS ? wanted : (int)SPLIT_THREADS;
+    const int limit = plan.is_alone          ? (int)RANKED_SAMPLE_ALONE
+                      : plan.has_one_segment ? (int)RANKED_SAMPLE
+                                             : SAMPLE_MAX<K>;
+    const int most = count < limit ? (int)count : limit; // no key is seen twice
+    return size < most ? size : most;
 }
 
 /* The upper half of a product. */
@@ -242,13 +249,22 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
         zero_counts(level);
 }
 
-/* Is a sample [seen] spread evenly? Then head is its split, and counts has how many keys are in each part; else it gets sorted.
- * ROWS: of SPLIT_THREADS keys, as many as are enough. Every thread of the block calls it. */
+/* ---- a split of a sample ------------------------------------------------------------------------------- */
+
+/* What the threads of a block that makes a split share. */
+template <typename K>
+struct split_work {
+    uint32_t counts[SPLIT_BUCKETS]; /* of the sample in each bucket */
+    struct split_head<K> head;      /* a copy of the split's */
+    K *splitters;                   /* [SPLIT_BUCKETS] the same */
+};
+
+/* Is a sample [seen] spread evenly? Then it has a split of `buckets` parts. ROWS: of SPLIT_THREADS keys, as many as are enough.
+ * Every thread of the block calls it. */
 template <int ROWS, typename K>
-static __device__ bool is_even_or_sorted(K *sample, int seen, int linear_buckets, struct split<K> *split,
-                                         uint32_t *counts, struct split_head<K> &head)
+static __device__ bool split_evenly(const K *sample, int seen, int buckets, struct split<K> *split,
+                                    struct split_work<K> &work)
 {
-    typedef block_size<SPLIT_THREADS, ROWS, 1> size;
     __shared__ K lows[WARP], highs[WARP];
     const int own = (seen - (int)threadIdx.x + SPLIT_THREADS - 1) / SPLIT_THREADS;
     K keys[ROWS], low = BEHIND_ALL<K>, high = 0;
@@ -264,50 +280,41 @@ static __device__ bool is_even_or_sorted(K *sample, int seen, int linear_buckets
     }
     extremes_to_first_warp(low, high, lows, highs);
     if (threadIdx.x == 0)
-        split->split_head<K>::operator=(head = cut_evenly(low, high, linear_buckets));
+        split->split_head<K>::operator=(work.head = cut_evenly(low, high, buckets));
     __syncthreads();
-    if (head.buckets == linear_buckets && is_even(head, keys, own, seen, counts))
-        return true;
-    const struct coding as_it_is = {};
-    block_sort<size>(as_it_is, sample, sample, seen,
-                     parts_of_range<log2_of(size::BINS)>(head.lowest, head.highest));
-    __syncthreads();
-    return false;
+    return work.head.buckets == buckets && is_even(work.head, keys, own, seen, work.counts);
 }
 
-/* Make the split of a segment from its sample [seen]; of `linear_buckets` or of a tree. counts [SPLIT_BUCKETS]: of
- * the sample in each bucket; head, splitters [SPLIT_BUCKETS]: a copy of the split; all in shared memory. Every thread
- * of the block calls it.
- *
- * All other blocks wait for the one that does this, so a small sample takes a version with few rows. */
+/* Split by a tree for `wanted` buckets, or some more for single values, from a sample [seen] that is in order. Every thread of
+ * the block calls it. */
 template <typename K>
-static __device__ void make_split(K *sample, int seen, int linear_buckets, int tree_buckets,
-                                  struct split<K> *split, uint32_t *counts, struct split_head<K> &head,
-                                  K *splitters)
+static __device__ void split_by_tree(const K *in_order, int seen, int wanted, struct split<K> *split,
+                                     struct split_work<K> &work)
 {
-    enum { ALL = SAMPLE_MAX<K> / SPLIT_THREADS, SOME = ALL < 9 ? ALL : 9, FEW = 4 };
-    bool is_done;
-    if (seen <= FEW * SPLIT_THREADS)
-        is_done = is_even_or_sorted<FEW>(sample, seen, linear_buckets, split, counts, head);
-    else if (seen <= SOME * SPLIT_THREADS)
-        is_done = is_even_or_sorted<SOME>(sample, seen, linear_buckets, split, counts, head);
-    else
-        is_done = is_even_or_sorted<ALL>(sample, seen, linear_buckets, split, counts, head);
-    if (is_done)
-        return;
     K *sorted = (K *)block_sort_shared(); // where it is searched often
     for (int i = threadIdx.x; i < seen; i += SPLIT_THREADS)
-        sorted[i] = sample[i];
+        sorted[i] = in_order[i];
     __syncthreads();
-    const int buckets = grow_tree(sorted, seen, tree_buckets, splitters, split);
+    const int buckets = grow_tree(sorted, seen, wanted, work.splitters, split);
     const int bucket = threadIdx.x;
     if (bucket < buckets) {
+        const K *splitters = work.splitters;
         const int begin = bucket > 0 ? find_key<false>(sorted, seen, splitters[bucket - 1]) : 0;
         const int end = bucket < buckets - 1 ? find_key<false>(sorted, seen, splitters[bucket]) : seen;
-        counts[bucket] = end - begin;
+        work.counts[bucket] = end - begin;
     }
     if (threadIdx.x == 0)
-        head = {false, buckets}; // what is asked of it from here on
+        work.head = {false, buckets}; // what is asked of it from here on
+    __syncthreads();
+}
+
+/* Sort a sample [seen] where it is; its range is that of the head. Every thread of the block calls it. */
+template <typename K>
+static __device__ void sort_sample(K *sample, int seen, const struct split_head<K> &head)
+{
+    const struct coding as_it_is = {};
+    block_sort<sample_sort_size<K>>(as_it_is, sample, sample, seen,
+                                    parts_of_range<log2_of(sample_sort_size<K>::BINS)>(head.lowest, head.highest));
     __syncthreads();
 }
 
@@ -382,48 +389,89 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
     split->levels = 2;
 }
 
-/* A block for each segment. */
+/* An only segment: its first block looks whether the sample [seen] is even, while the others sort it by ranks. Returns whether
+ * this block has a tree to grow: the last one, if it is not. Every thread calls it. */
+template <typename K>
+static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struct level_tables<K> &level,
+                                       struct split_work<K> &work, bool *even)
+{
+    __shared__ bool is_last;
+    const struct coding as_it_is = {};
+    *even = blockIdx.y == 0 &&
+            split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(level.samples, seen, linear_buckets, level.splits, work);
+    for (int group = blockIdx.y - 1; blockIdx.y > 0 && group * RANKED < seen; group += gridDim.y - 1) {
+        place_by_ranks<SPLIT_THREADS>(as_it_is, level.samples, seen, group, level.sorted);
+        __syncthreads();
+    }
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) // an even sample is nobody's to grow a tree of
+        is_last = atomicAdd(&level.head->arrived, *even ? gridDim.y : 1) == gridDim.y - 1;
+    __syncthreads();
+    __threadfence();
+    return is_last && !*even;
+}
+
+/* A block for each segment; more for an only one. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan,
                        struct level_tables<K> level)
 {
-    __shared__ uint32_t counts[SPLIT_BUCKETS];
-    __shared__ struct split_head<K> head;
-    K *splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
+    __shared__ struct split_work<K> work;
     const struct segment &segment = segments.segment[blockIdx.x];
     struct split<K> *split = &level.splits[blockIdx.x];
     struct bucket *buckets = &level.buckets[blockIdx.x * SPLIT_BUCKETS];
+    K *sample = level.samples + (int64_t)blockIdx.x * SAMPLE_MAX<K>;
     int seen = 1;
     wait_for_kernels_before();
     const int64_t count = level.counts[blockIdx.x];
-    if (threadIdx.x == 0)
-        level.segments[blockIdx.x] = segment;
     static_assert(SPLIT_THREADS == SPLIT_BUCKETS, "a thread for each bucket");
-    // all are loaded at once, before it is known which there are
-    split->splitters[threadIdx.x] = 0;
-    buckets[threadIdx.x] = {};
+    if (blockIdx.y == 0) {
+        if (threadIdx.x == 0)
+            level.segments[blockIdx.x] = segment;
+        // all are loaded at once, before it is known which there are
+        split->splitters[threadIdx.x] = 0;
+        buckets[threadIdx.x] = {};
+    }
     if (count == 0) {
         if (threadIdx.x == 0)
             split->buckets = 0;
         return;
     }
+    if (threadIdx.x == 0)
+        work.splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
+    __syncthreads();
     if (segment.left < 0) {
         seen = sample_size<K>(count, plan);
-        make_split(level.samples + (int64_t)blockIdx.x * SAMPLE_MAX<K>, seen,
-                   wanted_buckets(count, plan.linear_keys), wanted_buckets(count, plan.tree_keys), split,
-                   counts, head, splitters);
+        const int linear = wanted_buckets(count, plan.linear_keys), tree = wanted_buckets(count, plan.tree_keys);
+        bool even;
+        if (gridDim.y > 1) {
+            const bool grows = is_left_to_grow(seen, linear, level, work, &even);
+            if (!even && !grows)
+                return;
+            sample = level.sorted;
+        } else {
+            even = split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(sample, seen, linear, split, work);
+            if (!even)
+                sort_sample(sample, seen, work.head);
+        }
+        if (!even)
+            split_by_tree(sample, seen, tree, split, work);
     } else { // a sample has misjudged it: parts of its exact range, which bounds the number of levels
         const K low = key_of_words<K>(level.left[segment.left].lowest),
                 high = key_of_words<K>(level.left[segment.left].highest);
-        counts[threadIdx.x] = 0;
+        if (blockIdx.y > 0)
+            return;
+        work.counts[threadIdx.x] = 0;
         if (low == high)
             return one_value_split(low, segment, split, buckets);
         if (threadIdx.x == 0)
-            split->split_head<K>::operator=(head = cut_evenly(low, high, SPLIT_BUCKETS));
+            split->split_head<K>::operator=(work.head = cut_evenly(low, high, SPLIT_BUCKETS));
         __syncthreads();
     }
-    share_out_room(segment.scratch_first, plan.is_alone, head, splitters, count, seen, counts, buckets);
+    share_out_room(segment.scratch_first, plan.is_alone, work.head, work.splitters, count, seen, work.counts,
+                   buckets);
 }
 
 /* ---- scatter ------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The MSD sort of one GPU, from the host: which levels there are, and what they work on.
  *
- *     few keys       one block sort
+ *     few keys       each finds its rank (ranks.cuh)
  *     some million   one level:     keys ---> scratch ---> out
  *     more           two levels:    keys --- first level, counted ---> via
  *                                   via  --- a level for some regions at a time ---> scratch ---> out
@@ -128,7 +128,7 @@ static struct level_plan plan_of_first(int64_t count)
 {
     const int64_t keys = keys_of_region(count), noted = divide_up(count, REGIONS_NOTED);
     const bool can_be_noted = noted <= (int64_t)TREE_BUCKET_KEYS * SPLIT_BUCKETS * 3 / 4;
-    return plan_of_regions(keys, can_be_noted ? max(keys, noted) : keys);
+    return plan_of_regions(keys, can_be_noted ? max(keys, noted) : keys, true);
 }
 
 /* Queue the first level of keys from [count], which are for out [count] from `first` on: into via [count], unless they
@@ -155,7 +155,7 @@ template <typename K>
 static hsort_status queue_ordered(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
                                   K *to, int64_t count, enum first_verdict verdict)
 {
-    const struct coding both = {coding.map, coding.encodes, sort.last.decodes};
+    const struct coding both = {sort.last.map, coding.encodes, sort.last.decodes};
     if (verdict == FIRST_REVERSED)
         return launch_behind(sort.engine, "reversed keys", reverse_kernel<K>,
                              (unsigned)divide_up(count - count / 2, MSD_WRITE_THREADS), MSD_WRITE_THREADS, 0,
@@ -272,7 +272,7 @@ static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t co
     const int each = (int)max(divide_up(count, engine->multiprocessors), (int64_t)ALONE_KEYS_LEAST);
     const bool is_small = count <= (int64_t)ALONE_TREE_KEYS * (SPLIT_BUCKETS - 1);
     return {min(each, (int)ALONE_LINEAR_KEYS), min(each, (int)ALONE_TREE_KEYS),
-            is_small ? ALONE_SAMPLE_OF_BUCKET : SAMPLE_OF_BUCKET, ALONE_RUN_KEYS, true};
+            is_small ? ALONE_SAMPLE_OF_BUCKET : SAMPLE_OF_BUCKET, ALONE_RUN_KEYS, true, true};
 }
 
 template <typename K>
@@ -311,39 +311,31 @@ static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *
     return settle_left(sort, before);
 }
 
-/* ---- one block ----------------------------------------------------------------------------------------- */
+/* ---- few keys ------------------------------------------------------------------------------------------ */
 
-/* All keys by one block. */
-template <typename S, typename K>
-static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    block_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count)
+template <typename K>
+static __global__ void __launch_bounds__(RANK_THREADS)
+    ranks_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count)
 {
     wait_for_kernels_before();
-    block_sort<S>(coding, from, to, count, even_parts<K>());
+    place_by_ranks<RANK_THREADS>(coding, from, count, blockIdx.x, to);
 }
 
-template <typename S, typename K>
-static hsort_status launch_block(struct cuda_engine *engine, struct sort_args *args)
+/* From keys that are already where they are wanted, a copy: no key may be overwritten that others have yet to read. */
+template <typename K>
+static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
 {
     const struct source<K> source = source_of<K>(args);
-    args->sorted_keys = args->keys;
-    return launch_behind(engine, "a block sort", block_kernel<S, K>, 1, S::THREADS, block_sort_bytes<S, K>(),
-                         source.coding, source.keys, (K *)args->keys, (int)args->count);
-}
-
-enum { BLOCK_ALONE_KEYS = 8192 }; /* that one block sorts */
-
-/* With as few keys for a thread as will do. */
-template <typename K>
-static hsort_status sort_small(struct cuda_engine *engine, struct sort_args *args)
-{
-    if (args->count <= 512)
-        return launch_block<block_size<256, 2, 1>, K>(engine, args);
-    if (args->count <= 2048)
-        return launch_block<block_size<512, 4, 1>, K>(engine, args);
-    if (args->count <= 4096)
-        return launch_block<block_size<1024, 4, 1>, K>(engine, args);
-    return launch_block<block_size<1024, BLOCK_ALONE_KEYS / 1024, 1>, K>(engine, args);
+    K *keys = (K *)args->keys, *scratch = (K *)args->scratch_keys;
+    const K *from = source.keys;
+    args->sorted_keys = keys;
+    if (from == keys) {
+        TRY(launch_behind(engine, "copy of the keys", copy_kernel<K>, engine->multiprocessors, MSD_WRITE_THREADS,
+                          0, codes_only, from, scratch, args->count));
+        from = scratch;
+    }
+    return launch_behind(engine, "ranks", ranks_kernel<K>, (unsigned)divide_up(args->count, (int64_t)RANKED),
+                         RANK_THREADS, 0, source.coding, from, keys, (int)args->count);
 }
 
 /* ---- the rung ------------------------------------------------------------------------------------------ */
@@ -354,7 +346,7 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
     if (args->value_bytes > 0 || engine->block_bytes < MSD_ROOMY_BYTES)
         return rung_7_onesweep_workspace(engine, args, bytes);
     *bytes = 0;
-    if (args->count <= BLOCK_ALONE_KEYS)
+    if (args->count <= FEW_KEYS)
         return HSORT_OK;
     return with_wide_key_type(args->key_bytes, [&](auto key) {
         *bytes = lay_out<decltype(key)>(NULL, args->count).bytes;
@@ -376,6 +368,6 @@ extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct sort_args 
         return HSORT_OK;
     return with_wide_key_type(args->key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        return args->count <= BLOCK_ALONE_KEYS ? sort_small<K>(engine, args) : msd_sort_keys<K>(engine, args);
+        return args->count <= FEW_KEYS ? sort_few<K>(engine, args) : msd_sort_keys<K>(engine, args);
     });
 }

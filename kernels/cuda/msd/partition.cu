@@ -113,7 +113,7 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     add_segment(&input, seen, 0, -1);
     add_piece(&input, memory.narrow, seen, tile_keys<K>);
     TRY(queue_splits(engine, codes_only, input,
-                     plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted)), memory.first));
+                     plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted), false), memory.first));
     TRY_CUDA(cudaMemcpyAsync(map, memory.split, sizeof *memory.split, cudaMemcpyDefault, stream));
     return cuda_check(cudaStreamSynchronize(stream), "the map of regions");
 }

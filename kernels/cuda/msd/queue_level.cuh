@@ -23,7 +23,7 @@ template <typename K>
 using huge_size = block_size<1024, sizeof(K) == 16 ? 10 : 18, 1>;
 
 /* Of variables in shared memory, at most. */
-enum { REST_OWN_BYTES = 2 << 10, SPLITS_OWN_BYTES = 10 << 10 };
+enum { REST_OWN_BYTES = 2 << 10, SPLITS_OWN_BYTES = 24 << 10 };
 static_assert(block_sort_bytes<huge_size<uint64_t>, uint64_t>() + REST_OWN_BYTES <= MSD_ROOMY_BYTES &&
                   block_sort_bytes<sample_sort_size<uint64_t>, uint64_t>() + SPLITS_OWN_BYTES <=
                       MSD_ROOMY_BYTES,
@@ -56,6 +56,7 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
     level.usual = take_array<struct bucket_task<K>>(next, buckets);
     level.rest = take_array<struct rest_task>(next, buckets + keys / run_keys);
     level.samples = take_array<K>(next, (int64_t)segments *SAMPLE_MAX<K>);
+    level.sorted = take_array<K>(next, SAMPLE_MAX<K>);
     return level;
 }
 
@@ -65,14 +66,14 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
 static struct level_plan
 plan_of_batch()
 {
-    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, FILL_KEYS, false};
+    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, FILL_KEYS, false, false};
 }
 
-/* Of the first level: so many keys in a region. */
-static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys)
+/* Of the first level: so many keys in a region. waits: for the split, so that many blocks make it, of a smaller sample. */
+static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys, bool waits)
 {
     return {(int)min(linear_keys, (int64_t)INT32_MAX), (int)min(tree_keys, (int64_t)INT32_MAX),
-            SAMPLE_OF_BUCKET, FILL_KEYS, false};
+            SAMPLE_OF_BUCKET, FILL_KEYS, false, waits};
 }
 
 /* ---- a level ------------------------------------------------------------------------------------------- */
@@ -130,7 +131,13 @@ static hsort_status queue_splits(struct cuda_engine *engine, const struct coding
     const dim3 blocks((unsigned)divide_up(max(most, 1), SAMPLE_THREADS), (unsigned)input.segments.count);
     TRY(launch_behind(engine, "samples", take_samples_kernel<K>, blocks, SAMPLE_THREADS, 0, coding,
                       input.pieces, plan, level));
-    return launch_behind(engine, "splits", make_splits_kernel<K>, input.segments.count, SPLIT_THREADS,
+    // the first one does something else. One wave: a multiprocessor has room for one
+    const unsigned rankers =
+        plan.has_one_segment
+            ? 1 + (unsigned)min((int)divide_up(most, RANKED), engine->multiprocessors - 1)
+            : 1;
+    return launch_behind(engine, "splits", make_splits_kernel<K>, dim3((unsigned)input.segments.count, rankers),
+                         SPLIT_THREADS,
                          block_sort_bytes<sample_sort_size<K>, K>(), input.segments, plan, level);
 }
 
@@ -166,10 +173,10 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
     // more than a split has, but for those of what was left; the rest takes what is beyond
     const int64_t buckets =
         min(input.keys / plan.tree_keys + 8 * segments, (int64_t)segments * SPLIT_BUCKETS);
-    TRY(launch_behind(engine, "block sorts", usual_kernel<usual, K>, (unsigned)buckets, usual::THREADS,
-                      block_sort_bytes<usual, K>(), last, scratch, out, level, &engine->result->left,
-                      ++engine->levels));
-    return queue_rest(engine, last, level, (uint32_t)buckets, scratch, out);
+    TRY(queue_rest(engine, last, level, (uint32_t)buckets, scratch, out));
+    return launch_behind(engine, "block sorts", usual_kernel<usual, K>, (unsigned)buckets, usual::THREADS,
+                         block_sort_bytes<usual, K>(), last, scratch, out, level, &engine->result->left,
+                         ++engine->levels);
 }
 
 /* ---- the first level ------------------------------------------------------------------------------------- */

@@ -243,11 +243,12 @@ static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     };
     split.parts.shift = shift;
     split.parts.low = (uint32_t)(low >> shift);
-    split.parts.scale = (uint32_t)scale;
     // a part for each distance: 2^32 has no room in a word, and 2^32 - 1 takes distance 1 to part 0, 2 to part 1
     if (parts == distances + 1) {
         split.parts.low--;
         split.parts.scale = ~0u;
+    } else {
+        split.parts.scale = (uint32_t)scale;
     }
     split.lowest = low;
     split.highest = high;
@@ -276,12 +277,16 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
     __syncthreads();
     const float share = (float)seen / split.buckets,
                 of_group = (float)seen / max(split.buckets / SPLIT_GROUP, 1);
+    __shared__ float sums[SPLIT_THREADS / WARP];
     uint32_t sum = counts[threadIdx.x];
+    float off = (int)threadIdx.x < split.buckets ? sum - share : 0, all; // chi-square: parts that are all somewhat off
+    block_sum_of_warps(off * off / share, sums, &all);
+    const bool is_lumpy = all > split.buckets + 5 * sqrtf(2 * split.buckets);
     const bool is_more = sum > 1.5f * share + 6 * sqrtf(share) + 1;
     for (int flip = 1; flip < SPLIT_GROUP; flip *= 2)
         sum += __shfl_xor_sync(ALL_LANES, sum, flip);
     const bool is_more_of_group = sum > 1.25f * of_group + 4 * sqrtf(of_group) + 1;
-    return !__syncthreads_or(is_more || is_more_of_group);
+    return !__syncthreads_or(is_lumpy || is_more || is_more_of_group);
 }
 
 /* How keys of a range become distances for a short tree. One step more on each side, if there is one: keys outside of the
@@ -327,10 +332,10 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
 {
     const int i = threadIdx.x, shift = head.parts.shift;
     const auto distance = [&](int number) { return (uint32_t)(splitters[number] >> shift) - head.parts.low; };
-    const bool is_alike =
-        0 < i && i < count &&
-        (distance(i - 1) == distance(i) || (shift > 0 && splitters[i] == splitters[i - 1] + 1));
-    head.is_short = !__syncthreads_or(is_alike);
+    const bool is_alike = 0 < i && i < count && distance(i - 1) == distance(i);
+    const bool ends_value = i < count && shift > 0 && // and may not be rounded
+                            (splitters[i] == BEHIND_ALL<K> || (i > 0 && splitters[i] == splitters[i - 1] + 1));
+    head.is_short = !__syncthreads_or(is_alike || ends_value);
     head.buckets = count + 1;
     head.levels = 32 - __clz(count);
     if (head.is_short && i < count)

@@ -167,7 +167,8 @@ static hsort_status open_engine(hsort_context *ctx, int devices)
     const hsort_options *o = &ctx->options;
     if (devices > 0)
         return engine_open_cuda(ctx->placement.device, o->device_memory_limit, &ctx->engine);
-    return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, &ctx->engine);
+    return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, o->device_memory_limit,
+                            &ctx->engine);
 }
 
 /* Is the rung one that the engine has? */

@@ -10,8 +10,8 @@
 
 enum { ALLOCATIONS = 8, COUNT = 1 << 19, FEW = 1 << 17 };
 
-hsort_status __real_engine_open_host(int threads, struct engine **engine);
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
+hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
 /* ---- a host engine with little memory --------------------------------------------------------------------------- */
 
@@ -64,10 +64,10 @@ static hsort_status little_space_of(struct engine *engine, const void *pointer, 
     return HSORT_OK;
 }
 
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
     static struct engine_ops little;
-    TRY(__real_engine_open_host(threads, engine));
+    TRY(__real_engine_open_host(threads, memory_limit, engine));
     true_ops = (*engine)->ops;
     little = *true_ops;
     little.alloc = little_alloc;

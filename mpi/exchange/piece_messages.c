@@ -41,15 +41,15 @@ struct piece_buffer {
 struct piece_messages {
     struct piece_plan plan;
     int64_t own_runs, own_segments;
-    int64_t *lengths;        /* [segments of all * own_runs] elements of each own run in each segment */
-    int64_t *arrives;        /* for each rank r from arrives_first[r] on [own_segments * runs_of[r]] */
-    int64_t *arrives_first;  /* [size + 1] */
-    int *counts;             /* [4 * size] of the exchange of lengths */
+    int64_t *lengths;       /* [segments of all * own_runs] elements of each own run in each segment */
+    int64_t *arrives;       /* for each rank r from arrives_first[r] on [own_segments * runs_of[r]] */
+    int64_t *arrives_first; /* [size + 1] */
+    int *counts;            /* [4 * size] of the exchange of lengths */
     const int64_t *cut_offset;
     const char *const *run;
-    MPI_Request *sends;      /* [sends_most] of a round */
+    MPI_Request *sends;       /* [sends_most] of a round */
     int64_t sends_most, sent; /* sent: in this round */
-    char *memory;            /* of all buffers; pinned */
+    char *memory;             /* of all buffers; pinned */
     struct piece_buffer buffer[PIECE_BUFFERS];
 
     int64_t round;
@@ -186,7 +186,8 @@ static hsort_status exchange_lengths(struct piece_messages *m)
 {
     const struct piece_plan *plan = &m->plan;
     const int size = plan->comm->size;
-    int *sends = m->counts, *send_at = sends + size, *receives = send_at + size, *receive_at = receives + size;
+    int *sends = m->counts, *send_at = sends + size, *receives = send_at + size,
+        *receive_at = receives + size;
     for (int rank = 0; rank < size; rank++) {
         const int64_t segments = plan->first_segment[rank + 1] - plan->first_segment[rank];
         sends[rank] = (int)(segments * m->own_runs);
@@ -342,8 +343,8 @@ static hsort_status take_message(struct piece_messages *m, char *slot)
     struct engine *engine = m->plan.engine;
     struct piece_buffer *buffer = &m->buffer[m->taken % PIECE_BUFFERS];
     hsort_status status = comm_check(MPI_Wait(&buffer->request, MPI_STATUS_IGNORE), "MPI_Wait", false);
-    keep_first_error(&status, engine->ops->copy(engine, STREAM_IN, slot + buffer->place, buffer->memory,
-                                                buffer->bytes));
+    keep_first_error(
+        &status, engine->ops->copy(engine, STREAM_IN, slot + buffer->place, buffer->memory, buffer->bytes));
     keep_first_error(&status, engine->ops->event_record(engine, buffer->copied, STREAM_IN));
     m->taken++;
     return status;
@@ -377,8 +378,8 @@ hsort_status piece_messages_finish(struct piece_messages *m, char *slot)
         if (m->taken < m->posted)
             keep_first_error(&status, take_message(m, slot));
     }
-    keep_first_error(&status, comm_check(MPI_Waitall((int)m->sent, m->sends, MPI_STATUSES_IGNORE),
-                                         "MPI_Waitall", true));
+    keep_first_error(
+        &status, comm_check(MPI_Waitall((int)m->sent, m->sends, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
     m->seconds += MPI_Wtime() - began;
     return status;
 }

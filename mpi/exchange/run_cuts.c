@@ -85,7 +85,8 @@ void run_cuts_close(struct run_cuts *c)
 
 hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cuts **cuts)
 {
-    const size_t most = CUTS_AT_ONCE, size = (size_t)comm->size, ranges = most * (size_t)(runs > 0 ? runs : 1);
+    const size_t most = CUTS_AT_ONCE, size = (size_t)comm->size,
+                 ranges = most * (size_t)(runs > 0 ? runs : 1);
     struct run_cuts *c = *cuts = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, sizeof *c);
     if (!c)
         return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs", (long long)runs);
@@ -157,9 +158,9 @@ static hsort_status agree_on_probes(struct run_cuts *c, int count)
     const int size = c->comm->size, words = 2 * count;
     if (comm_is_alone(c->comm))
         return HSORT_OK;
-    const hsort_status status = comm_check(MPI_Allgather(c->offer, words, MPI_UINT64_T, c->gathered, words,
-                                                         MPI_UINT64_T, c->comm->world),
-                                           "MPI_Allgather", true);
+    const hsort_status status = comm_check(
+        MPI_Allgather(c->offer, words, MPI_UINT64_T, c->gathered, words, MPI_UINT64_T, c->comm->world),
+        "MPI_Allgather", true);
     for (int cut = 0; cut < count; cut++) {
         for (int rank = 0; rank < size; rank++)
             c->of_ranks[rank] = c->gathered[(int64_t)rank * count + cut];
@@ -213,7 +214,7 @@ static hsort_status sum_counts(struct run_cuts *c, int count)
 /* ---- 4. narrow ----------------------------------------------------------------------------------------- */
 
 /* Returns whether the cut is still open: the same on every rank, as it follows from sums and probes. */
-static bool narrow_cut(struct run_cuts *c, int64_t cut)
+static bool narrow_run_cut(struct run_cuts *c, int64_t cut)
 {
     const struct cut_count sum = c->sum[cut];
     const bool lower = c->rest[cut] < sum.less, higher = c->rest[cut] >= sum.not_greater;
@@ -260,7 +261,7 @@ static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, i
     keep_first_error(&status, sum_counts(c, count));
     *open = false;
     for (int64_t cut = 0; cut < count; cut++)
-        *open = narrow_cut(c, cut) || *open;
+        *open = narrow_run_cut(c, cut) || *open;
     return status;
 }
 
@@ -279,9 +280,8 @@ static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offse
     for (int64_t i = 0; i < count * c->runs; i++)
         c->equal[i / c->runs] += c->range[i].end - c->range[i].begin;
     if (!comm_is_alone(c->comm))
-        status =
-            comm_check(MPI_Exscan(c->equal, c->before, count, MPI_INT64_T, MPI_SUM, c->comm->world),
-                       "MPI_Exscan", true);
+        status = comm_check(MPI_Exscan(c->equal, c->before, count, MPI_INT64_T, MPI_SUM, c->comm->world),
+                            "MPI_Exscan", true);
     if (c->comm->rank == 0) // MPI leaves it undefined there
         memset(c->before, 0, (size_t)count * sizeof *c->before);
     for (int64_t cut = 0; cut < count; cut++) {
@@ -320,8 +320,8 @@ hsort_status run_cuts_find(struct run_cuts *c, const struct run_set *set, int64_
     hsort_status status = HSORT_OK;
     for (int64_t first = 0; first < count; first += CUTS_AT_ONCE) {
         const int some = (int)(count - first < CUTS_AT_ONCE ? count - first : CUTS_AT_ONCE);
-        keep_first_error(&status, find_some(c, set, total, positions + first, some,
-                                            cut_offset + first * c->runs));
+        keep_first_error(&status,
+                         find_some(c, set, total, positions + first, some, cut_offset + first * c->runs));
     }
     return status;
 }

@@ -12,8 +12,8 @@ size_t pass_slot_bytes(int64_t elements, size_t element_bytes)
 }
 
 /* Bytes of all slots and the workspace for them. */
-static hsort_status pass_bytes(int64_t elements, size_t element_bytes, pass_workspace_fn workspace, void *user,
-                               size_t *bytes)
+static hsort_status pass_bytes(int64_t elements, size_t element_bytes, pass_workspace_fn workspace,
+                               void *user, size_t *bytes)
 {
     size_t workspace_bytes;
     TRY(workspace(user, elements, &workspace_bytes));

@@ -32,7 +32,7 @@ struct piece_cursor {
 
 /* A buffer, and the message in it. */
 struct piece_buffer {
-    char *memory; /* [PIECE_BUFFER_BYTES] */
+    char *memory; /* [plan.buffer_bytes] */
     struct engine_event *copied;
     MPI_Request request;
     size_t bytes, place;
@@ -80,9 +80,9 @@ void piece_messages_close(struct piece_messages *m)
 static hsort_status make_buffers(struct piece_messages *m)
 {
     struct engine *engine = m->plan.engine;
-    TRY(engine->ops->alloc_host(engine, (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES, (void **)&m->memory));
+    TRY(engine->ops->alloc_host(engine, PIECE_BUFFERS * m->plan.buffer_bytes, (void **)&m->memory));
     for (int i = 0; i < PIECE_BUFFERS; i++) {
-        m->buffer[i].memory = m->memory + (size_t)i * PIECE_BUFFER_BYTES;
+        m->buffer[i].memory = m->memory + (size_t)i * m->plan.buffer_bytes;
         m->buffer[i].request = MPI_REQUEST_NULL;
         TRY(engine->ops->event_create(engine, &m->buffer[i].copied));
         TRY(engine->ops->event_record(engine, m->buffer[i].copied, STREAM_IN));
@@ -164,9 +164,9 @@ static int64_t segment_of(const struct piece_messages *m, int to, int64_t round)
     return segment < m->plan.first_segment[to + 1] ? segment : -1;
 }
 
-static int64_t message_count(size_t bytes)
+static int64_t message_count(const struct piece_messages *m, size_t bytes)
 {
-    return (int64_t)((bytes + PIECE_BUFFER_BYTES - 1) / PIECE_BUFFER_BYTES);
+    return (int64_t)((bytes + m->plan.buffer_bytes - 1) / m->plan.buffer_bytes);
 }
 
 /* Messages that this rank sends in a round. */
@@ -176,7 +176,7 @@ static int64_t sends_of_round(const struct piece_messages *m, int64_t round)
     for (int to = 0; to < m->plan.comm->size; to++) {
         const int64_t segment = to == m->plan.comm->rank ? -1 : segment_of(m, to, round);
         for (int64_t run = 0; run < m->own_runs && segment >= 0; run++)
-            sends += message_count(length_out(m, segment, run));
+            sends += message_count(m, length_out(m, segment, run));
     }
     return sends;
 }
@@ -234,9 +234,10 @@ int64_t piece_messages_before(const struct piece_messages *m, int64_t round)
 
 static hsort_status send_piece(struct piece_messages *m, int to, const char *from, size_t bytes)
 {
+    const size_t most = m->plan.buffer_bytes;
     hsort_status status = HSORT_OK;
     for (size_t done = 0; done < bytes;) {
-        const size_t some = bytes - done < PIECE_BUFFER_BYTES ? bytes - done : PIECE_BUFFER_BYTES;
+        const size_t some = bytes - done < most ? bytes - done : most;
         MPI_Request *request = &m->sends[m->sent++];
         *request = MPI_REQUEST_NULL;
         keep_first_error(&status, comm_check(MPI_Isend(from + done, (int)some, MPI_BYTE, to, TAG_PIECE,
@@ -295,7 +296,7 @@ static bool next_message(struct piece_messages *m, int *from, size_t *bytes, siz
             const size_t rest = length_in(m, *from, m->round, c->run) - c->done;
             if (rest == 0)
                 continue;
-            *bytes = rest < PIECE_BUFFER_BYTES ? rest : PIECE_BUFFER_BYTES;
+            *bytes = rest < m->plan.buffer_bytes ? rest : m->plan.buffer_bytes;
             *place = c->place;
             c->done += *bytes;
             c->place += *bytes;

@@ -18,13 +18,14 @@
 
 enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
 
-struct piece_messages; /* who sends what, and the buffers: PIECE_BUFFERS of PIECE_BUFFER_BYTES, pinned */
+struct piece_messages; /* who sends what, and the buffers: PIECE_BUFFERS of buffer_bytes, pinned */
 
 /* What the messages are about; borrowed until piece_messages_close(). */
 struct piece_plan {
     struct comm *comm;
     struct engine *engine;
     size_t element_bytes;
+    size_t buffer_bytes;          /* of a message at most: PIECE_BUFFER_BYTES, or a small slot's */
     const int64_t *runs_of;       /* [size] runs of each rank */
     const int64_t *first_segment; /* [size + 1] */
     int64_t rounds;               /* segments of the rank that has most */

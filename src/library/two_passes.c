@@ -181,6 +181,8 @@ static hsort_status take_pass_memory(struct passes *p)
     const struct piece_plan plan = {.comm = &ctx->comm,
                                     .engine = ctx->engine,
                                     .element_bytes = p->pipeline.element_bytes,
+                                    .buffer_bytes =
+                                        p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes : PIECE_BUFFER_BYTES,
                                     .runs_of = p->runs_of,
                                     .first_segment = p->first_segment,
                                     .rounds = p->rounds};

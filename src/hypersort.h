@@ -242,9 +242,9 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
  * Order    see the head of this file. Stability does not apply, as there are keys only.
  * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. One rank alone needs
- *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). If some rank
- *          lacks the room and all keys are in host memory, all ranks sort in two passes (src/README.md): in
- *          what engine memory there is, and in host memory as hsort_host_workspace() says. Host memory is
+ *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). If some
+ *          rank lacks the room and all keys are in host memory, all ranks sort in two passes (src/README.md):
+ *          in what engine memory there is, and in host memory as hsort_host_workspace() says. Host memory is
  *          compared with the limits of the machine and of cgroups first, for all ranks of a node together.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI,
@@ -344,7 +344,7 @@ typedef struct hsort_stats {
                                        another transport than its own, for memory that it cannot map. All
                                        moved_bytes add up to the one above */
     int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
-    int64_t runs, segments;         /* of two passes, all ranks: sorted runs, and parts of the result; else 0 */
+    int64_t runs, segments;         /* of two passes: sorted runs, and parts of the result, of all ranks; or 0 */
 } hsort_stats;
 
 /* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.

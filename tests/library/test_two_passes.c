@@ -15,7 +15,7 @@
 #include "tests/support/layout.h"
 #include "tests/support/ranks.h"
 
-enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, CASES_PER_LIMIT = 8, SECONDS = 8, SECONDS_PER_CASE = 120 };
+enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, CASES_PER_LIMIT = 4, SECONDS = 8, SECONDS_PER_CASE = 120 };
 
 enum call { CALL_IN_PLACE, CALL_TO, CALL_TO_SAME_BUFFER, CALLS };
 

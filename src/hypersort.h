@@ -344,7 +344,7 @@ typedef struct hsort_stats {
                                        another transport than its own, for memory that it cannot map. All
                                        moved_bytes add up to the one above */
     int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
-    int64_t runs, segments;         /* of two passes: sorted runs, and parts of the result, of all ranks; or 0 */
+    int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
 } hsort_stats;
 
 /* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.

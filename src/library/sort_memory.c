@@ -177,25 +177,40 @@ static bool are_in_host_memory(const struct sort *s)
            (s->out_count == 0 || s->out_space != SPACE_ENGINE);
 }
 
+/* What a rank says of its keys; the greatest of all ranks counts, unless the least is PASSES_NOT_MINE. */
+enum passes_answer {
+    PASSES_NOT_MINE, /* not in host memory: they are sorted in one pass, or not at all */
+    PASSES_ONE,
+    PASSES_TWO,
+    PASSES_FAILED
+};
+
 hsort_status sort_choose_passes(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    const bool small =
-        s->capacity<NODE_CHECK_BYTES / s->map.key_bytes, limited = ctx->options.device_memory_limit> 0;
+    const bool limited = ctx->options.device_memory_limit > 0;
+    const bool small = s->capacity < PASS_SLOT_BYTES_MIN / s->map.key_bytes;
+    hsort_status status = HSORT_OK;
     bool lacks = false;
     s->passes = 1;
-    // The same on every rank. Few keys fit any GPU, and one sort of many small ones is not to ask all ranks; the
-    // host engine without a limit works where the keys lie.
+    // The same on every rank. Few keys fit any GPU, and short sorts are to ask nobody; the host engine without a
+    // limit works where the keys lie.
     if (s->total == 0 || (!limited && (small || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
         return HSORT_OK;
-    hsort_status status = lacks_memory(s, &lacks);
-    int64_t all_host, any_host, none_lacks, some_lacks;
-    TRY(comm_range(&ctx->comm, are_in_host_memory(s), &all_host, &any_host));
-    if (all_host) {
-        TRY(comm_range(&ctx->comm, lacks, &none_lacks, &some_lacks));
-        s->passes = some_lacks ? 2 : 1;
-    }
-    return comm_agree(&ctx->comm, status);
+    const bool mine = are_in_host_memory(s);
+    if (mine)
+        status = lacks_memory(s, &lacks);
+    int64_t least, most;
+    TRY(comm_range(&ctx->comm,
+                   status != HSORT_OK ? PASSES_FAILED
+                   : !mine            ? PASSES_NOT_MINE
+                   : lacks            ? PASSES_TWO
+                                      : PASSES_ONE,
+                   &least, &most));
+    if (most == PASSES_FAILED)
+        return comm_agree(&ctx->comm, status);
+    s->passes = least != PASSES_NOT_MINE && most == PASSES_TWO ? 2 : 1;
+    return HSORT_OK;
 }
 
 size_t sort_run_bytes(const struct sort *s)

@@ -9,6 +9,7 @@
  * Memory is taken, and agreed on, before a key moves; so after a lack of it all keys are as they were. */
 #include "src/library/two_passes.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "mpi/comm/node_memory.h"
@@ -152,13 +153,30 @@ static hsort_status reserve_slots(struct passes *p)
     return HSORT_OK;
 }
 
-/* Memory for the runs: ordinary memory, since to pin so much takes longer than it gains. */
+/* Ordinary memory, since to pin so much takes longer than it gains; in huge pages where there are some, as each
+ * page is met for the first time on the way out of pass 1. NULL if there is none. */
+static void *alloc_runs(size_t bytes)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    if (fault_hit(FAULT_ALLOC))
+        return NULL;
+    if (bytes < HUGE_PAGE)
+        return malloc(bytes);
+    const size_t pages = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *memory = aligned_alloc(HUGE_PAGE, pages);
+#ifdef MADV_HUGEPAGE
+    if (memory)
+        (void)madvise(memory, pages, MADV_HUGEPAGE); // a wish: small pages do as well
+#endif
+    return memory;
+}
+
 static hsort_status take_runs(struct passes *p)
 {
     struct sort *s = p->s;
     p->runs = p->run_bytes == 0 ? (char *)s->in : NULL; // overwrite_input: the caller has said that it may be
-    if (p->run_bytes > 0 && !fault_hit(FAULT_ALLOC))
-        p->runs = p->owned_runs = malloc(p->run_bytes);
+    if (p->run_bytes > 0)
+        p->runs = p->owned_runs = alloc_runs(p->run_bytes);
     if (p->run_bytes > 0 && !p->runs)
         return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld keys, %zu bytes",
                            (long long)s->in_count, p->run_bytes);
@@ -181,8 +199,8 @@ static hsort_status take_pass_memory(struct passes *p)
     const struct piece_plan plan = {.comm = &ctx->comm,
                                     .engine = ctx->engine,
                                     .element_bytes = p->pipeline.element_bytes,
-                                    .buffer_bytes =
-                                        p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes : PIECE_BUFFER_BYTES,
+                                    .buffer_bytes = p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes
+                                                                                       : PIECE_BUFFER_BYTES,
                                     .runs_of = p->runs_of,
                                     .first_segment = p->first_segment,
                                     .rounds = p->rounds};
@@ -228,12 +246,20 @@ static hsort_status sort_slot_keys(void *passes, void *keys, void *scratch, int6
                                   p->slot, count, ctx->workspace, &raw, sorted);
 }
 
+/* The host itself waits: it may copy the caller's keys with its own cores. */
+static hsort_status wait_for_caller(const struct sort *s)
+{
+    struct engine *engine = s->ctx->engine;
+    TRY(engine->ops->stream_wait_caller(engine, s->stream));
+    return engine->ops->stream_synchronize(engine, STREAM_WORK);
+}
+
 static hsort_status make_runs(struct passes *p)
 {
     const struct sort *s = p->s;
     p->pipeline.in_waits = s->in_space == SPACE_HOST;
     p->pipeline.out_waits = p->run_bytes > 0 || p->pipeline.in_waits;
-    p->pipeline.status = s->ctx->engine->ops->stream_wait_caller(s->ctx->engine, s->stream);
+    p->pipeline.status = wait_for_caller(s);
     for (int64_t run = 0; run < s->runs; run++) {
         const struct pipeline_piece chunk = {element_at(p, s->in, run * p->slot),
                                              (size_t)p->run_count[run] * p->pipeline.element_bytes};

@@ -350,8 +350,9 @@ struct engine {
 };
 
 /* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error;
- * engine->ops->close() frees it. Errors HSORT_HOST_MEMORY. */
-hsort_status engine_open_host(int threads, struct engine **engine);
+ * engine->ops->close() frees it. With a memory_limit (0: none) it is a device of so many bytes: alloc() fails
+ * beyond them, and memory that it has not handed out is SPACE_PINNED. Errors HSORT_HOST_MEMORY. */
+hsort_status engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
 /* ---- CUDA, present in every build: without the CUDA Toolkit there are simply no devices ---------------- */
 

@@ -90,6 +90,7 @@ typedef struct hsort_rates {
     hsort_transport link;    /* between ranks of a node; never AUTO. With IPC merges read over the link */
     double value[HSORT_RATES_MAX];              /* by hsort_rate */
     hsort_rate_source source[HSORT_RATES_MAX];
+    double engine_bytes;     /* of memory that a rank may take of its engine; 0: as much as it needs */
 } hsort_rates;
 
 /* What one exchange is expected to cost, for uniform keys spread evenly. Bytes are doubles: they may pass 63
@@ -108,12 +109,18 @@ typedef struct hsort_plan_result {
     size_t struct_size;
     int64_t shard_capacity;        /* keys on a rank: ceil(count / ranks) */
     double shard_bytes;
-    double engine_bytes;           /* of a rank, besides the caller's buffers: about hsort_workspace() */
+    double engine_bytes;           /* of a rank, besides the caller's buffers: about hsort_workspace(), or
+                                      the slots of two passes */
     double caller_bytes;           /* that the caller holds in host memory, sorting in place: shard_bytes */
     hsort_exchange exchange;       /* that AUTO takes */
     hsort_plan_exchange bitonic, direct;
     int can_partition;             /* 1: these ranks, on one node over IPC, could sort by PARTITION; else 0 */
     hsort_plan_exchange partition; /* what that would cost; all 0 if they cannot */
+    int64_t passes;                /* 2: the keys do not fit into rates.engine_bytes; else 1. 0: nor do the
+                                      slots of two passes */
+    int64_t runs, segments;        /* of two passes, of a rank; else 0 */
+    double host_bytes;             /* that a rank then takes of host memory, besides the caller's; else 0 */
+    hsort_plan_exchange two_passes; /* what they cost; all 0 if passes is not 2 */
 } hsort_plan_result;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
@@ -179,11 +186,15 @@ typedef struct hsort_options {
     int threads;                      /* of the host engine on this rank, at most 4 for each processing unit
                                          of the machine, or 64; 0: one for each core that the rank may use */
     size_t chunk_bytes;               /* of one message; 0: the default; at most 1 GiB */
-    size_t device_memory_limit;       /* bytes a rank may take on its GPU; 0: what is free */
+    size_t device_memory_limit;       /* bytes a rank may take on its GPU, or of the host engine, which then
+                                         works on copies of keys as a GPU does; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
     void *progress_user;              /* handed to progress; owned by the caller */
     hsort_should_stop_fn should_stop; /* or NULL; see hsort_sort_to() */
     void *should_stop_user;           /* handed to should_stop; owned by the caller */
+    int overwrite_input;              /* 1: hsort_sort_to() may leave anything in an input that is not its
+                                         output, and then takes no host memory for runs (two passes);
+                                         0, the default: it may not */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use. Not collective.
@@ -231,8 +242,10 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
  * Order    see the head of this file. Stability does not apply, as there are keys only.
  * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. One rank alone needs
- *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). Host memory
- *          is compared with the limits of the machine and of cgroups first, for all ranks of a node together.
+ *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). If some
+ *          rank lacks the room and all keys are in host memory, all ranks sort in two passes (src/README.md):
+ *          in what engine memory there is, and in host memory as hsort_host_workspace() says. Host memory is
+ *          compared with the limits of the machine and of cgroups first, for all ranks of a node together.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI,
  *          HSORT_INTERNAL. After ARGUMENT and the MEMORY ones the keys are untouched, after the others
@@ -243,8 +256,8 @@ HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_ord
                                   int64_t count, void *stream);
 
 /* Sort a distributed array into another one, with the counts that the caller asks for. Collective.
- *   in         [count] as `keys` of hsort_sort(), but unchanged; may not overlap `out` unless it is the same
- *              pointer
+ *   in         [count] as `keys` of hsort_sort(), but unchanged, unless options.overwrite_input; may not
+ *              overlap `out` unless it is the same pointer
  *   out        [out_count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
  *   out_count  keys that this rank is to end with, >= 0; all ranks' add up to those of the input, or
  *              HSORT_ARGUMENT
@@ -252,8 +265,8 @@ HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_ord
  *
  * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points,
  * where keys are in a state that can be kept. There is one, between local sort and exchange. The exchange
- * PARTITION has none, nor have shards of uneven counts that come in order. If any rank's answer is not 0, no
- * key changes ranks on behalf of the sort, and all ranks return HSORT_STOPPED. Then
+ * PARTITION has none, nor have shards of uneven counts that come in order, nor two passes. If any rank's
+ * answer is not 0, no key changes ranks on behalf of the sort, and all ranks return HSORT_STOPPED. Then
  *   - `out` of all ranks together holds the multiset of keys, each rank's as many as it asked for;
  *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought, and none brought
  *     more than ceil(N / P) of the N keys on P ranks;
@@ -297,6 +310,17 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                        size_t *bytes);
 
+/* Host memory that a sort of keys in host memory will take on this rank, besides the caller's, until it
+ * returns: 0 if hsort_workspace() says no more than there is; else that of two passes. Not collective.
+ *   ctx     from hsort_create()
+ *   type    of the keys
+ *   count   the largest count, in or out, of any rank; 0 .. 2^59
+ *   bytes   [1] written. With options.overwrite_input hsort_sort_to() to another array takes none for the
+ *           keys
+ * Errors   HSORT_ARGUMENT, HSORT_CUDA. */
+HSORT_API hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
+                                            size_t *bytes);
+
 /* ---- What happened, and where -------------------------------------------------------------------------- */
 
 /* What went between ranks by one transport. */
@@ -319,6 +343,8 @@ typedef struct hsort_stats {
     hsort_path_stats paths[HSORT_TRANSPORTS_MAX]; /* by hsort_transport; AUTO: all 0. A pair may also use
                                        another transport than its own, for memory that it cannot map. All
                                        moved_bytes add up to the one above */
+    int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
+    int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
 } hsort_stats;
 
 /* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.

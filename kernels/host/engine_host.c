@@ -30,6 +30,18 @@ struct engine_event {
     char nothing;
 };
 
+/* Memory that counts towards a limit. */
+struct host_allocation {
+    char *memory;
+    size_t bytes;
+    struct host_allocation *older;
+};
+
+static struct host_engine *host_engine_of(struct engine *engine)
+{
+    return (struct host_engine *)engine;
+}
+
 static void host_close(struct engine *engine)
 {
     free(engine);
@@ -40,7 +52,7 @@ static void host_close(struct engine *engine)
 /* The system promises more memory than it has and kills who uses it. So the size is compared with what is
  * there, and every page is touched at once: the next call then sees what this one took, and no page fault
  * falls into a sort. */
-static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memory)
+static hsort_status host_alloc_pages(struct engine *engine, size_t bytes, void **memory)
 {
     *memory = NULL;
     if (bytes == 0)
@@ -64,9 +76,49 @@ static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memor
     return HSORT_OK;
 }
 
-static void host_free(struct engine *engine, void *memory)
+static void host_free_pages(struct engine *engine, void *memory)
 {
     (void)engine;
+    free(memory);
+}
+
+/* Engine memory: the same, but counted where there is a limit. */
+static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memory)
+{
+    struct host_engine *host = host_engine_of(engine);
+    *memory = NULL;
+    if (host->memory_limit == 0 || bytes == 0)
+        return host_alloc_pages(engine, bytes, memory);
+    if (bytes > host->memory_limit - host->bytes_in_use)
+        return status_fail(HSORT_HOST_MEMORY,
+                           "the host engine has no room for %zu bytes more: %zu bytes in use, limit %zu", bytes,
+                           host->bytes_in_use, host->memory_limit);
+    struct host_allocation *allocation = malloc(sizeof *allocation);
+    if (!allocation)
+        return status_fail(HSORT_HOST_MEMORY, "no memory to note an allocation of %zu bytes", bytes);
+    const hsort_status status = host_alloc_pages(engine, bytes, memory);
+    if (status != HSORT_OK) {
+        free(allocation);
+        return status;
+    }
+    *allocation = (struct host_allocation){*memory, bytes, host->allocations};
+    host->allocations = allocation;
+    host->bytes_in_use += bytes;
+    return HSORT_OK;
+}
+
+static void host_free(struct engine *engine, void *memory)
+{
+    struct host_engine *host = host_engine_of(engine);
+    struct host_allocation **link = &host->allocations;
+    while (*link && (*link)->memory != memory)
+        link = &(*link)->older;
+    struct host_allocation *allocation = *link;
+    if (allocation) { // there are none without a limit
+        *link = allocation->older;
+        host->bytes_in_use -= allocation->bytes;
+        free(allocation);
+    }
     free(memory);
 }
 
@@ -86,15 +138,21 @@ static void host_unpin(struct engine *engine, void *memory)
 
 static hsort_status host_memory_free(struct engine *engine, size_t *bytes)
 {
-    (void)engine;
+    const struct host_engine *host = host_engine_of(engine);
     *bytes = host_memory_available();
+    if (host->memory_limit > 0 && *bytes > host->memory_limit - host->bytes_in_use)
+        *bytes = host->memory_limit - host->bytes_in_use;
     return HSORT_OK;
 }
 
 static hsort_status host_space_of(struct engine *engine, const void *pointer, enum engine_space *space)
 {
-    (void)engine, (void)pointer;
-    *space = SPACE_ENGINE;
+    const struct host_engine *host = host_engine_of(engine);
+    const uintptr_t at = (uintptr_t)pointer;
+    *space = host->memory_limit == 0 || !pointer ? SPACE_ENGINE : SPACE_PINNED;
+    for (const struct host_allocation *own = host->allocations; own && *space != SPACE_ENGINE; own = own->older)
+        if (at >= (uintptr_t)own->memory && at - (uintptr_t)own->memory < own->bytes)
+            *space = SPACE_ENGINE;
     return HSORT_OK;
 }
 
@@ -335,8 +393,8 @@ static const struct engine_ops host_ops = {
     .close = host_close,
     .alloc = host_alloc,
     .free = host_free,
-    .alloc_host = host_alloc,
-    .free_host = host_free,
+    .alloc_host = host_alloc_pages,
+    .free_host = host_free_pages,
     .pin = host_pin,
     .unpin = host_unpin,
     .memory_free = host_memory_free,
@@ -362,14 +420,13 @@ static const struct engine_ops host_ops = {
     .inspect = host_inspect,
 };
 
-hsort_status engine_open_host(int threads, struct engine **engine)
+hsort_status engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
     struct host_engine *host = malloc(sizeof *host);
     *engine = NULL;
     if (!host)
         return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes for the host engine", sizeof *host);
-    host->base.ops = &host_ops;
-    host->threads = threads;
+    *host = (struct host_engine){.base.ops = &host_ops, .threads = threads, .memory_limit = memory_limit};
     *engine = &host->base;
     return HSORT_OK;
 }

@@ -8,9 +8,13 @@
 
 enum { PARALLEL_COUNT = 1 << 14 }; // keys from which on waking the threads pays
 
+struct host_allocation; /* engine_host.c */
+
 struct host_engine {
     struct engine base;
     int threads;
+    size_t memory_limit, bytes_in_use;   /* bytes that alloc() has handed out, where there is a limit (0: none) */
+    struct host_allocation *allocations; /* those, the youngest first */
 };
 
 static inline int host_threads(const struct engine *engine)

@@ -26,7 +26,7 @@ static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
     TRY(node_memory_check(scanner->comm, CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
-    TRY(engine_open_host(threads, &scanner->engine));
+    TRY(engine_open_host(threads, 0, &scanner->engine));
     return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);
 }
 

@@ -85,8 +85,9 @@ const struct option_row cli_rows[] = {
      "of each rank (0: the cores it is bound to)"},
     {"bind", 0, SORT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)),
      FIELD(sort.binding), "bind to cores what the launcher left unbound"},
-    {"device-memory", 0, SORT | BENCH, PLACEMENT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
-     "bytes a rank may take on its GPU"},
+    {"device-memory", 0, SORT | BENCH | PLAN, PLACEMENT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
+     "bytes a rank may take on its GPU, or of the host engine; keys that\n"
+     "do not fit are sorted in two passes, through host memory"},
 
     {"exchange", 0, SORT | BENCH, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
      "how keys move between ranks (auto: by ranks, keys and links)"},

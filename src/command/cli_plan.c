@@ -31,6 +31,7 @@ static const char *const phase_names[HSORT_PHASES] = {
 static hsort_status take_rates(const struct cli_options *options, hsort_rates *rates)
 {
     TRY(hsort_rates_init(rates, sizeof *rates, options->sort.engine, options->sort.transport));
+    rates->engine_bytes = (double)options->sort.device_memory_limit;
     for (int i = 0; i < HSORT_RATES; i++) {
         // --sort-gkeys is of the file's type.
         const double given = options->rates[i == HSORT_RATE_SORT_8 ? HSORT_RATE_SORT_4 : i];
@@ -51,9 +52,9 @@ static int ranks_per_node_of(const struct cli_options *options, int ranks)
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-static void put_exchange(struct json *json, hsort_exchange exchange, const hsort_plan_exchange *cost)
+static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost)
 {
-    json_open(json, hsort_exchange_name(exchange), '{');
+    json_open(json, name, '{');
     json_real(json, "messages_per_rank", cost->messages);
     json_real(json, "messages", cost->messages_all);
     json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
@@ -88,11 +89,17 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_real(json, "bytes_per_rank", plan->shard_bytes);
     json_real(json, "engine_bytes_per_rank", plan->engine_bytes);
     json_real(json, "caller_bytes_per_rank", plan->caller_bytes);
-    json_text(json, "exchange", hsort_exchange_name(plan->exchange));
-    put_exchange(json, HSORT_EXCHANGE_BITONIC, &plan->bitonic);
-    put_exchange(json, HSORT_EXCHANGE_DIRECT, &plan->direct);
+    json_integer(json, "passes", plan->passes);
+    json_integer(json, "runs_per_rank", plan->runs);
+    json_integer(json, "segments_per_rank", plan->segments);
+    json_real(json, "host_bytes_per_rank", plan->host_bytes);
+    json_text(json, "exchange", plan->passes == 1 ? hsort_exchange_name(plan->exchange) : "none");
+    put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_BITONIC), &plan->bitonic);
+    put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_DIRECT), &plan->direct);
     if (plan->can_partition)
-        put_exchange(json, HSORT_EXCHANGE_PARTITION, &plan->partition);
+        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_PARTITION), &plan->partition);
+    if (plan->passes == 2)
+        put_exchange(json, "two_passes", &plan->two_passes);
     json_close(json, '}');
 }
 
@@ -144,15 +151,33 @@ static void print_rates(const hsort_rates *rates)
     }
 }
 
-static void print_exchange(hsort_exchange exchange, hsort_exchange chosen, const hsort_plan_exchange *cost)
+static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
 {
     char most[16], all[16];
-    printf("  %-9s%c%10.0f %12.0f %12s %12s", hsort_exchange_name(exchange), exchange == chosen ? '*' : ' ',
+    printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ',
            cost->messages, cost->messages_all, size_text(cost->moved_bytes_largest, most),
            size_text(cost->moved_bytes, all));
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
     printf(" %10.3g\n", cost->total_seconds);
+}
+
+/* An exchange, which sorts in one pass. */
+static void print_entry(const hsort_plan_result *plan, hsort_exchange exchange, const hsort_plan_exchange *cost)
+{
+    print_exchange(hsort_exchange_name(exchange), plan->passes == 1 && exchange == plan->exchange, cost);
+}
+
+/* Whether one pass does, where a limit was given. */
+static void print_passes(const hsort_plan_result *plan)
+{
+    char host[16];
+    if (plan->passes == 2)
+        printf("  two passes %" PRId64 " runs, %" PRId64 " segments; host memory: %s besides the caller's\n",
+               plan->runs, plan->segments, size_text(plan->host_bytes, host));
+    if (plan->passes == 0)
+        printf("  does not fit: two passes take at least the %s of the engine\n",
+               size_text(plan->engine_bytes, host));
 }
 
 static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan)
@@ -162,14 +187,17 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
     printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n", plan->shard_capacity,
            size_text(plan->shard_bytes, capacity), size_text(plan->engine_bytes, engine),
            size_text(plan->caller_bytes, caller));
+    print_passes(plan);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10s", phase_names[phase]);
     printf(" %10s\n", "seconds");
-    print_exchange(HSORT_EXCHANGE_BITONIC, plan->exchange, &plan->bitonic);
-    print_exchange(HSORT_EXCHANGE_DIRECT, plan->exchange, &plan->direct);
+    print_entry(plan, HSORT_EXCHANGE_BITONIC, &plan->bitonic);
+    print_entry(plan, HSORT_EXCHANGE_DIRECT, &plan->direct);
     if (plan->can_partition)
-        print_exchange(HSORT_EXCHANGE_PARTITION, plan->exchange, &plan->partition);
+        print_entry(plan, HSORT_EXCHANGE_PARTITION, &plan->partition);
+    if (plan->passes == 2)
+        print_exchange("2 passes", true, &plan->two_passes);
 }
 
 static void print_plans(const struct cli_options *options, const struct file_in *file,

@@ -181,6 +181,9 @@ static hsort_status print_sort_json(const struct sort_report *report)
     for (int phase = 0; phase < PHASES; phase++)
         json_real(&json, times[phase].name, times[phase].seconds);
     json_close(&json, '}');
+    json_integer(&json, "passes", report->stats.passes);
+    json_integer(&json, "runs", report->stats.runs);
+    json_integer(&json, "segments", report->stats.segments);
     json_integer(&json, "moved_bytes", report->stats.moved_bytes);
     print_paths_json(&json, &report->stats);
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
@@ -230,6 +233,10 @@ hsort_status report_sort(const struct sort_report *report, bool json)
            order_name(report->order), (double)keys * key_bytes / 1e9);
     printf("ranks        %d, engine %s, exchange %s, transport %s\n", report->ranks, report->engine,
            report->exchange, report->transport);
+    if (report->stats.passes == 2)
+        printf("passes       2, as the keys do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
+               " segments of the result\n",
+               report->stats.runs, report->stats.segments);
     print_job(&report->job);
     if (report->resumed)
         printf("resumed      from %s, %.9g GB of the output kept\n", report->resumed,

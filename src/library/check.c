@@ -23,13 +23,33 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     return HSORT_OK;
 }
 
-static hsort_status check_request(hsort_context *ctx, const void *keys, int64_t count,
-                                  const hsort_check_result *result, enum engine_space *space)
+/* Bytes of the buffer for keys that the engine cannot see: of less memory, less. */
+static hsort_status check_buffer_bytes(const hsort_context *ctx, hsort_type type, int64_t count,
+                                       size_t *bytes)
 {
+    size_t free_bytes, most = ctx->buffer_bytes[0];
+    *bytes = (size_t)count * hsort_type_bytes(type);
+    if (*bytes > CHECK_CHUNK_BYTES)
+        *bytes = CHECK_CHUNK_BYTES;
+    if (*bytes <= most)
+        return HSORT_OK;
+    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    most = (most + free_bytes) / 8 * 8; // whole keys
+    if (*bytes > most && most > 0)
+        *bytes = most;
+    return HSORT_OK;
+}
+
+/* *bytes: of a buffer, 0 if it needs none. */
+static hsort_status check_request(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                                  const hsort_check_result *result, size_t *bytes)
+{
+    enum engine_space space;
     TRY(context_check_keys(ctx, "keys", keys, count));
     if (!result || !STRUCT_SIZE_IS_KNOWN(hsort_check_result, result->struct_size))
         return status_fail(HSORT_ARGUMENT, "result: its struct_size is not set");
-    return ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, space);
+    TRY(ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
+    return space == SPACE_ENGINE ? HSORT_OK : check_buffer_bytes(ctx, type, count, bytes);
 }
 
 /* Feed the keys to the verifier, through a buffer of `bytes` if they need one. Not collective. */
@@ -44,14 +64,11 @@ static hsort_status check_shard(hsort_context *ctx, struct verifier *verifier, c
 hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                          int64_t count, void *stream, hsort_check_result *result)
 {
-    enum engine_space space = SPACE_ENGINE;
+    size_t bytes = 0;
     TRY(context_enter(ctx));
-    hsort_status status = check_request(ctx, keys, count, result, &space);
+    hsort_status status = check_request(ctx, type, keys, count, result, &bytes);
     if ((status = context_agree_on_keys(ctx, type, order, status)) != HSORT_OK)
         return context_fail(ctx, status);
-    size_t bytes = space == SPACE_ENGINE ? 0 : (size_t)count * hsort_type_bytes(type);
-    if (bytes > CHECK_CHUNK_BYTES)
-        bytes = CHECK_CHUNK_BYTES;
     if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < bytes)) != HSORT_OK)
         return context_fail(ctx, status);
     struct verifier verifier;

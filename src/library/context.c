@@ -117,6 +117,8 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: a choice that is none of AUTO, OFF, ON");
     if (o->binding < HSORT_BINDING_AUTO || o->binding >= HSORT_BINDINGS)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
+    if (o->overwrite_input != 0 && o->overwrite_input != 1)
+        return status_fail(HSORT_ARGUMENT, "options: overwrite_input is %d, not 0 or 1", o->overwrite_input);
     if (o->threads < 0 || o->threads > threads_max())
         return status_fail(HSORT_ARGUMENT, "options: %d threads, on this machine at most %d", o->threads,
                            threads_max());
@@ -135,7 +137,8 @@ static hsort_status compare_options(struct comm *comm, const hsort_options *o)
                               o->mpi_device_pointers,
                               (int64_t)o->chunk_bytes,
                               (int64_t)o->device_memory_limit,
-                              o->binding};
+                              o->binding,
+                              o->overwrite_input};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         int64_t smallest, largest;
@@ -167,7 +170,8 @@ static hsort_status open_engine(hsort_context *ctx, int devices)
     const hsort_options *o = &ctx->options;
     if (devices > 0)
         return engine_open_cuda(ctx->placement.device, o->device_memory_limit, &ctx->engine);
-    return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, &ctx->engine);
+    return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, o->device_memory_limit,
+                            &ctx->engine);
 }
 
 /* Is the rung one that the engine has? */
@@ -230,7 +234,11 @@ static hsort_status open_exchanges(hsort_context *ctx)
 static hsort_status open_transport(hsort_context *ctx)
 {
     const hsort_options *o = &ctx->options;
-    const struct transport_options wanted = {.transport = o->transport,
+    // A limited host engine is a device whose memory MPI does not take: transports need none of it.
+    const bool is_device = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && o->device_memory_limit > 0;
+    const struct transport_options wanted = {.transport = is_device && o->transport == HSORT_TRANSPORT_AUTO
+                                                              ? HSORT_TRANSPORT_STAGED
+                                                              : o->transport,
                                              .chunk_bytes = o->chunk_bytes,
                                              .peer_memory = o->peer_memory,
                                              .shared_memory = o->shared_memory,

@@ -73,8 +73,8 @@ hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_byt
 /* Free *memory, engine memory. NULL is fine. Not collective. */
 void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
 
-/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. seconds [HSORT_PHASES].
- * Collective. */
+/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths: what it has sent beside
+ * the transport. seconds [HSORT_PHASES]. Collective. */
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds);
 
 /* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through

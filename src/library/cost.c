@@ -401,3 +401,36 @@ void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transpo
     if (link == HSORT_TRANSPORT_STAGED)
         rates->value[HSORT_RATE_NETWORK] = STAGED_BYTES_PER_SECOND;
 }
+
+/* ---- two passes ----------------------------------------------------------------------------------------- */
+
+static double larger_of(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
+                                           const struct hsort_rates *rates, int key_bytes, int64_t total,
+                                           int64_t runs)
+{
+    const struct shard_size s = shard_size_of(network->size, key_bytes, total);
+    const double away = 1 - 1.0 / network->size, steps = (double)runs + 2,
+                 share = s.shard_bytes / (double)runs;
+    const double copy = rate(rates, HSORT_RATE_HOST_COPY), keys = (double)s.capacity / (double)runs;
+    const bool far = network->size > network->ranks_per_node;
+    const double sort = keys / rate(rates, sort_rate(key_bytes)) + rate(rates, HSORT_RATE_STEP);
+    const double step = larger_of(copy > 0 ? share / copy : 0, sort);
+    const double near = rate(rates, HSORT_RATE_LINK);
+    const double way = far                              ? rate(rates, HSORT_RATE_NETWORK)
+                       : near < STAGED_BYTES_PER_SECOND ? near
+                                                        : STAGED_BYTES_PER_SECOND;
+    const double messages = share * away / way; // from host memory, whatever GPUs have between them
+    struct hsort_plan_exchange cost = {.moved_bytes_largest = s.shard_bytes * away,
+                                       .moved_bytes = (double)total * key_bytes * away,
+                                       .messages = (double)runs * (double)runs * (network->size - 1)};
+    cost.messages_all = cost.messages * network->size;
+    cost.seconds[HSORT_PHASE_LOCAL_SORT] = steps * step;
+    cost.seconds[HSORT_PHASE_MERGE] = steps * larger_of(step, messages);
+    cost.total_seconds = cost.seconds[HSORT_PHASE_LOCAL_SORT] + cost.seconds[HSORT_PHASE_MERGE];
+    return cost;
+}

@@ -44,6 +44,11 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange);
 
+/* What two passes cost through slots that each hold one of a rank's `runs` runs: keys cross the link twice, both
+ * ways at once, but for the steps at either end; those of other ranks come over the network meanwhile. */
+struct hsort_plan_exchange cost_two_passes(const struct cost_network *network, const struct hsort_rates *rates,
+                                           int key_bytes, int64_t total, int64_t runs);
+
 /* The default rates: see hsort_rates_init(). engine and link are never AUTO. */
 void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link);
 

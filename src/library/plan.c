@@ -3,7 +3,9 @@
 #include <string.h>
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/exchange_partition.h"
+#include "mpi/exchange/piece_messages.h"
 #include "src/library/cost.h"
+#include "src/library/pass_plan.h"
 #include "src/library/struct_size.h"
 
 /* Of the keys, that the local sort takes on a GPU: a table per tile. */
@@ -33,7 +35,7 @@ static bool are_usable(const hsort_rates *rates)
         if (!isfinite(rates->value[i]) || rates->value[i] < 0 ||
             (rates->value[i] == 0 && i != HSORT_RATE_HOST_COPY))
             return false;
-    return true;
+    return isfinite(rates->engine_bytes) && rates->engine_bytes >= 0;
 }
 
 /* Can shards be partitioned, as far as engine, ranks and links say? */
@@ -57,6 +59,46 @@ static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const h
     return ops->kind;
 }
 
+/* What an engine's workspace is a fraction of. */
+struct planned_slot {
+    double fraction;
+    int key_bytes;
+};
+
+/* pass_workspace_fn. */
+static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *bytes)
+{
+    const struct planned_slot *slot = planned_slot;
+    *bytes = (size_t)(slot->fraction * slot->key_bytes * (double)keys);
+    return HSORT_OK;
+}
+
+/* Two passes, where one takes more than the rates allow. A rank alone needs keys and a 64th of them. */
+static hsort_status plan_passes(const hsort_rates *rates, const struct cost_network *network, int64_t count,
+                                int key_bytes, double fraction, hsort_plan_result *plan)
+{
+    struct planned_slot slot = {fraction, key_bytes};
+    const int64_t most = plan->shard_capacity > 0 ? plan->shard_capacity : 1;
+    const double least =
+        network->size > 1 ? plan->engine_bytes : plan->shard_bytes * (1 + (1 + fraction) / 64);
+    int64_t elements;
+    size_t bytes;
+    plan->passes = 1;
+    if (rates->engine_bytes == 0 || least <= rates->engine_bytes)
+        return HSORT_OK;
+    const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
+    TRY(pass_slot_find(most, (size_t)key_bytes, limit, planned_workspace, &slot, &elements, &bytes));
+    plan->passes = elements > 0 ? 2 : 0;
+    plan->engine_bytes = (double)bytes;
+    if (elements == 0)
+        return HSORT_OK;
+    plan->runs = plan->segments = pass_parts(plan->shard_capacity, elements);
+    plan->host_bytes =
+        plan->shard_bytes + (network->size > 1 ? (double)PIECE_BUFFERS * PIECE_BUFFER_BYTES : 0);
+    plan->two_passes = cost_two_passes(network, rates, key_bytes, count, plan->runs);
+    return HSORT_OK;
+}
+
 /* The plan for arguments that have been checked. */
 static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per_node, int key_bytes,
                               int64_t count, hsort_plan_result *plan)
@@ -76,7 +118,7 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
     plan->engine_bytes = (2 + fraction) * plan->shard_bytes;
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
         plan->engine_bytes += (double)partition_memory_keys(plan->shard_capacity) * key_bytes;
-    return HSORT_OK;
+    return plan_passes(rates, &network, count, key_bytes, fraction, plan);
 }
 
 hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,

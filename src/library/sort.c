@@ -1,4 +1,5 @@
-/* The sort as the list of its phases: run_phases(), near the end. src/README.md pictures it.
+/* The sort as the list of its phases: run_one_pass(), near the end. src/README.md pictures it. What does not fit
+ * into engine memory goes another way: two_passes.c.
  *
  * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first
  * key as it comes, want_offset[r] the one the caller asks for, even_offset[r] the one with full shards first.
@@ -21,6 +22,7 @@
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/rebalance.h"
 #include "src/library/sort_memory.h"
+#include "src/library/two_passes.h"
 
 /* Wait for the engine, and book the time since the last phase ended. */
 static void book_phase(struct sort *s, hsort_phase phase)
@@ -396,23 +398,35 @@ static hsort_status deliver_keys(struct sort *s)
 /* Keep the statistics of a sort that went well on every rank. Collective. */
 static hsort_status keep_stats(const struct sort *s)
 {
-    const struct hsort_stats own = {.keys = s->total,
-                                    .moved_bytes = s->x.moved_bytes,
-                                    .rounds = s->x.rounds_moved,
-                                    .total_seconds = MPI_Wtime() - s->entered};
+    struct hsort_stats own = {.keys = s->total,
+                              .moved_bytes = s->x.moved_bytes,
+                              .rounds = s->x.rounds_moved,
+                              .total_seconds = MPI_Wtime() - s->entered,
+                              .passes = s->passes,
+                              .runs = s->runs,
+                              .segments = s->segments};
+    if (s->passes == 2) // what went by MPI, and not by the transport
+        own.paths[HSORT_TRANSPORT_MPI] =
+            (hsort_path_stats){.moved_bytes = s->x.moved_bytes, .seconds = s->message_seconds};
     return s->stopped ? HSORT_OK : context_agree(s->ctx, stats_keep(s->ctx, &own, s->seconds));
 }
 
-static hsort_status run_phases(struct sort *s)
+static hsort_status run_one_pass(struct sort *s)
 {
-    TRY(agree_on_plan(s));
     TRY(reserve_memory(s));
     TRY(pass_sorted(s));
     TRY(load_keys(s));
     TRY(exchange_raw(s));
     TRY(sort_shards(s));
     TRY(exchange_sorted(s));
-    TRY(deliver_keys(s));
+    return deliver_keys(s);
+}
+
+static hsort_status run_phases(struct sort *s)
+{
+    TRY(agree_on_plan(s));
+    TRY(sort_choose_passes(s));
+    TRY(s->passes == 2 ? two_passes_run(s) : run_one_pass(s));
     return keep_stats(s);
 }
 

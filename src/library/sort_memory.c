@@ -2,6 +2,8 @@
  * without. */
 #include "src/library/sort_memory.h"
 #include "mpi/comm/node_memory.h"
+#include "mpi/exchange/piece_messages.h"
+#include "src/library/pass_plan.h"
 
 /* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
 enum { NODE_CHECK_BYTES = 1 << 20 };
@@ -67,6 +69,19 @@ static hsort_status has_memory(const struct sort *s, const struct sort_sizes *si
     return HSORT_OK;
 }
 
+size_t usable_bytes(size_t free_bytes)
+{
+    return free_bytes - free_bytes / 64;
+}
+
+/* Scratch for a sort in so many chunks. A little more than a chunk: of a random run of two chunks, one changes
+ * sides, more or less, and should fit. */
+static int64_t scratch_for_chunks(const struct sort *s, int chunks)
+{
+    const int64_t part = pass_parts(s->capacity, chunks);
+    return chunks == 1 ? part : part + part / 64;
+}
+
 /* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do
  * with less. Take as large a part of the capacity as there is memory for. Not none at all, though a network
  * could do with that: keys that fill memory to the last hundredth are rather a count that is wrong. What
@@ -81,13 +96,9 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
         context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
     TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes->keys));
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    // Not the last byte: allocations are rounded up, and the engine's own kernels want some memory too.
-    const size_t most = free_bytes - free_bytes / 64;
+    const size_t most = usable_bytes(free_bytes);
     for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
-        const int64_t part = s->capacity / chunks + (s->capacity % chunks != 0);
-        // A little more than a part: of a random run of two parts, one changes sides, more or less, and
-        // should fit.
-        s->scratch_keys = chunks == 1 ? part : part + part / 64;
+        s->scratch_keys = scratch_for_chunks(s, chunks);
         TRY(size_for(s, s->scratch_keys, sizes));
         if (sizes->scratch + sizes->workspace <= most)
             return HSORT_OK;
@@ -127,13 +138,104 @@ hsort_status sort_reserve(struct sort *s)
     return HSORT_OK;
 }
 
+/* ---- two passes ---------------------------------------------------------------------------------------- */
+
+hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes)
+{
+    size_t free_bytes;
+    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    if (ctx->info.gpu_sharers > 1)
+        free_bytes /= (size_t)ctx->info.gpu_sharers;
+    *bytes = free_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes;
+    return HSORT_OK;
+}
+
+/* Does this rank lack the engine memory for one pass? The caller's memory, which is the host's, lends none. */
+static hsort_status lacks_memory(const struct sort *s, bool *lacks)
+{
+    const size_t keys_bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
+    struct sort_sizes sizes;
+    size_t bytes;
+    *lacks = false;
+    TRY(size_for(s, s->capacity, &sizes));
+    sizes.keys = keys_bytes;
+    if (total_growth(s->ctx, &sizes) == 0) // the context holds it all: the system need not be asked
+        return HSORT_OK;
+    TRY(sort_engine_bytes(s->ctx, &bytes));
+    *lacks = sizes.keys + sizes.scratch + sizes.workspace > bytes;
+    if (!*lacks || !comm_is_alone(&s->ctx->comm))
+        return HSORT_OK;
+    TRY(size_for(s, scratch_for_chunks(s, ENGINE_CHUNKS_MAX), &sizes)); // the least that take_less() goes to
+    *lacks = keys_bytes > bytes || sizes.scratch + sizes.workspace > usable_bytes(bytes - keys_bytes);
+    return HSORT_OK;
+}
+
+/* Do the keys of this rank lie in host memory, coming and going? A rank without keys has no say. */
+static bool are_in_host_memory(const struct sort *s)
+{
+    return (s->in_count == 0 || s->in_space != SPACE_ENGINE) &&
+           (s->out_count == 0 || s->out_space != SPACE_ENGINE);
+}
+
+/* What a rank says of its keys; the greatest of all ranks counts, unless the least is PASSES_NOT_MINE. */
+enum passes_answer {
+    PASSES_NOT_MINE, /* not in host memory: they are sorted in one pass, or not at all */
+    PASSES_ONE,
+    PASSES_TWO,
+    PASSES_FAILED
+};
+
+hsort_status sort_choose_passes(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    const bool limited = ctx->options.device_memory_limit > 0;
+    const bool small = s->capacity < PASS_SLOT_BYTES_MIN / s->map.key_bytes;
+    hsort_status status = HSORT_OK;
+    bool lacks = false;
+    s->passes = 1;
+    // The same on every rank. Few keys fit any GPU, and short sorts are to ask nobody; the host engine without a
+    // limit works where the keys lie.
+    if (s->total == 0 || (!limited && (small || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
+        return HSORT_OK;
+    const bool mine = are_in_host_memory(s);
+    if (mine)
+        status = lacks_memory(s, &lacks);
+    int64_t least, most;
+    TRY(comm_range(&ctx->comm,
+                   status != HSORT_OK ? PASSES_FAILED
+                   : !mine            ? PASSES_NOT_MINE
+                   : lacks            ? PASSES_TWO
+                                      : PASSES_ONE,
+                   &least, &most));
+    if (most == PASSES_FAILED)
+        return comm_agree(&ctx->comm, status);
+    s->passes = least != PASSES_NOT_MINE && most == PASSES_TWO ? 2 : 1;
+    return HSORT_OK;
+}
+
+size_t sort_run_bytes(const struct sort *s)
+{
+    const bool in_input = s->ctx->options.overwrite_input && s->in != s->out;
+    return in_input ? 0 : (size_t)s->in_count * (size_t)s->map.key_bytes;
+}
+
+hsort_status sort_pass_workspace(void *pass_sort, int64_t keys, size_t *bytes)
+{
+    const struct pass_sort *sort = pass_sort;
+    return sort->ctx->engine->ops->sort_workspace(sort->ctx->engine, sort->ctx->options.local_rung,
+                                                  sort->key_bytes, keys, keys, bytes);
+}
+
+/* ---- an exchange, and what callers ask ------------------------------------------------------------------ */
+
 hsort_status sort_reserve_exchange(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     if (!s->raw_exchange)
         return HSORT_OK;
     const struct exchange_ops *ops = s->raw_exchange;
-    const size_t bytes = ops->memory_bytes ? ops->memory_bytes(ctx->engine, s->map.key_bytes, s->capacity) : 0;
+    const size_t bytes =
+        ops->memory_bytes ? ops->memory_bytes(ctx->engine, s->map.key_bytes, s->capacity) : 0;
     fault_pause(true); // a failure here is none of the sort's
     const bool mine = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
     fault_pause(false);
@@ -161,5 +263,22 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
         if (ctx->usable_exchanges >> ops->kind & 1 && ops->memory_bytes)
             *bytes += ops->memory_bytes(ctx->engine, (int)width, count);
     }
+    return HSORT_OK;
+}
+
+hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
+{
+    const size_t width = hsort_type_bytes(type);
+    if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
+        return HSORT_ARGUMENT;
+    struct sort s = {.ctx = (hsort_context *)ctx, // nothing below writes to it
+                     .capacity = count,
+                     .map = keymap_make(type, HSORT_ASCENDING)};
+    bool lacks = false;
+    const bool limited = ctx->options.device_memory_limit > 0;
+    if (count > 0 && (limited || hsort_engine_in_use(ctx) != HSORT_ENGINE_HOST))
+        TRY(lacks_memory(&s, &lacks));
+    const size_t buffers = comm_is_alone(&ctx->comm) ? 0 : (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES;
+    *bytes = lacks ? (size_t)count * width + buffers : 0;
     return HSORT_OK;
 }

@@ -29,6 +29,9 @@ struct sort {
     const struct exchange_ops *raw_exchange;    /* that is tried before the local sort; NULL: none */
     const struct exchange_ops *sorted_exchange; /* that runs behind it */
 
+    int passes;             /* 1, or 2: not all ranks' keys fit into their engines' memory. The same on every rank */
+    int64_t runs, segments; /* of this rank, in two passes */
+    double message_seconds; /* and its time in messages then, which no transport counts */
     enum key_form form;
     const void *held;     /* where the keys lie: the caller's input, or x.keys */
     struct exchange x;    /* x.current_offset: their global positions */
@@ -38,6 +41,28 @@ struct sort {
     double entered, phase_began;
     double seconds[HSORT_PHASES];
 };
+
+/* Find s->passes: 2 if some rank lacks the engine memory for one pass, and all ranks' keys, in and out, lie in
+ * host memory. Collective. */
+hsort_status sort_choose_passes(struct sort *s);
+
+/* Of bytes that are free, those to count on: allocations are rounded up, and the engine's own kernels want some
+ * memory too. Pure. */
+size_t usable_bytes(size_t free_bytes);
+
+/* Engine memory that this rank may take for buffers and workspace, with those that the context holds. Ranks that
+ * share a GPU share what is free. Not collective. */
+hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes);
+
+/* Bytes of the runs, if they need memory of the library's own. Not collective. */
+size_t sort_run_bytes(const struct sort *s);
+
+/* pass_workspace_fn: workspace of the local sort with as much scratch as keys. */
+struct pass_sort {
+    const hsort_context *ctx;
+    int key_bytes;
+};
+hsort_status sort_pass_workspace(void *pass_sort, int64_t keys, size_t *bytes);
 
 /* Does a buffer make way for a larger one? Other ranks may have it mapped. Not collective. */
 bool sort_outgrows(const struct sort *s);

@@ -11,16 +11,19 @@ struct stats_largest {
 };
 
 struct stats_sums {
-    int64_t moved_bytes;
+    int64_t moved_bytes, runs, segments;
     int64_t pairs[HSORT_TRANSPORTS], path_bytes[HSORT_TRANSPORTS];
 };
 
-/* This rank's part of hsort_stats.paths. */
-static void count_paths(const hsort_context *ctx, struct stats_largest *own, struct stats_sums *mine)
+/* This rank's part of hsort_stats.paths; `beside`: what it has sent beside the transport. */
+static void count_paths(const hsort_context *ctx, const hsort_path_stats *beside, struct stats_largest *own,
+                        struct stats_sums *mine)
 {
     struct traffic traffic[HSORT_TRANSPORTS];
     transport_traffic(ctx->transport, traffic);
     for (int path = 0; path < HSORT_TRANSPORTS; path++) {
+        traffic[path].bytes += beside[path].moved_bytes;
+        traffic[path].seconds += beside[path].seconds;
         own->path_bytes[path] = (double)traffic[path].bytes;
         own->path_seconds[path] = traffic[path].seconds;
         mine->path_bytes[path] = traffic[path].bytes;
@@ -32,16 +35,21 @@ static void count_paths(const hsort_context *ctx, struct stats_largest *own, str
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds)
 {
     struct stats_largest own = {.total_seconds = mine->total_seconds}, most;
-    struct stats_sums added = {.moved_bytes = mine->moved_bytes}, all;
+    struct stats_sums added = {
+                          .moved_bytes = mine->moved_bytes, .runs = mine->runs, .segments = mine->segments},
+                      all;
     memcpy(own.seconds, seconds, sizeof own.seconds);
-    count_paths(ctx, &own, &added);
+    count_paths(ctx, mine->paths, &own, &added);
     TRY(comm_largest(&ctx->comm, (const double *)&own, sizeof own / sizeof(double), (double *)&most));
     TRY(comm_sums(&ctx->comm, (const int64_t *)&added, sizeof added / sizeof(int64_t), (int64_t *)&all));
     ctx->stats = (hsort_stats){.struct_size = sizeof ctx->stats,
                                .keys = mine->keys,
                                .moved_bytes = all.moved_bytes,
                                .rounds = mine->rounds,
-                               .total_seconds = most.total_seconds};
+                               .total_seconds = most.total_seconds,
+                               .passes = mine->passes,
+                               .runs = all.runs,
+                               .segments = all.segments};
     memcpy(ctx->stats.seconds, most.seconds, sizeof most.seconds);
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
         ctx->stats.paths[path] = (hsort_path_stats){.pairs = all.pairs[path],

@@ -287,7 +287,7 @@ static void cpu(struct bench *b)
     const size_t most = (size_t)counts[n - 1] * 4;
     struct contest c;
     size_t workspace_bytes;
-    MUST(engine_open_host((int)std::max(1u, std::thread::hardware_concurrency()), &c.host));
+    MUST(engine_open_host((int)std::max(1u, std::thread::hardware_concurrency()), 0, &c.host));
     MUST(c.host->ops->sort_workspace(c.host, 7, 4, counts[n - 1], counts[n - 1], &workspace_bytes));
     c.original = host_memory(&c, most);
     c.scratch = host_memory(&c, most);

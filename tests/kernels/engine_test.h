@@ -236,7 +236,7 @@ static inline void open_engine(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "";
     status_clear();
     if (strcmp(name, "host") == 0) {
-        must(engine_open_host(argc > 2 ? atoi(argv[2]) : 2, &engine), "engine_open_host");
+        must(engine_open_host(argc > 2 ? atoi(argv[2]) : 2, 0, &engine), "engine_open_host");
     } else if (strcmp(name, "cuda") != 0) {
         fprintf(stderr, "usage: %s host [THREADS] | cuda\n", argv[0]);
         exit(1);

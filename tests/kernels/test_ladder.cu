@@ -44,7 +44,7 @@ static void sort_on_host(int key_bytes, void *keys, int64_t count)
     struct engine *host;
     void *here, *scratch, *workspace, *sorted;
     size_t workspace_bytes;
-    MUST(engine_open_host(1, &host));
+    MUST(engine_open_host(1, 0, &host));
     MUST(host->ops->sort_workspace(host, 7, key_bytes, count, count, &workspace_bytes));
     MUST(host->ops->alloc(host, bytes, &here));
     MUST(host->ops->alloc(host, bytes, &scratch));

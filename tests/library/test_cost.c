@@ -465,7 +465,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     const uint64_t seed = ranks_seed();
     CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK, "%s", status_text());
-    CHECK(engine_open_host(1, &engine) == HSORT_OK, "%s", status_text());
+    CHECK(engine_open_host(1, 0, &engine) == HSORT_OK, "%s", status_text());
     if (check_failures == 0) { // else alike on all ranks
         if (comm.rank == 0) {
             test_networks();

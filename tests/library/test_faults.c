@@ -5,7 +5,8 @@
  *
  *     test_faults          the host engine
  *     test_faults cuda     the cuda engine
- *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c */
+ *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
+ *     test_faults passes   the host engine with so little memory that keys are sorted in two passes */
 #include "kernels/engine.h"
 #include "tests/support/faults.h"
 #include "hypersort.h"
@@ -15,11 +16,12 @@
 #endif
 
 #ifdef HSORT_FAULTS
-enum { PARTITION_SCALE = 64, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
+enum { RUNG_NETWORK = 1, PARTITION_SCALE = 64, PASSES_SCALE = 8, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
 
 static int rank, size;
 static hsort_engine engine;
 static hsort_exchange exchange; /* of all contexts */
+static size_t limit;            /* of engine memory, of all contexts; 0: none */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
@@ -55,9 +57,10 @@ static void make_keys(struct keys *keys, enum deed deed)
 {
     uint64_t random = (uint64_t)rank + 1;
     const bool even = deed != DEED_SORT_TO;
-    const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : 1;
-    keys->count = scale * (even ? 24 : rank == 0 ? 90 : rank % 2);
-    keys->out_count = scale * (even ? 24 : rank == size - 1 ? 90 + size / 2 : 0);
+    const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : limit > 0 ? PASSES_SCALE : 1;
+    const int uneven = limit > 0 ? 40 : 90; // each piece of two passes is a passage
+    keys->count = scale * (even ? 24 : rank == 0 ? uneven : rank % 2);
+    keys->out_count = scale * (even ? 24 : rank == size - 1 ? uneven + size / 2 : 0);
     for (int i = 0; i < MOST_KEYS; i++)
         keys->in[i] = keys->kept[i] = check_random(&random) % values;
 }
@@ -70,6 +73,8 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
     options.transport = transport;
     options.exchange = exchange;
     options.threads = 1;
+    options.device_memory_limit = limit;
+    options.local_rung = limit > 0 ? RUNG_NETWORK : -1; // needs no workspace, which would be most of the limit
     options.chunk_bytes =
         exchange == HSORT_EXCHANGE_PARTITION ? 64 * PARTITION_SCALE : 64; // a swap takes several pieces
     return hsort_create(MPI_COMM_WORLD, &options, ctx);
@@ -224,6 +229,31 @@ static void walk_few_values(void)
     values = 1000;
 }
 
+/* Does a sort under this limit take two passes? */
+static void check_passes(enum deed deed)
+{
+    hsort_context *ctx;
+    hsort_stats stats = {.struct_size = sizeof stats};
+    struct keys keys;
+    make_keys(&keys, deed);
+    CHECK(create(HSORT_TRANSPORT_STAGED, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    CHECK(do_deed(deed, &ctx, HSORT_TRANSPORT_STAGED, &keys) == HSORT_OK &&
+              hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2 && stats.runs > 5,
+          "%d passes, %d runs: %s", (int)stats.passes, (int)stats.runs, hsort_last_error(ctx));
+    hsort_destroy(&ctx);
+}
+
+static void walk_two_passes(void)
+{
+    enum { SLOTS = 4, SLOT_BYTES = 256 };
+    limit = SLOTS * SLOT_BYTES * 64 / 63 + 1;
+    check_passes(DEED_SORT);
+    check_passes(DEED_SORT_TO);
+    walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
+}
+
 int main(int argc, char **argv)
 {
     bool cuda;
@@ -241,6 +271,10 @@ int main(int argc, char **argv)
         walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
         walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
         walk_few_values();
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "passes") == 0) {
+        walk_two_passes();
         return ranks_finish();
     }
     walk_all(DEED_CREATE, HSORT_TRANSPORT_STAGED);

@@ -1,61 +1,22 @@
 /* A rank that is alone where its keys fit into the engine's memory, but not twice: the sort takes less scratch, down to
- * 1/64. Several ranks need the room, and must say so on every rank.
+ * 1/64. Several ranks need the room: keys in engine memory are refused on every rank then, those in host memory sorted in
+ * two passes, as all are that do not fit at all.
  *
- *     test_less_memory        the host engine, made to have little memory: the linker puts __wrap_engine_open_host() in
- *                             the place of engine_open_host() (--wrap)
- *     test_less_memory cuda   the cuda engine under a limit of its own */
+ *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up: the linker puts
+ *                             __wrap_engine_open_host() in the place of engine_open_host() (--wrap)
+ *     test_less_memory cuda   the cuda engine under a limit */
 #include "kernels/engine.h"
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { ALLOCATIONS = 8, COUNT = 1 << 19, FEW = 1 << 17 };
+enum { COUNT = 1 << 19, FEW = 1 << 17 };
 
-hsort_status __real_engine_open_host(int threads, struct engine **engine);
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
+hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
-/* ---- a host engine with little memory --------------------------------------------------------------------------- */
+/* ---- a host engine near the caller's keys, or far from them ----------------------------------------------------- */
 
-static const struct engine_ops *true_ops;
-static size_t memory_bytes = SIZE_MAX, used_bytes;
 static bool keys_are_far; /* the caller's memory is none that the engine can work on */
-static struct {
-    void *memory;
-    size_t bytes;
-} allocations[ALLOCATIONS];
-
-static hsort_status little_alloc(struct engine *engine, size_t bytes, void **memory)
-{
-    int place = 0;
-    *memory = NULL;
-    while (place < ALLOCATIONS - 1 && allocations[place].memory)
-        place++;
-    if (bytes > memory_bytes - used_bytes || allocations[place].memory)
-        return status_fail(HSORT_HOST_MEMORY, "no %zu bytes: %zu of %zu are in use", bytes, used_bytes,
-                           memory_bytes);
-    TRY(true_ops->alloc(engine, bytes, memory));
-    allocations[place].memory = *memory;
-    allocations[place].bytes = *memory ? bytes : 0;
-    used_bytes += allocations[place].bytes;
-    return HSORT_OK;
-}
-
-static void little_free(struct engine *engine, void *memory)
-{
-    for (int place = 0; memory && place < ALLOCATIONS; place++) {
-        if (allocations[place].memory == memory) {
-            used_bytes -= allocations[place].bytes;
-            allocations[place].memory = NULL;
-        }
-    }
-    true_ops->free(engine, memory);
-}
-
-static hsort_status little_memory_free(struct engine *engine, size_t *bytes)
-{
-    (void)engine;
-    *bytes = memory_bytes - used_bytes;
-    return HSORT_OK;
-}
 
 static hsort_status little_space_of(struct engine *engine, const void *pointer, enum engine_space *space)
 {
@@ -64,15 +25,11 @@ static hsort_status little_space_of(struct engine *engine, const void *pointer, 
     return HSORT_OK;
 }
 
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
     static struct engine_ops little;
-    TRY(__real_engine_open_host(threads, engine));
-    true_ops = (*engine)->ops;
-    little = *true_ops;
-    little.alloc = little_alloc;
-    little.free = little_free;
-    little.memory_free = little_memory_free;
+    TRY(__real_engine_open_host(threads, memory_limit, engine));
+    little = *(*engine)->ops;
     little.space_of = little_space_of;
     (*engine)->ops = &little;
     return HSORT_OK;
@@ -91,19 +48,18 @@ static hsort_context *open_context(bool cuda, hsort_exchange exchange, size_t li
     options.transport = HSORT_TRANSPORT_STAGED;
     options.exchange = exchange;
     options.threads = 1;
-    options.device_memory_limit = cuda ? limit : 0;
-    memory_bytes = SIZE_MAX; // what is there before the sort is not counted
-    used_bytes = 0;
-    memset(allocations, 0, sizeof allocations);
+    options.device_memory_limit = limit;
     CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
-    memory_bytes = cuda ? SIZE_MAX : limit;
     return ctx;
 }
 
-/* Sort random keys [count] on each rank in place; `fits`: it must work, and on one rank be what qsort makes of them. */
-static void check_sort(hsort_context *ctx, hsort_type type, hsort_order order, int64_t count, bool fits,
+/* Sort random keys [count] on each rank in place. It must take `passes`, and on one rank be what qsort makes of them;
+ * 0: it must be refused, with the keys as they were. */
+static void check_sort(hsort_context *ctx, hsort_type type, hsort_order order, int64_t count, int passes,
                        const char *what, uint64_t *random)
 {
+    const bool fits = passes > 0;
+    hsort_stats stats = {.struct_size = sizeof stats};
     const size_t bytes = (size_t)count * hsort_type_bytes(type);
     unsigned char *keys = malloc(bytes), *expected = malloc(bytes);
     if (!keys || !expected)
@@ -116,6 +72,9 @@ static void check_sort(hsort_context *ctx, hsort_type type, hsort_order order, i
           hsort_last_error(ctx));
     if (fits && size == 1)
         order_sort(type, order, expected, count);
+    if (fits)
+        CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == passes,
+              "%s: %d passes instead of %d", what, (int)stats.passes, passes);
     if (!fits || size == 1)
         CHECK(memcmp(keys, expected, bytes) == 0, "%s: the keys are not what they must be", what);
     free(keys);
@@ -144,11 +103,12 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
                        limit > 0 ? limit : 1);
     const hsort_order order = share % 2 ? HSORT_ASCENDING : HSORT_DESCENDING;
     const bool fits = size == 1 && share > 0;
-    check_sort(ctx, type, order, COUNT, fits, what, random);
-    check_sort(ctx, type, order, fits ? FEW : COUNT, fits, what, random); // in what the first left
-    check_sort(ctx, type, order, COUNT, fits, what, random);
+    const int passes = fits ? 1 : far ? 2 : 0;
+    check_sort(ctx, type, order, COUNT, passes, what, random);
+    check_sort(ctx, type, order, fits ? FEW : COUNT, passes, what, random); // in what the first left
+    check_sort(ctx, type, order, COUNT, passes, what, random);
     if (far)
-        check_sort(ctx, type, order, 3 * COUNT, false, what, random);
+        check_sort(ctx, type, order, 3 * COUNT, 2, what, random);
     hsort_destroy(&ctx);
     keys_are_far = false;
 }

@@ -49,7 +49,8 @@ static void test_growth(void)
 #define SIZE_MISUSES(X) \
     X(0)                \
     X(sizeof(size_t))   \
-    X(whole - 8)        \
+    X(first - 8)        \
+    X(first - 1)        \
     X(whole - 1)        \
     X(whole + 1)        \
     X(whole + 8)        \
@@ -74,7 +75,7 @@ static void fill(void *text, size_t struct_size)
 
 #define CHECK_SIZES(type, ...)                                                                        \
     do {                                                                                              \
-        const size_t whole = sizeof(type);                                                            \
+        const size_t whole = sizeof(type), first = first_size_of_##type;                              \
         const size_t sizes[] = {SIZE_MISUSES(SIZE_AND_COMMA)};                                        \
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {                                 \
             const size_t bytes = sizes[i];                                                            \

@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     uint64_t random = ranks_seed();
     hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
     if (status == HSORT_OK)
-        status = engine_open_host(1, &engine);
+        status = engine_open_host(1, 0, &engine);
     CHECK(status == HSORT_OK, "%s", status_text());
     if (status != HSORT_OK)
         return ranks_finish();

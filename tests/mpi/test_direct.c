@@ -234,7 +234,7 @@ int main(int argc, char **argv)
     const uint64_t seed = ranks_seed();
     struct transport *staged = NULL, *direct = NULL;
     CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK && comm.size <= MOST_RANKS, "%s", status_text());
-    CHECK(engine_open_host(1, &engine) == HSORT_OK, "%s", status_text());
+    CHECK(engine_open_host(1, 0, &engine) == HSORT_OK, "%s", status_text());
     CHECK(check_failures > 0 || (transport_open_staged(&comm, engine, 64, true, &staged) == HSORT_OK &&
                                  transport_open_mpi(&comm, engine, 1024, &direct) == HSORT_OK &&
                                  exchange_direct.open(comm.size, engine, &tables) == HSORT_OK),

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
         return ranks_skip(why);
     hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
     if (status == HSORT_OK)
-        status = cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine) : engine_open_host(1, &engine);
+        status = cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine) : engine_open_host(1, 0, &engine);
     CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
     if (comm_agree(&comm, status) != HSORT_OK)
         return ranks_finish();

@@ -16,7 +16,7 @@ enum { GUARD = 64, POISON = 0xa5, SIZES = 9, CAPACITY = 16 << 20 };
 static struct comm comm;
 static struct engine *engine;
 
-hsort_status __real_engine_open_host(int threads, struct engine **opened); /* shared_engine.c wraps it */
+hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **opened); /* shared_engine.c wraps it */
 
 /* A buffer in engine or host memory, with room for poison on both sides, and the bytes that it must hold. */
 struct guarded_buffer {
@@ -366,7 +366,7 @@ static bool test_choice(bool cuda)
 static hsort_status open_engine_of(bool cuda, int devices)
 {
     return cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine)
-                : __real_engine_open_host(1, &engine);
+                : __real_engine_open_host(1, 0, &engine);
 }
 
 enum { WITH_STAGED = 1, WITH_MPI = 2, WITH_IPC = 4 };

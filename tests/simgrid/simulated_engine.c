@@ -19,8 +19,8 @@ enum { ALIGNMENT = 256, RUNS_IN_PASS = 16, WORKSPACE_PART = 28 /* of the keys */
 
 struct modelled modelled = {.scale = 1};
 
-hsort_status __real_engine_open_host(int threads, struct engine **engine);
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
+hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
 /* The host engine's functions, and a copy of them with some replaced. */
 static const struct engine_ops *host;
@@ -111,9 +111,9 @@ static hsort_status timed_search(struct engine *engine, int key_bytes, const voi
     return host->search(engine, key_bytes, keys, count, probes, probe_count, less, not_greater);
 }
 
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
-    TRY(__real_engine_open_host(threads, engine));
+    TRY(__real_engine_open_host(threads, memory_limit, engine));
     host = (*engine)->ops;
     ops = *host;
     ops.alloc = ops.alloc_host = untouched_alloc;

@@ -18,8 +18,8 @@
 
 enum { HEAD = 4096, ALLOCATIONS = 64, PINNED = 8, LEFT_MAX = ENGINE_REGIONS };
 
-hsort_status __real_engine_open_host(int threads, struct engine **engine);
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine);
+hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
 struct allocation_head {
     atomic_int mapped;
@@ -298,13 +298,13 @@ static void free_pinned(void *memory)
 
 /* ---- the engine ---------------------------------------------------------------------------------------- */
 
-hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
     static const struct engine_peer_ops peer = {
         .export_memory = export_memory, .open = open_memory, .close = close_memory};
     static struct engine_partition_ops partition;
     static struct engine_ops shared;
-    TRY(__real_engine_open_host(threads, engine));
+    TRY(__real_engine_open_host(threads, memory_limit, engine));
     host_ops = (*engine)->ops;
     shared = *host_ops;
     partition = *host_ops->partition;
@@ -322,7 +322,7 @@ hsort_status __wrap_engine_open_host(int threads, struct engine **engine)
 
 hsort_status shared_engine_open(struct engine **engine)
 {
-    return __wrap_engine_open_host(1, engine);
+    return __wrap_engine_open_host(1, 0, engine);
 }
 
 /* ---- device_buffer.h ----------------------------------------------------------------------------------- */

@@ -64,7 +64,8 @@ struct cuda_engine {
     struct cuda_result *result;           /* [1] pinned */
     uint32_t levels;                      /* of MSD sorts, so far: their numbers */
     struct engine_inspection *inspection; /* [1] device memory */
-    struct pageable pageable;             /* on the way to and from ordinary host memory */
+    struct pageable pageable_in;          /* on the way from ordinary host memory */
+    struct pageable pageable_out;         /* and to it: slots of its own, so that neither waits for the other */
     size_t memory_limit;                  /* 0: none */
     size_t bytes_in_use;
     struct cuda_allocation *allocations; /* what alloc() handed out, newest first */

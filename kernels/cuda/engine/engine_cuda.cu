@@ -180,10 +180,10 @@ static hsort_status engine_copy(struct engine *base, enum engine_stream stream, 
     if (bytes >= PAGEABLE_BYTES_MIN) {
         const enum cudaMemoryType to_type = memory_type(to), from_type = memory_type(from);
         if (to_type == cudaMemoryTypeDevice && from_type == cudaMemoryTypeUnregistered)
-            return cuda_check(pageable_to_device(&engine->pageable, to, from, bytes, queue),
+            return cuda_check(pageable_to_device(&engine->pageable_in, to, from, bytes, queue),
                               "copy to the device");
         if (to_type == cudaMemoryTypeUnregistered && from_type == cudaMemoryTypeDevice)
-            return cuda_check(pageable_to_host(&engine->pageable, to, from, bytes, queue),
+            return cuda_check(pageable_to_host(&engine->pageable_out, to, from, bytes, queue),
                               "copy to the host");
     }
     if (bytes > 0)
@@ -510,7 +510,8 @@ static void engine_close(struct engine *base)
         }
         if (engine->followed)
             cudaEventDestroy(engine->followed);
-        pageable_close(&engine->pageable);
+        pageable_close(&engine->pageable_in);
+        pageable_close(&engine->pageable_out);
         cudaFree(engine->inspection);
         cudaFreeHost(engine->result);
         cudaGetLastError();

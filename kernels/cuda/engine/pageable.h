@@ -5,6 +5,9 @@
  *     cores   fill 0 | fill 1 | fill 2 | fill 3 | wait 0, fill 4 ...
  *     link             copy 0 | copy 1 | copy 2 | copy 3 ...
  *
+ * Each direction has slots of its own. A copy to the device returns with its last slots on the link, and a copy to
+ * the host that is called next uses the other direction meanwhile.
+ *
  * Pinning the caller's memory instead would cost more than the copy and leave it pinned where the program
  * dies. */
 #ifndef PAGEABLE_H

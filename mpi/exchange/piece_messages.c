@@ -1,0 +1,392 @@
+/* A message is a part of a piece that fits a buffer. Both sides go through them in one order for each pair of
+ * ranks: by run, then along the piece; MPI delivers messages of a pair in the order of their sends.
+ *
+ *     sender      run's memory --Isend-->        all of a round at once: they need no buffer
+ *     receiver    --Irecv--> buffer --copy on STREAM_IN--> slot
+ *
+ *     message     0     1     2     3     4     5     6         message i uses buffer i % PIECE_BUFFERS, and
+ *                 done  done  copy  here  Irecv Irecv -         is posted when that one's last copy is done
+ *
+ * Receives wait for the sends of others, sends for nobody but their receiver, and no receive for a send of its own
+ * rank: so no ranks can wait for each other in a ring, however different their rounds are.
+ *
+ * Not by the transports: sendrecv() takes one piece at a time and returns when it is there, but a round has a
+ * piece of each run of each rank, and is to go on while the engine sorts. Not by MPI_Alltoallv or derived types:
+ * their counts are ints, and neither fills bounded buffers while earlier ones are copied on. */
+#include "mpi/exchange/piece_messages.h"
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/first_error.h"
+
+enum { TAG_PIECE = 6 };
+
+/* Where the messages of a round that come to this rank stand: the next one is the rest of piece `run` of the rank
+ * that is `step` ranks below this one. */
+struct piece_cursor {
+    int step;
+    int64_t run;
+    size_t done;  /* bytes of the piece */
+    size_t place; /* in the slot, of the piece */
+    bool at_rank; /* place is that of this rank's pieces */
+};
+
+/* A buffer, and the message in it. */
+struct piece_buffer {
+    char *memory; /* [plan.buffer_bytes] */
+    struct engine_event *copied;
+    MPI_Request request;
+    size_t bytes, place;
+};
+
+struct piece_messages {
+    struct piece_plan plan;
+    int64_t own_runs, own_segments;
+    int64_t *lengths;       /* [segments of all * own_runs] elements of each own run in each segment */
+    int64_t *arrives;       /* for each rank r from arrives_first[r] on [own_segments * runs_of[r]] */
+    int64_t *arrives_first; /* [size + 1] */
+    int *counts;            /* [4 * size] of the exchange of lengths */
+    const int64_t *cut_offset;
+    const char *const *run;
+    MPI_Request *sends;       /* [sends_most] of a round */
+    int64_t sends_most, sent; /* sent: in this round */
+    char *memory;             /* of all buffers; pinned */
+    struct piece_buffer buffer[PIECE_BUFFERS];
+
+    int64_t round;
+    struct piece_cursor cursor; /* the next message to post */
+    bool all_posted;
+    int64_t posted, taken; /* messages of this round */
+    int64_t bytes;
+    double seconds;
+};
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
+
+void piece_messages_close(struct piece_messages *m)
+{
+    if (!m)
+        return;
+    for (int i = 0; i < PIECE_BUFFERS; i++)
+        m->plan.engine->ops->event_destroy(m->plan.engine, m->buffer[i].copied);
+    m->plan.engine->ops->free_host(m->plan.engine, m->memory);
+    free(m->lengths);
+    free(m->arrives);
+    free(m->arrives_first);
+    free(m->counts);
+    free(m->sends);
+    free(m);
+}
+
+static hsort_status make_buffers(struct piece_messages *m)
+{
+    struct engine *engine = m->plan.engine;
+    TRY(engine->ops->alloc_host(engine, PIECE_BUFFERS * m->plan.buffer_bytes, (void **)&m->memory));
+    for (int i = 0; i < PIECE_BUFFERS; i++) {
+        m->buffer[i].memory = m->memory + (size_t)i * m->plan.buffer_bytes;
+        m->buffer[i].request = MPI_REQUEST_NULL;
+        TRY(engine->ops->event_create(engine, &m->buffer[i].copied));
+        TRY(engine->ops->event_record(engine, m->buffer[i].copied, STREAM_IN));
+    }
+    return HSORT_OK;
+}
+
+static hsort_status make_length_tables(struct piece_messages *m)
+{
+    const struct piece_plan *plan = &m->plan;
+    const int size = plan->comm->size;
+    const int64_t all_segments = plan->first_segment[size];
+    int64_t runs = 0;
+    for (int rank = 0; rank < size; rank++)
+        runs += plan->runs_of[rank];
+    // One more each: none may be of 0 bytes, which is NULL for some.
+    m->lengths = calloc((size_t)(all_segments * m->own_runs + 1), sizeof *m->lengths);
+    m->arrives = calloc((size_t)(m->own_segments * runs + 1), sizeof *m->arrives);
+    m->arrives_first = calloc((size_t)size + 1, sizeof *m->arrives_first);
+    m->counts = calloc(4 * (size_t)size, sizeof *m->counts);
+    if (!m->lengths || !m->arrives || !m->arrives_first || !m->counts || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the lengths of %lld pieces",
+                           (long long)(all_segments * m->own_runs + m->own_segments * runs));
+    for (int rank = 0; rank < size; rank++)
+        m->arrives_first[rank + 1] = m->arrives_first[rank] + m->own_segments * plan->runs_of[rank];
+    return HSORT_OK;
+}
+
+hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_messages **messages)
+{
+    const int rank = plan->comm->rank;
+    *messages = NULL;
+    if (comm_is_alone(plan->comm))
+        return HSORT_OK;
+    struct piece_messages *m = calloc(1, sizeof *m);
+    if (!m)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the messages of a sort");
+    m->plan = *plan;
+    m->own_runs = plan->runs_of[rank];
+    m->own_segments = plan->first_segment[rank + 1] - plan->first_segment[rank];
+    hsort_status status = make_length_tables(m);
+    if (status == HSORT_OK)
+        status = make_buffers(m);
+    if (status == HSORT_OK)
+        *messages = m;
+    else
+        piece_messages_close(m);
+    return status;
+}
+
+/* ---- lengths ------------------------------------------------------------------------------------------- */
+
+/* Bytes of own run `run` in a segment of all ranks'. */
+static size_t length_out(const struct piece_messages *m, int64_t segment, int64_t run)
+{
+    return (size_t)m->lengths[segment * m->own_runs + run] * m->plan.element_bytes;
+}
+
+/* Bytes of run `run` of rank `from` in this rank's segment of `round`. */
+static size_t length_in(const struct piece_messages *m, int from, int64_t round, int64_t run)
+{
+    const int64_t at = m->arrives_first[from] + round * m->plan.runs_of[from] + run;
+    return (size_t)m->arrives[at] * m->plan.element_bytes;
+}
+
+/* The same of all its runs. */
+static size_t rank_length_in(const struct piece_messages *m, int from, int64_t round)
+{
+    size_t bytes = 0;
+    for (int64_t run = 0; run < m->plan.runs_of[from]; run++)
+        bytes += length_in(m, from, round, run);
+    return bytes;
+}
+
+/* Rank `to`'s segment of `round` among those of all, or -1. */
+static int64_t segment_of(const struct piece_messages *m, int to, int64_t round)
+{
+    const int64_t segment = m->plan.first_segment[to] + round;
+    return segment < m->plan.first_segment[to + 1] ? segment : -1;
+}
+
+static int64_t message_count(const struct piece_messages *m, size_t bytes)
+{
+    return (int64_t)((bytes + m->plan.buffer_bytes - 1) / m->plan.buffer_bytes);
+}
+
+/* Messages that this rank sends in a round. */
+static int64_t sends_of_round(const struct piece_messages *m, int64_t round)
+{
+    int64_t sends = 0;
+    for (int to = 0; to < m->plan.comm->size; to++) {
+        const int64_t segment = to == m->plan.comm->rank ? -1 : segment_of(m, to, round);
+        for (int64_t run = 0; run < m->own_runs && segment >= 0; run++)
+            sends += message_count(m, length_out(m, segment, run));
+    }
+    return sends;
+}
+
+/* Send each rank the lengths for its segments. Collective. */
+static hsort_status exchange_lengths(struct piece_messages *m)
+{
+    const struct piece_plan *plan = &m->plan;
+    const int size = plan->comm->size;
+    int *sends = m->counts, *send_at = sends + size, *receives = send_at + size,
+        *receive_at = receives + size;
+    for (int rank = 0; rank < size; rank++) {
+        const int64_t segments = plan->first_segment[rank + 1] - plan->first_segment[rank];
+        sends[rank] = (int)(segments * m->own_runs);
+        send_at[rank] = (int)(plan->first_segment[rank] * m->own_runs);
+        receives[rank] = (int)(m->arrives_first[rank + 1] - m->arrives_first[rank]);
+        receive_at[rank] = (int)m->arrives_first[rank];
+    }
+    return comm_check(MPI_Alltoallv(m->lengths, sends, send_at, MPI_INT64_T, m->arrives, receives, receive_at,
+                                    MPI_INT64_T, plan->comm->world),
+                      "MPI_Alltoallv", true);
+}
+
+hsort_status piece_messages_plan(struct piece_messages *m, const int64_t *cut_offset, const char *const *run)
+{
+    if (!m)
+        return HSORT_OK;
+    const int64_t all = m->plan.first_segment[m->plan.comm->size] * m->own_runs;
+    m->cut_offset = cut_offset;
+    m->run = run;
+    for (int64_t i = 0; i < all; i++)
+        m->lengths[i] = cut_offset[i + m->own_runs] - cut_offset[i];
+    hsort_status status = exchange_lengths(m);
+    for (int64_t round = 0; round < m->plan.rounds; round++) {
+        const int64_t sends = sends_of_round(m, round);
+        m->sends_most = sends > m->sends_most ? sends : m->sends_most;
+    }
+    if (!fault_hit(FAULT_ALLOC))
+        m->sends = calloc((size_t)m->sends_most + 1, sizeof *m->sends);
+    if (!m->sends)
+        keep_first_error(&status, status_fail(HSORT_HOST_MEMORY, "no memory for %lld messages of a round",
+                                              (long long)m->sends_most));
+    return status;
+}
+
+int64_t piece_messages_before(const struct piece_messages *m, int64_t round)
+{
+    size_t bytes = 0;
+    for (int from = 0; m && from < m->plan.comm->rank && round < m->own_segments; from++)
+        bytes += rank_length_in(m, from, round);
+    return m ? (int64_t)(bytes / m->plan.element_bytes) : 0;
+}
+
+/* ---- sends --------------------------------------------------------------------------------------------- */
+
+static hsort_status send_piece(struct piece_messages *m, int to, const char *from, size_t bytes)
+{
+    const size_t most = m->plan.buffer_bytes;
+    hsort_status status = HSORT_OK;
+    for (size_t done = 0; done < bytes;) {
+        const size_t some = bytes - done < most ? bytes - done : most;
+        MPI_Request *request = &m->sends[m->sent++];
+        *request = MPI_REQUEST_NULL;
+        keep_first_error(&status, comm_check(MPI_Isend(from + done, (int)some, MPI_BYTE, to, TAG_PIECE,
+                                                       m->plan.comm->world, request),
+                                             "MPI_Isend", true));
+        done += some;
+    }
+    m->bytes += (int64_t)bytes;
+    return status;
+}
+
+/* All sends of the round, first to the next rank, so that not all begin with rank 0. */
+static hsort_status send_round(struct piece_messages *m)
+{
+    const int rank = m->plan.comm->rank, size = m->plan.comm->size;
+    hsort_status status = HSORT_OK;
+    m->sent = 0;
+    for (int step = 1; step < size; step++) {
+        const int to = (rank + step) % size;
+        const int64_t segment = segment_of(m, to, m->round);
+        for (int64_t run = 0; run < m->own_runs && segment >= 0; run++) {
+            const size_t at = (size_t)m->cut_offset[segment * m->own_runs + run] * m->plan.element_bytes;
+            keep_first_error(&status, send_piece(m, to, m->run[run] + at, length_out(m, segment, run)));
+        }
+    }
+    return status;
+}
+
+/* ---- receives ------------------------------------------------------------------------------------------ */
+
+static int source_of(const struct piece_messages *m, int step)
+{
+    const int size = m->plan.comm->size;
+    return (m->plan.comm->rank - step + size) % size;
+}
+
+/* Where in the slot the pieces of rank `from` begin. */
+static size_t rank_place(const struct piece_messages *m, int from)
+{
+    size_t place = 0;
+    for (int rank = 0; rank < from; rank++)
+        place += rank_length_in(m, rank, m->round);
+    return place;
+}
+
+/* The next message of the round to receive: its source, bytes and place. False: there is none any more. */
+static bool next_message(struct piece_messages *m, int *from, size_t *bytes, size_t *place)
+{
+    struct piece_cursor *c = &m->cursor;
+    for (; c->step < m->plan.comm->size; c->step++, c->run = 0, c->at_rank = false) {
+        *from = source_of(m, c->step);
+        if (!c->at_rank)
+            c->place = rank_place(m, *from);
+        c->at_rank = true;
+        for (; c->run < m->plan.runs_of[*from]; c->run++, c->done = 0) {
+            const size_t rest = length_in(m, *from, m->round, c->run) - c->done;
+            if (rest == 0)
+                continue;
+            *bytes = rest < m->plan.buffer_bytes ? rest : m->plan.buffer_bytes;
+            *place = c->place;
+            c->done += *bytes;
+            c->place += *bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the last copy from the buffer done? Waits for it if told to. */
+static bool buffer_is_free(struct piece_messages *m, const struct piece_buffer *buffer, bool wait,
+                           hsort_status *status)
+{
+    struct engine *engine = m->plan.engine;
+    bool done = true;
+    do
+        keep_first_error(status, engine->ops->event_done(engine, buffer->copied, &done));
+    while (!done && wait && *status == HSORT_OK);
+    return done || *status != HSORT_OK;
+}
+
+/* Post receives for the buffers that are free; for one at least, if none is posted. */
+static hsort_status post_receives(struct piece_messages *m)
+{
+    hsort_status status = HSORT_OK;
+    int from;
+    while (!m->all_posted && m->posted - m->taken < PIECE_BUFFERS) {
+        struct piece_buffer *buffer = &m->buffer[m->posted % PIECE_BUFFERS];
+        if (!buffer_is_free(m, buffer, m->posted == m->taken, &status))
+            break;
+        m->all_posted = !next_message(m, &from, &buffer->bytes, &buffer->place);
+        if (m->all_posted)
+            break;
+        keep_first_error(&status, comm_check(MPI_Irecv(buffer->memory, (int)buffer->bytes, MPI_BYTE, from,
+                                                       TAG_PIECE, m->plan.comm->world, &buffer->request),
+                                             "MPI_Irecv", true));
+        m->posted++;
+    }
+    return status;
+}
+
+/* Wait for the oldest message, and begin its copy to the slot. */
+static hsort_status take_message(struct piece_messages *m, char *slot)
+{
+    struct engine *engine = m->plan.engine;
+    struct piece_buffer *buffer = &m->buffer[m->taken % PIECE_BUFFERS];
+    hsort_status status = comm_check(MPI_Wait(&buffer->request, MPI_STATUS_IGNORE), "MPI_Wait", false);
+    keep_first_error(
+        &status, engine->ops->copy(engine, STREAM_IN, slot + buffer->place, buffer->memory, buffer->bytes));
+    keep_first_error(&status, engine->ops->event_record(engine, buffer->copied, STREAM_IN));
+    m->taken++;
+    return status;
+}
+
+/* ---- a round ------------------------------------------------------------------------------------------- */
+
+hsort_status piece_messages_begin(struct piece_messages *m, int64_t round)
+{
+    if (!m)
+        return HSORT_OK;
+    const double began = MPI_Wtime();
+    m->round = round;
+    m->cursor = (struct piece_cursor){.step = 1};
+    m->posted = m->taken = 0;
+    m->all_posted = round >= m->own_segments;
+    hsort_status status = post_receives(m);
+    keep_first_error(&status, send_round(m));
+    m->seconds += MPI_Wtime() - began;
+    return status;
+}
+
+hsort_status piece_messages_finish(struct piece_messages *m, char *slot)
+{
+    if (!m)
+        return HSORT_OK;
+    const double began = MPI_Wtime();
+    hsort_status status = HSORT_OK;
+    while (m->taken < m->posted || !m->all_posted) {
+        keep_first_error(&status, post_receives(m));
+        if (m->taken < m->posted)
+            keep_first_error(&status, take_message(m, slot));
+    }
+    keep_first_error(
+        &status, comm_check(MPI_Waitall((int)m->sent, m->sends, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
+    m->seconds += MPI_Wtime() - began;
+    return status;
+}
+
+void piece_messages_traffic(const struct piece_messages *m, int64_t *bytes, double *seconds)
+{
+    *bytes = m ? m->bytes : 0;
+    *seconds = m ? m->seconds : 0;
+}

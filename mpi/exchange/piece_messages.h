@@ -1,0 +1,62 @@
+/* Pieces of runs on their way to the ranks whose segments they belong to, a round of segments at a time, by MPI
+ * from the run's memory into a slot of engine memory. Elements may have any number of bytes.
+ *
+ * Segments of all ranks are numbered through the ranks: first_segment[r] is the first of rank r. In round k each
+ * rank r gets the pieces of its segment first_segment[r] + k, if it has that many. In the slot they lie in the
+ * order of (rank, run):
+ *
+ *     rank 0's runs   a a a | b b          rank 1's runs   c c | d          segment 1 belongs to rank 1
+ *     lengths         segment 0: 2 1   segment 1: 1 1      segment 0: 1 0   segment 1: 1 1
+ *     slot of rank 0: a a b c          slot of rank 1: a b c d              a, b by message, c, d by itself
+ */
+#ifndef PIECE_MESSAGES_H
+#define PIECE_MESSAGES_H
+
+#include <stdbool.h>
+#include "kernels/engine.h"
+#include "mpi/comm/comm.h"
+
+enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
+
+struct piece_messages; /* who sends what, and the buffers: PIECE_BUFFERS of buffer_bytes, pinned */
+
+/* What the messages are about; borrowed until piece_messages_close(). */
+struct piece_plan {
+    struct comm *comm;
+    struct engine *engine;
+    size_t element_bytes;
+    size_t buffer_bytes;          /* of a message at most: PIECE_BUFFER_BYTES, or a small slot's */
+    const int64_t *runs_of;       /* [size] runs of each rank */
+    const int64_t *first_segment; /* [size + 1] */
+    int64_t rounds;               /* segments of the rank that has most */
+};
+
+/* Make tables and buffers; a rank that is alone needs neither, and gets none. *messages is NULL after an error.
+ * Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
+hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_messages **messages);
+
+void piece_messages_close(struct piece_messages *messages); /* NULL is fine; not collective */
+
+/* Tell every rank how long the pieces for its segments are. Collective.
+ *   cut_offset  [(segments of all + 1) * own runs] where each segment begins in each own run; borrowed
+ *   run         [own runs] the memory of each own run; borrowed
+ * Errors   this rank's own; the caller agrees on it before the first round. */
+hsort_status piece_messages_plan(struct piece_messages *messages, const int64_t *cut_offset,
+                                 const char *const *run);
+
+/* Of a segment that this rank has in `round`: elements that come from lower ranks' runs, so that its own begin
+ * behind them. Not collective. */
+int64_t piece_messages_before(const struct piece_messages *messages, int64_t round);
+
+/* Begin a round: all sends of it, and receives for the buffers. Collective, with piece_messages_finish().
+ * Errors   this rank's own; it has kept to the schedule. */
+hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round);
+
+/* End the round: pieces of other ranks are copied to `slot` on STREAM_IN, and this rank's have left. Copies may
+ * be under way on return; buffers are not used again before that. Errors as above. */
+hsort_status piece_messages_finish(struct piece_messages *messages, char *slot);
+
+/* What has gone to other ranks since piece_messages_open(), and the time spent in here. Not collective. */
+void piece_messages_traffic(const struct piece_messages *messages, int64_t *bytes, double *seconds);
+
+#endif

@@ -1,0 +1,327 @@
+/* Exact cuts of many runs in host memory. For each cut a rank keeps, of each of its runs, the range in which the
+ * cut may still be; all cuts are narrowed at once, in rounds:
+ *
+ *     1. offer    of each open cut the rank's median of medians: of its ranges' middle keys, the one with half
+ *                 of the keys in ranges with smaller or equal ones                                Allgather
+ *     2. probe    the same of all ranks' offers, by their weights: one probe for each cut, known to all
+ *     3. count    keys of each range less than, and not greater than, the probe: summed over the rank's runs,
+ *                 then over the ranks                                                             Allreduce
+ *     4. narrow   all ranges to one side of the probe; or the probe is the key at the position: found
+ *
+ *     rank 0   1 4 4 7     rank 1   0 2 4 9     cut at position 4: which key is the fifth smallest?
+ *              5 6
+ *     offers   4 (of 4 and 6)       4           probe 4: 3 keys are less, 6 are not greater: 3 <= 4 < 6, it is 4
+ *     cuts     1 4 | 4 7   | 5 6    0 2 | 4 9   one 4 more is needed, and the lowest run gives it
+ *
+ * A probe has at least an eighth of the keys on either side, for any keys: half of the ranks' keys lie with ranks
+ * that offer no more, half of these in ranges whose middle is no more, and half of such a range up to the middle.
+ * So ROUNDS_MAX rounds find any cut; random keys take about as many as their number has bits.
+ *
+ * Not the search of splitters.c: there a look at keys is a kernel's launch, so thousands of probes share a few
+ * rounds, and an offer is a position in one run. Here a look is a load from memory; with so many probes each would
+ * be searched for in every run. And cuts of several runs have no one position to offer a key from.
+ *
+ * Source: run_cuts.h. */
+#include "mpi/exchange/run_cuts.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/first_error.h"
+
+enum {
+    CUTS_AT_ONCE = 256, // limits tables and messages
+    ROUNDS_MAX = 340,   // 63 bits of keys, an eighth less each time
+    PARALLEL_LOOKS = 64 // ranges to search from which on waking the threads pays
+};
+
+/* A key to probe with, and for how many it speaks. */
+struct cut_offer {
+    uint64_t code, weight;
+};
+
+/* Keys less than the probe, and not greater, of the ranges of one cut. */
+struct cut_count {
+    int64_t less, not_greater;
+};
+
+/* A range of one run in which a cut may be; with the probe counted in it. */
+struct cut_range {
+    int64_t begin, end, less, not_greater;
+};
+
+struct run_cuts {
+    const struct comm *comm;
+    int64_t runs;
+    struct cut_range *range;     /* [CUTS_AT_ONCE * runs] */
+    struct cut_offer *middle;    /* [CUTS_AT_ONCE * runs] */
+    struct cut_offer *offer;     /* [CUTS_AT_ONCE] own; then all probes */
+    struct cut_offer *gathered;  /* [size * CUTS_AT_ONCE] */
+    struct cut_offer *of_ranks;  /* [size] */
+    struct cut_count *own, *sum; /* [CUTS_AT_ONCE] */
+    int64_t *rest;               /* [CUTS_AT_ONCE] keys before the cut that lie in its ranges, all ranks */
+    bool *found;                 /* [CUTS_AT_ONCE] the ranges hold equal keys only */
+    int64_t *equal, *before;     /* [CUTS_AT_ONCE] own keys in the ranges; those of lower ranks */
+};
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
+
+void run_cuts_close(struct run_cuts *c)
+{
+    if (!c)
+        return;
+    free(c->range);
+    free(c->middle);
+    free(c->offer);
+    free(c->gathered);
+    free(c->of_ranks);
+    free(c->own);
+    free(c->sum);
+    free(c->rest);
+    free(c->found);
+    free(c->equal);
+    free(c->before);
+    free(c);
+}
+
+hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cuts **cuts)
+{
+    const size_t most = CUTS_AT_ONCE, size = (size_t)comm->size,
+                 ranges = most * (size_t)(runs > 0 ? runs : 1);
+    struct run_cuts *c = *cuts = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, sizeof *c);
+    if (!c)
+        return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs", (long long)runs);
+    c->comm = comm;
+    c->runs = runs;
+    c->range = calloc(ranges, sizeof *c->range);
+    c->middle = calloc(ranges, sizeof *c->middle);
+    c->offer = calloc(most, sizeof *c->offer);
+    c->gathered = calloc(size * most, sizeof *c->gathered);
+    c->of_ranks = calloc(size, sizeof *c->of_ranks);
+    c->own = calloc(most, sizeof *c->own);
+    c->sum = calloc(most, sizeof *c->sum);
+    c->rest = calloc(most, sizeof *c->rest);
+    c->found = calloc(most, sizeof *c->found);
+    c->equal = calloc(most, sizeof *c->equal);
+    c->before = calloc(most, sizeof *c->before);
+    if (c->range && c->middle && c->offer && c->gathered && c->of_ranks && c->own && c->sum && c->rest &&
+        c->found && c->equal && c->before)
+        return HSORT_OK;
+    run_cuts_close(c);
+    *cuts = NULL;
+    return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs", (long long)runs);
+}
+
+/* ---- 1. offer ------------------------------------------------------------------------------------------ */
+
+static int compare_offers(const void *a, const void *b)
+{
+    const uint64_t left = ((const struct cut_offer *)a)->code, right = ((const struct cut_offer *)b)->code;
+    return (left > right) - (left < right);
+}
+
+/* The offer up to which half of the weight lies, speaking for all of it; weight 0 if there is none. Sorts
+ * offers. */
+static struct cut_offer weighted_median(struct cut_offer *offers, int64_t count)
+{
+    uint64_t all = 0, up_to = 0;
+    qsort(offers, (size_t)count, sizeof *offers, compare_offers);
+    for (int64_t i = 0; i < count; i++)
+        all += offers[i].weight;
+    for (int64_t i = 0; i < count; i++) {
+        up_to += offers[i].weight;
+        if (offers[i].weight > 0 && up_to >= all - up_to)
+            return (struct cut_offer){offers[i].code, all};
+    }
+    return (struct cut_offer){0, 0};
+}
+
+/* This rank's offer for one cut. */
+static struct cut_offer offer_for_cut(const struct run_cuts *c, const struct run_set *set, int64_t cut)
+{
+    const struct cut_range *range = c->range + cut * c->runs;
+    struct cut_offer *middle = c->middle + cut * c->runs;
+    int64_t count = 0;
+    for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
+        const int64_t begin = range[run].begin, keys = range[run].end - begin;
+        if (keys > 0)
+            middle[count++] =
+                (struct cut_offer){set->code_at(set->state, run, begin + keys / 2), (uint64_t)keys};
+    }
+    return weighted_median(middle, count);
+}
+
+/* ---- 2. probe ------------------------------------------------------------------------------------------ */
+
+/* Make the offers of all ranks one probe for each cut, in c->offer. Collective. */
+static hsort_status agree_on_probes(struct run_cuts *c, int count)
+{
+    const int size = c->comm->size, words = 2 * count;
+    if (comm_is_alone(c->comm))
+        return HSORT_OK;
+    const hsort_status status = comm_check(
+        MPI_Allgather(c->offer, words, MPI_UINT64_T, c->gathered, words, MPI_UINT64_T, c->comm->world),
+        "MPI_Allgather", true);
+    for (int cut = 0; cut < count; cut++) {
+        for (int rank = 0; rank < size; rank++)
+            c->of_ranks[rank] = c->gathered[(int64_t)rank * count + cut];
+        c->offer[cut] = weighted_median(c->of_ranks, size);
+    }
+    return status;
+}
+
+/* ---- 3. count ------------------------------------------------------------------------------------------ */
+
+/* The first position of begin .. end of a run whose key is not less than `code`, or is greater than it. */
+static int64_t search_run(const struct run_set *set, int64_t run, int64_t begin, int64_t end, uint64_t code,
+                          bool greater)
+{
+    while (begin < end) {
+        const int64_t middle = begin + (end - begin) / 2;
+        const uint64_t key = set->code_at(set->state, run, middle);
+        if (key < code || (greater && key == code))
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+static struct cut_count count_for_cut(const struct run_cuts *c, const struct run_set *set, int64_t cut)
+{
+    const uint64_t probe = c->offer[cut].code;
+    struct cut_count own = {0, 0};
+    for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
+        struct cut_range *range = &c->range[cut * c->runs + run];
+        range->less = search_run(set, run, range->begin, range->end, probe, false);
+        range->not_greater = search_run(set, run, range->less, range->end, probe, true);
+        own.less += range->less - range->begin;
+        own.not_greater += range->not_greater - range->begin;
+    }
+    return own;
+}
+
+/* Sum what all ranks have counted. Collective. */
+static hsort_status sum_counts(struct run_cuts *c, int count)
+{
+    if (comm_is_alone(c->comm)) {
+        memcpy(c->sum, c->own, (size_t)count * sizeof *c->sum);
+        return HSORT_OK;
+    }
+    return comm_check(MPI_Allreduce(c->own, c->sum, 2 * count, MPI_INT64_T, MPI_SUM, c->comm->world),
+                      "MPI_Allreduce", true);
+}
+
+/* ---- 4. narrow ----------------------------------------------------------------------------------------- */
+
+/* Returns whether the cut is still open: the same on every rank, as it follows from sums and probes. */
+static bool narrow_run_cut(struct run_cuts *c, int64_t cut)
+{
+    const struct cut_count sum = c->sum[cut];
+    const bool lower = c->rest[cut] < sum.less, higher = c->rest[cut] >= sum.not_greater;
+    if (c->found[cut])
+        return false;
+    // Without a key in any range, the cut is where they all are.
+    c->found[cut] = (!lower && !higher) || c->offer[cut].weight == 0;
+    for (int64_t run = 0; run < c->runs && c->offer[cut].weight > 0; run++) {
+        struct cut_range *range = &c->range[cut * c->runs + run];
+        range->begin = higher ? range->not_greater : lower ? range->begin : range->less;
+        range->end = lower ? range->less : higher ? range->end : range->not_greater;
+    }
+    c->rest[cut] -= higher ? sum.not_greater : lower ? 0 : sum.less;
+    return !c->found[cut];
+}
+
+/* ---- the cuts ------------------------------------------------------------------------------------------ */
+
+static void start_cuts(struct run_cuts *c, const struct run_set *set, const int64_t *positions, int64_t total,
+                       int count)
+{
+    for (int64_t cut = 0; cut < count; cut++) {
+        // At either end of all keys the ranges are empty at once.
+        const bool inside = positions[cut] > 0 && positions[cut] < total;
+        c->rest[cut] = inside ? positions[cut] : 0;
+        c->found[cut] = !inside;
+        for (int64_t run = 0; run < c->runs; run++) {
+            const int64_t end = inside || positions[cut] > 0 ? set->count[run] : 0;
+            c->range[cut * c->runs + run] = (struct cut_range){.begin = inside ? 0 : end, .end = end};
+        }
+    }
+}
+
+/* One round. *open: some cut is not found. Collective. */
+static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, int count, bool *open)
+{
+#pragma omp parallel for schedule(dynamic) if (count * c->runs >= PARALLEL_LOOKS)
+    for (int64_t cut = 0; cut < count; cut++)
+        c->offer[cut] = offer_for_cut(c, set, cut);
+    hsort_status status = agree_on_probes(c, count);
+#pragma omp parallel for schedule(dynamic) if (count * c->runs >= PARALLEL_LOOKS)
+    for (int64_t cut = 0; cut < count; cut++)
+        c->own[cut] = count_for_cut(c, set, cut);
+    keep_first_error(&status, sum_counts(c, count));
+    *open = false;
+    for (int64_t cut = 0; cut < count; cut++)
+        *open = narrow_run_cut(c, cut) || *open;
+    return status;
+}
+
+static int64_t clamp_to(int64_t value, int64_t most)
+{
+    return value < 0 ? 0 : value > most ? most : value;
+}
+
+/* What is left in the ranges are equal keys: those of lower ranks, then of lower runs go before the cut first.
+ * Collective. */
+static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offset)
+{
+    hsort_status status = HSORT_OK;
+    memset(c->equal, 0, (size_t)count * sizeof *c->equal);
+    memset(c->before, 0, (size_t)count * sizeof *c->before);
+    for (int64_t i = 0; i < count * c->runs; i++)
+        c->equal[i / c->runs] += c->range[i].end - c->range[i].begin;
+    if (!comm_is_alone(c->comm))
+        status = comm_check(MPI_Exscan(c->equal, c->before, count, MPI_INT64_T, MPI_SUM, c->comm->world),
+                            "MPI_Exscan", true);
+    if (c->comm->rank == 0) // MPI leaves it undefined there
+        memset(c->before, 0, (size_t)count * sizeof *c->before);
+    for (int64_t cut = 0; cut < count; cut++) {
+        int64_t wanted = c->rest[cut] - c->before[cut];
+        for (int64_t run = 0; run < c->runs; run++) {
+            const struct cut_range *range = &c->range[cut * c->runs + run];
+            const int64_t taken = clamp_to(wanted, range->end - range->begin);
+            cut_offset[cut * c->runs + run] = range->begin + taken;
+            wanted -= taken;
+        }
+    }
+    return status;
+}
+
+/* Find CUTS_AT_ONCE cuts at most. Collective. */
+static hsort_status find_some(struct run_cuts *c, const struct run_set *set, int64_t total,
+                              const int64_t *positions, int count, int64_t *cut_offset)
+{
+    hsort_status status = HSORT_OK;
+    bool open = false;
+    start_cuts(c, set, positions, total, count);
+    for (int cut = 0; cut < count; cut++)
+        open = open || !c->found[cut];
+    for (int round = 0; open && round < ROUNDS_MAX; round++)
+        keep_first_error(&status, narrow_cuts(c, set, count, &open));
+    keep_first_error(&status, deal_equal(c, count, cut_offset));
+    if (open)
+        keep_first_error(&status, status_fail(HSORT_INTERNAL, "%lld runs cannot be cut: some are not sorted",
+                                              (long long)c->runs));
+    return status;
+}
+
+hsort_status run_cuts_find(struct run_cuts *c, const struct run_set *set, int64_t total,
+                           const int64_t *positions, int64_t count, int64_t *cut_offset)
+{
+    hsort_status status = HSORT_OK;
+    for (int64_t first = 0; first < count; first += CUTS_AT_ONCE) {
+        const int some = (int)(count - first < CUTS_AT_ONCE ? count - first : CUTS_AT_ONCE);
+        keep_first_error(&status,
+                         find_some(c, set, total, positions + first, some, cut_offset + first * c->runs));
+    }
+    return status;
+}

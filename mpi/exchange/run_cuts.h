@@ -1,0 +1,42 @@
+/* Where the sorted runs of all ranks must be cut so that the pieces hold exactly the keys between given global
+ * positions, where a rank has many runs, in host memory. splitters.h does the same for one run on each rank, in
+ * engine memory; run_cuts.c says why that takes another search. */
+#ifndef RUN_CUTS_H
+#define RUN_CUTS_H
+
+#include <stdint.h>
+#include "mpi/comm/comm.h"
+
+/* The runs of one rank, and how a key of theirs is looked at. All borrowed. */
+struct run_set {
+    int64_t runs;
+    const int64_t *count; /* [runs] keys of each; 0 is fine */
+    uint64_t (*code_at)(const void *state, int64_t run, int64_t position); /* any thread; cannot fail */
+    const void *state;
+};
+
+struct run_cuts; /* tables for the search */
+
+/* Make the tables for ranks of `comm` and `runs` runs of this one. *cuts is NULL after an error. Not
+ * collective. Errors HSORT_HOST_MEMORY. */
+hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cuts **cuts);
+
+void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
+
+/* Cut all ranks' runs at all of the given positions. Collective; a rank that is alone sends no message.
+ *   set         as many runs as run_cuts_open() was told
+ *   total       keys of all ranks; the same on every rank
+ *   positions   [count] 0 .. total each, in any order; the same on every rank
+ *   cut_offset  [count * set->runs] written: of run j, keys 0 .. cut_offset[i * runs + j] - 1 are among those
+ *               before positions[i]
+ * Order    keys are ordered by (key, rank, run, position), so equal keys are cut exactly as well, and as many
+ *          lie before a cut on all ranks as its position says.
+ * Errors   this rank's own: it has kept to the schedule. HSORT_MPI; HSORT_INTERNAL if a run is not sorted: cuts
+ *          are then some numbers 0 .. count.
+ * Source   Varman, Scheufler, Iyer, Ricard, "Merging multiple lists on hierarchical-memory multiprocessors",
+ *          1991, section 3 (selection in several sorted lists); Saukas, Song, "A note on parallel selection on
+ *          coarse-grained multicomputers", 1999 (weighted medians of medians). */
+hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int64_t total,
+                           const int64_t *positions, int64_t count, int64_t *cut_offset);
+
+#endif

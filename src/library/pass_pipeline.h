@@ -1,0 +1,62 @@
+/* A pipeline through the engine: items come in from host memory, are sorted, and go out to host memory, three
+ * items at a time, so that both directions of the link and the engine are busy. Both passes of a sort in two
+ * passes are one; what an element is, only the sort() that it is given knows.
+ *
+ *     step           0     1     2     3     4
+ *     STREAM_IN      i0    i1    i2    i3    -        pipeline_push(i0), (i1), (i2), (i3), then nothing, twice
+ *     STREAM_WORK    -     i0    i1    i2    i3
+ *     STREAM_OUT     -     -     i0    i1    i2 ...   into a slot only after the one before it has gone out
+ */
+#ifndef PASS_PIPELINE_H
+#define PASS_PIPELINE_H
+
+#include "kernels/engine.h"
+#include "src/library/pass_plan.h"
+
+/* Elements that lie together in host memory. */
+struct pipeline_piece {
+    const char *from;
+    size_t bytes;
+};
+
+/* What comes in as one, is sorted as one, and goes out to one place. */
+struct pipeline_item {
+    int64_t count; /* elements; 0: nothing */
+    /* Pieces of it in host memory, which lie in the slot one behind the other from `at` on; read in the call. */
+    const struct pipeline_piece *pieces;
+    int piece_count;
+    size_t at;
+    char *out; /* [count] host memory, written before pipeline_drain() returns */
+};
+
+struct pipeline {
+    struct engine *engine; /* borrowed */
+    size_t element_bytes;
+    char *slot[PASS_SLOTS]; /* engine memory, borrowed: [0] comes in, [1] is sorted, [2] goes out, [3] is scratch */
+    /* Sort elements [count] with as many of scratch, on STREAM_WORK; *sorted: where the result will be. */
+    hsort_status (*sort)(void *user, void *elements, void *scratch, int64_t count, void **sorted);
+    /* Bring the rest of the item that comes in, to `slot`, on STREAM_IN; NULL: there is no rest. Called in
+     * every step, for items of 0 elements too, and after a failure: it may keep to a schedule. */
+    hsort_status (*fetch)(void *user, char *slot);
+    void *user;
+    bool in_waits, out_waits; /* copies in, or out, run in the call, not on their stream: SPACE_HOST */
+
+    struct engine_event *event[ENGINE_STREAMS]; /* owned: the last step's end on each stream */
+    struct pipeline_item work, leaving;         /* items in slot[1] and slot[2] */
+    hsort_status status;                        /* the first failure */
+};
+
+/* Make the events; the fields up to out_waits have been set. pipeline_close() ends it, also after an error.
+ * Not collective. Errors: the engine's. */
+hsort_status pipeline_open(struct pipeline *p);
+void pipeline_close(struct pipeline *p);
+
+/* One step: `item` comes in (NULL: nothing does), the one before it is sorted, the one before that goes out.
+ * After a failure only fetch() is called. Not collective, but for fetch(). */
+void pipeline_push(struct pipeline *p, const struct pipeline_item *item);
+
+/* The two steps that let everything out; then wait for all of it. Returns the first failure since
+ * pipeline_open(). Calls fetch() no more. Not collective. */
+hsort_status pipeline_drain(struct pipeline *p);
+
+#endif

@@ -1,0 +1,44 @@
+#include "src/library/pass_plan.h"
+
+int64_t pass_parts(int64_t count, int64_t part)
+{
+    return count / part + (count % part != 0);
+}
+
+size_t pass_slot_bytes(int64_t elements, size_t element_bytes)
+{
+    const size_t bytes = (size_t)elements * element_bytes;
+    return (bytes + PASS_SLOT_ALIGNMENT - 1) / PASS_SLOT_ALIGNMENT * PASS_SLOT_ALIGNMENT;
+}
+
+/* Bytes of all slots and the workspace for them. */
+static hsort_status pass_bytes(int64_t elements, size_t element_bytes, pass_workspace_fn workspace,
+                               void *user, size_t *bytes)
+{
+    size_t workspace_bytes;
+    TRY(workspace(user, elements, &workspace_bytes));
+    *bytes = PASS_SLOTS * pass_slot_bytes(elements, element_bytes) + workspace_bytes;
+    return HSORT_OK;
+}
+
+hsort_status pass_slot_find(int64_t most, size_t element_bytes, size_t engine_bytes,
+                            pass_workspace_fn workspace, void *user, int64_t *elements, size_t *bytes)
+{
+    const int64_t least = pass_parts(most, PASS_RUNS_MAX);
+    const int64_t wanted = pass_parts(most, PASS_RUNS_WANTED);
+    const int64_t enough = pass_parts(PASS_SLOT_BYTES_MIN, (int64_t)element_bytes);
+    const int64_t fit = (int64_t)(engine_bytes / PASS_SLOTS / element_bytes);
+    int64_t slot = wanted > enough ? wanted : enough;
+    slot = slot < most ? slot : most;
+    slot = slot < fit ? slot : fit;
+    // The workspace grows with the slot, by no formula: a little less each time until both fit.
+    for (; slot >= least; slot -= slot / 16 + 1) {
+        TRY(pass_bytes(slot, element_bytes, workspace, user, bytes));
+        if (*bytes <= engine_bytes) {
+            *elements = slot;
+            return HSORT_OK;
+        }
+    }
+    *elements = 0;
+    return pass_bytes(least, element_bytes, workspace, user, bytes);
+}

@@ -1,0 +1,388 @@
+/* Two passes as the list of their steps: two_passes_run(), at the end. src/README.md pictures them.
+ *
+ * Every rank knows slot size, counts and positions, so all know who has how many runs and segments:
+ *
+ *     slot 4         in           runs                   out wanted    segments
+ *     rank 0         10 keys      4 4 2                  6             4 2          global positions 0 4 | 6 10 14
+ *     rank 1         5 keys       4 1                    9             4 4 1        cuts at all of these, in all 5 runs
+ *
+ * Memory is taken, and agreed on, before a key moves; so after a lack of it all keys are as they were. */
+#include "src/library/two_passes.h"
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "kernels/base/first_error.h"
+#include "kernels/base/key_width.h"
+#include "mpi/comm/node_memory.h"
+#include "mpi/exchange/piece_messages.h"
+#include "mpi/exchange/run_cuts.h"
+#include "src/library/pass_pipeline.h"
+
+struct passes {
+    struct sort *s;
+    struct pass_sort sort;
+    int64_t slot; /* elements; the same on every rank */
+    size_t slot_bytes;
+    size_t run_bytes; /* that the library takes for runs */
+    void *owned_runs; /* [run_bytes] */
+    char *runs;       /* [in_count] where the runs lie: owned_runs, or the input */
+
+    int64_t *runs_of;       /* [size] */
+    int64_t *first_segment; /* [size + 1] */
+    int64_t rounds;
+    int64_t *run_count;            /* [own runs] */
+    const char **run;              /* [own runs] */
+    int64_t *position;             /* [segments of all + 1] */
+    int64_t *cut_offset;           /* [(segments of all + 1) * own runs] */
+    struct pipeline_piece *pieces; /* [own runs] */
+
+    struct run_cuts *cuts;
+    struct piece_messages *messages;
+    struct pipeline pipeline;
+};
+
+static int64_t smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static char *element_at(const struct passes *p, const void *from, int64_t i)
+{
+    return (char *)from + (size_t)i * p->pipeline.element_bytes;
+}
+
+static void report_step(const struct passes *p, const char *phase, int64_t done, int64_t total)
+{
+    const hsort_options *o = &p->s->ctx->options;
+    if (o->progress && p->s->ctx->comm.rank == 0)
+        o->progress(o->progress_user, phase, done, total);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------------- */
+
+/* Keys of the rank that has most, in or out. */
+static int64_t most_elements(const struct sort *s)
+{
+    int64_t most = 1;
+    for (int rank = 0; rank < s->ctx->comm.size; rank++) {
+        const int64_t in = s->ctx->have_offset[rank + 1] - s->ctx->have_offset[rank];
+        const int64_t out = s->ctx->want_offset[rank + 1] - s->ctx->want_offset[rank];
+        most = in > most ? in : most;
+        most = out > most ? out : most;
+    }
+    return most;
+}
+
+/* The slot for which this rank has memory. */
+static hsort_status find_own_slot(struct passes *p, int64_t *slot)
+{
+    const hsort_context *ctx = p->s->ctx;
+    size_t have, need;
+    *slot = 0;
+    TRY(sort_engine_bytes(ctx, &have));
+    have = usable_bytes(have + ctx->exchange_bytes);
+    TRY(pass_slot_find(most_elements(p->s), p->pipeline.element_bytes, have, sort_pass_workspace, &p->sort,
+                       slot, &need));
+    if (*slot > 0)
+        return HSORT_OK;
+    need += need / 63 + 1; // of which need is what usable_bytes() leaves
+    return status_fail(hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY
+                                                                     : HSORT_HOST_MEMORY,
+                       "%zu bytes of engine memory do not do for %lld keys: two passes take at least %zu",
+                       have, (long long)most_elements(p->s), need);
+}
+
+/* Agree on the slot size, and find how many runs and segments every rank has. Collective. */
+static hsort_status agree_on_slot(struct passes *p)
+{
+    struct comm *comm = &p->s->ctx->comm;
+    int64_t own, unused;
+    TRY(comm_agree(comm, find_own_slot(p, &own)));
+    TRY(comm_range(comm, own, &p->slot, &unused));
+    p->slot_bytes = pass_slot_bytes(p->slot, p->pipeline.element_bytes);
+    p->s->runs = pass_parts(p->s->in_count, p->slot);
+    p->s->segments = pass_parts(p->s->out_count, p->slot);
+    return HSORT_OK;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static hsort_status make_pass_tables(struct passes *p)
+{
+    const hsort_context *ctx = p->s->ctx;
+    const int size = ctx->comm.size;
+    const int64_t runs = p->s->runs;
+    p->runs_of = calloc((size_t)size, sizeof *p->runs_of);
+    p->first_segment = calloc((size_t)size + 1, sizeof *p->first_segment);
+    if (!p->runs_of || !p->first_segment || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", size);
+    for (int rank = 0; rank < size; rank++) {
+        const int64_t segments = pass_parts(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
+        p->runs_of[rank] = pass_parts(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
+        p->first_segment[rank + 1] = p->first_segment[rank] + segments;
+        p->rounds = segments > p->rounds ? segments : p->rounds;
+    }
+    const size_t cuts = (size_t)p->first_segment[size] + 1, some_runs = (size_t)runs + 1;
+    p->run_count = calloc(some_runs, sizeof *p->run_count);
+    p->run = calloc(some_runs, sizeof *p->run);
+    p->pieces = calloc(some_runs, sizeof *p->pieces);
+    p->position = calloc(cuts, sizeof *p->position);
+    p->cut_offset = calloc(cuts * some_runs, sizeof *p->cut_offset);
+    if (!p->run_count || !p->run || !p->pieces || !p->position || !p->cut_offset || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs %zu times", (long long)runs, cuts);
+    return HSORT_OK;
+}
+
+/* Slots and workspace, in the context. What other sorts have left goes if it is in the way. Ranks have unmapped
+ * each other's memory. */
+static hsort_status reserve_slots(struct passes *p)
+{
+    hsort_context *ctx = p->s->ctx;
+    const size_t bytes = PASS_SLOTS * p->slot_bytes;
+    size_t workspace_bytes;
+    TRY(sort_pass_workspace(&p->sort, p->slot, &workspace_bytes));
+    if (ctx->buffer_bytes[0] < bytes || ctx->workspace_bytes < workspace_bytes) {
+        context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
+        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+        context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
+        context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
+    }
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
+    for (int slot = 0; slot < PASS_SLOTS; slot++)
+        p->pipeline.slot[slot] = (char *)ctx->buffer[0] + (size_t)slot * p->slot_bytes;
+    return HSORT_OK;
+}
+
+/* Ordinary memory, since to pin so much takes longer than it gains; in huge pages where there are some, as each
+ * page is met for the first time on the way out of pass 1. NULL if there is none. */
+static void *alloc_runs(size_t bytes)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    if (fault_hit(FAULT_ALLOC))
+        return NULL;
+    if (bytes < HUGE_PAGE)
+        return malloc(bytes);
+    const size_t pages = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *memory = aligned_alloc(HUGE_PAGE, pages);
+#ifdef MADV_HUGEPAGE
+    if (memory)
+        (void)madvise(memory, pages, MADV_HUGEPAGE); // a wish: small pages do as well
+#endif
+    return memory;
+}
+
+static hsort_status take_runs(struct passes *p)
+{
+    struct sort *s = p->s;
+    p->runs = p->run_bytes == 0 ? (char *)s->in : NULL; // overwrite_input: the caller has said that it may be
+    if (p->run_bytes > 0)
+        p->runs = p->owned_runs = alloc_runs(p->run_bytes);
+    if (p->run_bytes > 0 && !p->runs)
+        return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld keys, %zu bytes",
+                           (long long)s->in_count, p->run_bytes);
+    for (int64_t run = 0; run < s->runs; run++) {
+        p->run_count[run] = smaller_of(p->slot, s->in_count - run * p->slot);
+        p->run[run] = element_at(p, p->runs, run * p->slot);
+    }
+    return HSORT_OK;
+}
+
+/* All memory of this rank. */
+static hsort_status take_pass_memory(struct passes *p)
+{
+    hsort_context *ctx = p->s->ctx;
+    TRY(make_pass_tables(p));
+    TRY(reserve_slots(p));
+    TRY(take_runs(p));
+    TRY(pipeline_open(&p->pipeline));
+    TRY(run_cuts_open(&ctx->comm, p->s->runs, &p->cuts));
+    const struct piece_plan plan = {.comm = &ctx->comm,
+                                    .engine = ctx->engine,
+                                    .element_bytes = p->pipeline.element_bytes,
+                                    .buffer_bytes = p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes
+                                                                                       : PIECE_BUFFER_BYTES,
+                                    .runs_of = p->runs_of,
+                                    .first_segment = p->first_segment,
+                                    .rounds = p->rounds};
+    return piece_messages_open(&plan, &p->messages);
+}
+
+/* The same on all ranks, or on none. Collective. */
+static hsort_status reserve_passes(struct passes *p)
+{
+    hsort_context *ctx = p->s->ctx;
+    TRY(context_unmap(ctx, true));
+    p->run_bytes = sort_run_bytes(p->s);
+    hsort_status status = node_memory_check(&ctx->comm, p->run_bytes);
+    if ((status = context_agree(ctx, status)) == HSORT_OK)
+        status = context_agree(ctx, take_pass_memory(p));
+    return status;
+}
+
+static void free_passes(struct passes *p)
+{
+    piece_messages_close(p->messages);
+    run_cuts_close(p->cuts);
+    pipeline_close(&p->pipeline);
+    free(p->owned_runs);
+    free(p->runs_of);
+    free(p->first_segment);
+    free(p->run_count);
+    free(p->run);
+    free(p->pieces);
+    free(p->position);
+    free(p->cut_offset);
+}
+
+/* ---- pass 1: runs -------------------------------------------------------------------------------------- */
+
+/* pipeline.sort: keys as the caller's bits, before and after. */
+static hsort_status sort_slot_keys(void *passes, void *keys, void *scratch, int64_t count, void **sorted)
+{
+    const struct passes *p = passes;
+    hsort_context *ctx = p->s->ctx;
+    const struct raw_keys raw = {.map = p->s->map, .from = keys, .decode = true};
+    return ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, p->sort.key_bytes, keys, scratch,
+                                  p->slot, count, ctx->workspace, &raw, sorted);
+}
+
+/* The host itself waits: it may copy the caller's keys with its own cores. */
+static hsort_status wait_for_caller(const struct sort *s)
+{
+    struct engine *engine = s->ctx->engine;
+    TRY(engine->ops->stream_wait_caller(engine, s->stream));
+    return engine->ops->stream_synchronize(engine, STREAM_WORK);
+}
+
+static hsort_status make_runs(struct passes *p)
+{
+    const struct sort *s = p->s;
+    p->pipeline.in_waits = s->in_space == SPACE_HOST;
+    p->pipeline.out_waits = p->run_bytes > 0 || p->pipeline.in_waits;
+    p->pipeline.status = wait_for_caller(s);
+    for (int64_t run = 0; run < s->runs; run++) {
+        const struct pipeline_piece chunk = {element_at(p, s->in, run * p->slot),
+                                             (size_t)p->run_count[run] * p->pipeline.element_bytes};
+        const struct pipeline_item item = {.count = p->run_count[run],
+                                           .pieces = &chunk,
+                                           .piece_count = 1,
+                                           .out = element_at(p, p->runs, run * p->slot)};
+        pipeline_push(&p->pipeline, &item);
+        report_step(p, "runs", run + 1, s->runs);
+    }
+    return pipeline_drain(&p->pipeline);
+}
+
+/* ---- the cuts ------------------------------------------------------------------------------------------ */
+
+/* run_set.code_at: of the runs, which hold the caller's bits. */
+static uint64_t code_of_run(const void *passes, int64_t run, int64_t position)
+{
+    const struct passes *p = passes;
+    return keymap_encode(p->s->map, key_load(p->sort.key_bytes, p->run[run], position));
+}
+
+/* Cut all runs where segments of all ranks begin, and tell every rank the lengths of its pieces. Collective. */
+static hsort_status cut_runs(struct passes *p)
+{
+    const hsort_context *ctx = p->s->ctx;
+    const int size = ctx->comm.size;
+    const struct run_set set = {
+        .runs = p->s->runs, .count = p->run_count, .code_at = code_of_run, .state = p};
+    for (int rank = 0; rank < size; rank++)
+        for (int64_t segment = p->first_segment[rank]; segment < p->first_segment[rank + 1]; segment++)
+            p->position[segment] = ctx->want_offset[rank] + (segment - p->first_segment[rank]) * p->slot;
+    p->position[p->first_segment[size]] = p->s->total;
+    hsort_status status =
+        run_cuts_find(p->cuts, &set, p->s->total, p->position, p->first_segment[size] + 1, p->cut_offset);
+    keep_first_error(&status, piece_messages_plan(p->messages, p->cut_offset, p->run));
+    return status;
+}
+
+/* ---- pass 2: segments ---------------------------------------------------------------------------------- */
+
+/* This rank's segment of a round, with the pieces of its own runs; of 0 elements if it has none. */
+static struct pipeline_item segment_of_round(struct passes *p, int64_t round)
+{
+    const struct sort *s = p->s;
+    const int64_t segment = p->first_segment[s->ctx->comm.rank] + round;
+    struct pipeline_item item = {.pieces = p->pieces};
+    if (round >= s->segments)
+        return item;
+    item.count = smaller_of(p->slot, s->out_count - round * p->slot);
+    item.out = element_at(p, s->out, round * p->slot);
+    item.at = (size_t)piece_messages_before(p->messages, round) * p->pipeline.element_bytes;
+    for (int64_t run = 0; run < s->runs; run++) {
+        const int64_t *cut = p->cut_offset + segment * s->runs + run;
+        const int64_t count = cut[s->runs] - cut[0];
+        if (count > 0)
+            p->pieces[item.piece_count++] = (struct pipeline_piece){
+                element_at(p, p->run[run], cut[0]), (size_t)count * p->pipeline.element_bytes};
+    }
+    return item;
+}
+
+/* pipeline.fetch: the pieces of other ranks. */
+static hsort_status fetch_pieces(void *passes, char *slot)
+{
+    struct passes *p = passes;
+    return piece_messages_finish(p->messages, slot);
+}
+
+/* Collective. */
+static hsort_status make_segments(struct passes *p)
+{
+    hsort_status status = HSORT_OK;
+    p->pipeline.fetch = fetch_pieces;
+    p->pipeline.in_waits = p->run_bytes > 0 || p->s->in_space == SPACE_HOST;
+    p->pipeline.out_waits = p->s->out_space == SPACE_HOST;
+    for (int64_t round = 0; round < p->rounds; round++) {
+        const struct pipeline_item item = segment_of_round(p, round);
+        keep_first_error(&status, piece_messages_begin(p->messages, round));
+        pipeline_push(&p->pipeline, &item);
+        report_step(p, "segments", round + 1, p->rounds);
+    }
+    keep_first_error(&status, pipeline_drain(&p->pipeline));
+    return status;
+}
+
+/* ---- the passes ---------------------------------------------------------------------------------------- */
+
+/* Book the time since the last phase ended. */
+static void end_pass(struct sort *s, hsort_phase phase)
+{
+    const double now = MPI_Wtime();
+    s->seconds[phase] += now - s->phase_began;
+    s->phase_began = now;
+}
+
+static hsort_status run_passes(struct passes *p)
+{
+    struct sort *s = p->s;
+    hsort_context *ctx = s->ctx;
+    TRY(agree_on_slot(p));
+    TRY(reserve_passes(p));
+    s->phase_began = MPI_Wtime();
+    TRY(context_agree(ctx, make_runs(p)));
+    end_pass(s, HSORT_PHASE_LOCAL_SORT);
+    TRY(context_agree(ctx, cut_runs(p)));
+    end_pass(s, HSORT_PHASE_EXCHANGE);
+    hsort_status status = make_segments(p);
+    end_pass(s, HSORT_PHASE_MERGE);
+    piece_messages_traffic(p->messages, &s->x.moved_bytes, &s->message_seconds);
+    s->form = FORM_DELIVERED;
+    return context_agree(ctx, status);
+}
+
+hsort_status two_passes_run(struct sort *s)
+{
+    struct passes p = {.s = s,
+                       .sort = {s->ctx, s->map.key_bytes},
+                       .pipeline = {.engine = s->ctx->engine,
+                                    .element_bytes = (size_t)s->map.key_bytes,
+                                    .sort = sort_slot_keys}};
+    p.pipeline.user = &p;
+    const hsort_status status = run_passes(&p);
+    free_passes(&p);
+    return status;
+}

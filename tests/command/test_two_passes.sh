@@ -1,0 +1,62 @@
+#!/bin/bash
+# hypersort sort --device-memory: keys that do not fit are sorted in two passes, into the same file as in memory, by any
+# number of ranks; the report and plan say so; too little memory is code 5 and one line; a failed rank leaves nothing.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+# has WORDS: the last run printed them.
+has() { grep -qF -- "$1" "$work.out" || fail "stdout lacks '$1'"; }
+lacks() { ! grep -qF -- "$1" "$work.out" || fail "stdout has '$1'"; }
+
+few() { ok "$1" sort "$2" -o "$3" --engine host --threads 1 --device-memory 1M "${@:4}"; }
+
+for type in u32 f64; do
+    ok 1 gen -n 700000 --type "$type" --dist nan -s 3 -o in.npy
+    for order in "" -r; do
+        # shellcheck disable=SC2086  # no option, or one
+        ok 1 sort in.npy -o whole.npy --engine host $order
+        lacks "passes "
+        for ranks in 1 2 3; do
+            # shellcheck disable=SC2086
+            few "$ranks" in.npy out.npy --verify $order
+            has "passes       2, as the keys do not fit into engine memory: "
+            has "exchange none"
+            has "verified     in order, same count, same keys"
+            cmp -s whole.npy out.npy || fail "$ranks ranks, $type $order: not the file of one pass"
+        done
+    done
+done
+few 5 in.npy out.npy --json
+json "r['passes'] == 2 and r['runs'] >= 20 and r['segments'] >= 20 and r['exchange'] == 'none'"
+ok 3 sort in.npy -o out.npy --engine host --device-memory 1G --json
+json "r['passes'] == 1 and r['runs'] == 0 and r['segments'] == 0 and r['exchange'] != 'none'"
+rm out.npy whole.npy
+
+refused 1 5 "rank 0 on |two passes take at least " sort in.npy -o out.npy --engine host --device-memory 64K
+refused 3 5 "rank 0 on |two passes take at least " sort in.npy -o out.npy --engine host --device-memory 64K
+if [ "$HAS_FAULTS" = ON ]; then
+    for rank in 0 1 2; do
+        for fault in copy:$rank:3 kernel:$rank:2 kernel:$rank:9 alloc:$rank:7; do
+            export HYPERSORT_FAULT=$fault
+            code=5
+            [ "${fault%%:*}" = alloc ] || code=70
+            refused 3 "$code" "rank $rank on " sort in.npy -o out.npy --engine host --threads 1 --device-memory 1M
+            unset HYPERSORT_FAULT
+        done
+    done
+fi
+
+ok 1 plan in.npy -n 1 2 --device-memory 1M --json
+json "all(p['passes'] == 2 and p['runs_per_rank'] > 1 and p['engine_bytes_per_rank'] <= 2**20 for p in r['plans'])"
+json "r['plans'][0]['host_bytes_per_rank'] == 5600000 and r['plans'][0]['exchange'] == 'none'"
+json "all(p['two_passes']['total_seconds'] > 0 for p in r['plans'])"
+ok 1 plan in.npy -n 1 --device-memory 1M
+has "two passes "
+has "2 passes *"
+ok 1 plan in.npy -n 1 --device-memory 100
+has "does not fit: two passes take at least the "
+ok 1 plan in.npy -n 2 --json
+json "all(p['passes'] == 1 and p['host_bytes_per_rank'] == 0 and 'two_passes' not in p for p in r['plans'])"
+
+finish

@@ -1,0 +1,381 @@
+/* Keys in host memory that do not fit into engine memory: two passes, against the sort in memory, byte for byte. Contexts
+ * have limits for slots of some dozen keys up to some thousand, so that a rank has up to 200 runs; layouts before and after
+ * leave ranks with nothing, or with everything. Inputs must be as they were, but where they may be overwritten; buffers lie
+ * between canaries.
+ *
+ *     test_two_passes        the host engine, cases drawn by a seed for some seconds
+ *     test_two_passes all    the host engine, each type, order, distribution and number of runs
+ *     test_two_passes cuda   the cuda engine, keys in host and in pinned memory */
+#include "hypersort.h"
+#include "kernels/engine.h"
+#include "src/files/input.h"
+#include "tests/support/device_buffer.h"
+#include "tests/support/distributions.h"
+#include "tests/support/faults.h"
+#include "tests/support/layout.h"
+#include "tests/support/ranks.h"
+
+enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, CASES_PER_LIMIT = 4, SECONDS = 8, SECONDS_PER_CASE = 120 };
+
+enum call { CALL_IN_PLACE, CALL_TO, CALL_TO_SAME_BUFFER, CALLS };
+
+struct test_case {
+    struct input input;
+    hsort_order order;
+    enum layout in_layout, out_layout;
+    enum call call;
+    uint64_t seed; /* of layouts and kinds of memory */
+};
+
+/* A context with little memory: slots of `slot` keys of 8 bytes. */
+struct little {
+    hsort_context *ctx;
+    int64_t slot;
+    bool overwrites;
+};
+
+/* One rank's keys between canaries. */
+struct guarded {
+    enum buffer_kind kind;
+    unsigned char *memory, *keys;
+    size_t bytes; /* of keys */
+};
+
+static int rank, size;
+static hsort_engine engine;
+static hsort_context *whole; /* sorts in memory */
+static char case_text[256];
+
+/* ---- Contexts --------------------------------------------------------------------------------------------------- */
+
+static hsort_context *open_context(size_t limit, bool overwrites, const char *why)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
+    options.engine = engine;
+    options.transport = HSORT_TRANSPORT_STAGED;
+    options.shared_memory = HSORT_CHOICE_OFF;
+    options.exchange = HSORT_EXCHANGE_DIRECT;
+    options.chunk_bytes = 4096;
+    options.threads = 1; // the workspace of more would be most of the memory
+    options.device_memory_limit = limit;
+    options.overwrite_input = overwrites;
+    const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
+    CHECK(status == HSORT_OK, "%s: %s", why, hsort_last_error(NULL));
+    if (status != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    return ctx;
+}
+
+/* Engine memory for slots of so many keys of 8 bytes, and the workspace to sort one. */
+static size_t limit_for(int64_t slot)
+{
+    size_t bytes;
+    CHECK(hsort_workspace(whole, HSORT_U64, slot, &bytes) == HSORT_OK, "no workspace");
+    const size_t need = bytes + 2 * (size_t)slot * 8;
+    return need + need / 63 + 1;
+}
+
+static struct little open_little(int64_t slot, bool overwrites)
+{
+    return (struct little){open_context(limit_for(slot), overwrites, "a context with little memory"), slot,
+                           overwrites};
+}
+
+/* ---- Memory ----------------------------------------------------------------------------------------------------- */
+
+static struct guarded guarded_make(size_t bytes, uint64_t *random)
+{
+    const bool pinned = engine == HSORT_ENGINE_CUDA && check_random(random) % 2;
+    struct guarded made = {.kind = pinned ? BUFFER_PINNED : BUFFER_HOST, .bytes = bytes};
+    made.memory = device_buffer_alloc(made.kind, bytes + 2 * GUARD);
+    if (!made.memory)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    memset(made.memory, CANARY, bytes + 2 * GUARD);
+    made.keys = made.memory + GUARD;
+    return made;
+}
+
+static void guarded_drop(struct guarded *made, const char *name)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        CHECK(made->memory[i] == CANARY && made->keys[made->bytes + i] == CANARY, "%s: rank %d: canary at %s",
+              case_text, rank, name);
+    device_buffer_free(made->kind, made->memory);
+}
+
+/* ---- One case --------------------------------------------------------------------------------------------------- */
+
+static void describe(const struct test_case *c, const struct little *little, int number)
+{
+    snprintf(case_text, sizeof case_text,
+             "case %d: %lld %s %s:%d, order %d, layouts %d -> %d, call %d, slots of %lld, overwrites %d",
+             number, (long long)c->input.count, hsort_type_name(c->input.type),
+             distribution_word(c->input.distribution), c->input.parameter, c->order, c->in_layout,
+             c->out_layout, c->call, (long long)little->slot, little->overwrites);
+    snprintf(faults_case, sizeof faults_case, "%.120s", case_text);
+}
+
+/* The keys of this rank as the sort in memory leaves them; the caller frees them. */
+static unsigned char *expected_keys(const struct test_case *c, const unsigned char *in, const int64_t *counts,
+                                    const int64_t *out_counts)
+{
+    const size_t width = hsort_type_bytes(c->input.type);
+    unsigned char *expected = malloc((size_t)out_counts[rank] * width + 8);
+    hsort_stats stats = {.struct_size = sizeof stats};
+    if (!expected)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    CHECK(hsort_sort_to(whole, c->input.type, c->order, in, counts[rank], expected, out_counts[rank], NULL) ==
+                  HSORT_OK &&
+              hsort_get_stats(whole, &stats) == HSORT_OK && stats.passes == 1 && stats.runs == 0,
+          "%s: in memory: %s", case_text, hsort_last_error(whole));
+    return expected;
+}
+
+/* Two passes, of as many runs and segments as slots of that size make; and what the statistics promise. */
+static void check_stats(const struct test_case *c, const struct little *little, const int64_t *counts,
+                        const int64_t *out_counts)
+{
+    hsort_stats stats = {.struct_size = sizeof stats};
+    const int64_t slot = little->slot * 8 / (int64_t)hsort_type_bytes(c->input.type);
+    int64_t runs = 0, segments = 0, sent = 0;
+    CHECK(hsort_get_stats(little->ctx, &stats) == HSORT_OK, "%s: no statistics", case_text);
+    for (int r = 0; r < size; r++) {
+        runs += (counts[r] + slot - 1) / slot;
+        segments += (out_counts[r] + slot - 1) / slot;
+    }
+    CHECK(stats.passes == 2 && stats.keys == c->input.count, "%s: %d passes of %lld keys", case_text,
+          (int)stats.passes, (long long)stats.keys);
+    CHECK(stats.runs >= runs && stats.runs <= 2 * runs + size && stats.segments >= segments &&
+              stats.segments <= 2 * segments + size,
+          "%s: %lld runs and %lld segments, about %lld and %lld were to be", case_text, (long long)stats.runs,
+          (long long)stats.segments, (long long)runs, (long long)segments);
+    for (int path = 0; path < HSORT_TRANSPORTS; path++)
+        sent += stats.paths[path].moved_bytes;
+    CHECK(sent == stats.moved_bytes && (size > 1 || sent == 0), "%s: %lld bytes moved, %lld by paths",
+          case_text, (long long)stats.moved_bytes, (long long)sent);
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        CHECK(stats.seconds[phase] >= 0 && stats.seconds[phase] <= stats.total_seconds, "%s: phase %d",
+              case_text, phase);
+}
+
+static void run_case(const struct test_case *c, const struct little *little, int number)
+{
+    const size_t width = hsort_type_bytes(c->input.type);
+    int64_t counts[MOST_RANKS], out_counts[MOST_RANKS], first = 0;
+    describe(c, little, number);
+    faults_watch(SECONDS_PER_CASE);
+    layout_counts(c->in_layout, c->input.count, size, c->seed, counts);
+    layout_counts(c->out_layout, c->input.count, size, c->seed + 1, out_counts);
+    if (c->call == CALL_IN_PLACE)
+        memcpy(out_counts, counts, sizeof counts);
+    for (int r = 0; r < rank; r++)
+        first += counts[r];
+    uint64_t random = c->seed + 1000 * (uint64_t)(rank + 1);
+    const int64_t count = counts[rank], out_count = out_counts[rank];
+    const bool one_buffer = c->call != CALL_TO;
+    const size_t in_bytes = (size_t)count * width, out_bytes = (size_t)out_count * width;
+    struct guarded in = guarded_make(one_buffer && out_bytes > in_bytes ? out_bytes : in_bytes, &random);
+    struct guarded other = guarded_make(one_buffer ? 0 : out_bytes, &random);
+    const unsigned char *result = one_buffer ? in.keys : other.keys;
+    input_fill(&c->input, first, count, in.keys);
+    unsigned char *kept = malloc(in_bytes + 1);
+    if (!kept)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    memcpy(kept, in.keys, in_bytes);
+    unsigned char *expected = expected_keys(c, in.keys, counts, out_counts);
+
+    const hsort_status status = c->call == CALL_IN_PLACE
+                                    ? hsort_sort(little->ctx, c->input.type, c->order, in.keys, count, NULL)
+                                    : hsort_sort_to(little->ctx, c->input.type, c->order, in.keys, count,
+                                                    one_buffer ? in.keys : other.keys, out_count, NULL);
+    CHECK(status == HSORT_OK, "%s: %s", case_text, hsort_last_error(little->ctx));
+    CHECK(memcmp(result, expected, out_bytes) == 0, "%s: rank %d: not the keys of the sort in memory",
+          case_text, rank);
+    if (!one_buffer && !little->overwrites)
+        CHECK(memcmp(in.keys, kept, in_bytes) == 0, "%s: rank %d: the input was changed", case_text, rank);
+    if (status == HSORT_OK)
+        check_stats(c, little, counts, out_counts);
+    free(kept);
+    free(expected);
+    guarded_drop(&in, "the input");
+    guarded_drop(&other, "the output");
+    faults_watch(0);
+}
+
+/* ---- Cases ------------------------------------------------------------------------------------------------------ */
+
+static struct test_case draw_case(uint64_t seed)
+{
+    uint64_t random = seed;
+    struct test_case c = {.seed = check_random(&random)};
+    choose_distribution(&c.input, &random);
+    c.input.type = (hsort_type)(check_random(&random) % (HSORT_F64 + 1));
+    c.input.seed = check_random(&random);
+    c.order = check_random(&random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING;
+    c.in_layout = (enum layout)(check_random(&random) % LAYOUTS);
+    c.out_layout = (enum layout)(check_random(&random) % LAYOUTS);
+    c.call = (enum call)(check_random(&random) % CALLS);
+    return c;
+}
+
+/* Keys for `runs` runs of slots on a rank on the average; and so many more that one pass cannot take them, for which
+ * the last bytes of the limit would do, too. */
+static int64_t keys_for(const struct test_case *c, int64_t slot, int64_t runs, uint64_t *random)
+{
+    const int64_t of_rank = slot * 8 * (runs > 5 ? runs : 5) + (int64_t)(limit_for(slot) / 64);
+    return of_rank / (int64_t)hsort_type_bytes(c->input.type) * size + (int64_t)(check_random(random) % 3);
+}
+
+/* The keys of all ranks may lie on one: it has 512 runs at most. */
+static int64_t draw_runs(uint64_t *random)
+{
+    const int64_t most = 400 / size < 200 ? 400 / size : 200, draw = (int64_t)(check_random(random) % 8);
+    return draw < 6 ? 5 + draw * draw : most;
+}
+
+static int run_drawn(uint64_t seed, int number, double seconds)
+{
+    const double begin = MPI_Wtime();
+    int go_on = 1;
+    while (go_on) {
+        uint64_t random = seed + (uint64_t)number * 1000003;
+        const int64_t slot = INT64_C(256) << check_random(&random) % (engine == HSORT_ENGINE_CUDA ? 12 : 4);
+        struct little little = open_little(slot, check_random(&random) % 2);
+        for (int i = 0; i < CASES_PER_LIMIT; i++, number++) {
+            struct test_case c = draw_case(check_random(&random));
+            c.input.count = keys_for(&c, slot, draw_runs(&random), &random);
+            run_case(&c, &little, number);
+        }
+        hsort_destroy(&little.ctx);
+        go_on = MPI_Wtime() - begin < seconds;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    return number;
+}
+
+/* Each type, order and distribution, with few runs and with many, whatever else they are drawn with. */
+static int run_matrix(uint64_t seed, int number)
+{
+    static const int64_t runs[] = {5, 17, 200};
+    for (int overwrites = 0; overwrites < 2; overwrites++) {
+        struct little little = open_little(300, overwrites);
+        for (int type = HSORT_U32; type <= HSORT_F64; type++)
+            for (int order = HSORT_ASCENDING; order <= HSORT_DESCENDING; order++)
+                for (int kind = 0; kind < INPUTS; kind++)
+                    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++, number++) {
+                        uint64_t random = seed + (uint64_t)number;
+                        struct test_case c;
+                        do
+                            c = draw_case(check_random(&random));
+                        while (c.input.distribution != (enum input_distribution)kind);
+                        c.input.type = (hsort_type)type;
+                        c.order = (hsort_order)order;
+                        const int64_t fit = 400 / size;
+                        c.input.count = keys_for(&c, little.slot, runs[i] < fit ? runs[i] : fit, &random);
+                        run_case(&c, &little, number);
+                    }
+        hsort_destroy(&little.ctx);
+    }
+    return number;
+}
+
+/* What fits is sorted in one pass by the same context, before and after what does not. */
+static void test_both_ways(uint64_t seed)
+{
+    struct little little = open_little(2000, false);
+    for (int i = 0; i < 3; i++) {
+        uint64_t keys[64];
+        hsort_stats stats = {.struct_size = sizeof stats};
+        for (int k = 0; k < 64; k++)
+            keys[k] = check_random(&seed);
+        CHECK(hsort_sort(little.ctx, HSORT_U64, HSORT_ASCENDING, keys, 64, NULL) == HSORT_OK &&
+                  hsort_get_stats(little.ctx, &stats) == HSORT_OK && stats.passes == 1 && stats.runs == 0,
+              "few keys take %d passes: %s", (int)stats.passes, hsort_last_error(little.ctx));
+        struct test_case c = draw_case(i == 0 ? 1 : 2); // the same on every rank
+        c.input.count = 10 * 2000 * size * 2;
+        run_case(&c, &little, i);
+    }
+    size_t few, many, engine_bytes;
+    CHECK(hsort_host_workspace(little.ctx, HSORT_U64, 64, &few) == HSORT_OK && few == 0, "%zu bytes", few);
+    CHECK(hsort_host_workspace(little.ctx, HSORT_U64, 100000, &many) == HSORT_OK && many >= 800000 &&
+              (size > 1 || many == 800000),
+          "%zu bytes", many);
+    CHECK(hsort_workspace(little.ctx, HSORT_U64, 10000, &engine_bytes) == HSORT_OK, "no workspace");
+    CHECK(hsort_host_workspace(little.ctx, HSORT_U64, -1, &many) == HSORT_ARGUMENT &&
+              hsort_host_workspace(little.ctx, HSORT_U64, 1, NULL) == HSORT_ARGUMENT &&
+              hsort_host_workspace(NULL, HSORT_U64, 1, &many) == HSORT_ARGUMENT,
+          "arguments");
+    hsort_destroy(&little.ctx);
+}
+
+/* Too little memory for any slots: the same line everywhere, which says the least that does; that much does. */
+static void test_least(void)
+{
+    enum { COUNT = 100000 };
+    uint64_t *keys = malloc(COUNT * sizeof *keys), random = 1 + (uint64_t)rank, before = 0;
+    if (!keys)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    for (int i = 0; i < COUNT; i++)
+        keys[i] = check_random(&random);
+    before = keys[COUNT / 2];
+    size_t least = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t limit = i == 0 ? 4096 : i == 1 ? least - 64 : least;
+        hsort_context *ctx = open_context(limit, false, "the least");
+        const hsort_status status = hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, COUNT, NULL);
+        const char *says = strstr(hsort_last_error(ctx), "two passes take at least ");
+        if (i < 2) {
+            CHECK(status == (engine == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY : HSORT_HOST_MEMORY),
+                  "limit %zu: status %d, %s", limit, status, hsort_last_error(ctx));
+            CHECK(strncmp(hsort_last_error(ctx), "rank 0 on ", 10) == 0, "%s", hsort_last_error(ctx));
+            CHECK(says && keys[COUNT / 2] == before, "'%s' says no least", hsort_last_error(ctx));
+            if (i == 0 && says)
+                least = strtoull(says + strlen("two passes take at least "), NULL, 10);
+        } else {
+            CHECK(status == HSORT_OK, "limit %zu: %s", limit, hsort_last_error(ctx));
+            for (int k = 1; k < COUNT; k++)
+                CHECK(keys[k - 1] <= keys[k], "limit %zu: key %d", limit, k);
+        }
+        hsort_destroy(&ctx);
+        if (least == 0)
+            break;
+    }
+    CHECK(least > 4096, "%zu bytes", least);
+    free(keys);
+}
+
+/* The option must be the same everywhere, and one of two. */
+static void test_option(void)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_options_init(&options, sizeof options);
+    options.engine = engine;
+    options.overwrite_input = 2;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT, "overwrite_input 2");
+    options.overwrite_input = rank == 0;
+    if (size > 1)
+        CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT, "overwrite_input of one rank");
+}
+
+int main(int argc, char **argv)
+{
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    const bool every = argc > 1 && strcmp(argv[argc - 1], "all") == 0;
+    const uint64_t seed = ranks_seed();
+    engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    whole = open_context(0, false, "a context without a limit");
+    test_option();
+    test_least();
+    test_both_ways(seed + (uint64_t)rank);
+    int number = every ? run_matrix(seed, 0) : 0;
+    number = run_drawn(seed, number, SECONDS);
+    if (rank == 0)
+        printf("%d cases on %d ranks\n", number, size);
+    hsort_destroy(&whole);
+    return ranks_finish();
+}

@@ -6,9 +6,10 @@
 By size: a line for each number of keys, and for each type three columns: uniform keys; the worst of the other distributions,
 with its name; of the mixtures the worst, the 10th percentile and the median. By input: a line for each distribution of
 the largest size that has mixtures, with milliseconds and the ratio. What was wrong counts as 0. They are printed; or put
-into MARKDOWN, between <!-- keys --> and <!-- /keys -->.
+into MARKDOWN, between <!-- keys MACHINE --> and <!-- /keys MACHINE -->, where MACHINE is the folder of the CSV.
 """
 
+import os
 import sys
 
 from tables import link, note, one, origin, power_of, read, replace, select, table
@@ -88,7 +89,7 @@ def main(path, markdown=None):
         about[0] += f". [Rows]({link(path, markdown)}), by `jobs/keys.sh`."
     lines = about + [""] + by_size(rows) + [""] + by_input(rows)
     if markdown:
-        replace(markdown, "keys", lines)
+        replace(markdown, f"keys {os.path.basename(os.path.dirname(os.path.abspath(path)))}", lines)
     else:
         print("\n".join(lines))
 

@@ -144,7 +144,7 @@ hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes)
 {
     size_t free_bytes;
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    if (ctx->info.gpu_sharers > 1)
+    if (ctx->info.gpu_sharers > 1 && ctx->options.device_memory_limit == 0) // a limit is each rank's own
         free_bytes /= (size_t)ctx->info.gpu_sharers;
     *bytes = free_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes;
     return HSORT_OK;

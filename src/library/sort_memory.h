@@ -51,7 +51,7 @@ hsort_status sort_choose_passes(struct sort *s);
 size_t usable_bytes(size_t free_bytes);
 
 /* Engine memory that this rank may take for buffers and workspace, with those that the context holds. Ranks that
- * share a GPU share what is free. Not collective. */
+ * share a GPU share what is free, unless each has a limit. Not collective. */
 hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes);
 
 /* Bytes of the runs, if they need memory of the library's own. Not collective. */

@@ -72,7 +72,9 @@ cp "$SOURCE/kernels/measured.md" "$work/kernels"
 cp "$SOURCE/mpi/measured.md" "$work/mpi"
 cd "$work"
 "$python" jobs/ladder_table.py jobs/results/h200x1/ladder.csv kernels/measured.md
-"$python" jobs/keys_table.py jobs/results/h200x1/keys.csv kernels/measured.md
+for keys in jobs/results/*/keys.csv; do
+    "$python" jobs/keys_table.py "$keys" kernels/measured.md
+done
 tuned=jobs/results/h200x1/tune.csv
 [ ! -e "$tuned" ] || "$python" jobs/tune_table.py "$tuned" "$SOURCE/kernels/cuda/ladder/tuning.h" kernels/measured.md
 "$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md

@@ -107,8 +107,9 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     check_sort(ctx, type, order, COUNT, passes, what, random);
     check_sort(ctx, type, order, fits ? FEW : COUNT, passes, what, random); // in what the first left
     check_sort(ctx, type, order, COUNT, passes, what, random);
+    const int64_t many = (int64_t)(limit / hsort_type_bytes(type)) + 1; // which alone are too many
     if (far)
-        check_sort(ctx, type, order, 3 * COUNT, 2, what, random);
+        check_sort(ctx, type, order, many > 3 * COUNT ? many : 3 * COUNT, 2, what, random);
     hsort_destroy(&ctx);
     keys_are_far = false;
 }

@@ -133,22 +133,26 @@ static unsigned char *expected_keys(const struct test_case *c, const unsigned ch
     return expected;
 }
 
-/* Two passes, of as many runs and segments as slots of that size make; and what the statistics promise. */
+/* Two passes, of as many runs and segments as slots make: four of them fit the limit, and those of other keys than the ones of 8
+ * bytes may be half as large, as engines take more workspace from some count on. And what the statistics promise. */
 static void check_stats(const struct test_case *c, const struct little *little, const int64_t *counts,
                         const int64_t *out_counts)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
-    const int64_t slot = little->slot * 8 / (int64_t)hsort_type_bytes(c->input.type);
-    int64_t runs = 0, segments = 0, sent = 0;
+    const int64_t width = (int64_t)hsort_type_bytes(c->input.type), slot = little->slot * 8 / width,
+                  largest = (int64_t)limit_for(little->slot) / 4 / width;
+    int64_t runs = 0, segments = 0, least_runs = 0, least_segments = 0, sent = 0;
     CHECK(hsort_get_stats(little->ctx, &stats) == HSORT_OK, "%s: no statistics", case_text);
     for (int r = 0; r < size; r++) {
         runs += (counts[r] + slot - 1) / slot;
         segments += (out_counts[r] + slot - 1) / slot;
+        least_runs += (counts[r] + largest - 1) / largest;
+        least_segments += (out_counts[r] + largest - 1) / largest;
     }
     CHECK(stats.passes == 2 && stats.keys == c->input.count, "%s: %d passes of %lld keys", case_text,
           (int)stats.passes, (long long)stats.keys);
-    CHECK(stats.runs >= runs && stats.runs <= 2 * runs + size && stats.segments >= segments &&
-              stats.segments <= 2 * segments + size,
+    CHECK(stats.runs >= least_runs && stats.runs <= 3 * runs + size && stats.segments >= least_segments &&
+              stats.segments <= 3 * segments + size,
           "%s: %lld runs and %lld segments, about %lld and %lld were to be", case_text, (long long)stats.runs,
           (long long)stats.segments, (long long)runs, (long long)segments);
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
@@ -221,10 +225,11 @@ static struct test_case draw_case(uint64_t seed)
 }
 
 /* Keys for `runs` runs of slots on a rank on the average; and so many more that one pass cannot take them, for which
- * the last bytes of the limit would do, too. */
+ * the last bytes of the limit would do, too: a rank alone needs little memory beside its keys. */
 static int64_t keys_for(const struct test_case *c, int64_t slot, int64_t runs, uint64_t *random)
 {
-    const int64_t of_rank = slot * 8 * (runs > 5 ? runs : 5) + (int64_t)(limit_for(slot) / 64);
+    const int64_t limit = (int64_t)limit_for(slot), wanted = slot * 8 * (runs > 5 ? runs : 5);
+    const int64_t of_rank = (size == 1 && wanted < limit ? limit : wanted) + limit / 64;
     return of_rank / (int64_t)hsort_type_bytes(c->input.type) * size + (int64_t)(check_random(random) % 3);
 }
 

@@ -95,7 +95,7 @@ struct left_bucket {
 struct level_head {
     uint32_t is_done; /* nothing is to be scattered: after the count of a first level */
     uint32_t any_overflow;
-    uint32_t arrived; /* blocks of an only segment's split */
+    uint32_t arrived;          /* blocks of an only segment's split */
     unsigned long long listed; /* usual tasks below, others above */
 
     __device__ uint32_t usual_count() const
@@ -313,8 +313,9 @@ template <typename K>
 static __device__ void sort_sample(K *sample, int seen, const struct split_head<K> &head)
 {
     const struct coding as_it_is = {};
-    block_sort<sample_sort_size<K>>(as_it_is, sample, sample, seen,
-                                    parts_of_range<log2_of(sample_sort_size<K>::BINS)>(head.lowest, head.highest));
+    block_sort<sample_sort_size<K>>(
+        as_it_is, sample, sample, seen,
+        parts_of_range<log2_of(sample_sort_size<K>::BINS)>(head.lowest, head.highest));
     __syncthreads();
 }
 
@@ -397,8 +398,8 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
 {
     __shared__ bool is_last;
     const struct coding as_it_is = {};
-    *even = blockIdx.y == 0 &&
-            split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(level.samples, seen, linear_buckets, level.splits, work);
+    *even = blockIdx.y == 0 && split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(
+                                   level.samples, seen, linear_buckets, level.splits, work);
     for (int group = blockIdx.y - 1; blockIdx.y > 0 && group * RANKED < seen; group += gridDim.y - 1) {
         place_by_ranks<SPLIT_THREADS>(as_it_is, level.samples, seen, group, level.sorted);
         __syncthreads();
@@ -444,7 +445,8 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     __syncthreads();
     if (segment.left < 0) {
         seen = sample_size<K>(count, plan);
-        const int linear = wanted_buckets(count, plan.linear_keys), tree = wanted_buckets(count, plan.tree_keys);
+        const int linear = wanted_buckets(count, plan.linear_keys),
+                  tree = wanted_buckets(count, plan.tree_keys);
         bool even;
         if (gridDim.y > 1) {
             const bool grows = is_left_to_grow(seen, linear, level, work, &even);

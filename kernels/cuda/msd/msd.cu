@@ -330,8 +330,8 @@ static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
     const K *from = source.keys;
     args->sorted_keys = keys;
     if (from == keys) {
-        TRY(launch_behind(engine, "copy of the keys", copy_kernel<K>, engine->multiprocessors, MSD_WRITE_THREADS,
-                          0, codes_only, from, scratch, args->count));
+        TRY(launch_behind(engine, "copy of the keys", copy_kernel<K>, engine->multiprocessors,
+                          MSD_WRITE_THREADS, 0, codes_only, from, scratch, args->count));
         from = scratch;
     }
     return launch_behind(engine, "ranks", ranks_kernel<K>, (unsigned)divide_up(args->count, (int64_t)RANKED),

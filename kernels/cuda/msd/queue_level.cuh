@@ -133,11 +133,10 @@ static hsort_status queue_splits(struct cuda_engine *engine, const struct coding
                       input.pieces, plan, level));
     // the first one does something else. One wave: a multiprocessor has room for one
     const unsigned rankers =
-        plan.has_one_segment
-            ? 1 + (unsigned)min((int)divide_up(most, RANKED), engine->multiprocessors - 1)
-            : 1;
-    return launch_behind(engine, "splits", make_splits_kernel<K>, dim3((unsigned)input.segments.count, rankers),
-                         SPLIT_THREADS,
+        plan.has_one_segment ? 1 + (unsigned)min((int)divide_up(most, RANKED), engine->multiprocessors - 1)
+                             : 1;
+    return launch_behind(engine, "splits", make_splits_kernel<K>,
+                         dim3((unsigned)input.segments.count, rankers), SPLIT_THREADS,
                          block_sort_bytes<sample_sort_size<K>, K>(), input.segments, plan, level);
 }
 

@@ -279,7 +279,9 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
                 of_group = (float)seen / max(split.buckets / SPLIT_GROUP, 1);
     __shared__ float sums[SPLIT_THREADS / WARP];
     uint32_t sum = counts[threadIdx.x];
-    float off = (int)threadIdx.x < split.buckets ? sum - share : 0, all; // chi-square: parts that are all somewhat off
+    // chi-square: parts may all be somewhat off, and none by much
+    const float off = (int)threadIdx.x < split.buckets ? sum - share : 0;
+    float all;
     block_sum_of_warps(off * off / share, sums, &all);
     const bool is_lumpy = all > split.buckets + 5 * sqrtf(2 * split.buckets);
     const bool is_more = sum > 1.5f * share + 6 * sqrtf(share) + 1;
@@ -333,8 +335,9 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
     const int i = threadIdx.x, shift = head.parts.shift;
     const auto distance = [&](int number) { return (uint32_t)(splitters[number] >> shift) - head.parts.low; };
     const bool is_alike = 0 < i && i < count && distance(i - 1) == distance(i);
-    const bool ends_value = i < count && shift > 0 && // and may not be rounded
-                            (splitters[i] == BEHIND_ALL<K> || (i > 0 && splitters[i] == splitters[i - 1] + 1));
+    const bool ends_value = // and may not be rounded
+        i < count && shift > 0 &&
+        (splitters[i] == BEHIND_ALL<K> || (i > 0 && splitters[i] == splitters[i - 1] + 1));
     head.is_short = !__syncthreads_or(is_alike || ends_value);
     head.buckets = count + 1;
     head.levels = 32 - __clz(count);

@@ -151,7 +151,6 @@ enum {
 
     /* writing keys anew */
     MSD_WRITE_THREADS = 256,
-    MSD_WRITE_KEYS = 16,
 
     /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in
      * different banks, and blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared

@@ -65,7 +65,23 @@ enum {
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
-    ENGINE_PEER_BYTES = 2 << 20 /* of an allocation from which on any engine that exports memory exports it */
+    ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
+    ENGINE_MOVE_BYTES = 4 << 20  /* that engine_transfer.move() is asked for at most at a time */
+};
+
+/* Bytes that go between engine memory and the host's side: ordinary host memory, or whatever a function reaches,
+ * such as a file. */
+struct engine_transfer {
+    char *memory; /* [bytes] engine memory */
+    size_t bytes;
+    char *host; /* [bytes] host memory; NULL: move() */
+    /* Bring the bytes at .. at + bytes - 1 of what the function knows to `host`, or take them from there. Called by
+     * several threads at a time, each for other bytes; at - lead is then a multiple of ENGINE_MOVE_BYTES, but for the
+     * first bytes. Errors: status_fail() with a text, in that thread. */
+    hsort_status (*move)(void *user, int64_t at, size_t bytes, void *host);
+    void *user;
+    int64_t at;  /* of the first byte, for move() */
+    size_t lead; /* how far the first byte lies behind a border in what move() reaches: in its file */
 };
 
 /* What another process needs to map memory of this engine's kind: engine_peer_ops.export_memory(). Plain
@@ -259,6 +275,14 @@ struct engine_ops {
      * `stream` if host memory is from alloc_host(); from and to other host memory it may be done in the
      * call. */
     hsort_status (*copy)(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
+
+    /* Do transfers in [in_count] into and out [out_count] out of engine memory, by all cores of the rank, both
+     * directions at once. They do not overlap; the lists are read in the call. Those that go out wait for what
+     * STREAM_OUT waits for, and are complete on return. Those that come in wait for what STREAM_IN waits for; on
+     * return the host's bytes have been read, and the rest is work of STREAM_IN.
+     * Errors   HSORT_HOST_MEMORY, HSORT_CUDA, those of move(); other transfers are then done in part. */
+    hsort_status (*transfer)(struct engine *engine, const struct engine_transfer *in, int in_count,
+                             const struct engine_transfer *out, int out_count);
 
     hsort_status (*event_create)(struct engine *engine, struct engine_event **event);
     void (*event_destroy)(struct engine *engine, struct engine_event *event); /* NULL is fine */

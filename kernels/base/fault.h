@@ -19,6 +19,7 @@
 /* X(name, word in the environment): what the passage stands for */
 #define FAULT_SITE_LIST(X)                                                                                  \
     X(FAULT_ALLOC, "alloc")            /* memory of the engine or the host cannot be had */                 \
+    X(FAULT_PIN, "pin")                /* no memory can be pinned for slots */                              \
     X(FAULT_READ, "read")              /* pread fails */                                                    \
     X(FAULT_SHORT, "short")            /* pread finds the end of the file too early */                      \
     X(FAULT_WRITE, "write")            /* pwrite fails: no space left */                                    \

@@ -13,6 +13,7 @@
 #include "kernels/host/merge.h"
 #include "kernels/host/merge_many.h"
 #include "kernels/host/radix.h"
+#include "kernels/transfer_queue.h"
 
 enum {
     RUNG_CHOSEN = -1,
@@ -23,7 +24,8 @@ enum {
     TOUCH_STRIDE = 4096, // bytes: the smallest page
     SWAP_KEYS = 512,     // that change places at a time, through the stack
     PARALLEL_SEARCHES = 256,
-    PARALLEL_COPY_BYTES = 1 << 20 // from which on waking the threads pays
+    PARALLEL_COPY_BYTES = 1 << 20, // from which on waking the threads pays
+    MOVE_THREADS_MIN = 4           // threads wait for files, too: some more than cores
 };
 
 struct engine_event {
@@ -182,6 +184,19 @@ static hsort_status host_copy(struct engine *engine, enum engine_stream stream, 
         return status_fail(HSORT_INTERNAL, "copy of %zu bytes in host memory failed", bytes);
     copy_bytes(host_threads(engine), to, from, bytes);
     return HSORT_OK;
+}
+
+static hsort_status host_transfer(struct engine *engine, const struct engine_transfer *in, int in_count,
+                                  const struct engine_transfer *out, int out_count)
+{
+    const int cores = host_threads(engine), threads = cores < MOVE_THREADS_MIN ? MOVE_THREADS_MIN : cores;
+    struct transfer_queue queue = transfer_queue_of(in, in_count, out, out_count);
+    if (fault_hit(FAULT_COPY))
+        return status_fail(HSORT_INTERNAL, "a transfer in host memory failed");
+#pragma omp parallel num_threads(threads)
+    for (struct transfer_chunk chunk; transfer_next(&queue, &chunk);)
+        transfer_note(&queue, transfer_move(&chunk, chunk.transfer->memory + chunk.at));
+    return transfer_status(&queue);
 }
 
 static hsort_status host_event_create(struct engine *engine, struct engine_event **event)
@@ -400,6 +415,7 @@ static const struct engine_ops host_ops = {
     .memory_free = host_memory_free,
     .space_of = host_space_of,
     .copy = host_copy,
+    .transfer = host_transfer,
     .event_create = host_event_create,
     .event_destroy = host_event_destroy,
     .event_record = host_event_record,

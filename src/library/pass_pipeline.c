@@ -7,14 +7,10 @@
  * slot[3] belongs to STREAM_WORK alone: if a sort leaves its result there, both slots change roles, and the next
  * sort has the other one for scratch.
  *
- * Copies from and to pinned memory are begun before the sort, which may keep the host waiting for a moment;
- * copies of ordinary memory run in the call, so the sort is begun before them. Those of both directions take
- * turns, DUPLEX_BYTES at a time: each call returns with its last buffers still on the link, and the other
- * direction goes on meanwhile. */
+ * Copies of pinned memory are begun before the sort, which may keep the host waiting for a moment. Transfers run in
+ * the call, both directions at once, so the sort is begun before them. */
 #include "src/library/pass_pipeline.h"
 #include "kernels/base/first_error.h"
-
-enum { DUPLEX_BYTES = 32 << 20 };
 
 hsort_status pipeline_open(struct pipeline *p)
 {
@@ -35,44 +31,26 @@ void pipeline_close(struct pipeline *p)
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-/* Bytes of one direction that are still to be copied. */
-struct pipeline_copy {
-    const struct pipeline_piece *pieces; /* NULL: out, from one place to one place */
-    int left;                            /* pieces that are not done */
-    size_t done;                         /* bytes of the first of these; out: of all */
-    const char *from;
-    char *to;
-    size_t bytes; /* in: of all pieces that are left; out: of all */
-};
-
-/* Copy the next bytes, DUPLEX_BYTES at most, of one piece. Returns false if there are none. */
-static bool copy_next(struct pipeline *p, enum engine_stream stream, struct pipeline_copy *copy)
+/* Let the pieces of an item lie in the slot, one behind the other. */
+static void place_pieces(const struct pipeline_item *item, char *slot)
 {
-    if (copy->left == 0 || p->status != HSORT_OK)
-        return false;
-    const char *from = copy->pieces ? copy->pieces->from : copy->from;
-    const size_t all = copy->pieces ? copy->pieces->bytes : copy->bytes, rest = all - copy->done;
-    const size_t bytes = rest < DUPLEX_BYTES ? rest : DUPLEX_BYTES;
-    if (bytes > 0)
-        p->status = p->engine->ops->copy(p->engine, stream, copy->to, from + copy->done, bytes);
-    copy->to += bytes;
-    copy->done += bytes;
-    if (copy->done == all) {
-        copy->left--;
-        copy->done = 0;
-        if (copy->pieces)
-            copy->pieces++;
+    size_t at = item->at;
+    for (int piece = 0; piece < item->piece_count; piece++) {
+        item->pieces[piece].memory = slot + at;
+        at += item->pieces[piece].bytes;
     }
-    return true;
 }
 
-static void copy_all(struct pipeline *p, struct pipeline_copy *in, struct pipeline_copy *out)
+/* Begin copies of pinned host memory. */
+static hsort_status begin_copies(struct pipeline *p, const struct engine_transfer *transfers, int count, bool out)
 {
-    bool more = true;
-    while (more) {
-        const bool came = copy_next(p, STREAM_IN, in), went = copy_next(p, STREAM_OUT, out);
-        more = came || went;
+    for (int i = 0; i < count; i++) {
+        const struct engine_transfer *transfer = &transfers[i];
+        void *to = out ? transfer->host : transfer->memory;
+        const void *from = out ? transfer->memory : transfer->host;
+        TRY(p->engine->ops->copy(p->engine, out ? STREAM_OUT : STREAM_IN, to, from, transfer->bytes));
     }
+    return HSORT_OK;
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
@@ -100,16 +78,17 @@ static void sort_slot(struct pipeline *p)
 /* What this step does on all streams. */
 static void run_step(struct pipeline *p, const struct pipeline_item *item)
 {
-    struct pipeline_copy none = {.left = 0};
-    struct pipeline_copy in = {
-        .pieces = item->pieces, .left = item->piece_count, .to = p->slot[0] + item->at};
-    struct pipeline_copy out = {.from = p->slot[2],
-                                .to = p->leaving.out,
-                                .left = p->leaving.count > 0,
-                                .bytes = (size_t)p->leaving.count * p->element_bytes};
-    copy_all(p, p->in_waits ? &none : &in, p->out_waits ? &none : &out);
+    const bool out = p->leaving.count > 0;
+    p->leaving.out.memory = p->slot[2];
+    place_pieces(item, p->slot[0]);
+    if (p->status == HSORT_OK && !p->in_waits)
+        p->status = begin_copies(p, item->pieces, item->piece_count, false);
+    if (p->status == HSORT_OK && !p->out_waits)
+        p->status = begin_copies(p, &p->leaving.out, out, true);
     sort_slot(p);
-    copy_all(p, &in, &out);
+    if (p->status == HSORT_OK && (p->in_waits || p->out_waits))
+        p->status = p->engine->ops->transfer(p->engine, item->pieces, p->in_waits ? item->piece_count : 0,
+                                             &p->leaving.out, p->out_waits && out);
 }
 
 static hsort_status record_step(struct pipeline *p)

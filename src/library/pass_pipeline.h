@@ -1,4 +1,4 @@
-/* A pipeline through the engine: items come in from host memory, are sorted, and go out to host memory, three
+/* A pipeline through the engine: items come in, are sorted, and go out, from and to host memory or files, three
  * items at a time, so that both directions of the link and the engine are busy. Both passes of a sort in two
  * passes are one; what an element is, only the sort() that it is given knows.
  *
@@ -13,20 +13,14 @@
 #include "kernels/engine.h"
 #include "src/library/pass_plan.h"
 
-/* Elements that lie together in host memory. */
-struct pipeline_piece {
-    const char *from;
-    size_t bytes;
-};
-
-/* What comes in as one, is sorted as one, and goes out to one place. */
+/* What comes in as one, is sorted as one, and goes out to one place. The pipeline sets the `memory` of transfers. */
 struct pipeline_item {
     int64_t count; /* elements; 0: nothing */
-    /* Pieces of it in host memory, which lie in the slot one behind the other from `at` on; read in the call. */
-    const struct pipeline_piece *pieces;
+    /* Pieces of it, which lie in the slot one behind the other from byte `at` on; read in the call. */
+    struct engine_transfer *pieces;
     int piece_count;
     size_t at;
-    char *out; /* [count] host memory, written before pipeline_drain() returns */
+    struct engine_transfer out; /* of `count` elements; done before pipeline_drain() returns */
 };
 
 struct pipeline {
@@ -39,7 +33,7 @@ struct pipeline {
      * every step, for items of 0 elements too, and after a failure: it may keep to a schedule. */
     hsort_status (*fetch)(void *user, char *slot);
     void *user;
-    bool in_waits, out_waits; /* copies in, or out, run in the call, not on their stream: SPACE_HOST */
+    bool in_waits, out_waits; /* transfers in, or out, run in the call; else they are copies of pinned memory */
 
     struct engine_event *event[ENGINE_STREAMS]; /* owned: the last step's end on each stream */
     struct pipeline_item work, leaving;         /* items in slot[1] and slot[2] */

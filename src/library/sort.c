@@ -22,6 +22,7 @@
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/rebalance.h"
 #include "src/library/sort_memory.h"
+#include "src/library/sort_stream.h"
 #include "src/library/two_passes.h"
 
 /* Wait for the engine, and book the time since the last phase ended. */
@@ -56,6 +57,9 @@ static void report_round(void *user, int64_t done, int64_t total)
 static hsort_status check_arguments(struct sort *s)
 {
     const struct engine_ops *ops = s->ctx->engine->ops;
+    s->in_space = s->out_space = SPACE_HOST;
+    if (s->source)
+        return HSORT_OK;
     TRY(context_check_keys(s->ctx, "in", s->in, s->in_count));
     TRY(context_check_keys(s->ctx, "out", s->out, s->out_count));
     const void *in = s->in_count > 0 ? s->in : NULL, *out = s->out_count > 0 ? s->out : NULL;
@@ -115,6 +119,8 @@ static hsort_status agree_on_plan(struct sort *s)
         ctx->even_offset[rank] = at < s->total ? at : s->total;
     }
     s->fits = most_in <= s->capacity;
+    if (s->source && (!s->fits || most_out > s->capacity))
+        return comm_agree(comm, status_fail(HSORT_INTERNAL, "streams of keys that are not spread evenly"));
     s->any_target_fits = most_out <= s->capacity;
     choose_exchanges(s);
     return HSORT_OK;
@@ -196,6 +202,9 @@ static hsort_status load_keys(struct sort *s)
         s->x.current_offset = s->ctx->even_offset;
         s->x.count = s->x.current_offset[rank + 1] - s->x.current_offset[rank];
         book_phase(s, HSORT_PHASE_EXCHANGE);
+    } else if (s->source) {
+        TRY(sort_load_stream(s));
+        s->phase_began = MPI_Wtime();
     } else if (s->in_space != SPACE_ENGINE && s->in_count > 0) {
         keep_first_error(&s->status,
                          engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in, shard_bytes(s)));
@@ -287,7 +296,7 @@ static hsort_status stop_or_go_on(struct sort *s)
     s->stopped = true;
     s->status = HSORT_OK;
     status_clear();
-    return HSORT_OK;
+    return s->sink ? HSORT_STOPPED : HSORT_OK; // a stream's keys are still where they came from
 }
 
 /* Sort each shard by itself. Collective. */
@@ -382,10 +391,31 @@ static void hand_over(struct sort *s, bool as_wanted)
     book_phase(s, HSORT_PHASE_D2H);
 }
 
+/* Bring the keys from s->held into the sink. Collective. */
+static hsort_status hand_to_sink(struct sort *s)
+{
+    hsort_context *ctx = s->ctx;
+    if (s->form == FORM_CODES)
+        keep_first_error(&s->status,
+                         ctx->engine->ops->decode(ctx->engine, s->map, s->x.keys, s->held, s->x.count));
+    s->held = s->x.keys;
+    if (!counts_are_wanted(s)) {
+        keep_first_error(&s->status, ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+        keep_first_error(&s->status,
+                         rebalance(&s->x, s->x.current_offset, ctx->want_offset, s->held, s->x.scratch));
+        s->held = s->x.scratch;
+        book_phase(s, HSORT_PHASE_EXCHANGE);
+    }
+    book_phase(s, HSORT_PHASE_D2H);
+    return sort_store_stream(s);
+}
+
 /* Give the caller its counts of its keys. Collective. */
 static hsort_status deliver_keys(struct sort *s)
 {
     const bool as_wanted = counts_are_wanted(s);
+    if (s->sink)
+        return hand_to_sink(s);
     if (s->form == FORM_RESULT && s->held == s->out && as_wanted)
         s->form = FORM_DELIVERED; // the phase that left the keys there has waited for them
     if (s->form != FORM_DELIVERED)
@@ -432,6 +462,16 @@ static hsort_status run_phases(struct sort *s)
 
 /* ---- entry points -------------------------------------------------------------------------------------- */
 
+static hsort_status run_sort(struct sort *s)
+{
+    s->entered = s->phase_began = MPI_Wtime();
+    transport_clear(s->ctx->transport);
+    const hsort_status status = run_phases(s);
+    if (status != HSORT_OK && !s->stopped)
+        return context_fail(s->ctx, status);
+    return s->stopped ? HSORT_STOPPED : HSORT_OK; // ctx->error still says who asked
+}
+
 hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                            int64_t count, void *out, int64_t out_count, void *stream)
 {
@@ -445,12 +485,23 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
                      .out_count = out_count,
                      .stream = stream,
                      .held = in};
-    s.entered = s.phase_began = MPI_Wtime();
-    transport_clear(ctx->transport);
-    const hsort_status status = run_phases(&s);
-    if (status != HSORT_OK)
-        return context_fail(ctx, status);
-    return s.stopped ? HSORT_STOPPED : HSORT_OK; // ctx->error still says who asked
+    return run_sort(&s);
+}
+
+hsort_status hsort_sort_stream(hsort_context *ctx, hsort_type type, hsort_order order,
+                               const struct key_stream *source, int64_t count, const struct key_stream *sink,
+                               int64_t out_count, struct stream_check *check)
+{
+    TRY(context_enter(ctx));
+    struct sort s = {.ctx = ctx,
+                     .type = type,
+                     .order = order,
+                     .in_count = count,
+                     .out_count = out_count,
+                     .source = source,
+                     .sink = sink,
+                     .check = check};
+    return run_sort(&s);
 }
 
 hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,

@@ -215,7 +215,7 @@ hsort_status sort_choose_passes(struct sort *s)
 
 size_t sort_run_bytes(const struct sort *s)
 {
-    const bool in_input = s->ctx->options.overwrite_input && s->in != s->out;
+    const bool in_input = s->ctx->options.overwrite_input && s->in != s->out && !s->source;
     return in_input ? 0 : (size_t)s->in_count * (size_t)s->map.key_bytes;
 }
 

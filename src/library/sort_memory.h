@@ -4,6 +4,7 @@
 
 #include "mpi/exchange/exchange.h"
 #include "src/library/context.h"
+#include "src/library/key_stream.h"
 
 /* What this rank's keys are at present. Each phase of a sort takes some form and leaves another. */
 enum key_form {
@@ -22,6 +23,9 @@ struct sort {
     void *out;
     int64_t in_count, out_count;
     void *stream;
+    const struct key_stream *source, *sink; /* both, with `in` and `out` NULL; or neither */
+    struct stream_check *check;             /* of streams, or NULL; filled by the verifiers */
+    struct verifier before, after;
     enum engine_space in_space, out_space;
     int64_t total, capacity;
     bool fits;                                  /* no rank brings more than the capacity */

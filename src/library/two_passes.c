@@ -16,10 +16,12 @@
 #include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
 #include "src/library/pass_pipeline.h"
+#include "src/library/sort_stream.h"
 
 struct passes {
     struct sort *s;
     struct pass_sort sort;
+    bool in_pass_2;
     int64_t slot; /* elements; the same on every rank */
     size_t slot_bytes;
     size_t run_bytes; /* that the library takes for runs */
@@ -33,7 +35,7 @@ struct passes {
     const char **run;              /* [own runs] */
     int64_t *position;             /* [segments of all + 1] */
     int64_t *cut_offset;           /* [(segments of all + 1) * own runs] */
-    struct pipeline_piece *pieces; /* [own runs] */
+    struct engine_transfer *pieces; /* [own runs] */
 
     struct run_cuts *cuts;
     struct piece_messages *messages;
@@ -239,11 +241,14 @@ static void free_passes(struct passes *p)
 /* pipeline.sort: keys as the caller's bits, before and after. */
 static hsort_status sort_slot_keys(void *passes, void *keys, void *scratch, int64_t count, void **sorted)
 {
-    const struct passes *p = passes;
+    struct passes *p = passes;
     hsort_context *ctx = p->s->ctx;
     const struct raw_keys raw = {.map = p->s->map, .from = keys, .decode = true};
-    return ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, p->sort.key_bytes, keys, scratch,
-                                  p->slot, count, ctx->workspace, &raw, sorted);
+    if (!p->in_pass_2)
+        TRY(stream_check_add(p->s, &p->s->before, keys, count));
+    TRY(ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, p->sort.key_bytes, keys, scratch, p->slot,
+                               count, ctx->workspace, &raw, sorted));
+    return p->in_pass_2 ? stream_check_add(p->s, &p->s->after, *sorted, count) : HSORT_OK;
 }
 
 /* The host itself waits: it may copy the caller's keys with its own cores. */
@@ -254,23 +259,54 @@ static hsort_status wait_for_caller(const struct sort *s)
     return engine->ops->stream_synchronize(engine, STREAM_WORK);
 }
 
-static hsort_status make_runs(struct passes *p)
+/* Where chunk `run` comes from, or the same part of the result goes: the caller's memory, or a stream. */
+static struct engine_transfer part_of(const struct passes *p, const struct key_stream *stream, const void *memory,
+                                      int64_t part, int64_t count)
+{
+    if (stream)
+        return stream_transfer(p->s, stream, part * p->slot, count);
+    return (struct engine_transfer){.bytes = (size_t)count * p->pipeline.element_bytes,
+                                    .host = element_at(p, memory, part * p->slot)};
+}
+
+/* The pieces that host memory holds, all of one run. */
+static struct engine_transfer run_transfer(const struct passes *p, int64_t run, int64_t first, int64_t count)
+{
+    return (struct engine_transfer){.bytes = (size_t)count * p->pipeline.element_bytes,
+                                    .host = element_at(p, p->run[run], first)};
+}
+
+/* Let all chunks through the pipeline; returns how many keys of the source came. */
+static int64_t push_chunks(struct passes *p)
 {
     const struct sort *s = p->s;
+    int64_t done = 0;
+    for (int64_t run = 0; run < s->runs && p->pipeline.status == HSORT_OK; run++) {
+        const int64_t count = p->run_count[run];
+        if (s->source && !s->source->next(s->source->user, done, false))
+            break;
+        struct engine_transfer chunk = part_of(p, s->source, s->in, run, count);
+        const struct pipeline_item item = {
+            .count = count, .pieces = &chunk, .piece_count = 1, .out = run_transfer(p, run, 0, count)};
+        pipeline_push(&p->pipeline, &item);
+        report_step(p, "runs", run + 1, s->runs);
+        done += count;
+    }
+    return done;
+}
+
+/* Collective where there is a source. */
+static hsort_status make_runs(struct passes *p)
+{
+    struct sort *s = p->s;
     p->pipeline.in_waits = s->in_space == SPACE_HOST;
     p->pipeline.out_waits = p->run_bytes > 0 || p->pipeline.in_waits;
     p->pipeline.status = wait_for_caller(s);
-    for (int64_t run = 0; run < s->runs; run++) {
-        const struct pipeline_piece chunk = {element_at(p, s->in, run * p->slot),
-                                             (size_t)p->run_count[run] * p->pipeline.element_bytes};
-        const struct pipeline_item item = {.count = p->run_count[run],
-                                           .pieces = &chunk,
-                                           .piece_count = 1,
-                                           .out = element_at(p, p->runs, run * p->slot)};
-        pipeline_push(&p->pipeline, &item);
-        report_step(p, "runs", run + 1, s->runs);
-    }
-    return pipeline_drain(&p->pipeline);
+    if (s->source)
+        s->source->begin(s->source->user);
+    const int64_t done = push_chunks(p);
+    const hsort_status status = pipeline_drain(&p->pipeline);
+    return s->source ? s->source->end(s->source->user, done, status) : status;
 }
 
 /* ---- the cuts ------------------------------------------------------------------------------------------ */
@@ -310,14 +346,13 @@ static struct pipeline_item segment_of_round(struct passes *p, int64_t round)
     if (round >= s->segments)
         return item;
     item.count = smaller_of(p->slot, s->out_count - round * p->slot);
-    item.out = element_at(p, s->out, round * p->slot);
+    item.out = part_of(p, s->sink, s->out, round, item.count);
     item.at = (size_t)piece_messages_before(p->messages, round) * p->pipeline.element_bytes;
     for (int64_t run = 0; run < s->runs; run++) {
         const int64_t *cut = p->cut_offset + segment * s->runs + run;
         const int64_t count = cut[s->runs] - cut[0];
         if (count > 0)
-            p->pieces[item.piece_count++] = (struct pipeline_piece){
-                element_at(p, p->run[run], cut[0]), (size_t)count * p->pipeline.element_bytes};
+            p->pieces[item.piece_count++] = run_transfer(p, run, cut[0], count);
     }
     return item;
 }
@@ -329,21 +364,38 @@ static hsort_status fetch_pieces(void *passes, char *slot)
     return piece_messages_finish(p->messages, slot);
 }
 
+/* Let all segments through the pipeline; returns how many keys of them went in. All ranks do the same rounds: where a
+ * sink is asked whether it takes more, all ask. Collective. */
+static int64_t push_segments(struct passes *p, hsort_status *status)
+{
+    const struct sort *s = p->s;
+    int64_t done = 0;
+    for (int64_t round = 0; round < p->rounds; round++) {
+        if (s->sink && !s->sink->next(s->sink->user, done, true))
+            break;
+        const struct pipeline_item item = segment_of_round(p, round);
+        keep_first_error(status, piece_messages_begin(p->messages, round));
+        pipeline_push(&p->pipeline, &item);
+        report_step(p, "segments", round + 1, p->rounds);
+        done += item.count;
+    }
+    return done;
+}
+
 /* Collective. */
 static hsort_status make_segments(struct passes *p)
 {
+    struct sort *s = p->s;
     hsort_status status = HSORT_OK;
+    p->in_pass_2 = true;
     p->pipeline.fetch = fetch_pieces;
-    p->pipeline.in_waits = p->run_bytes > 0 || p->s->in_space == SPACE_HOST;
-    p->pipeline.out_waits = p->s->out_space == SPACE_HOST;
-    for (int64_t round = 0; round < p->rounds; round++) {
-        const struct pipeline_item item = segment_of_round(p, round);
-        keep_first_error(&status, piece_messages_begin(p->messages, round));
-        pipeline_push(&p->pipeline, &item);
-        report_step(p, "segments", round + 1, p->rounds);
-    }
+    p->pipeline.in_waits = p->run_bytes > 0 || s->in_space == SPACE_HOST;
+    p->pipeline.out_waits = s->out_space == SPACE_HOST;
+    if (s->sink)
+        s->sink->begin(s->sink->user);
+    const int64_t done = push_segments(p, &status);
     keep_first_error(&status, pipeline_drain(&p->pipeline));
-    return status;
+    return s->sink ? s->sink->end(s->sink->user, done, status) : status;
 }
 
 /* ---- the passes ---------------------------------------------------------------------------------------- */
@@ -362,6 +414,7 @@ static hsort_status run_passes(struct passes *p)
     hsort_context *ctx = s->ctx;
     TRY(agree_on_slot(p));
     TRY(reserve_passes(p));
+    stream_check_begin(s);
     s->phase_began = MPI_Wtime();
     TRY(context_agree(ctx, make_runs(p)));
     end_pass(s, HSORT_PHASE_LOCAL_SORT);
@@ -371,7 +424,8 @@ static hsort_status run_passes(struct passes *p)
     end_pass(s, HSORT_PHASE_MERGE);
     piece_messages_traffic(p->messages, &s->x.moved_bytes, &s->message_seconds);
     s->form = FORM_DELIVERED;
-    return context_agree(ctx, status);
+    TRY(context_agree(ctx, status));
+    return s->sink ? stream_check_end(s) : HSORT_OK;
 }
 
 hsort_status two_passes_run(struct sort *s)

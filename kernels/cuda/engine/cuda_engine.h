@@ -7,7 +7,7 @@
 #include <cudaTypedefs.h>
 #include "kernels/base/key_width.h"
 #include "kernels/engine.h"
-#include "kernels/cuda/engine/pageable.h"
+#include "kernels/cuda/engine/host_slots.h"
 
 enum { WARP = 32 };
 #define ALL_LANES 0xffffffffu /* the mask of a whole warp */
@@ -64,8 +64,7 @@ struct cuda_engine {
     struct cuda_result *result;           /* [1] pinned */
     uint32_t levels;                      /* of MSD sorts, so far: their numbers */
     struct engine_inspection *inspection; /* [1] device memory */
-    struct pageable pageable_in;          /* on the way from ordinary host memory */
-    struct pageable pageable_out;         /* and to it: slots of its own, so that neither waits for the other */
+    struct host_slots slots;              /* between the device and ordinary host memory, or files */
     size_t memory_limit;                  /* 0: none */
     size_t bytes_in_use;
     struct cuda_allocation *allocations; /* what alloc() handed out, newest first */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-    PAGEABLE_BYTES_MIN = 1 << 20, /* below, the driver's own copy is as good */
+    UNREGISTERED_BYTES_MIN = 1 << 20, /* of a copy; below, the driver's own is as good */
 
 #ifndef TUNING_SMALL
     /* rung 1 */

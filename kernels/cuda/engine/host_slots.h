@@ -1,0 +1,53 @@
+/* Copies between the device and what the link cannot reach by itself: ordinary host memory, files. The driver's own
+ * copy of pageable memory goes through a small pinned buffer with one core; here every core of the rank fills and
+ * empties two pinned slots of its own while others are on the link:
+ *
+ *     thread 0   fill A | fill B | wait A, fill A ...             in: filled, then copied to the device
+ *     thread 1     begin C | begin D | wait C, empty C | ...      out: copied from the device, then emptied
+ *     link         A C B D ...                                    both directions at once
+ *
+ * Rejected: all cores on one slot at a time, which wait for the slowest of them at each; to pin the caller's memory
+ * instead, which costs more than the copy and leaves it pinned where the program dies. */
+#ifndef HOST_SLOTS_H
+#define HOST_SLOTS_H
+
+#include <cuda_runtime_api.h>
+#include <cudaTypedefs.h>
+#include "kernels/transfer_queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    HOST_SLOT_THREADS_MIN = 4, /* threads wait for files, too: some more than cores */
+    HOST_SLOT_THREADS_MAX = 16,
+    HOST_SLOTS_EACH = 2,
+    HOST_SLOT_ALIGNMENT = 4096
+};
+
+struct host_slots {
+    /* How a thread makes the device current, and undoes it; set by the owner: struct device_scope says why so. */
+    CUcontext context;
+    PFN_cuCtxPushCurrent_v4000 push;
+    PFN_cuCtxPopCurrent_v4000 pop;
+    int threads;      /* 0 until first used */
+    bool pinned;      /* or ordinary memory, where none could be pinned: slower */
+    void *memory;     /* [threads * HOST_SLOTS_EACH] slots; owned */
+    cudaEvent_t *copied; /* [threads * HOST_SLOTS_EACH] the last copy from or to the slot; owned */
+};
+
+/* Do all of the queue: chunks that come in on `in`, the others on `out`. Those are complete on return; of the
+ * others the host's bytes have been read, and copies may be under way. The device is current.
+ * Errors HSORT_HOST_MEMORY, HSORT_CUDA, those of move(). */
+hsort_status host_slots_run(struct host_slots *slots, struct transfer_queue *queue, cudaStream_t in,
+                            cudaStream_t out);
+
+/* Free the slots. The device is current. */
+void host_slots_close(struct host_slots *slots);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,55 @@
+/* Who of several threads takes which part of transfers (engine_ops.transfer()), and what becomes of a failure in one
+ * of them. In host memory, of any engine.
+ *
+ *     in       |  a0  |  a1  |  a2  | b0 |           chunks end at multiples of ENGINE_MOVE_BYTES, counted from `lead`
+ *     out      |  c0  |  c1  |                       before a transfer's first byte, and at its end
+ *     taken    a0 c0 a1 c1 a2 b0                     by whoever is free: both directions are under way at all times */
+#ifndef TRANSFER_QUEUE_H
+#define TRANSFER_QUEUE_H
+
+#include "kernels/engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct transfer_list {
+    const struct engine_transfer *transfer; /* [count] that are not all taken; borrowed */
+    int count;
+    size_t taken; /* bytes of the first */
+};
+
+struct transfer_queue {
+    struct transfer_list in, out;
+    bool out_is_next;
+    hsort_status status;          /* the first failure of any thread */
+    char text[STATUS_TEXT_BYTES]; /* its cause: texts are kept by thread */
+};
+
+struct transfer_chunk {
+    const struct engine_transfer *transfer;
+    size_t at, bytes; /* from its first byte on */
+    bool out;
+};
+
+/* A queue of both lists, borrowed. */
+struct transfer_queue transfer_queue_of(const struct engine_transfer *in, int in_count,
+                                        const struct engine_transfer *out, int out_count);
+
+/* The next chunk; false: there is none, or somebody has failed. Any thread. */
+bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk);
+
+/* Bring the chunk's bytes to host memory [bytes], or take them from there. Any thread. */
+hsort_status transfer_move(const struct transfer_chunk *chunk, void *host);
+
+/* Nothing more is taken if `status` is a failure of this thread, whose text moves to the queue. Any thread. */
+void transfer_note(struct transfer_queue *queue, hsort_status status);
+
+/* When all threads are done: the first failure, with its text, in the thread that calls. */
+hsort_status transfer_status(const struct transfer_queue *queue);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

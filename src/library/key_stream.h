@@ -1,0 +1,53 @@
+/* Keys that come from, or go to, something else than memory: files, for the command. What the ends of a sort ask of
+ * it; between them the sort is that of keys in host memory (sort.c, two_passes.c).
+ *
+ *     source    begin   next, moves   next, moves   ...   end        ranks at their own pace,
+ *     sink      begin   next, moves   next, moves   ...   end        between a collective begin and end
+ *
+ * A `move` is of whole or cut keys, as bytes: several threads at a time bring, or take, a few MiB each, into memory
+ * of the engine or on the way there. So nothing of the size of the keys lies in between. */
+#ifndef KEY_STREAM_H
+#define KEY_STREAM_H
+
+#include "hypersort.h"
+
+struct key_stream {
+    void *user;
+
+    /* The first keys are about to be moved. Collective. */
+    void (*begin)(void *user);
+
+    /* Of this rank's keys the first `done` are through: shall more follow? Called by the thread that sorts, before
+     * each part of some hundred MiB at most. If `together`, all ranks ask at the same step and want one answer:
+     * collective then, and else not. */
+    bool (*next)(void *user, int64_t done, bool together);
+
+    /* engine_transfer.move: at counts bytes from this rank's first key on. Any thread. */
+    hsort_status (*move)(void *user, int64_t at, size_t bytes, void *host);
+
+    /* engine_transfer.lead of the byte `at`. Pure. */
+    size_t (*lead)(void *user, int64_t at);
+
+    /* This rank has moved `done` keys, with the status `mine`. Returns it, or what else has failed, or HSORT_STOPPED
+     * if ranks have left keys as next() said no; the caller agrees on it. Collective. */
+    hsort_status (*end)(void *user, int64_t done, hsort_status mine);
+};
+
+/* What the keys of a sort are like, where they come from and where they go. */
+struct stream_check {
+    hsort_check_result before; /* its first_disorder says nothing */
+    hsort_check_result after;
+};
+
+/* hsort_sort_to() from a stream to another one. Collective.
+ *   source     gives `count` keys on this rank, sink takes `out_count`; counts of ranks differ by at most one
+ *   check      [1] written, the same on every rank: from the keys in engine memory, behind the source and before the
+ *              sink. NULL: nobody looks
+ * Memory   host engine: two buffers of the shard; CUDA: none of the host's, unless in two passes: the runs.
+ * Errors   as hsort_sort_to(), and those of the streams. HSORT_STOPPED if either end was left, or should_stop said
+ *          so: the keys are then nowhere but where they came from, and in part where they go. */
+hsort_status hsort_sort_stream(hsort_context *ctx, hsort_type type, hsort_order order,
+                               const struct key_stream *source, int64_t count, const struct key_stream *sink,
+                               int64_t out_count, struct stream_check *check);
+
+#endif

@@ -49,8 +49,8 @@ struct checkpoint {
 };
 
 /* Open what `directory` holds, or begin a manifest there; the directory is made if it is missing (not its
- * parents).
- *   in, output, output_format, order   of the command Collective.
+ * parents). Collective.
+ *   in, output, output_format, order   of the command
  *   checkpoint    [1] written; checkpoint_close() frees it; nothing to free after an error
  * After    the manifest is on disk; checkpoint->part names the temporary file of the output
  * Errors   same on every rank, naming the file: HSORT_IO (cannot be made, read, written; another command works in it; not seen

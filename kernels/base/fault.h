@@ -17,23 +17,22 @@
 #include <stdbool.h>
 
 /* X(name, word in the environment): what the passage stands for */
-#define FAULT_SITE_LIST(X)                                                                                  \
-    X(FAULT_ALLOC, "alloc")            /* memory of the engine or the host cannot be had */                 \
-    X(FAULT_PIN, "pin")                /* no memory can be pinned for slots */                              \
-    X(FAULT_READ, "read")              /* pread fails */                                                    \
-    X(FAULT_SHORT, "short")            /* pread finds the end of the file too early */                      \
-    X(FAULT_WRITE, "write")            /* pwrite fails: no space left */                                    \
-    X(FAULT_COMMIT, "commit")          /* fsync or close fails */                                           \
-    X(FAULT_MPI, "mpi")                /* a message of the exchange is reported as failed */                \
-    X(FAULT_KERNEL, "kernel")          /* a kernel, or the host form of it, fails */                        \
-    X(FAULT_COPY, "copy")              /* a copy to, from or inside the engine's memory fails */            \
-    X(FAULT_KILL, "kill")              /* the process is killed outright between local sort and exchange */ \
-    X(FAULT_CHANGED, "changed")        /* an input looks as if it was changed while it was read */          \
-    X(FAULT_TERM, "term")              /* SIGTERM comes as soon as the temporary output is there */         \
-    X(FAULT_HOLD_READ, "holdread")     /* the command waits before a chunk is read: see stop_hold() */      \
-    X(FAULT_HOLD_SORT, "holdsort")     /* ... between local sort and exchange */                            \
-    X(FAULT_HOLD_SORTED, "holdsorted") /* ... after the exchange */                                         \
-    X(FAULT_HOLD_WRITE, "holdwrite")   /* ... before a chunk is written */
+#define FAULT_SITE_LIST(X)                                                                                \
+    X(FAULT_ALLOC, "alloc")          /* memory of the engine or the host cannot be had */                 \
+    X(FAULT_PIN, "pin")              /* no memory can be pinned for slots */                              \
+    X(FAULT_READ, "read")            /* pread fails */                                                    \
+    X(FAULT_SHORT, "short")          /* pread finds the end of the file too early */                      \
+    X(FAULT_WRITE, "write")          /* pwrite fails: no space left */                                    \
+    X(FAULT_COMMIT, "commit")        /* fsync or close fails */                                           \
+    X(FAULT_MPI, "mpi")              /* a message of the exchange is reported as failed */                \
+    X(FAULT_KERNEL, "kernel")        /* a kernel, or the host form of it, fails */                        \
+    X(FAULT_COPY, "copy")            /* a copy to, from or inside the engine's memory fails */            \
+    X(FAULT_KILL, "kill")            /* the process is killed outright between local sort and exchange */ \
+    X(FAULT_CHANGED, "changed")      /* an input looks as if it was changed while it was read */          \
+    X(FAULT_TERM, "term")            /* SIGTERM comes as soon as the temporary output is there */         \
+    X(FAULT_HOLD_READ, "holdread")   /* the command waits before a chunk is read: see stop_hold() */      \
+    X(FAULT_HOLD_SORT, "holdsort")   /* ... between local sort and exchange */                            \
+    X(FAULT_HOLD_WRITE, "holdwrite") /* ... before a chunk is written */
 
 enum fault_site {
 #define X(name, word) name,

@@ -1,29 +1,15 @@
-/* The files of a checkpoint, and the order in which they come and go. A manifest that has its name is whole,
- * and all that it names is on disk; whatever it does not name is left over from a run that was killed.
+/* The manifest of a checkpoint, and the order in which it comes and goes. One that has its name is whole.
  *
- *      save    every rank       rank 0
- *              run of G+1
- *              fsync
- *              ------ agree -----                                      killed above the line below:
- *                               fsync DIR, new manifest, fsync        the manifest of G, its runs; runs of G+1 left over
- *                               ---- rename to manifest, fsync DIR ----
- *              ------ agree -----                                      killed below it:
- *                               remove the runs of G                   the manifest of G+1, its runs; runs of G left over
+ *      begin, mark   rank 0: new manifest, fsync, rename, fsync DIR     killed above the rename: the manifest before, if any
+ *      remove        rank 0: remove manifest, fsync DIR
  *
- *      begin   rank 0: new manifest, fsync, rename, fsync DIR          nothing, or a manifest that names no runs
- *      remove  rank 0: remove manifest, fsync DIR, remove runs         no manifest; runs left over
- *
- * What is left over goes with the next open or save. To overwrite the runs of G in place would need no room
- * for two of them, but would leave none of them whole when it is killed. */
+ * A new manifest that was not finished goes with the next one, or with the removal. */
 #include "src/checkpoint/checkpoint_internal.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
 #include "src/files/file_internal.h"
@@ -36,24 +22,11 @@ const char *checkpoint_path(const struct checkpoint *checkpoint, const char *nam
     return path;
 }
 
-/* name [CHECKPOINT_NAME_ROOM] of a run. */
-static const char *run_name(uint64_t id, int generation, int rank, char *name)
-{
-    snprintf(name, CHECKPOINT_NAME_ROOM, "run-%016" PRIx64 "-%d-%d.keys", id, generation, rank);
-    return name;
-}
-
-const char *checkpoint_run_path(const struct checkpoint *checkpoint, int rank, char *path)
-{
-    char name[CHECKPOINT_NAME_ROOM];
-    return checkpoint_path(checkpoint, run_name(checkpoint->id, checkpoint->generation, rank, name), path);
-}
-
 /* ---- Writing ------------------------------------------------------------------------------------------- */
 
-/* Write a whole file and bring it to disk; on failure there is none. Only this user can read it, for the keys
- * may be no one else's business. What is there already goes first, since the name is ours: a file that a
- * killed command left, or a link, which is never followed. */
+/* Write a whole file and bring it to disk; on failure there is none. Only this user can read it, for the names
+ * in it may be no one else's business. What is there already goes first, since the name is ours: a file that
+ * a killed command left, or a link, which is never followed. */
 static hsort_status write_new_file(const char *path, const void *bytes, size_t count)
 {
     unlink(path);
@@ -86,14 +59,12 @@ static hsort_status sync_names(const char *path)
     return HSORT_OK;
 }
 
-hsort_status checkpoint_put_manifest(const struct checkpoint *next, bool *named)
+hsort_status checkpoint_put_manifest(const struct checkpoint *next)
 {
     char path[PATH_MAX], path_new[PATH_MAX], *text;
     size_t bytes;
     checkpoint_path(next, "manifest", path);
     checkpoint_path(next, CHECKPOINT_NEW_MANIFEST, path_new);
-    *named = false;
-    TRY(sync_names(path)); // the runs' names, before one can read of them
     TRY(manifest_format(next, &text, &bytes));
     hsort_status status = write_new_file(path_new, text, bytes);
     free(text);
@@ -108,152 +79,7 @@ hsort_status checkpoint_put_manifest(const struct checkpoint *next, bool *named)
         unlink(path_new);
         return status;
     }
-    *named = true;
     return sync_names(path);
-}
-
-/* Does `name` look like that of a run? Which one? */
-static bool is_run(const char *name, uint64_t *id, int *generation, int *rank)
-{
-    char again[CHECKPOINT_NAME_ROOM];
-    return sscanf(name, "run-%" SCNx64 "-%d-%d.keys", id, generation, rank) == 3 &&
-           strcmp(name, run_name(*id, *generation, *rank, again)) == 0;
-}
-
-void checkpoint_remove_leftovers(const struct checkpoint *checkpoint, bool all)
-{
-    char path[PATH_MAX];
-    unlink(checkpoint_path(checkpoint, CHECKPOINT_NEW_MANIFEST, path));
-    DIR *listing = opendir(checkpoint->directory);
-    for (struct dirent *entry; listing && (entry = readdir(listing));) {
-        uint64_t id;
-        int generation, rank;
-        if (!is_run(entry->d_name, &id, &generation, &rank))
-            continue;
-        const bool named =
-            id == checkpoint->id && generation == checkpoint->generation && rank < checkpoint->runs;
-        if (all || !named)
-            unlinkat(dirfd(listing), entry->d_name, 0);
-    }
-    if (listing)
-        closedir(listing);
-}
-
-/* ---- Reading ------------------------------------------------------------------------------------------- */
-
-static void close_run(struct checkpoint *checkpoint)
-{
-    if (checkpoint->reading_fd >= 0)
-        close(checkpoint->reading_fd);
-    checkpoint->reading_fd = -1;
-}
-
-/* Have run `r` open as the one that is read. */
-static hsort_status open_run(struct checkpoint *checkpoint, int r, char *path)
-{
-    struct stat facts;
-    checkpoint_run_path(checkpoint, r, path);
-    if (checkpoint->reading_fd >= 0 && checkpoint->reading == r)
-        return HSORT_OK;
-    close_run(checkpoint);
-    checkpoint->reading = r;
-    return file_open_regular(path, false, &checkpoint->reading_fd, &facts);
-}
-
-/* The last run that begins at or before this key: the one that has it, also behind runs without keys. */
-static int find_run(const struct checkpoint *checkpoint, int64_t key)
-{
-    int low = 0, high = checkpoint->runs;
-    while (high - low > 1) {
-        const int middle = low + (high - low) / 2;
-        if (checkpoint->run_offset[middle] <= key)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/*      runs   |  run 0   |  run 1  ||   run 3        |          run 2 has no keys, and no file
- *      asked        first --------------------- count
- *      read         '----|---------|-----------'                                                                */
-hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64_t count, void *keys)
-{
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(checkpoint->type);
-    const int64_t total = checkpoint->runs > 0 ? checkpoint->run_offset[checkpoint->runs] : 0;
-    TRY(file_range_check(checkpoint->directory, total, first, count));
-    for (int64_t done = 0; done < count;) {
-        char path[PATH_MAX];
-        const int64_t key = first + done;
-        const int r = find_run(checkpoint, key);
-        const int64_t left = checkpoint->run_offset[r + 1] - key;
-        const int64_t chunk = left < count - done ? left : count - done;
-        TRY(open_run(checkpoint, r, path));
-        TRY(file_read_bytes(path, checkpoint->reading_fd, (key - checkpoint->run_offset[r]) * key_bytes,
-                            (size_t)(chunk * key_bytes), (char *)keys + done * key_bytes));
-        done += chunk;
-    }
-    return HSORT_OK;
-}
-
-/* ---- Saving -------------------------------------------------------------------------------------------- */
-
-/* run_offset of `next`, which the caller frees, from every rank's count. Collective. */
-static hsort_status count_runs(struct comm *comm, int64_t count, struct checkpoint *next)
-{
-    next->runs = comm->size;
-    next->run_offset = malloc(((size_t)comm->size + 1) * sizeof *next->run_offset);
-    hsort_status status = HSORT_OK;
-    if (!next->run_offset)
-        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for %d runs", next->directory, comm->size);
-    status = comm_agree(comm, status);
-    if (status != HSORT_OK)
-        return status;
-    next->run_offset[0] = 0;
-    status = comm_gather(comm, count, next->run_offset + 1);
-    for (int r = 0; status == HSORT_OK && r < comm->size; r++)
-        next->run_offset[r + 1] += next->run_offset[r];
-    if (status == HSORT_OK && next->run_offset[comm->size] != next->keys)
-        status = status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys are to be saved, of %" PRId64,
-                             next->directory, next->run_offset[comm->size], next->keys);
-    return comm_agree(comm, status);
-}
-
-static hsort_status save_run(const struct checkpoint *next, int rank, const void *keys, int64_t count)
-{
-    char path[PATH_MAX];
-    if (count == 0)
-        return HSORT_OK;
-    return write_new_file(checkpoint_run_path(next, rank, path), keys,
-                          (size_t)count * hsort_type_bytes(next->type));
-}
-
-hsort_status checkpoint_save(struct comm *comm, struct checkpoint *checkpoint, enum checkpoint_stage stage,
-                             const void *keys, int64_t count, const uint64_t fingerprint[2])
-{
-    struct checkpoint next = *checkpoint;
-    next.generation = next.tried = ++checkpoint->tried;
-    next.stage = stage;
-    memcpy(next.fingerprint, fingerprint, sizeof next.fingerprint);
-    close_run(checkpoint); // over NFS a file that is open cannot quite be removed
-    next.reading_fd = -1;
-
-    bool named = false;
-    hsort_status status = count_runs(comm, count, &next);
-    if (status == HSORT_OK)
-        status = comm_agree(comm, save_run(&next, comm->rank, keys, count));
-    if (status == HSORT_OK)
-        status = comm_agree(comm, comm->rank == 0 ? checkpoint_put_manifest(&next, &named) : HSORT_OK);
-    if (status == HSORT_OK) {
-        free(checkpoint->run_offset);
-        *checkpoint = next;
-    } else {
-        free(next.run_offset);
-    }
-    // Where the new manifest has its name but perhaps not on disk, either one may be found after a crash.
-    if (comm->rank == 0 && (status == HSORT_OK || !named))
-        checkpoint_remove_leftovers(checkpoint, false);
-    return status;
 }
 
 /* ---- What is written of the output --------------------------------------------------------------------- */
@@ -311,10 +137,9 @@ static hsort_status gather_ranges(struct comm *comm, struct checkpoint_range ran
 hsort_status checkpoint_mark(struct comm *comm, struct checkpoint *checkpoint, struct checkpoint_range range)
 {
     struct checkpoint next = *checkpoint;
-    bool named;
     hsort_status status = gather_ranges(comm, range, &next);
     if (status == HSORT_OK)
-        status = comm_agree(comm, comm->rank == 0 ? checkpoint_put_manifest(&next, &named) : HSORT_OK);
+        status = comm_agree(comm, comm->rank == 0 ? checkpoint_put_manifest(&next) : HSORT_OK);
     if (status == HSORT_OK) {
         free(checkpoint->written);
         *checkpoint = next;
@@ -346,21 +171,17 @@ void checkpoint_unmark(struct checkpoint *checkpoint)
 void checkpoint_remove(struct comm *comm, struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];
-    close_run(checkpoint);
-    MPI_Barrier(comm->world); // no rank still has one open
     if (comm->rank != 0)
         return;
     unlink(checkpoint_path(checkpoint, "manifest", path));
     file_sync_directory(path); // a manifest that came back after a crash would name what is gone
-    checkpoint_remove_leftovers(checkpoint, true);
+    unlink(checkpoint_path(checkpoint, CHECKPOINT_NEW_MANIFEST, path));
 }
 
 void checkpoint_close(struct checkpoint *checkpoint)
 {
-    close_run(checkpoint);
     checkpoint_unlock(checkpoint);
     free(checkpoint->directory);
-    free(checkpoint->run_offset);
     free(checkpoint->written);
-    *checkpoint = (struct checkpoint){.lock = -1, .reading_fd = -1};
+    *checkpoint = (struct checkpoint){.lock = -1};
 }

@@ -14,17 +14,9 @@ enum { CHECKPOINT_NAME_ROOM = 64 }; /* for the longest name of ours in DIR, and 
 /* path [PATH_MAX] = DIR/name; returns it. checkpoint_open() has seen to it that there is room. */
 const char *checkpoint_path(const struct checkpoint *checkpoint, const char *name, char *path);
 
-/* The same for the run of `rank`. */
-const char *checkpoint_run_path(const struct checkpoint *checkpoint, int rank, char *path);
-
-/* Replace the manifest by that of `next`.
- *   named  [1] written: it has been replaced, also if that could then not be brought to disk
- * Errors   HSORT_IO, HSORT_HOST_MEMORY. */
-hsort_status checkpoint_put_manifest(const struct checkpoint *next, bool *named);
-
-/* Remove the runs that `checkpoint` does not name, or all, and a manifest that was not finished; nothing that
- * is not ours by its name. Failures are ignored: they cost room, and the next start tries again. */
-void checkpoint_remove_leftovers(const struct checkpoint *checkpoint, bool all);
+/* Replace the manifest by that of `next`. Errors HSORT_IO, HSORT_HOST_MEMORY: it is the one before; or, if only
+ * the directory could not be brought to disk, that of `next`. */
+hsort_status checkpoint_put_manifest(const struct checkpoint *next);
 
 /* Remove the lock, if it is held, and let go of it. */
 void checkpoint_unlock(struct checkpoint *checkpoint);

@@ -1,7 +1,7 @@
 /* Opening a checkpoint: keep others out, read what is there or begin, and see whether it is of the same work.
  *
- *      rank 0   DIR, lock, manifest, compare, runs there? --- agree -- broadcast the manifest --------------- agree
- *      rank r                                             --- agree --                        parse, DIR here? agree
+ *      rank 0   DIR, lock, manifest, compare --- agree -- broadcast the manifest --------------- agree
+ *      rank r                                --- agree --                        parse, DIR here? agree
  *
  * The manifest itself is what rank 0 tells the others: it says all, and its reader is there anyway.
  *
@@ -73,7 +73,7 @@ struct made {
     bool directory, manifest;
 };
 
-/* A number that no other manifest has: its runs and its output never meet another's. */
+/* A number that no other manifest has: its output never meets another's. */
 static uint64_t new_id(void)
 {
     uint64_t id;
@@ -85,7 +85,7 @@ static uint64_t new_id(void)
            (uint64_t)getpid();
 }
 
-/* What the command is about to do, as a manifest says it, at stage BEGUN. */
+/* What the command is about to do, as a manifest says it, with nothing written. */
 static hsort_status describe_work(const struct file_in *in, const char *output,
                                   enum file_format output_format, hsort_order order,
                                   struct checkpoint *wanted)
@@ -103,7 +103,6 @@ static hsort_status describe_work(const struct file_in *in, const char *output,
     wanted->type = in->type;
     wanted->order = order;
     wanted->keys = in->count;
-    wanted->stage = CHECKPOINT_BEGUN;
     wanted->input_bytes = facts.st_size;
     wanted->input_time = facts.st_mtim;
     wanted->output_format = file_format_resolve(output, output_format);
@@ -163,30 +162,6 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
     return HSORT_OK;
 }
 
-/* Are the runs there that the manifest names, and as long as it says? */
-static hsort_status check_runs(const char *manifest, const struct checkpoint *checkpoint)
-{
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(checkpoint->type);
-    for (int r = 0; r < checkpoint->runs; r++) {
-        char path[PATH_MAX];
-        struct stat facts;
-        const int64_t bytes = (checkpoint->run_offset[r + 1] - checkpoint->run_offset[r]) * key_bytes;
-        if (bytes == 0)
-            continue;
-        if (lstat(checkpoint_run_path(checkpoint, r, path), &facts) != 0)
-            return status_fail(
-                errno == ENOENT ? HSORT_FORMAT : HSORT_IO,
-                "%s: is named by the manifest, but: %s; remove %.150s to start from the beginning", path,
-                strerror(errno), manifest);
-        if (facts.st_size != bytes)
-            return status_fail(HSORT_FORMAT,
-                               "%s: has %" PRId64 " bytes, the manifest says %" PRId64
-                               "; remove %.150s to start from the beginning",
-                               path, (int64_t)facts.st_size, bytes, manifest);
-    }
-    return HSORT_OK;
-}
-
 /* Rank 0's part: lock DIR, and read what is there, or begin. *text, the manifest, is the caller's. */
 static hsort_status find_or_begin(const struct file_in *in, const char *output,
                                   enum file_format output_format, hsort_order order,
@@ -205,10 +180,10 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
         struct checkpoint wanted = *checkpoint;
         TRY(manifest_parse(path, *text, bytes, checkpoint));
         TRY(compare_work(path, in, checkpoint, &wanted));
-        TRY(check_runs(path, checkpoint));
     } else {
         TRY(manifest_format(checkpoint, text, &bytes));
-        TRY(checkpoint_put_manifest(checkpoint, &made->manifest));
+        made->manifest = true; // or half of it
+        TRY(checkpoint_put_manifest(checkpoint));
     }
     return HSORT_OK;
 }
@@ -249,7 +224,7 @@ hsort_status checkpoint_open(struct comm *comm, const char *directory, const str
 {
     struct made made = {false, false};
     char *text = NULL, path[PATH_MAX];
-    *checkpoint = (struct checkpoint){.directory = strdup(directory), .lock = -1, .reading_fd = -1};
+    *checkpoint = (struct checkpoint){.directory = strdup(directory), .lock = -1};
     hsort_status status = HSORT_OK;
     if (!checkpoint->directory)
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", directory);
@@ -261,11 +236,8 @@ hsort_status checkpoint_open(struct comm *comm, const char *directory, const str
     if (status == HSORT_OK)
         status = broadcast_manifest(comm, checkpoint, &text);
     free(text);
-    if (status == HSORT_OK) {
-        if (comm->rank == 0)
-            checkpoint_remove_leftovers(checkpoint, false);
+    if (status == HSORT_OK)
         return HSORT_OK;
-    }
     if (made.manifest)
         unlink(checkpoint_path(checkpoint, "manifest", path));
     checkpoint_unlock(checkpoint);

@@ -7,10 +7,11 @@
 #include "kernels/base/status.h"
 #include "src/files/file_internal.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 static const char first_words[] = "hypersort checkpoint ", last_word[] = "checksum ";
+// Version 1 also saved keys, in files of their own.
+static const char remedy_1[] = "remove it and any run-*.keys beside it to start from the beginning";
 
-static const char *const stage_names[] = {"begun", "runs", "sorted"};
 static const char *const order_names[] = {"ascending", "descending"};
 static const char *const format_names[] = {
 #define X(name, short_name) short_name,
@@ -22,16 +23,7 @@ static const char *const type_names[] = {
     HSORT_TYPE_LIST(X)
 #undef X
 };
-enum {
-    STAGES = sizeof stage_names / sizeof *stage_names,
-    ORDERS = sizeof order_names / sizeof *order_names,
-    TYPES = sizeof type_names / sizeof *type_names
-};
-
-const char *manifest_stage_name(enum checkpoint_stage stage)
-{
-    return stage_names[stage];
-}
+enum { ORDERS = sizeof order_names / sizeof *order_names, TYPES = sizeof type_names / sizeof *type_names };
 
 const char *manifest_order_name(hsort_order order)
 {
@@ -59,8 +51,6 @@ static void print_fields(FILE *file, const struct checkpoint *checkpoint)
 {
     fprintf(file, "%s%d\n", first_words, VERSION);
     fprintf(file, "id %016" PRIx64 "\n", checkpoint->id);
-    fprintf(file, "generation %d\n", checkpoint->generation);
-    fprintf(file, "stage %s\n", stage_names[checkpoint->stage]);
     fprintf(file, "type %s\n", type_names[checkpoint->type]);
     fprintf(file, "order %s\n", order_names[checkpoint->order]);
     fprintf(file, "keys %" PRId64 "\n", checkpoint->keys);
@@ -70,11 +60,6 @@ static void print_fields(FILE *file, const struct checkpoint *checkpoint)
     fprintf(file, "input %s\n", checkpoint->input);
     fprintf(file, "output_format %s\n", file_format_name(checkpoint->output_format));
     fprintf(file, "output %s\n", checkpoint->output);
-    if (checkpoint->stage != CHECKPOINT_BEGUN)
-        fprintf(file, "fingerprint %016" PRIx64 " %016" PRIx64 "\n", checkpoint->fingerprint[0],
-                checkpoint->fingerprint[1]);
-    for (int r = 0; r < checkpoint->runs; r++)
-        fprintf(file, "run %" PRId64 "\n", checkpoint->run_offset[r + 1] - checkpoint->run_offset[r]);
     for (int r = 0; r < checkpoint->ranges; r++)
         fprintf(file, "written %" PRId64 " %" PRId64 "\n", checkpoint->written[r].first,
                 checkpoint->written[r].count);
@@ -153,12 +138,6 @@ static bool is_range(const char *value, struct checkpoint_range *range)
            take_decimal(&value, &range->count) && *value == '\0' && range->first >= 0 && range->count > 0;
 }
 
-static bool is_fingerprint(const char *value, uint64_t fingerprint[2])
-{
-    return take_hexadecimal(&value, &fingerprint[0]) && take_mark(&value, ' ') &&
-           take_hexadecimal(&value, &fingerprint[1]) && *value == '\0';
-}
-
 static bool is_id(const char *value, uint64_t *id)
 {
     return take_hexadecimal(&value, id) && *value == '\0';
@@ -203,12 +182,9 @@ static const char *take_line(struct reader *reader, const char *word)
 /* The lines of which there is one each. */
 static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
 {
-    int64_t generation;
-    int stage = -1, type = -1, order = -1, format = -1;
+    int type = -1, order = -1, format = -1;
     const bool read =
         is_id(take_line(reader, "id"), &checkpoint->id) &&
-        is_count(take_line(reader, "generation"), &generation) && generation < INT_MAX &&
-        (stage = find_name(take_line(reader, "stage"), stage_names, STAGES)) >= 0 &&
         (type = find_name(take_line(reader, "type"), type_names, TYPES)) >= 0 &&
         (order = find_name(take_line(reader, "order"), order_names, ORDERS)) >= 0 &&
         is_count(take_line(reader, "keys"), &checkpoint->keys) &&
@@ -216,13 +192,9 @@ static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
         is_time(take_line(reader, "input_time"), &checkpoint->input_time) &&
         is_path(take_line(reader, "input"), checkpoint->input) &&
         (format = find_name(take_line(reader, "output_format"), format_names, FILE_FORMATS)) >= 0 &&
-        format != FILE_AUTO && is_path(take_line(reader, "output"), checkpoint->output) &&
-        (stage == CHECKPOINT_BEGUN ||
-         is_fingerprint(take_line(reader, "fingerprint"), checkpoint->fingerprint));
+        format != FILE_AUTO && is_path(take_line(reader, "output"), checkpoint->output);
     if (!read)
         return false;
-    checkpoint->generation = checkpoint->tried = (int)generation;
-    checkpoint->stage = (enum checkpoint_stage)stage;
     checkpoint->type = (hsort_type)type;
     checkpoint->order = (hsort_order)order;
     checkpoint->output_format = (enum file_format)format;
@@ -230,17 +202,10 @@ static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
 }
 
 /* The lines of which there are many. */
-static bool read_lists(struct reader *reader, struct checkpoint *checkpoint)
+static bool read_ranges(struct reader *reader, struct checkpoint *checkpoint)
 {
-    int64_t total = 0, count, behind = 0;
+    int64_t behind = 0;
     const char *value;
-    checkpoint->run_offset[0] = 0;
-    while ((value = take_line(reader, "run"))) {
-        if (!is_count(value, &count) || count > checkpoint->keys - total)
-            return false;
-        total += count;
-        checkpoint->run_offset[++checkpoint->runs] = total;
-    }
     while ((value = take_line(reader, "written"))) {
         struct checkpoint_range range;
         if (!is_range(value, &range) || range.first > checkpoint->keys ||
@@ -252,9 +217,7 @@ static bool read_lists(struct reader *reader, struct checkpoint *checkpoint)
         behind = range.first + range.count;
         checkpoint->written[checkpoint->ranges++] = range;
     }
-    const bool has_runs = checkpoint->stage != CHECKPOINT_BEGUN;
-    return (checkpoint->runs > 0) == has_runs && (checkpoint->generation > 0) == has_runs &&
-           total == (has_runs ? checkpoint->keys : 0);
+    return true;
 }
 
 /* ---- Reading: the whole -------------------------------------------------------------------------------- */
@@ -273,9 +236,8 @@ static hsort_status check_ends(const char *path, const char *text, size_t bytes)
         return damaged(path, "it does not begin as a manifest does");
     int64_t number = 0;
     if (take_decimal(&version, &number) && *version == '\n' && number != VERSION)
-        return status_fail(HSORT_FORMAT,
-                           "%s: is of version %" PRId64 ", this is for version %d; " MANIFEST_REMEDY, path,
-                           number, VERSION);
+        return status_fail(HSORT_FORMAT, "%s: is of version %" PRId64 ", this is for version %d; %s", path,
+                           number, VERSION, number == 1 ? remedy_1 : MANIFEST_REMEDY);
 
     uint64_t said;
     const char *last = bytes > last_bytes ? text + bytes - last_bytes : NULL;
@@ -295,7 +257,7 @@ static hsort_status read_lines(const char *path, const char *text, char *copy, s
     size_t again_bytes;
     struct reader reader = {.at = copy, .line = 1};
     take_line(&reader, "hypersort");
-    if (!read_fields(&reader, read) || !read_lists(&reader, read)) {
+    if (!read_fields(&reader, read) || !read_ranges(&reader, read)) {
         snprintf(how, sizeof how, "in or before line %d", reader.line);
         return damaged(path, how);
     }
@@ -309,30 +271,26 @@ static hsort_status read_lines(const char *path, const char *text, char *copy, s
 hsort_status manifest_parse(const char *path, const char *text, size_t bytes, struct checkpoint *checkpoint)
 {
     TRY(check_ends(path, text, bytes));
-    size_t lines = 1; // no list has more members than the text has lines
+    size_t lines = 1; // there are no more ranges than lines
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
     struct checkpoint *read = malloc(sizeof *read);
     char *copy = strdup(text);
-    int64_t *run_offset = malloc(lines * sizeof *run_offset);
     struct checkpoint_range *written = malloc(lines * sizeof *written);
 
     hsort_status status = HSORT_OK;
-    if (!read || !copy || !run_offset || !written) {
+    if (!read || !copy || !written) {
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it", path);
     } else {
         *read = *checkpoint;
-        read->runs = read->ranges = 0;
-        read->run_offset = run_offset;
+        read->ranges = 0;
         read->written = written;
         status = read_lines(path, text, copy, read);
         if (status == HSORT_OK)
             *checkpoint = *read;
     }
-    if (status != HSORT_OK) {
-        free(run_offset);
+    if (status != HSORT_OK)
         free(written);
-    }
     free(copy);
     free(read);
     return status;

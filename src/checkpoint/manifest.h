@@ -1,10 +1,8 @@
 /* The manifest of a checkpoint as text, for people and for the next start. One line per word, in this order,
  * each number written in one way only:
  *
- *     hypersort checkpoint 1                             the version of this format
+ *     hypersort checkpoint 2                             the version of this format
  *     id 0f3c5a7e91b2d468
- *     generation 2                                       0 at stage begun
- *     stage runs                                         begun, runs, sorted
  *     type u64
  *     order ascending
  *     keys 1000
@@ -13,9 +11,6 @@
  *     input /data/in.npy                                 paths last on their lines: they may hold blanks
  *     output_format npy
  *     output /data/out.npy
- *     fingerprint 0123456789abcdef 0011223344556677      not at stage begun
- *     run 500                                            keys of each run, as many lines as runs; none at stage begun
- *     run 500
  *     written 0 250                                      the first key of a range of the output, and how many
  *     checksum 89abcdef01234567                          of all bytes before this line
  *
@@ -28,7 +23,7 @@
 #include <stddef.h>
 #include "src/checkpoint/checkpoint.h"
 
-/* More bytes no manifest has: that of a million ranks has a third of it. */
+/* More bytes no manifest has: that of a million ranks has half of it. */
 enum { MANIFEST_BYTES_MOST = 64 << 20 };
 
 /* *text = the manifest of `checkpoint`, [*bytes] and a 0; the caller frees it. Not collective.
@@ -38,8 +33,8 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
 /* Read a manifest. Not collective.
  *   path        for the text of an error
  *   text        [bytes] and a 0
- *   checkpoint  [1] what the manifest says is written to it: run_offset and written are new, the temporary name is part of it;
- *               directory, lock and reading_fd stay. After an error nothing of it is changed.
+ *   checkpoint  [1] what the manifest says is written to it: written is new, the temporary name is part of it; directory
+ *               and lock stay. After an error nothing of it is changed.
  * Errors   HSORT_FORMAT: another version, or damaged; HSORT_HOST_MEMORY; HSORT_IO: the output's path is too long. */
 hsort_status manifest_parse(const char *path, const char *text, size_t bytes, struct checkpoint *checkpoint);
 
@@ -50,8 +45,7 @@ hsort_status manifest_name_part(struct checkpoint *checkpoint);
 /* What to do about a manifest that is refused: the end of the line that says so. */
 #define MANIFEST_REMEDY "remove it to start from the beginning"
 
-/* "begun", "runs", "sorted"; "ascending", "descending". Not collective. Static. */
-const char *manifest_stage_name(enum checkpoint_stage stage);
+/* "ascending", "descending". Not collective. Static. */
 const char *manifest_order_name(hsort_order order);
 
 #endif

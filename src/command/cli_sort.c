@@ -4,7 +4,7 @@
  *     checkpoint    what an earlier run left, if any      from here on end_checkpoint() must end it
  *     context       engine, GPU, cores, transport
  *     open output   under a temporary name                from here on end_output() must end it
- *     read          rank r: keys N*r/P ... N*(r+1)/P - 1, of the input or of saved runs
+ *     read          rank r: keys N*r/P ... N*(r+1)/P - 1
  *     sort          the library; checked before and after with --verify
  *     write         the same places of the output, then its name
  *     report
@@ -14,18 +14,17 @@
  *
  * With --checkpoint all ranks can be asked to stop, and then keep what the next start can use (checkpoint.h):
  *
- *     asked while             they leave                kept                       the next start
- *     keys were read          before the next chunk     nothing                    reads them again
- *     shards were sorted      after the local sort      each rank's keys: RUNS     reads these, and sorts
- *     shards were exchanged   after the exchange        each rank's keys: SORTED   reads these, and finds them in order
- *     keys were written       before the next chunk     which are in the output    compares these, and writes the others
+ *     asked while             they leave                kept                   the next start
+ *     keys are read           before the next chunk     nothing                begins again
+ *     shards are sorted       after the local sort      nothing                begins again
+ *     shards are exchanged    before the first chunk    as below               as below
+ *     keys are written        before the next chunk     the chunks written     sorts again, compares these, writes the others
  *
- * Of a checkpoint that is as far already nothing is saved again: what a second sort costs is less than what
- * it costs to write all keys, and the time until a job is killed is short. */
+ * Sorted keys are not saved: to sort them again takes less time than to write them all, and the time until a
+ * job is killed is short. */
 #include "src/checkpoint/checkpoint.h"
 #include "src/command/cli.h"
 #include "src/command/launch.h"
-#include "src/checkpoint/manifest.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
 #include "src/command/shares.h"
@@ -58,12 +57,6 @@ static hsort_status from_library(const struct sort_run *run, hsort_status status
     return HSORT_OK;
 }
 
-/* Do the keys come from what an earlier run saved, or from the input? */
-static bool from_runs(const struct sort_run *run)
-{
-    return run->options->checkpoint && run->checkpoint.stage != CHECKPOINT_BEGUN;
-}
-
 /* ---- Checks: collective -------------------------------------------------------------------------------- */
 
 static hsort_status check_keys(struct sort_run *run, hsort_check_result *result)
@@ -76,27 +69,6 @@ static hsort_status check_keys(struct sort_run *run, hsort_check_result *result)
     return from_library(run, status);
 }
 
-static bool same_fingerprint(const uint64_t a[2], const uint64_t b[2])
-{
-    return a[0] == b[0] && a[1] == b[1];
-}
-
-/* The keys before the sort. Those of saved runs must be the ones that were saved, asked for or not; their
- * fingerprint then stands for that of the input. */
-static hsort_status check_before(struct sort_run *run)
-{
-    const struct checkpoint *saved = &run->checkpoint;
-    if (run->options->verify || from_runs(run))
-        TRY(check_keys(run, &run->before));
-    if (from_runs(run) &&
-        (run->before.count != saved->keys || !same_fingerprint(run->before.fingerprint, saved->fingerprint)))
-        return report_fail(
-            run->comm, HSORT_FORMAT,
-            "%s: the runs are not what was saved; remove %s/manifest to start from the beginning",
-            run->options->checkpoint, run->options->checkpoint);
-    return HSORT_OK;
-}
-
 /* Compare what was checked before and after the sort. The count is that of the file, too. */
 static hsort_status compare_checks(struct sort_run *run)
 {
@@ -105,7 +77,7 @@ static hsort_status compare_checks(struct sort_run *run)
     report->verified = true;
     report->sorted = after->first_disorder < 0;
     report->count_ok = after->count == before->count && after->count == run->in.count;
-    report->fingerprint_ok = same_fingerprint(after->fingerprint, before->fingerprint);
+    report->fingerprint_ok = memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
     if (report->sorted && report->count_ok && report->fingerprint_ok)
         return HSORT_OK;
     return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted keys are %s; %s was not written",
@@ -121,32 +93,6 @@ static int should_stop(void *unused)
     (void)unused;
     stop_hold(FAULT_HOLD_SORT, "after the local sort", NULL);
     return stop_signal() != 0;
-}
-
-/* The safe point after the exchange. Errors HSORT_STOPPED, HSORT_MPI. */
-static hsort_status ask_sorted(struct sort_run *run)
-{
-    int asked;
-    stop_hold(FAULT_HOLD_SORTED, "after the exchange", NULL);
-    if (!run->options->checkpoint)
-        return HSORT_OK;
-    TRY(stop_agree(run->comm, &asked));
-    return asked ? HSORT_STOPPED : HSORT_OK;
-}
-
-/* Keep the keys as they are, unless what is kept is as far already. Errors HSORT_STOPPED if all went well. */
-static hsort_status save_keys(struct sort_run *run, enum checkpoint_stage stage)
-{
-    if (run->checkpoint.stage >= stage)
-        return HSORT_STOPPED;
-    if (!run->report.verified) // else run->after is of these very keys
-        TRY(check_keys(run, &run->after));
-    if (run->options->verify && !same_fingerprint(run->before.fingerprint, run->after.fingerprint))
-        return report_fail(run->comm, HSORT_MISMATCH,
-                           "%s: the keys are no longer those of the file; nothing was saved", run->in.path);
-    TRY(checkpoint_save(run->comm, &run->checkpoint, stage, run->share.keys, run->share.count,
-                        run->after.fingerprint));
-    return HSORT_STOPPED;
 }
 
 /* The line of a run that was stopped. */
@@ -166,19 +112,20 @@ static hsort_status read_keys(struct sort_run *run)
 {
     const double start = MPI_Wtime();
     run->phase = "keys were read";
-    const hsort_status status = share_read(&run->share, &run->in, from_runs(run) ? &run->checkpoint : NULL);
+    const hsort_status status = share_read(&run->share, &run->in);
     run->read_seconds = MPI_Wtime() - start;
     return status;
 }
 
 static hsort_status sort_share(struct sort_run *run)
 {
-    TRY(check_before(run));
+    if (run->options->verify)
+        TRY(check_keys(run, &run->before));
     run->phase = "shards were sorted";
     const hsort_status status =
         hsort_sort(run->ctx, run->in.type, run->order, run->share.keys, run->share.count, NULL);
     if (status == HSORT_STOPPED)
-        return save_keys(run, CHECKPOINT_RUNS);
+        return status;
     TRY(from_library(run, status));
     run->report.stats.struct_size = sizeof run->report.stats;
     TRY(from_library(run, hsort_get_stats(run->ctx, &run->report.stats)));
@@ -186,9 +133,7 @@ static hsort_status sort_share(struct sort_run *run)
         TRY(check_keys(run, &run->after));
         TRY(compare_checks(run));
     }
-    run->phase = "shards were exchanged";
-    const hsort_status asked = ask_sorted(run);
-    return asked == HSORT_STOPPED ? save_keys(run, CHECKPOINT_SORTED) : asked;
+    return HSORT_OK;
 }
 
 static hsort_status write_keys(struct sort_run *run)
@@ -221,13 +166,11 @@ static hsort_status open_output(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* After the work, which ended with `status`: whole it gets its name, stopped it stays where it is. After a
- * failure it goes; but not if an earlier run may have left it, for then the next start has the same use for
- * it as this one had. */
+/* After the work, which ended with `status`: whole it gets its name. Else it goes, unless the manifest says
+ * that some of it is written, by this run or by one before. */
 static hsort_status end_output(struct sort_run *run, hsort_status status)
 {
-    const bool goes_on = status != HSORT_OK && run->options->checkpoint && run->checkpoint.found;
-    if (status == HSORT_STOPPED || (goes_on && !launch_lost(run->comm, status))) {
+    if (status != HSORT_OK && run->checkpoint.ranges > 0 && !launch_lost(run->comm, status)) {
         file_leave(run->comm, &run->out);
         return status;
     }
@@ -256,19 +199,19 @@ static hsort_status open_checkpoint(struct sort_run *run)
         return HSORT_OK;
     TRY(checkpoint_open(run->comm, options->checkpoint, &run->in, options->output, options->output_format,
                         run->order, &run->checkpoint));
-    run->report.resumed = run->checkpoint.found ? manifest_stage_name(run->checkpoint.stage) : NULL;
+    run->report.resumed = run->checkpoint.found;
     return HSORT_OK;
 }
 
-/* With the output whole nothing is kept, nor by a failed run that only began: what it would keep is the
- * command itself. */
+/* With the output whole nothing is kept, nor by a failed run of which nothing is written: what it would keep
+ * is the command itself. */
 static void end_checkpoint(struct sort_run *run, hsort_status status)
 {
     struct checkpoint *checkpoint = &run->checkpoint;
-    const bool empty = !checkpoint->found && checkpoint->stage == CHECKPOINT_BEGUN && checkpoint->ranges == 0;
     if (!run->options->checkpoint)
         return;
-    if (status == HSORT_OK || (status != HSORT_STOPPED && empty && !launch_lost(run->comm, status)))
+    if (status == HSORT_OK ||
+        (status != HSORT_STOPPED && checkpoint->ranges == 0 && !launch_lost(run->comm, status)))
         checkpoint_remove(run->comm, checkpoint);
     checkpoint_close(checkpoint);
 }

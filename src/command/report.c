@@ -198,7 +198,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     }
     json_text(&json, "input", report->input);
     json_text(&json, "output", report->output);
-    json_text(&json, "resumed", report->resumed);
+    json_text(&json, "resumed", report->resumed ? "begun" : NULL);
     json_integer(&json, "kept_bytes", report->kept_bytes);
     print_job_json(&json, &report->job);
     return close_object(&json);
@@ -239,8 +239,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
                report->stats.runs, report->stats.segments);
     print_job(&report->job);
     if (report->resumed)
-        printf("resumed      from %s, %.9g GB of the output kept\n", report->resumed,
-               (double)report->kept_bytes / 1e9);
+        printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);
     for (int phase = 0; phase < PHASES; phase++)
         printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);
     print_moved(&report->stats);

@@ -21,8 +21,8 @@ struct sort_report {
     bool verified;                                      /* the three below mean something */
     bool sorted, count_ok, fingerprint_ok;
     struct job job;
-    const char *resumed; /* "begun", "runs" or "sorted": what the checkpoint held that it went on from; or NULL */
-    int64_t kept_bytes;  /* of the output, written by earlier runs of it */
+    bool resumed;       /* an earlier run of it had been stopped or killed */
+    int64_t kept_bytes; /* of the output, written by earlier runs of it */
 };
 
 struct check_report {

@@ -49,8 +49,7 @@ static hsort_status end_share_phase(struct share *share, struct stop_vote *vote,
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
-static hsort_status read_chunks(struct share *share, const struct file_in *in, struct checkpoint *runs,
-                                struct stop_vote *vote)
+static hsort_status read_chunks(struct share *share, const struct file_in *in, struct stop_vote *vote)
 {
     for (int64_t done = 0; done < share->count;) {
         stop_hold(FAULT_HOLD_READ, "before the next chunk is read", vote);
@@ -58,11 +57,11 @@ static hsort_status read_chunks(struct share *share, const struct file_in *in, s
             break;
         const int64_t first = share->first + done, chunk = chunk_at(share, done);
         char *to = (char *)share->keys + done * key_bytes(share);
-        TRY(runs ? checkpoint_read(runs, first, chunk, to) : file_read(in, first, chunk, to));
+        TRY(file_read(in, first, chunk, to));
         done += chunk;
         show_progress(share, "read", done);
     }
-    return runs ? HSORT_OK : file_check_unchanged(in);
+    return file_check_unchanged(in);
 }
 
 /* Memory for the keys, if the ranks of each node can all have theirs. Collective. */
@@ -79,12 +78,12 @@ static hsort_status take_memory(struct share *share, const struct file_in *in)
     return comm_agree(share->comm, status);
 }
 
-hsort_status share_read(struct share *share, const struct file_in *in, struct checkpoint *runs)
+hsort_status share_read(struct share *share, const struct file_in *in)
 {
     TRY(take_memory(share, in));
     struct stop_vote vote;
     stop_vote_begin(&vote, share->comm);
-    return end_share_phase(share, &vote, read_chunks(share, in, runs, &vote));
+    return end_share_phase(share, &vote, read_chunks(share, in, &vote));
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */

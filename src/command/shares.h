@@ -1,10 +1,7 @@
-/* Each rank's share of the keys: from the input, or from the runs of a checkpoint, into memory, and from
- * there to the output, chunk by chunk. Before each chunk a rank looks whether all are to leave (stop.h).
+/* Each rank's share of the keys: from the input into memory, and from there to the output, chunk by chunk.
+ * Before each chunk a rank looks whether all are to leave (stop.h).
  *
- *     rank r of P: keys N*r/P ... N*(r+1)/P - 1, of whatever is read and of the output
- *
- *     input                 | share 0 | share 1 | share 2 |
- *     or the runs of 2 ranks |   run 0      |   run 1     |    any number of ranks can go on with what others left
+ *     rank r of P: keys N*r/P ... N*(r+1)/P - 1, of the input and of the output
  *
  * An output that an earlier run has written in part is read where the manifest says so, and written only
  * where it differs: the manifest saves writing, and is never believed. A stop that came after the last sync,
@@ -35,9 +32,8 @@ void share_open(struct share *share, struct comm *comm, struct progress *progres
 void share_close(struct share *share);
 
 /* Take memory and read the share. Collective.
- *   runs  to read from, at stage RUNS or SORTED; NULL: from `in`
  * Errors   same on every rank: HSORT_HOST_MEMORY, HSORT_IO, HSORT_MPI; HSORT_STOPPED, with keys not read. */
-hsort_status share_read(struct share *share, const struct file_in *in, struct checkpoint *runs);
+hsort_status share_read(struct share *share, const struct file_in *in);
 
 /* Write the share. Collective.
  *   before  what an earlier run has written of this file, or NULL: nothing

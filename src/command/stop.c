@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* The first signal; what comes after it says nothing new, and must not disturb the saving. */
+/* The first signal; what comes after it says nothing new, and must not disturb what that began. */
 static volatile sig_atomic_t caught;
 
 static void keep_signal(int signal_number)

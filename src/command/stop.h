@@ -1,8 +1,8 @@
 /* A sort that is asked to stop, by SIGUSR1 or SIGTERM, and how all ranks hear of it at once.
  *
- * A handler only keeps the number of the signal. Ranks look at it where keys are in a state that can be kept,
- * the safe points, and agree there: it is enough that one rank was asked. Between two agreements a rank may
- * read or write for minutes, each at its own pace, so these phases vote while they work:
+ * A handler only keeps the number of the signal. Ranks look at it where a sort can be left, the safe points,
+ * and agree there: it is enough that one rank was asked. Between two agreements a rank may read or write for
+ * minutes, each at its own pace, so these phases vote while they work:
  *
  *     rank 0   chunk  chunk  chunk   chunk ...            one MPI_Iallreduce under way at any time; after each chunk a
  *     rank 1   chunk    chunk  chunk    chunk ...         rank looks whether it is done, and if so starts the next one

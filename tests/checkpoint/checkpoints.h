@@ -1,4 +1,4 @@
-/* What the tests of checkpoints share: an input, keys of which the place says what they are, and what lies in a directory. */
+/* What the tests of checkpoints share: an input, what it is opened for, and what lies in a directory. */
 #ifndef CHECKPOINTS_H
 #define CHECKPOINTS_H
 
@@ -58,27 +58,6 @@ static inline void expect_team(struct comm *team, hsort_status wanted, hsort_sta
     status_clear();
 }
 
-/* Keys first .. first + count - 1, as generation `version` of them was saved. */
-static inline void *make_keys(int64_t first, int64_t count, hsort_type type, int64_t version)
-{
-    void *keys = malloc((size_t)count * 8 + 8);
-    fill(keys, first + version * 1000000007, count, type);
-    return keys;
-}
-
-/* Do the runs hold keys [first, first + count) of `version`? */
-static inline void check_keys(struct checkpoint *checkpoint, int64_t first, int64_t count, int64_t version,
-                              const char *what)
-{
-    void *wanted = make_keys(first, count, checkpoint->type, version), *keys = malloc((size_t)count * 8 + 8);
-    CHECK(checkpoint_read(checkpoint, first, count, keys) == HSORT_OK, "%s: %s", what, status_text());
-    CHECK(memcmp(keys, wanted, (size_t)count * hsort_type_bytes(checkpoint->type)) == 0,
-          "%s: other keys in %" PRId64 " .. %" PRId64, what, first, first + count - 1);
-    status_clear();
-    free(wanted);
-    free(keys);
-}
-
 /* How many names there are in a directory; -1: no directory. */
 static inline int count_names(const char *path)
 {
@@ -92,82 +71,18 @@ static inline int count_names(const char *path)
     return count;
 }
 
-/* In the directory of an open checkpoint lie the lock, the manifest, the runs that it names, and `foreign` other files. */
-static inline void check_names(const struct checkpoint *checkpoint, int foreign, const char *what)
+/* In the directory of an open checkpoint lie the lock, the manifest, and `others` more files. */
+static inline void check_names(const struct checkpoint *checkpoint, int others, const char *what)
 {
-    char path[PATH_MAX];
-    int wanted = 2 + foreign;
-    for (int r = 0; r < checkpoint->runs; r++) {
-        struct stat facts;
-        const int64_t keys = checkpoint->run_offset[r + 1] - checkpoint->run_offset[r];
-        snprintf(path, sizeof path, "%s/run-%016" PRIx64 "-%d-%d.keys", checkpoint->directory, checkpoint->id,
-                 checkpoint->generation, r);
-        CHECK(keys == 0 || (stat(path, &facts) == 0 &&
-                            facts.st_size == keys * (int64_t)hsort_type_bytes(checkpoint->type)),
-              "%s: %s", what, path);
-        wanted += keys > 0;
-    }
-    CHECK(count_names(checkpoint->directory) == wanted, "%s: %d names in %s instead of %d", what,
-          count_names(checkpoint->directory), checkpoint->directory, wanted);
+    CHECK(count_names(checkpoint->directory) == 2 + others, "%s: %d names in %s instead of %d", what,
+          count_names(checkpoint->directory), checkpoint->directory, 2 + others);
 }
 
-/* Of numbers that all ranks draw alike, and of those that each draws for itself. */
-static uint64_t seed, own_seed;
-static inline void draw_seeds(void)
+/* Of numbers that all ranks draw alike. */
+static uint64_t seed;
+static inline void draw_seed(void)
 {
     seed = ranks_seed();
-    own_seed = seed + (uint64_t)comm.rank;
-}
-
-static const uint64_t fingerprint[2] = {UINT64_C(0x0123456789abcdef), 77};
-
-/* How the keys lie on the ranks when they are saved. */
-enum layout { EVEN, GROWING, ALL_ON_ONE, EVERY_SECOND, LAYOUTS };
-
-static inline int64_t share_begin(enum layout layout, int64_t count, int rank, int size)
-{
-    if (layout == GROWING)
-        return count * rank * rank / ((int64_t)size * size);
-    if (layout == ALL_ON_ONE)
-        return rank > size / 2 ? count : 0;
-    if (layout == EVERY_SECOND) // ranks 1, 3, 5, ... and the last have keys
-        return rank == size ? count : count * (rank / 2) / ((size + 1) / 2);
-    return count * rank / size;
-}
-
-/* Save `version` of all keys, lying so. Collective. */
-static inline hsort_status save(struct comm *team, struct checkpoint *checkpoint, enum checkpoint_stage stage,
-                                enum layout layout, int64_t version)
-{
-    const int64_t first = share_begin(layout, checkpoint->keys, team->rank, team->size);
-    const int64_t count = share_begin(layout, checkpoint->keys, team->rank + 1, team->size) - first;
-    void *keys = make_keys(first, count, checkpoint->type, version);
-    hsort_status status = checkpoint_save(team, checkpoint, stage, keys, count, fingerprint);
-    free(keys);
-    return status;
-}
-
-/* This rank's part in random chunks, and a few ranges of anywhere. */
-static inline void read_all(const struct comm *team, struct checkpoint *checkpoint, int64_t version,
-                            const char *what)
-{
-    const int64_t keys = checkpoint->keys;
-    int64_t at = keys * team->rank / team->size;
-    while (at < keys * (team->rank + 1) / team->size) {
-        const int64_t left = keys * (team->rank + 1) / team->size - at;
-        const int64_t chunk = 1 + (int64_t)(check_random(&own_seed) % (uint64_t)left);
-        check_keys(checkpoint, at, chunk, version, what);
-        at += chunk;
-    }
-    for (int i = 0; i < 10 && keys > 0; i++) {
-        const int64_t first = (int64_t)(check_random(&own_seed) % (uint64_t)keys);
-        check_keys(checkpoint, first, (int64_t)(check_random(&own_seed) % (uint64_t)(keys - first + 1)),
-                   version, what);
-    }
-    check_keys(checkpoint, 0, keys, version, what);
-    uint64_t one;
-    CHECK(checkpoint_read(checkpoint, keys, 1, &one) == HSORT_INTERNAL, "%s: a read behind the end", what);
-    status_clear();
 }
 
 static inline void put_input(const struct work *work, int64_t count)

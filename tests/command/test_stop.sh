@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stopping and going on, by the command: in each phase a run is held (fault sites hold...), asked to stop, and started again on
 # other numbers of ranks, until the output is byte for byte that of a run that nobody disturbed. Runs are killed, too, in
-# each phase and while they save; and what a checkpoint refuses, it refuses before it changes anything.
+# each phase and while the manifest is written; and what a checkpoint refuses, it refuses before it changes anything.
 set -uo pipefail
 if [ "${HAS_FAULTS:-OFF}" != ON ]; then
     echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
@@ -13,10 +13,8 @@ seed=${HYPERSORT_SEED:-$RANDOM}
 RANDOM=$seed
 echo "seed $seed"
 
-sites=(holdread holdsort holdsorted holdwrite)
-declare -A said=([holdread]="keys were read" [holdsort]="shards were sorted"
-    [holdsorted]="shards were exchanged" [holdwrite]="keys were written")
-declare -A stage=([holdread]=begun [holdsort]=runs [holdsorted]=sorted [holdwrite]=begun)
+sites=(holdread holdsort holdwrite)
+declare -A said=([holdread]="keys were read" [holdsort]="shards were sorted" [holdwrite]="keys were written")
 
 # begin RANKS FAULTS ARGUMENT...: start a run in the background and wait until it is held or has ended; $pid is mpirun's, or
 # that of the only rank, which needs no mpirun.
@@ -97,7 +95,10 @@ stopped()
     if [ "$(cat out 2>/dev/null)" != old ]; then
         fail "$2: the output was touched"
     fi
-    [ -f ck/manifest ] || fail "$2: no manifest"
+    # A .part stays where the manifest names what is written of it, and only there.
+    if [ "$(ls -A ck)" != manifest ] || [ "$(grep -c -m 1 '^written ' ck/manifest)" != "$(compgen -G '*.part' | wc -l)" ]; then
+        fail "$2: left are $(find ck ./*.part 2>/dev/null | tr '\n' ' ')"
+    fi
 }
 
 # finished TEXT: the last run sorted; the output is that of an undisturbed one, and nothing else is left.
@@ -111,9 +112,6 @@ finished()
     fi
     echo old >out
 }
-
-# stages WORD: what the manifest says.
-stages() { grep -qx "stage $1" ck/manifest || fail "$2: the manifest does not say 'stage $1'"; }
 
 # afresh: as if nothing had ever been stopped.
 afresh()
@@ -130,42 +128,43 @@ each_phase()
     local site ranks i other
     local -A next=([1]=5 [2]=1 [3]=8 [5]=3 [8]=2)
     for ranks in 1 2 3 5 8; do
-        for i in 0 1 2 3; do
-            ((ranks < 5 || i / 2 == ranks / 8)) || continue # more of them take longer
+        for i in 0 1 2; do
+            ((ranks < 5 || i == ranks / 4)) || continue # more of them take longer
             site=${sites[i]}
             begin "$ranks" "$site:$((ranks / 2))" "${sort[@]}" --verify
             if (((ranks + i) % 2)); then
                 kill -USR1 "$pid" # mpirun hands it on to all ranks
             else
                 # Another rank than the held one where that votes while it is held.
-                other=$((i == 0 || i == 3 ? ranks - 1 : ranks / 2))
+                other=$((i != 1 ? ranks - 1 : ranks / 2))
                 kill -TERM "$(rank_pid "$other")"
             fi
             end
             stopped "${said[$site]}" "$site on $ranks ranks"
-            stages "${stage[$site]}" "$site on $ranks ranks"
+            if [ "$site" != holdwrite ] && compgen -G '*.part' >/dev/null; then
+                fail "$site on $ranks ranks: the output is kept, and nothing is written of it"
+            fi
             run "${next[$ranks]}" "${sort[@]}" --json --verify
-            grep -q "\"resumed\": \"${stage[$site]}\"" "$work.out" || fail "$site on $ranks ranks: the report says another stage"
+            grep -q '"resumed": "begun"' "$work.out" || fail "$site on $ranks ranks: the report does not say that it was stopped"
             finished "$site on $ranks ranks, then on ${next[$ranks]}"
         done
     done
 }
 
-# Stopped again and again on the way, on changing numbers of ranks. A manifest never falls back.
+# Stopped again and again on the way, on changing numbers of ranks. What is written stays so.
 again_and_again()
 {
-    local site ranks reached
-    for step in holdread:3:begun holdsort:5:runs holdread:2:runs holdsort:3:runs holdsorted:2:sorted holdsort:5:sorted \
-        holdwrite:3:sorted holdread:8:sorted holdwrite:2:sorted; do
-        IFS=: read -r site ranks reached <<<"$step"
+    local site ranks written
+    for step in holdread:3: holdsort:5: holdwrite:3:yes holdread:2:yes holdsort:3:yes holdwrite:2:yes; do
+        IFS=: read -r site ranks written <<<"$step"
         begin "$ranks" "$site:$((ranks - 1))" "${sort[@]}"
-        kill -USR1 "$pid"
+        kill -USR1 "$(rank_pid $((ranks - 1)))" # the others write their shares
         end
         stopped "${said[$site]}" "again: $step"
-        stages "$reached" "again: $step"
+        [ -z "$written" ] || grep -q '^written ' ck/manifest || fail "again: $step: nothing is written"
     done
     run 3 "${sort[@]}" --json
-    grep -q '"resumed": "sorted", "kept_bytes": [1-9]' "$work.out" || fail "again: the report does not say what was kept"
+    grep -q '"resumed": "begun", "kept_bytes": [1-9]' "$work.out" || fail "again: the report does not say what was kept"
     finished "again and again"
 }
 
@@ -186,48 +185,56 @@ without_checkpoint()
     done
 }
 
+# partly_written: a run on 2 ranks was stopped while keys were written, and rank 0 has written its own.
+partly_written()
+{
+    begin 2 holdwrite:1 "${sort[@]}"
+    kill -USR1 "$(rank_pid 1)"
+    end
+    stopped "${said[holdwrite]}" "before: ${FUNCNAME[1]}"
+    grep -q '^written 0 ' ck/manifest || fail "before: ${FUNCNAME[1]}: nothing is written"
+}
+
 # SIGKILL, to a rank or to all of them and mpirun, in each phase: from the beginning, and where a run was stopped before.
 killed()
 {
-    local site children i=0
-    for site in "${sites[@]}"; do
-        if ((i++ % 2)); then
-            begin 2 holdsort:1 "${sort[@]}"
-            kill -USR1 "$pid"
+    local site before children i=0
+    for before in : partly_written; do
+        for site in "${sites[@]}"; do
+            $before
+            begin 3 "$site:1" "${sort[@]}"
+            children=$(cat /proc/"$pid"/task/*/children)
+            if ((i++ % 2)); then
+                kill -KILL "$(rank_pid $((RANDOM % 3)))"
+            else
+                # shellcheck disable=SC2086  # a list
+                kill -KILL "$pid" $children
+            fi
             end
-        fi
-        begin 3 "$site:1" "${sort[@]}"
-        children=$(cat /proc/"$pid"/task/*/children)
-        if ((i < 3)); then
-            kill -KILL "$(rank_pid $((RANDOM % 3)))"
-        else
-            # shellcheck disable=SC2086  # a list
-            kill -KILL "$pid" $children
-        fi
-        end
-        # shellcheck disable=SC2086
-        gone $children
-        [ "$code" != 0 ] || fail "killed, $site: exit code 0"
-        [ "$(cat out)" = old ] || fail "killed, $site: the output was touched"
-        run $((i + 1)) "${sort[@]}"
-        finished "killed, $site, then started again"
+            # shellcheck disable=SC2086
+            gone $children
+            [ "$code" != 0 ] || fail "killed, $site: exit code 0"
+            [ "$(cat out)" = old ] || fail "killed, $site: the output was touched"
+            run $((1 + i % 4)) "${sort[@]}" --json
+            [ "$before" = : ] || grep -q '"kept_bytes": [1-9]' "$work.out" || fail "killed, $site: nothing was kept"
+            finished "killed, $site, then started again"
+        done
     done
 }
 
 # What is refused, and changes nothing.
 refusals()
 {
-    local words="remove ck/manifest"
-    begin 2 holdsort:1 "${sort[@]}"
+    begin 2 holdwrite:1 "${sort[@]}"
     code=0
     HYPERSORT_FAULT='' timeout 300 "$HYPERSORT" "${sort[@]}" >"$work.out" 2>"$work.second" || code=$?
     if [ "$code" != 3 ] || [ "$(wc -l <"$work.second")" != 1 ]; then
         fail "a second command in the same directory: exit code $code"
     fi
     rm "$work.second"
-    kill -USR1 "$pid"
+    kill -USR1 "$(rank_pid 1)"
     end
-    stopped "${said[holdsort]}" "with a second command beside it"
+    stopped "${said[holdwrite]}" "with a second command beside it"
     refused 2 2 "ck" "${sort[@]}" -r
     refused 3 2 "ck" "${sort[@]/u64/f64}"
     refused 1 2 "ck" sort in.raw --type u64 -o other --engine host --checkpoint ck
@@ -236,22 +243,15 @@ refusals()
     refused 2 2 "ck" "${sort[@]}"
     touch -d "2002-02-03" in.raw
     cp -a ck ck.whole
-    local run
-    run=$(compgen -G 'ck/run-*-1.keys')
-    printf '\x55\xaa' | dd of="$run" bs=1 seek=4001 conv=notrunc status=none
-    refused 3 2 "the runs are not what was saved|$words" "${sort[@]}"
-    truncate -s -8 "$run"
-    refused 2 2 "run-" "${sort[@]}"
-    rm "$run"
-    refused 2 2 "run-" "${sort[@]}"
-    rm -r ck && cp -a ck.whole ck
     sed -i 's/^keys .*/keys 5/' ck/manifest
     refused 1 2 "ck/manifest" "${sort[@]}"
+    sed -i 's/^hypersort checkpoint .*/hypersort checkpoint 1/' ck/manifest
+    refused 2 2 "is of version 1|remove it and any run-*.keys beside it" "${sort[@]}"
+    rm -r ck && mv ck.whole ck
     rm ck/manifest # as the lines say; the output that it knew is nobody's then
     rm ./*.part
     run 3 "${sort[@]}"
     finished "after the manifest was removed"
-    rm -r ck.whole
     # A run that fails on its own leaves nothing that it began.
     afresh
     refused 2 2 "rung" "${sort[@]}" --local 9999
@@ -260,47 +260,48 @@ refusals()
     refused 1 3 "nowhere" sort in.raw --type u64 -o out --checkpoint nowhere/ck
 }
 
-# No room while the keys are saved: exit code 3, and what was there before is there still. NTH walks the places where a
-# rank writes, until none is left that it passes, and the stop goes well.
+# names: what lies there, and what all of it holds but the output that is not whole.
+names()
+{
+    compgen -G '*.part'
+    contents | grep -v '\.part$'
+}
+
+# No room while the manifest or keys are written: exit code 3, and what was there before is there still. NTH walks the places
+# where a rank writes, until none is left that it passes, and the stop goes well.
 full_disk()
 {
-    local site before fault failing nth step
-    for site in holdsort holdwrite; do
+    local before fault failing nth from
+    for from in nothing something; do
+        [ "$from" = nothing ] || partly_written
+        mkdir -p ck saved
+        cp -a ck saved/ && cp -a ./*.part saved/ 2>/dev/null
         for fault in write:0 write:1 commit:0; do
-            step=$([ "$fault" = commit:0 ] && echo 2 || echo 1) # there are many: every second one
-            for ((nth = 1; nth < 20; nth += step)); do
+            for ((nth = 1; nth < 20; nth++)); do
                 rm -rf ck ./*.part
-                if [ "$site" = holdwrite ]; then # on top of something
-                    cp -a ck.saved ck
-                fi
-                before=$(contents | grep -v '\.part$')
+                cp -a saved/. .
+                before=$(names)
                 failing=${fault#*:} # the last of the ranks; the first one is held
-                begin $((failing + 1)) "$site:0,$fault:$nth" "${sort[@]}"
+                begin $((failing + 1)) "holdwrite:0,$fault:$nth" "${sort[@]}"
                 kill -USR1 "$pid" 2>/dev/null
                 end
                 [ "$code" = 75 ] && break
                 if [ "$code" != 3 ] || [ "$(wc -l <"$work.err")" != 1 ]; then
-                    fail "$site, $fault:$nth: exit code $code, or not one line"
-                elif [ "$(contents | grep -v '\.part$')" != "$before" ] &&
+                    fail "from $from, $fault:$nth: exit code $code, or not one line"
+                elif [ "$(names)" != "$before" ] &&
                     ! grep -q 'directory cannot be brought to disk' "$work.err"; then # then it may be the new state
-                    fail "$site, $fault:$nth: another state"
-                    diff <(echo "$before") <(contents)
+                    fail "from $from, $fault:$nth: another state"
+                    diff <(echo "$before") <(names)
                 fi
             done
-            [ "$code" = 75 ] || fail "$site, $fault: still broken at passage $nth"
-            echo "$site, $fault: fewer than $nth passages"
+            [ "$code" = 75 ] || fail "from $from, $fault: still broken at passage $nth"
+            echo "from $from, $fault: fewer than $nth passages"
             run 3 "${sort[@]}"
-            finished "$site, after $fault"
-            if [ "$site" = holdsort ] && [ ! -d ck.saved ]; then
-                begin 2 holdsort:1 "${sort[@]}"
-                kill -USR1 "$pid"
-                end
-                mv ck ck.saved
-            fi
+            finished "from $from, after $fault"
         done
+        rm -r saved
+        afresh
     done
-    rm -r ck.saved
-    afresh
 }
 
 # More than one chunk of 64 MiB on a rank.
@@ -330,37 +331,31 @@ chunks()
     finished "several chunks"
 }
 
-# Signals and SIGKILL while the keys are saved, at a moment of their own: what is there is whole, or the beginning.
-saving()
+# Signals and SIGKILL around the moment when the manifest is written.
+marking()
 {
     local i children
-    for i in 1 2 3 4 5 6; do
-        begin 2 "$([ "$i" = 6 ] && echo holdsorted || echo holdsort):$((i % 2))" "${sort[@]}"
+    for ((i = 0; i < ${MOMENTS:-8}; i++)); do
+        begin 3 "holdwrite:$((i % 3))" "${sort[@]}"
         children=$(cat /proc/"$pid"/task/*/children)
-        kill -USR1 "$pid"
-        if ((i < 5)); then
-            until compgen -G 'ck/run-*' >/dev/null || ! kill -0 "$pid" 2>/dev/null; do
-                sleep 0.001
-            done
-        else
-            sleep "0.$(printf %03d $((RANDOM % 100)))"
-        fi
-        if ((i < 3)); then # a second signal, and a third: saving goes on
-            # shellcheck disable=SC2086
+        kill -USR1 "$(rank_pid $((i % 3)))"
+        sleep "0.$(printf %03d $((RANDOM % 60)))"
+        if ((i % 2)); then # a second signal, and a third
+            # shellcheck disable=SC2086  # a list
             kill -TERM $children 2>/dev/null
             kill -USR1 "$pid" 2>/dev/null
             end
-            stopped "${said[holdsort]}" "signals while saving"
+            stopped "${said[holdwrite]}" "signals while the manifest is written"
         else
             # shellcheck disable=SC2086
             kill -KILL "$pid" $children 2>/dev/null
             end
             # shellcheck disable=SC2086
             gone $children
-            echo "killed while saving: $(grep '^stage' ck/manifest), $(find ck -type f | wc -l) files"
+            echo "killed while the manifest is written: $(grep -c '^written' ck/manifest) ranges, $(find ck -type f | wc -l) files"
         fi
-        ((i == 1 || i == 4)) || run $((1 + i % 3)) "${sort[@]}"
-        ((i == 1 || i == 4)) || finished "started again after $i"
+        ((i % 3)) || run $((1 + i % 4)) "${sort[@]}"
+        ((i % 3)) || finished "started again after $i"
     done
 }
 
@@ -368,7 +363,7 @@ ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
 ok 1 sort in.raw --type u64 -o reference
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 echo old >out
-for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk chunks saving}; do
+for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk chunks marking}; do
     afresh
     $part
     echo "$part: done after $SECONDS s"

@@ -52,18 +52,17 @@ done_right()
     same "$1: left behind" "$(ls -A "$2.checkpoint" "$2".*part 2>/dev/null || true)" "$2.checkpoint:"
 }
 
-# went_on NAME FROM: the report says so.
+# went_on NAME [WORDS]: the report says so, and what was kept.
 went_on()
 {
     checks=$((checks + 1))
-    says "$1" "^resumed  *from $2" || fail "$1: the report does not say that it went on from $2" "$1.log"
+    says "$1" "^resumed  *with ${2:-}" || fail "$1: the report does not say that it went on, with ${2:-what it kept}" "$1.log"
 }
 
 # ---- A signal in each phase ------------------------------------------------------------------------------
 
-declare -A phase=([holdread]="keys were read" [holdsort]="shards were sorted" [holdsorted]="shards were exchanged"
-    [holdwrite]="keys were written")
-declare -A kept=([holdread]=begun [holdsort]=runs [holdsorted]=sorted [holdwrite]=begun)
+declare -A phase=([holdread]="keys were read" [holdsort]="shards were sorted" [holdwrite]="keys were written")
+declare -A kept=([holdread]="0 GB" [holdsort]="0 GB" [holdwrite]="0\.00")
 
 each_phase()
 {
@@ -84,24 +83,24 @@ each_phase()
 }
 
 # Slurm's own signal. Its clock is coarse: it comes some time in the first 40 s, and the job's minute is not over yet.
-time_limit_begins() { turns timed holdsorted:0 --time=1 --signal=B:USR1@50; }
+time_limit_begins() { turns timed holdsort:0 --time=1 --signal=B:USR1@50; }
 time_limit_ends()
 {
     done_right timed timed.out 1
-    went_on timed sorted
+    went_on timed
 }
 
 # All nodes; and by mpirun, which hands the signal on.
 all_nodes()
 {
-    turns nodes holdsorted:5 --nodes=4
+    turns nodes holdsort:5 --nodes=4
     LAUNCHER=mpirun turns by_mpirun holdsort:3 --nodes=4
     stop nodes
     stop by_mpirun
     done_right nodes nodes.out 1
-    went_on nodes sorted
+    went_on nodes
     done_right by_mpirun by_mpirun.out 1
-    went_on by_mpirun runs
+    went_on by_mpirun
 }
 
 # ---- By hand, on another number of ranks, and too often ------------------------------------------------------
@@ -116,7 +115,7 @@ by_hand()
     same "hand_1: restarts" "$(of hand_1 Restarts)" 0
     turn hand_2 hand.out "" --nodes=3 --ntasks-per-node=1
     done_right hand_2 hand.out 0
-    went_on hand_2 runs
+    went_on hand_2
     stop often 2
     ends often FAILED 75:0
     same "often: restarts" "$(of often Restarts)" 1
@@ -125,24 +124,24 @@ by_hand()
 # When a job is cancelled, its tasks hear of it by SIGTERM, and keep what is needed while Slurm has patience.
 cancelled()
 {
-    turn cancel_1 cancel.out holdsorted:1 --nodes=2
+    turn cancel_1 cancel.out holdwrite:1 --nodes=2
     until_true held cancel_1
     scancel "${job[cancel_1]}"
     ends cancel_1 CANCELLED 0:15
     until_true no_process cancel_1
     turn cancel_2 cancel.out "" --nodes=1
     done_right cancel_2 cancel.out 0
-    went_on cancel_2 sorted
+    went_on cancel_2 "0\.00"
 }
 
 # ---- Killed ------------------------------------------------------------------------------------------------
 
-# A rank is killed while it writes what a stopped run left sorted, and Slurm kills the others, as it does when one is lost: the
-# next turn goes on from there once more.
+# A rank is killed while it writes the rest of what a stopped run left, and Slurm kills the others, as it does when one is lost:
+# the next turn goes on from there once more.
 killed_rank()
 {
     local ranks
-    RESTARTS=0 turn kill_1 kill.out holdsorted:0 --nodes=2
+    RESTARTS=0 turn kill_1 kill.out holdwrite:0 --nodes=2
     stop kill_1
     ends kill_1 FAILED 75:0
     turn kill_2 kill.out holdwrite:1 --nodes=1
@@ -155,7 +154,7 @@ killed_rank()
     same "output of a killed run" "$(compgen -G kill.out || true)" ""
     turn kill_3 kill.out "" --nodes=3 --ntasks-per-node=1
     done_right kill_3 kill.out 0
-    went_on kill_3 sorted
+    went_on kill_3 "0\.00"
 }
 
 killed_mpirun()
@@ -174,7 +173,7 @@ killed_mpirun()
 node_down()
 {
     local node
-    turns down holdsorted:0 --nodes=2
+    turns down holdsort:0 --nodes=2
     until_true held down
     node=$(scontrol show hostnames "$(of down NodeList)" | tail -n 1)
     scontrol update nodename="$node" state=down reason=test
@@ -188,10 +187,10 @@ all_idle() { [ "$(sinfo -h -t idle -o %D)" = 4 ]; }
 
 damaged()
 {
-    RESTARTS=0 turn damage_1 damage.out holdsort:0
+    RESTARTS=0 turn damage_1 damage.out holdwrite:0
     stop damage_1
     ends damage_1 FAILED 75:0
-    sed -i 's/^stage .*/stage sorted/' damage.out.checkpoint/manifest
+    sed -i 's/^keys .*/keys 5/' damage.out.checkpoint/manifest
     turn damage_2 damage.out ""
     ends damage_2 FAILED 2:0
     same "lines about a damaged manifest" "$(grep -c '^hypersort: .*damage.out.checkpoint/manifest' damage_2.log)" 1 damage_2.log

@@ -62,7 +62,7 @@ static hsort_status write_new_file(const char *path, const void *bytes, size_t c
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
     hsort_status status = file_reserve(path, fd, (int64_t)count);
     if (status == HSORT_OK)
-        status = file_write_bytes(path, fd, 0, count, bytes);
+        status = block_write_cached(path, fd, 0, count, bytes);
     if (status == HSORT_OK)
         status = file_sync_and_close(path, &fd);
     if (fd >= 0)
@@ -189,7 +189,7 @@ hsort_status checkpoint_read(struct checkpoint *checkpoint, int64_t first, int64
         const int64_t left = checkpoint->run_offset[r + 1] - key;
         const int64_t chunk = left < count - done ? left : count - done;
         TRY(open_run(checkpoint, r, path));
-        TRY(file_read_bytes(path, checkpoint->reading_fd, (key - checkpoint->run_offset[r]) * key_bytes,
+        TRY(block_read_cached(path, checkpoint->reading_fd, (key - checkpoint->run_offset[r]) * key_bytes,
                             (size_t)(chunk * key_bytes), (char *)keys + done * key_bytes));
         done += chunk;
     }

@@ -72,35 +72,6 @@ hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node)
     return status;
 }
 
-hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
-{
-    size_t done = 0;
-    while (done < bytes) {
-        const size_t chunk = bytes - done < FILE_CHUNK_BYTES ? bytes - done : FILE_CHUNK_BYTES;
-        const int64_t at = offset + (int64_t)done;
-        ssize_t got;
-        if (fault_hit(FAULT_READ)) {
-            errno = EIO;
-            got = -1;
-        } else if (fault_hit(FAULT_SHORT)) {
-            got = 0;
-        } else {
-            got = pread(fd, (char *)buffer + done, chunk, at);
-        }
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return status_fail(HSORT_IO, "%s: cannot read %zu bytes at %" PRId64 ": %s", path, chunk, at,
-                               strerror(errno));
-        if (got == 0)
-            return status_fail(
-                HSORT_IO, "%s: ends at byte %" PRId64 ", %" PRId64 " expected: cut short while it was read",
-                path, at, offset + (int64_t)bytes);
-        done += (size_t)got;
-    }
-    return HSORT_OK;
-}
-
 /* Keep what an open file was found to be. */
 static void remember_facts(struct file_in *file, const struct stat *facts)
 {
@@ -194,7 +165,7 @@ hsort_status file_read(const struct file_in *file, int64_t first, int64_t count,
 {
     const size_t key_bytes = hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    TRY(file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+    TRY(block_read_cached(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
                         (size_t)count * key_bytes, keys));
     if (file->swapped)
         KEY_CALL((int)key_bytes, swap_bytes, keys, count);

@@ -134,29 +134,6 @@ hsort_status file_reserve(const char *path, int fd, int64_t bytes)
     return HSORT_OK;
 }
 
-hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer)
-{
-    size_t done = 0;
-    while (done < bytes) {
-        const size_t chunk = bytes - done < FILE_CHUNK_BYTES ? bytes - done : FILE_CHUNK_BYTES;
-        const int64_t at = offset + (int64_t)done;
-        ssize_t put;
-        if (fault_hit(FAULT_WRITE)) {
-            errno = ENOSPC;
-            put = -1;
-        } else {
-            put = pwrite(fd, (const char *)buffer + done, chunk, at);
-        }
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return status_fail(HSORT_IO, "%s: cannot write %zu bytes at %" PRId64 ": %s", path, chunk, at,
-                               put < 0 ? strerror(errno) : "nothing was taken");
-        done += (size_t)put;
-    }
-    return HSORT_OK;
-}
-
 /* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can
  * put a link there, symbolic or hard, to a file that is not to be written. */
 static bool is_only_temporary(const struct stat *there, const struct file_in *input)
@@ -211,7 +188,7 @@ static hsort_status create_on_rank_0(const char *path, const struct file_in *inp
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot create %s: %s", path, names->temporary, strerror(errno));
     TRY(file_reserve(path, file->fd, bytes));
-    return file_write_bytes(path, file->fd, 0, (size_t)file->data_offset, header);
+    return block_write_cached(path, file->fd, 0, (size_t)file->data_offset, header);
 }
 
 /* Tell the other ranks which file it is. */
@@ -314,7 +291,7 @@ hsort_status file_write(const struct file_out *file, int64_t first, int64_t coun
 {
     const size_t key_bytes = hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    return file_write_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+    return block_write_cached(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
                             (size_t)count * key_bytes, keys);
 }
 
@@ -322,7 +299,7 @@ hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t 
 {
     const size_t key_bytes = hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    return file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
+    return block_read_cached(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
                            (size_t)count * key_bytes, keys);
 }
 

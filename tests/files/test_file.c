@@ -96,7 +96,7 @@ static void test_beyond_4gib(void)
     CHECK(file_read(&file, count - 1, 1, keys) == HSORT_OK && keys[0] == 0, "%s", status_text());
 
     // As long as two chunks and a bit, on one rank: memory. The marked keys lie across the end of the second.
-    const int64_t many = FILE_CHUNK_BYTES / 4 + 2;
+    const int64_t many = BLOCK_REQUEST_BYTES / 4 + 2;
     if (comm.rank == comm.size - 1) {
         uint64_t *all = malloc((size_t)many * 8);
         CHECK(file_read(&file, border - many + 2, many, all) == HSORT_OK, "%s", status_text());

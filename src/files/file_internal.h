@@ -4,7 +4,6 @@
 #define FILE_INTERNAL_H
 
 #include <sys/stat.h>
-#include "src/files/block_io.h"
 #include "src/files/file.h"
 #include "src/files/npy.h"
 
@@ -24,7 +23,7 @@ size_t file_put_header(enum file_format format, hsort_type type, int64_t count, 
  * known here? Not collective. Errors HSORT_IO, HSORT_FORMAT. */
 hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes);
 
-/* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
+/* HSORT_INTERNAL unless keys, or bytes, first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
 /* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO.

@@ -35,7 +35,7 @@ static hsort_status write_new_file(const char *path, const void *bytes, size_t c
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
     hsort_status status = file_reserve(path, fd, (int64_t)count);
     if (status == HSORT_OK)
-        status = file_write_bytes(path, fd, 0, count, bytes);
+        status = block_write_cached(path, fd, 0, count, bytes);
     if (status == HSORT_OK)
         status = file_sync_and_close(path, &fd);
     if (fd >= 0)

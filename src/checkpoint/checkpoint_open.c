@@ -126,7 +126,7 @@ static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
     else if (!(*text = calloc(*bytes + 1, 1)))
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it", path);
     else
-        status = file_read_bytes(path, fd, 0, *bytes, *text);
+        status = block_read_cached(path, fd, 0, *bytes, *text);
     close(fd);
     return status;
 }

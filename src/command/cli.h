@@ -69,6 +69,7 @@ struct cli_options {
     bool type_given;
     bool reverse, verify, json, progress;
     enum file_format format, output_format;
+    hsort_choice direct_io;
     hsort_options sort;
     int ranks[CLI_RANKS_MAX]; /* plan: how many to plan for */
     int ranks_count;

@@ -136,10 +136,14 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
 hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file, other;
-    TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL, &file));
+    struct file_source source = {options->file, options->format, options->type_given ? &options->type : NULL,
+                                 options->direct_io};
+    TRY(file_open(comm, &source, &file));
     hsort_status status = HSORT_OK;
-    if (options->against) // keys of another type could not be the same: that type is an error
-        status = file_open(comm, options->against, options->format, &file.type, &other);
+    source.path = options->against;
+    source.type = &file.type; // keys of another could not be the same: that is an error
+    if (options->against)
+        status = file_open(comm, &source, &other);
     if (status != HSORT_OK) {
         file_close(&file);
         return status;

@@ -45,7 +45,12 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
     TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));
 
     struct file_out file;
-    TRY(file_create(comm, options->output, options->format, input.type, input.count, NULL, &file));
+    const struct file_target target = {.path = options->output,
+                                       .format = options->format,
+                                       .type = input.type,
+                                       .count = input.count,
+                                       .direct_io = options->direct_io};
+    TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);
     struct progress progress;
     progress_start(&progress, options->progress && comm->rank == 0);

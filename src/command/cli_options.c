@@ -75,6 +75,9 @@ const struct option_row cli_rows[] = {
      "of the file (auto: npy if its name ends in .npy)"},
     {"output-format", 0, SORT, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
+    {"direct-io", 0, GEN | SORT | CHECK, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(direct_io),
+     "move keys between disk and memory past the page cache (auto: where\n"
+     "the file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},

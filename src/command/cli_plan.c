@@ -238,7 +238,9 @@ static hsort_status make_plans(const struct cli_options *options, const struct f
 hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
-    TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL, &file));
+    const struct file_source source = {options->file, options->format,
+                                       options->type_given ? &options->type : NULL, HSORT_CHOICE_OFF};
+    TRY(file_open(comm, &source, &file));
     const hsort_status status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file) : HSORT_OK);
     file_close(&file);
     return status;

@@ -155,12 +155,16 @@ static hsort_status write_keys(struct sort_run *run)
 static hsort_status open_output(struct sort_run *run)
 {
     const struct cli_options *options = run->options;
+    const struct file_target target = {.path = options->output,
+                                       .format = options->output_format,
+                                       .type = run->in.type,
+                                       .count = run->in.count,
+                                       .input = &run->in,
+                                       .direct_io = options->direct_io};
     if (!options->checkpoint)
-        return file_create(run->comm, options->output, options->output_format, run->in.type, run->in.count,
-                           &run->in, &run->out);
+        return file_create(run->comm, &target, &run->out);
     bool kept;
-    TRY(file_resume(run->comm, options->output, options->output_format, run->in.type, run->in.count, &run->in,
-                    run->checkpoint.part, &run->out, &kept));
+    TRY(file_resume(run->comm, &target, run->checkpoint.part, &run->out, &kept));
     if (!kept)
         checkpoint_unmark(&run->checkpoint);
     return HSORT_OK;
@@ -301,8 +305,9 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
     progress_start(&run.progress, options->progress && comm->rank == 0);
-    TRY(file_open(comm, options->file, options->format, options->type_given ? &options->type : NULL,
-                  &run.in));
+    const struct file_source source = {options->file, options->format,
+                                       options->type_given ? &options->type : NULL, options->direct_io};
+    TRY(file_open(comm, &source, &run.in));
     share_open(&run.share, comm, &run.progress, run.in.type, run.in.count);
     hsort_status status = run_sort(&run);
     if (status == HSORT_OK)

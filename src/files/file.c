@@ -33,8 +33,8 @@ struct key_layout {
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count)
 {
     if (first < 0 || count < 0 || first > total || count > total - first)
-        return status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys from %" PRId64 " on, of %" PRId64, path,
-                           count, first, total);
+        return status_fail(HSORT_INTERNAL, "%s: %" PRId64 " from %" PRId64 " on, of %" PRId64, path, count,
+                           first, total);
     return HSORT_OK;
 }
 
@@ -72,35 +72,6 @@ hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node)
     return status;
 }
 
-hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer)
-{
-    size_t done = 0;
-    while (done < bytes) {
-        const size_t chunk = bytes - done < FILE_CHUNK_BYTES ? bytes - done : FILE_CHUNK_BYTES;
-        const int64_t at = offset + (int64_t)done;
-        ssize_t got;
-        if (fault_hit(FAULT_READ)) {
-            errno = EIO;
-            got = -1;
-        } else if (fault_hit(FAULT_SHORT)) {
-            got = 0;
-        } else {
-            got = pread(fd, (char *)buffer + done, chunk, at);
-        }
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return status_fail(HSORT_IO, "%s: cannot read %zu bytes at %" PRId64 ": %s", path, chunk, at,
-                               strerror(errno));
-        if (got == 0)
-            return status_fail(
-                HSORT_IO, "%s: ends at byte %" PRId64 ", %" PRId64 " expected: cut short while it was read",
-                path, at, offset + (int64_t)bytes);
-        done += (size_t)got;
-    }
-    return HSORT_OK;
-}
-
 /* Keep what an open file was found to be. */
 static void remember_facts(struct file_in *file, const struct stat *facts)
 {
@@ -111,19 +82,20 @@ static void remember_facts(struct file_in *file, const struct stat *facts)
 }
 
 /* Rank 0's part of file_open(). */
-static hsort_status open_on_rank_0(const char *path, enum file_format format, const hsort_type *wanted_type,
-                                   struct file_in *file, struct key_layout *layout)
+static hsort_status open_on_rank_0(const struct file_source *source, struct file_in *file,
+                                   struct key_layout *layout)
 {
+    const char *path = source->path;
     struct stat facts;
     TRY(file_open_regular(path, true, &file->fd, &facts));
     remember_facts(file, &facts);
     layout->bytes = facts.st_size;
     layout->device = facts.st_dev;
     layout->inode = facts.st_ino;
-    layout->format = file_format_resolve(path, format);
-    if (format == FILE_AUTO)
+    layout->format = file_format_resolve(path, source->format);
+    if (source->format == FILE_AUTO)
         TRY(file_check_start(path, file->fd, layout->format, layout->bytes));
-    return file_examine(path, file->fd, layout->format, wanted_type, layout->bytes, &layout->header);
+    return file_examine(path, file->fd, layout->format, source->type, layout->bytes, &layout->header);
 }
 
 /* The other ranks' part: the same file must be here. On another node it may be another file, of the same
@@ -143,18 +115,32 @@ static hsort_status open_same_file(const char *path, const struct key_layout *la
     return HSORT_OK;
 }
 
-hsort_status file_open(struct comm *comm, const char *path, enum file_format format,
-                       const hsort_type *wanted_type, struct file_in *file)
+/* What rank 0 has found is known: be ready to read this rank's share of it. */
+static hsort_status take_layout(const struct comm *comm, const struct key_layout *layout,
+                                hsort_choice direct_io, struct file_in *file)
+{
+    file->format = layout->format;
+    file->type = layout->header.type;
+    file->swapped = layout->header.swapped;
+    file->count = layout->header.count;
+    file->data_offset = layout->header.data_offset;
+    const int64_t share =
+        (file->bytes - file->data_offset) / comm->size; // near enough to ask what is in memory
+    return block_open_input(file->path, file->fd, direct_io, file->data_offset + share * comm->rank, share,
+                            &file->blocks);
+}
+
+hsort_status file_open(struct comm *comm, const struct file_source *source, struct file_in *file)
 {
     struct key_layout layout;
     memset(&layout, 0, sizeof layout); // its padding is sent too
-    *file = (struct file_in){.fd = -1, .path = strdup(path)};
+    *file = (struct file_in){.fd = -1, .path = strdup(source->path)};
 
     hsort_status status = HSORT_OK;
     if (!file->path)
-        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", path);
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", source->path);
     else if (comm->rank == 0)
-        status = open_on_rank_0(path, format, wanted_type, file, &layout);
+        status = open_on_rank_0(source, file, &layout);
     status = comm_agree(comm, status);
 
     if (status == HSORT_OK) {
@@ -163,19 +149,14 @@ hsort_status file_open(struct comm *comm, const char *path, enum file_format for
         if (status == HSORT_OK)
             status = file_shares_node_with_rank_0(comm, &same_node);
         if (status == HSORT_OK && comm->rank != 0)
-            status = open_same_file(path, &layout, same_node, file);
+            status = open_same_file(source->path, &layout, same_node, file);
+        if (status == HSORT_OK)
+            status = take_layout(comm, &layout, source->direct_io, file);
         status = comm_agree(comm, status);
     }
-    if (status != HSORT_OK) {
+    if (status != HSORT_OK)
         file_close(file);
-        return status;
-    }
-    file->format = layout.format;
-    file->type = layout.header.type;
-    file->swapped = layout.header.swapped;
-    file->count = layout.header.count;
-    file->data_offset = layout.header.data_offset;
-    return HSORT_OK;
+    return status;
 }
 
 static void swap_bytes_u32(uint32_t *keys, int64_t count)
@@ -190,15 +171,30 @@ static void swap_bytes_u64(uint64_t *keys, int64_t count)
         keys[i] = __builtin_bswap64(keys[i]);
 }
 
+hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, void *to)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), many = (int64_t)bytes;
+    TRY(file_range_check(file->path, file->count * key_bytes, at, many));
+    if (file->swapped && (at % key_bytes != 0 || many % key_bytes != 0))
+        return status_fail(HSORT_INTERNAL, "%s: a chunk would cut a key whose bytes are swapped", file->path);
+    TRY(block_read(file->blocks, file->data_offset + at, bytes, to));
+    if (file->swapped)
+        KEY_CALL((int)key_bytes, swap_bytes, to, many / key_bytes);
+    return HSORT_OK;
+}
+
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys)
 {
-    const size_t key_bytes = hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    TRY(file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
-                        (size_t)count * key_bytes, keys));
-    if (file->swapped)
-        KEY_CALL((int)key_bytes, swap_bytes, keys, count);
-    return HSORT_OK;
+    return file_read_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
+}
+
+size_t file_in_lead(const struct file_in *file, int64_t at)
+{
+    if (file->swapped && file->data_offset % (int64_t)hsort_type_bytes(file->type) != 0)
+        return 0;
+    return (size_t)((file->data_offset + at) % FILE_CHUNK_BYTES);
 }
 
 hsort_status file_check_unchanged(const struct file_in *file)
@@ -214,6 +210,7 @@ hsort_status file_check_unchanged(const struct file_in *file)
 
 void file_close(struct file_in *file)
 {
+    block_close(file->blocks);
     if (file->fd >= 0)
         close(file->fd);
     free(file->path);

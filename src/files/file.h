@@ -1,6 +1,6 @@
 /* Key files: raw little-endian keys and NumPy's .npy, read and written by ranges. Every rank reads and writes
- * its own contiguous range with pread and pwrite, in chunks, looping on short transfers; no MPI-IO, because a
- * sorter's ranks never interleave (its collective buffering would buy nothing). Offsets are 64-bit
+ * its own contiguous range, by as many threads as it likes, with pread and pwrite (block_io.h); no MPI-IO,
+ * because a sorter's ranks never interleave (its collective buffering would buy nothing). Offsets are 64-bit
  * throughout. */
 #ifndef FILE_H
 #define FILE_H
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 #include "mpi/comm/comm.h"
+#include "src/files/block_io.h"
 #include "hypersort.h"
 
 /* X(name, short name) */
@@ -26,11 +27,34 @@ enum file_format {
         FILE_FORMATS
 };
 
+/* What to read. */
+struct file_source {
+    const char *path;
+    enum file_format format;
+    const hsort_type *type; /* that the user named, or NULL: then only a format that names its type will do */
+    hsort_choice direct_io; /* OFF: through the page cache; AUTO, ON: block_io.h */
+};
+
+/* What to write. */
+struct file_target {
+    const char *path;
+    enum file_format format;
+    hsort_type type;
+    int64_t count;
+    const struct file_in *input; /* which the file may not be (by device and inode), or NULL */
+    hsort_choice direct_io;
+};
+
+/* Callers that move many keys do so in chunks whose borders lie at multiples of this in the file: then all of a rank's
+ * range but its first and its last block can be moved directly. */
+enum { FILE_CHUNK_BYTES = 4 << 20 };
+
 /* A key file open for reading on every rank. */
 struct file_in {
-    char *path;              /* owned */
+    char *path; /* owned */
     int fd;
-    enum file_format format; /* never AUTO */
+    struct block_file *blocks; /* what reads fd; owned */
+    enum file_format format;   /* never AUTO */
     hsort_type type;
     bool swapped;            /* keys are big-endian on disk */
     int64_t count;           /* keys in the file */
@@ -43,8 +67,9 @@ struct file_in {
 
 /* A key file being written under a temporary name beside its own. */
 struct file_out {
-    char *path, *temporary;  /* owned */
+    char *path, *temporary; /* owned */
     int fd;
+    struct block_file *blocks; /* what writes fd; owned */
     enum file_format format;
     hsort_type type;
     int64_t count;
@@ -53,20 +78,27 @@ struct file_out {
     struct stat rights;
 };
 
-/* Open `path`, read its header on rank 0, and check the size against it. Collective.
- *   wanted_type  the type the user named, or NULL: then only a format that names its type will do
- *   file         [1] written; file_close() frees it; nothing to free after an error
- * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, ...),
+/* Open a file, read its header on rank 0, and check the size against it. Collective.
+ *   file  [1] written; file_close() frees it; nothing to free after an error
+ * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, O_DIRECT refused, ...),
  *          HSORT_FORMAT (AUTO, and it begins as a file of another format; size not a multiple of the key size; a bad, lying,
  *          huge, empty header; 2-D; Fortran order of anything but one dimension; a dtype that is no key type; a type that
- *          contradicts wanted_type),
+ *          contradicts the wanted one),
  *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
-hsort_status file_open(struct comm *comm, const char *path, enum file_format format, const hsort_type *wanted_type,
-                       struct file_in *file);
+hsort_status file_open(struct comm *comm, const struct file_source *source, struct file_in *file);
 
-/* keys [count] = the keys from position `first` on, in the byte order of this machine. Not collective.
- * Errors   HSORT_IO; a file cut short since it was opened is one: the text says so. */
+/* keys [count] = the keys from position `first` on, in the byte order of this machine. Any thread, any number at
+ * once. Not collective.
+ * Errors   HSORT_IO; a file cut short since it was opened is one: the text says so; HSORT_HOST_MEMORY. */
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys);
+
+/* The same by bytes: to [bytes] = those from byte `at` of all keys on. A border may cut a key, but not one of a file
+ * with swapped bytes (HSORT_INTERNAL): chunks as file_in_lead() lays them cut none of those. */
+hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, void *to);
+
+/* Where byte `at` of all keys lies in its file, modulo FILE_CHUNK_BYTES: a chunk from there on that is to end at a
+ * multiple has FILE_CHUNK_BYTES - lead bytes. 0 where such chunks would cut keys with swapped bytes. Not collective. */
+size_t file_in_lead(const struct file_in *file, int64_t at);
 
 /* After the last read: has the file the size and the time of its last change that it had when it was opened?
  * Else keys from before and after the change may be mixed. A file that only lost its name, or another that
@@ -76,25 +108,23 @@ hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
-/* Create the temporary file for `path`, with its header and its full size. Collective.
- *   input  the file the keys come from, or NULL: `path` may not be the same file (by device and inode)
- *   file   [1] written; ended by file_commit(); one at a time in a process
+/* Create the temporary file of an output, with its header and its full size. Collective.
+ *   file  [1] written; ended by file_commit(); one at a time in a process
  * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when
  *          a rank dies).
- * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input); nothing is left behind. */
-hsort_status file_create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
-                         int64_t count, const struct file_in *input, struct file_out *file);
+ * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input), HSORT_HOST_MEMORY; nothing is left behind. */
+hsort_status file_create(struct comm *comm, const struct file_target *target, struct file_out *file);
 
 /* The same for an output that is to outlast a stop: under the temporary name `temporary`, in the same
  * directory, where an earlier run may have left it. Collective.
  *   kept   [1] written, the same on every rank: a file of the right size was there, and its keys are as they were
  * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
  * Errors   as file_create(); a file there of another size or with another header is replaced, one to be kept stays. */
-hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type, int64_t count,
-                         const struct file_in *input, const char *temporary, struct file_out *file, bool *kept);
+hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,
+                         struct file_out *file, bool *kept);
 
-/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Not collective.
- * Errors HSORT_IO. */
+/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Any thread,
+ * any number at once. Not collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
 
 /* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is
@@ -111,8 +141,13 @@ void file_leave(struct comm *comm, struct file_out *file);
  * Errors HSORT_IO (no file can be there), HSORT_ARGUMENT (it is `input`). */
 hsort_status file_output_name(const char *path, const struct file_in *input, char *name);
 
-/* Write keys [count] at position `first`. Not collective. Errors HSORT_IO. */
+/* Write keys [count] at position `first`. Any thread, any number at once. Not collective. Errors HSORT_IO,
+ * HSORT_HOST_MEMORY. */
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys);
+
+/* The same by bytes of keys, whose borders may cut a key, and where they lie in the file: as for reading. */
+hsort_status file_write_at(const struct file_out *file, int64_t at, size_t bytes, const void *from);
+size_t file_out_lead(const struct file_out *file, int64_t at);
 
 /* Make the file whole and give it its name, with mode and owner of the file that it replaces, if there was one: every rank syncs and closes, rank 0 renames and syncs the directory, all
  * after agreement. With `mine` not HSORT_OK on any rank, or on failure, the temporary is removed.  Collective.

@@ -7,9 +7,6 @@
 #include "src/files/file.h"
 #include "src/files/npy.h"
 
-/* Most bytes of one pread or pwrite; Linux itself moves at most 0x7ffff000 in a call. */
-enum { FILE_CHUNK_BYTES = 64 << 20 };
-
 /* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
 enum file_format file_format_resolve(const char *path, enum file_format format);
 
@@ -26,7 +23,7 @@ size_t file_put_header(enum file_format format, hsort_type type, int64_t count, 
  * known here? Not collective. Errors HSORT_IO, HSORT_FORMAT. */
 hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes);
 
-/* HSORT_INTERNAL unless keys first .. first + count - 1 lie within `total`. Not collective. */
+/* HSORT_INTERNAL unless keys, or bytes, first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
 /* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO.
@@ -39,11 +36,6 @@ const char *file_open_cause(int error);
 /* *same_node: rank 0 runs on this rank's node, so that devices and inodes mean the same to both. Collective.
  * */
 hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
-
-/* Read, write bytes [offset, offset + bytes) of a file in chunks. `path` is for the text. Not collective.
- * Errors HSORT_IO. */
-hsort_status file_read_bytes(const char *path, int fd, int64_t offset, size_t bytes, void *buffer);
-hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer);
 
 /* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link
  * to; there [1] is the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO,

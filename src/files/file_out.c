@@ -134,29 +134,6 @@ hsort_status file_reserve(const char *path, int fd, int64_t bytes)
     return HSORT_OK;
 }
 
-hsort_status file_write_bytes(const char *path, int fd, int64_t offset, size_t bytes, const void *buffer)
-{
-    size_t done = 0;
-    while (done < bytes) {
-        const size_t chunk = bytes - done < FILE_CHUNK_BYTES ? bytes - done : FILE_CHUNK_BYTES;
-        const int64_t at = offset + (int64_t)done;
-        ssize_t put;
-        if (fault_hit(FAULT_WRITE)) {
-            errno = ENOSPC;
-            put = -1;
-        } else {
-            put = pwrite(fd, (const char *)buffer + done, chunk, at);
-        }
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return status_fail(HSORT_IO, "%s: cannot write %zu bytes at %" PRId64 ": %s", path, chunk, at,
-                               put < 0 ? strerror(errno) : "nothing was taken");
-        done += (size_t)put;
-    }
-    return HSORT_OK;
-}
-
 /* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can
  * put a link there, symbolic or hard, to a file that is not to be written. */
 static bool is_only_temporary(const struct stat *there, const struct file_in *input)
@@ -186,18 +163,19 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
 }
 
 /* Rank 0's part of create_output(): names, and the file under the temporary one. */
-static hsort_status create_on_rank_0(const char *path, const struct file_in *input, const char *temporary,
+static hsort_status create_on_rank_0(const struct file_target *target, const char *temporary,
                                      const unsigned char *header, struct file_out *file, struct names *names)
 {
+    const char *path = target->path;
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     if (file->count > (INT64_MAX - FILE_HEADER_ROOM) / key_bytes)
         return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", path,
                            file->count);
     const int64_t bytes = file->data_offset + file->count * key_bytes;
-    TRY(choose_names(path, input, temporary, file, names));
+    TRY(choose_names(path, target->input, temporary, file, names));
     guard_begin(names->temporary, temporary ? STOP_SIGNALS : 0);
     if (temporary) {
-        names->kept = reopen(header, bytes, input, names, file);
+        names->kept = reopen(header, bytes, target->input, names, file);
         guard.exists = names->kept;
         if (names->kept)
             return HSORT_OK;
@@ -211,7 +189,7 @@ static hsort_status create_on_rank_0(const char *path, const struct file_in *inp
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot create %s: %s", path, names->temporary, strerror(errno));
     TRY(file_reserve(path, file->fd, bytes));
-    return file_write_bytes(path, file->fd, 0, (size_t)file->data_offset, header);
+    return block_write_cached(path, file->fd, 0, (size_t)file->data_offset, header);
 }
 
 /* Tell the other ranks which file it is. */
@@ -246,6 +224,7 @@ static hsort_status open_temporary(struct file_out *file, const struct names *na
 /* Free all that belongs to the file; unless it is to stay, rank 0 removes the temporary. */
 static void release_output(struct comm *comm, struct file_out *file, bool stays)
 {
+    block_close(file->blocks);
     if (file->fd >= 0)
         close(file->fd);
     if (comm->rank == 0 && guard.exists && !stays)
@@ -256,24 +235,35 @@ static void release_output(struct comm *comm, struct file_out *file, bool stays)
     *file = (struct file_out){.fd = -1};
 }
 
+/* Remember the names, and be ready to write. */
+static hsort_status take_names(const struct names *names, hsort_choice direct_io, struct file_out *file)
+{
+    file->path = strdup(names->path);
+    file->temporary = strdup(names->temporary);
+    if (!file->path || !file->temporary)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", names->path);
+    return block_open_output(file->path, file->fd, direct_io, &file->blocks);
+}
+
 /* file_create(), or, with the name of a temporary file, file_resume(). */
-static hsort_status create_output(struct comm *comm, const char *path, enum file_format format,
-                                  hsort_type type, int64_t count, const struct file_in *input,
-                                  const char *temporary, struct file_out *file, bool *kept)
+static hsort_status create_output(struct comm *comm, const struct file_target *target, const char *temporary,
+                                  struct file_out *file, bool *kept)
 {
     if (guard.installed) // on every rank
-        return comm_agree(
-            comm, status_fail(HSORT_INTERNAL, "%s: a second output while %s is open", path, guard.temporary));
+        return comm_agree(comm, status_fail(HSORT_INTERNAL, "%s: a second output while %s is open",
+                                            target->path, guard.temporary));
 
     struct names names;
     unsigned char header[FILE_HEADER_ROOM];
     memset(&names, 0, sizeof names); // what lies behind the texts is sent too
-    *file = (struct file_out){
-        .fd = -1, .format = file_format_resolve(path, format), .type = type, .count = count};
-    file->data_offset = (int64_t)file_put_header(file->format, type, count, header);
+    *file = (struct file_out){.fd = -1,
+                              .format = file_format_resolve(target->path, target->format),
+                              .type = target->type,
+                              .count = target->count};
+    file->data_offset = (int64_t)file_put_header(file->format, file->type, file->count, header);
 
     hsort_status status =
-        comm->rank == 0 ? create_on_rank_0(path, input, temporary, header, file, &names) : HSORT_OK;
+        comm->rank == 0 ? create_on_rank_0(target, temporary, header, file, &names) : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK)
         status = identify_temporary(file, &names);
     status = comm_agree(comm, status);
@@ -284,10 +274,8 @@ static hsort_status create_output(struct comm *comm, const char *path, enum file
             status = file_shares_node_with_rank_0(comm, &same_node);
         if (status == HSORT_OK && comm->rank != 0)
             status = open_temporary(file, &names, temporary ? STOP_SIGNALS : 0, same_node);
-        file->path = strdup(names.path);
-        file->temporary = strdup(names.temporary);
-        if (status == HSORT_OK && (!file->path || !file->temporary))
-            status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", path);
+        if (status == HSORT_OK)
+            status = take_names(&names, target->direct_io, file);
         status = comm_agree(comm, status);
     }
     *kept = names.kept;
@@ -296,34 +284,42 @@ static hsort_status create_output(struct comm *comm, const char *path, enum file
     return status;
 }
 
-hsort_status file_create(struct comm *comm, const char *path, enum file_format format, hsort_type type,
-                         int64_t count, const struct file_in *input, struct file_out *file)
+hsort_status file_create(struct comm *comm, const struct file_target *target, struct file_out *file)
 {
     bool kept;
-    return create_output(comm, path, format, type, count, input, NULL, file, &kept);
+    return create_output(comm, target, NULL, file, &kept);
 }
 
-hsort_status file_resume(struct comm *comm, const char *path, enum file_format format, hsort_type type,
-                         int64_t count, const struct file_in *input, const char *temporary,
+hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,
                          struct file_out *file, bool *kept)
 {
-    return create_output(comm, path, format, type, count, input, temporary, file, kept);
+    return create_output(comm, target, temporary, file, kept);
+}
+
+hsort_status file_write_at(const struct file_out *file, int64_t at, size_t bytes, const void *from)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    TRY(file_range_check(file->path, file->count * key_bytes, at, (int64_t)bytes));
+    return block_write(file->blocks, file->data_offset + at, bytes, from);
 }
 
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys)
 {
-    const size_t key_bytes = hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    return file_write_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
-                            (size_t)count * key_bytes, keys);
+    return file_write_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
+}
+
+size_t file_out_lead(const struct file_out *file, int64_t at)
+{
+    return (size_t)((file->data_offset + at) % FILE_CHUNK_BYTES);
 }
 
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys)
 {
-    const size_t key_bytes = hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    return file_read_bytes(file->path, file->fd, file->data_offset + first * (int64_t)key_bytes,
-                           (size_t)count * key_bytes, keys);
+    return block_read(file->blocks, file->data_offset + first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 
 /* ---- Ending -------------------------------------------------------------------------------------------- */

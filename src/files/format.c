@@ -16,10 +16,10 @@ static hsort_status examine_npy(const char *path, int fd, const hsort_type *want
     unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
     size_t bytes = file_bytes < NPY_HEAD_BYTES ? (size_t)file_bytes : NPY_HEAD_BYTES;
     size_t announced = 0;
-    TRY(file_read_bytes(path, fd, 0, bytes, header));
+    TRY(block_read_cached(path, fd, 0, bytes, header));
     TRY(npy_header_bytes(path, header, bytes, &announced));
     bytes = file_bytes < (int64_t)announced ? (size_t)file_bytes : announced;
-    TRY(file_read_bytes(path, fd, 0, bytes, header));
+    TRY(block_read_cached(path, fd, 0, bytes, header));
     TRY(npy_parse(path, header, bytes, said));
 
     const int64_t key_bytes = (int64_t)hsort_type_bytes(said->type);
@@ -142,7 +142,7 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
     char start[START_MOST] = "";
     if (format != FILE_RAW)
         return HSORT_OK;
-    TRY(file_read_bytes(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
+    TRY(block_read_cached(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
     for (int i = 0; i < FOREIGN; i++)
         if (foreign[i].start && memcmp(start, foreign[i].start, strlen(foreign[i].start)) == 0)
             return status_fail(HSORT_FORMAT,

@@ -215,6 +215,30 @@ odd_names()
     rm -- ./*
 }
 
+# The same bytes past the page cache and through it. Where the file system refuses O_DIRECT, `on` is an error that says so.
+direct_io()
+{
+    local ways way ranks
+    ok 2 gen -n 300001 --dist zipf -o in.npy --direct-io off
+    ok 1 sort in.npy -o one.npy --direct-io off
+    run 2 gen -n 300001 --dist zipf -o direct.npy --direct-io on
+    if [ "$code" = 3 ] && grep -q '^hypersort: rank 0 on .*direct.npy: its file system refuses O_DIRECT: ' "$work.err"; then
+        echo "skipped --direct-io on: this file system refuses it"
+        ways="auto off"
+    else
+        [ "$code" = 0 ] && cmp -s in.npy direct.npy || fail "gen --direct-io on"
+        ways="auto on off"
+    fi
+    for way in $ways; do
+        for ranks in 1 2 3 5; do
+            ok "$ranks" sort in.npy -o out.npy --direct-io "$way"
+            cmp -s one.npy out.npy || fail "sort --direct-io $way on $ranks ranks: other bytes"
+        done
+        ok 3 check out.npy --against in.npy --direct-io "$way"
+    done
+    rm ./*
+}
+
 good_gen
 good_sort
 good_formats
@@ -222,4 +246,5 @@ good_check
 good_json
 good_texts
 odd_names
+direct_io
 finish

@@ -28,6 +28,7 @@ bad_usage()
     refused 3 2 "--verify takes no value" sort in -o out --verify=1
     refused 3 2 "--type: 'u16' is none of u32|i32" sort in -o out --type u16
     refused 3 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
+    refused 3 2 "--direct-io: 'yes' is none of auto|off|on" sort in -o out --direct-io yes
     refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
     refused 3 2 "--threads: '-1'" sort in -o out --threads -1
     refused 3 2 "--threads: '1K'" sort in -o out --threads 1K

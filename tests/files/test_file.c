@@ -18,7 +18,7 @@ static void test_round_trip(enum file_format format, hsort_type type, int64_t co
     expect(HSORT_OK, write_keys(path, FILE_AUTO, type, count), path, "writing");
 
     struct file_in file;
-    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &file), path, "opening");
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, &type, &file), path, "opening");
     CHECK(file.format == format && file.type == type && file.count == count && !file.swapped, "%s: %" PRId64,
           path, file.count);
     const int64_t first = growing_begin(count, comm.rank), mine = growing_begin(count, comm.rank + 1) - first;
@@ -37,6 +37,42 @@ static void test_round_trip(enum file_format format, hsort_type type, int64_t co
     MPI_Barrier(comm.world);
 }
 
+/* By bytes, in chunks that end at multiples of FILE_CHUNK_BYTES in the file and cut keys. */
+static void test_chunks(enum file_format format)
+{
+    const char *path = in_dir("chunks.bin");
+    const int64_t count = 3 * FILE_CHUNK_BYTES / 8 + 1001, all = count * 8;
+    const int64_t begin = even_begin(all - 3, comm.rank),
+                  end = comm.rank == comm.size - 1 ? all : even_begin(all - 3, comm.rank + 1);
+    const hsort_type type = HSORT_U64;
+    struct file_out out;
+    struct file_in in;
+    char *keys = malloc((size_t)all), *found = malloc((size_t)all);
+    fill(keys, 0, count, type);
+    expect(HSORT_OK, create_keys(path, format, type, count, NULL, &out), path, "creating");
+    for (int64_t at = begin, bytes; at < end; at += bytes) {
+        bytes = FILE_CHUNK_BYTES - (int64_t)file_out_lead(&out, at);
+        bytes = bytes < end - at ? bytes : end - at;
+        CHECK(file_write_at(&out, at, (size_t)bytes, keys + at) == HSORT_OK, "%s", status_text());
+        CHECK(at + bytes == end || (out.data_offset + at + bytes) % FILE_CHUNK_BYTES == 0,
+              "a chunk ends elsewhere");
+    }
+    CHECK(file_write_at(&out, all - 3, 4, keys) == HSORT_INTERNAL, "a write behind the end");
+    status_clear();
+    expect(HSORT_OK, file_commit(&comm, &out, HSORT_OK), path, "commit");
+    expect(HSORT_OK, open_keys(path, format, &type, &in), path, "opening");
+    for (int64_t at = 0, bytes; at < all; at += bytes) {
+        bytes = FILE_CHUNK_BYTES - (int64_t)file_in_lead(&in, at);
+        bytes = bytes < all - at ? bytes : all - at;
+        CHECK(file_read_at(&in, at, (size_t)bytes, found + at) == HSORT_OK, "%s", status_text());
+    }
+    CHECK(memcmp(keys, found, (size_t)all) == 0, "%s: other keys", path);
+    file_close(&in);
+    free(keys);
+    free(found);
+    MPI_Barrier(comm.world);
+}
+
 /* Big-endian keys come out in this machine's order, of both sizes. */
 static void test_swapped(void)
 {
@@ -49,17 +85,31 @@ static void test_swapped(void)
         keys[i] = (unsigned char)(i + 1);
     uint64_t wide[3];
     put_file(path, bytes, 128 + 24);
-    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, NULL, &file), path, "opening big-endian u64");
-    CHECK(file.swapped && file_read(&file, 1, 2, wide) == HSORT_OK, "%s", status_text());
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, NULL, &file), path, "opening big-endian u64");
+    CHECK(file.swapped && file_in_lead(&file, 8) == 136, "lead %zu", file_in_lead(&file, 8));
+    CHECK(file_read_at(&file, 4, 8, wide) == HSORT_INTERNAL, "a swapped key that is cut");
+    status_clear();
+    CHECK(file_read(&file, 1, 2, wide) == HSORT_OK, "%s", status_text());
     CHECK(wide[0] == UINT64_C(0x090a0b0c0d0e0f10) && wide[1] == UINT64_C(0x1112131415161718), "%" PRIx64,
           wide[0]);
+    file_close(&file);
+
+    // A header of 129 bytes: chunks that end at round places of the file would cut keys.
+    unsigned char odd[129 + 24];
+    memcpy(odd, bytes, 127);
+    memcpy(odd + 127, " \n", 2);
+    memcpy(odd + 129, keys, 24);
+    odd[8]++;
+    put_file(path, odd, sizeof odd);
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, NULL, &file), path, "opening after an odd header");
+    CHECK(file.data_offset == 129 && file_in_lead(&file, 8) == 0, "lead %zu", file_in_lead(&file, 8));
     file_close(&file);
 
     uint32_t narrow[3];
     npy_format(HSORT_I32, 6, bytes, 128);
     *strchr((char *)bytes + 10, '<') = '>';
     put_file(path, bytes, 128 + 24);
-    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, NULL, &file), path, "opening big-endian i32");
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, NULL, &file), path, "opening big-endian i32");
     CHECK(file.swapped && file_read(&file, 3, 3, narrow) == HSORT_OK, "%s", status_text());
     CHECK(narrow[0] == 0x0d0e0f10 && narrow[2] == 0x15161718, "%x", narrow[0]);
     file_close(&file);
@@ -88,7 +138,7 @@ static void test_beyond_4gib(void)
 
     struct file_in file;
     uint64_t keys[8];
-    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &file), path, "opening 5 GiB");
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, &type, &file), path, "opening 5 GiB");
     CHECK(file.count == count, "%" PRId64, file.count);
     CHECK(file_read(&file, border - 3, 6, keys) == HSORT_OK, "%s", status_text());
     for (int i = 0; i < 6; i++)
@@ -96,7 +146,7 @@ static void test_beyond_4gib(void)
     CHECK(file_read(&file, count - 1, 1, keys) == HSORT_OK && keys[0] == 0, "%s", status_text());
 
     // As long as two chunks and a bit, on one rank: memory. The marked keys lie across the end of the second.
-    const int64_t many = FILE_CHUNK_BYTES / 4 + 2;
+    const int64_t many = BLOCK_REQUEST_BYTES / 4 + 2;
     if (comm.rank == comm.size - 1) {
         uint64_t *all = malloc((size_t)many * 8);
         CHECK(file_read(&file, border - many + 2, many, all) == HSORT_OK, "%s", status_text());
@@ -109,9 +159,11 @@ static void test_beyond_4gib(void)
     // Writing there: without file_create(), which would take 5 GiB of the disk.
     struct file_out out = {.path = (char *)path, .format = FILE_RAW, .type = type, .count = count};
     out.fd = open(path, O_WRONLY);
+    CHECK(block_open_output(path, out.fd, HSORT_CHOICE_AUTO, &out.blocks) == HSORT_OK, "%s", status_text());
     MPI_Barrier(comm.world);
     fill(keys, border + 100 + 8 * comm.rank, 8, type);
     CHECK(file_write(&out, border + 100 + 8 * comm.rank, 8, keys) == HSORT_OK, "%s", status_text());
+    block_close(out.blocks);
     close(out.fd);
     MPI_Barrier(comm.world);
     int fd = open(path, O_RDONLY);
@@ -158,7 +210,7 @@ static void test_modes(void)
             CHECK(comm.rank != 0 || chmod(path, modes[i]) == 0, "chmod");
         }
         MPI_Barrier(comm.world);
-        expect(HSORT_OK, file_create(&comm, path, FILE_AUTO, HSORT_U32, 0, NULL, &file), path, "create");
+        expect(HSORT_OK, create_keys(path, FILE_AUTO, HSORT_U32, 0, NULL, &file), path, "create");
         check_mode(file.temporary, 0600, "while it is written");
         MPI_Barrier(comm.world);
         expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), path, "commit");
@@ -181,7 +233,7 @@ static void test_long_names(void)
         for (int i = 180; i < 230 && length > 230; i += 2)
             memcpy(name + i, "\xc3\xa9", 2); // one that is cut is cut between characters
         snprintf(path, sizeof path, "%s", in_dir(name));
-        expect(HSORT_OK, file_create(&comm, path, FILE_AUTO, HSORT_U32, 0, NULL, &file), name, "create");
+        expect(HSORT_OK, create_keys(path, FILE_AUTO, HSORT_U32, 0, NULL, &file), name, "create");
         const char *mark = strstr(file.temporary, ".hypersort-");
         CHECK(mark && mark[-1] != '\xc3', "%s", file.temporary);
         CHECK(file_temporary_name(path, "7-000000001", stale) == HSORT_OK, "%s", status_text());
@@ -208,7 +260,7 @@ static void test_stale(void)
     char found[PATH_MAX];
     for (int i = 0; i < 5; i++)
         put_file(in_dir(others[i]), "x", 1);
-    expect(HSORT_OK, file_create(&comm, in_dir("out.bin"), FILE_AUTO, HSORT_U32, 0, NULL, &file), "out.bin",
+    expect(HSORT_OK, create_keys(in_dir("out.bin"), FILE_AUTO, HSORT_U32, 0, NULL, &file), "out.bin",
            "create");
     file_find_stale(&file, found);
     CHECK(found[0] == '\0', "'%s' is of another output", found);
@@ -229,7 +281,7 @@ static void test_stale(void)
 static void refuse_input(const char *path, const hsort_type *type, hsort_status wanted, const char *cause)
 {
     struct file_in file;
-    hsort_status status = file_open(&comm, path, FILE_AUTO, type, &file);
+    hsort_status status = open_keys(path, FILE_AUTO, type, &file);
     expect(wanted, status, path, cause);
     CHECK(strstr(comm.error, cause), "\"%s\" is not in \"%s\"", cause, comm.error);
     if (status == HSORT_OK)
@@ -277,7 +329,7 @@ static void refuse_output(const char *path, const struct file_in *input, hsort_s
                           const char *cause)
 {
     struct file_out file;
-    hsort_status status = file_create(&comm, path, FILE_AUTO, HSORT_U64, 100, input, &file);
+    hsort_status status = create_keys(path, FILE_AUTO, HSORT_U64, 100, input, &file);
     expect(wanted, status, path, cause);
     CHECK(strstr(comm.error, cause), "\"%s\" is not in \"%s\"", cause, comm.error);
     if (status == HSORT_OK)
@@ -305,9 +357,9 @@ static void test_bad_outputs(void)
     }
     struct file_out file;
     expect(HSORT_ARGUMENT,
-           file_create(&comm, in_dir("out.bin"), FILE_AUTO, HSORT_U64, INT64_MAX / 8, NULL, &file), "out.bin",
+           create_keys(in_dir("out.bin"), FILE_AUTO, HSORT_U64, INT64_MAX / 8, NULL, &file), "out.bin",
            "beyond 64-bit offsets");
-    expect(HSORT_IO, file_create(&comm, in_dir("out.bin"), FILE_AUTO, HSORT_U64, INT64_MAX / 16, NULL, &file),
+    expect(HSORT_IO, create_keys(in_dir("out.bin"), FILE_AUTO, HSORT_U64, INT64_MAX / 16, NULL, &file),
            "out.bin", "more than any file system holds");
 }
 
@@ -328,18 +380,28 @@ static void test_output_is_input(void)
     snprintf(around, sizeof around, "%s/../%s", directory, in_dir("same.bin"));
     const char *const spellings[] = {
         path, in_dir("hard.bin"), in_dir("soft.bin"), in_dir("softer.bin"), dotted, around};
-    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &input), path, "opening");
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, &type, &input), path, "opening");
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         struct file_out file;
         char spelling[PATH_MAX];
         snprintf(spelling, sizeof spelling, "%s", spellings[i]);
-        expect(HSORT_ARGUMENT, file_create(&comm, spelling, FILE_AUTO, type, 2, &input, &file), spelling,
+        expect(HSORT_ARGUMENT, create_keys(spelling, FILE_AUTO, type, 2, &input, &file), spelling,
                "output is the input");
     }
     uint64_t keys[2];
     CHECK(file_read(&input, 0, 2, keys) == HSORT_OK && memcmp(keys, "16 bytes of keys", 16) == 0,
           "input changed");
     file_close(&input);
+}
+
+/* Does the file system of this test do O_DIRECT? */
+static bool takes_direct(void)
+{
+    const hsort_status status = write_keys(in_dir("direct.bin"), FILE_RAW, HSORT_U64, 1000000);
+    if (status != HSORT_OK && comm.rank == 0)
+        printf("skipped what is direct: %s\n", comm.error);
+    status_clear();
+    return status == HSORT_OK;
 }
 
 static void test_all(void)
@@ -351,6 +413,15 @@ static void test_all(void)
             test_round_trip(FILE_RAW, types[t], counts[c]);
             test_round_trip(FILE_NPY, types[t], counts[c]);
         }
+    for (direct_io = HSORT_CHOICE_AUTO; direct_io < HSORT_CHOICES; direct_io++) {
+        if (direct_io == HSORT_CHOICE_ON && !takes_direct())
+            continue;
+        test_round_trip(FILE_RAW, HSORT_U64, 1000003);
+        test_round_trip(FILE_NPY, HSORT_U32, 1000003);
+        test_chunks(FILE_RAW);
+        test_chunks(FILE_NPY);
+    }
+    direct_io = HSORT_CHOICE_AUTO;
     test_swapped();
     test_beyond_4gib();
     test_output_link();

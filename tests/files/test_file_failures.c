@@ -28,7 +28,7 @@ static void check_old(const char *what)
 static void test_failing_rank(int rank)
 {
     struct file_out file;
-    expect(HSORT_OK, file_create(&comm, in_dir("out.npy"), FILE_AUTO, HSORT_U64, 100, NULL, &file), "out.npy",
+    expect(HSORT_OK, create_keys(in_dir("out.npy"), FILE_AUTO, HSORT_U64, 100, NULL, &file), "out.npy",
            "create");
     hsort_status mine = HSORT_OK;
     if (comm.rank == rank)
@@ -46,7 +46,7 @@ static void test_cut_while_read(void)
     struct file_in file;
     uint32_t keys[1000];
     expect(HSORT_OK, write_keys(path, FILE_RAW, type, 1000), path, "writing");
-    expect(HSORT_OK, file_open(&comm, path, FILE_RAW, &type, &file), path, "opening");
+    expect(HSORT_OK, open_keys(path, FILE_RAW, &type, &file), path, "opening");
     CHECK(comm.rank != 0 || truncate(path, 402) == 0, "truncate");
     MPI_Barrier(comm.world);
     const int64_t first = even_begin(1000, comm.rank), mine = even_begin(1000, comm.rank + 1) - first;
@@ -67,7 +67,7 @@ static void test_changed_while_read(void)
     uint32_t key;
     expect(HSORT_OK, write_keys(path, FILE_RAW, type, 1000), path, "writing");
     expect(HSORT_OK, write_keys(other, FILE_RAW, type, 1000), other, "writing");
-    expect(HSORT_OK, file_open(&comm, path, FILE_RAW, &type, &file), path, "opening");
+    expect(HSORT_OK, open_keys(path, FILE_RAW, &type, &file), path, "opening");
     CHECK(file_read(&file, 10, 1, &key) == HSORT_OK && file_check_unchanged(&file) == HSORT_OK, "%s",
           status_text());
     MPI_Barrier(comm.world);
@@ -76,7 +76,7 @@ static void test_changed_while_read(void)
     expect(HSORT_OK, comm_agree(&comm, file_check_unchanged(&file)), path, "replaced while read");
     file_close(&file);
 
-    expect(HSORT_OK, file_open(&comm, path, FILE_RAW, &type, &file), path, "opening");
+    expect(HSORT_OK, open_keys(path, FILE_RAW, &type, &file), path, "opening");
     if (comm.rank == 0) {
         const struct timespec early = {.tv_sec = 1000000000}, times[2] = {early, early};
         const int fd = open(path, O_WRONLY);
@@ -104,7 +104,7 @@ static void test_other_file(void)
     expect(HSORT_OK, write_keys(in_dir("elsewhere/twin.bin"), FILE_RAW, type, 100), "twin.bin", "writing");
     CHECK(getcwd(here, sizeof here), "getcwd");
     CHECK(chdir(in_dir(comm.rank == comm.size - 1 ? "elsewhere" : ".")) == 0, "chdir");
-    const hsort_status status = file_open(&comm, "twin.bin", FILE_RAW, &type, &file);
+    const hsort_status status = open_keys("twin.bin", FILE_RAW, &type, &file);
     CHECK(chdir(here) == 0, "chdir");
     expect(HSORT_ARGUMENT, status, "twin.bin: is another file for rank 0", "another file");
 }
@@ -112,9 +112,9 @@ static void test_other_file(void)
 static void test_two_outputs(void)
 {
     struct file_out first, second;
-    expect(HSORT_OK, file_create(&comm, in_dir("first.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &first), "",
+    expect(HSORT_OK, create_keys(in_dir("first.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &first), "",
            "create");
-    CHECK(file_create(&comm, in_dir("second.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &second) == HSORT_INTERNAL,
+    CHECK(create_keys(in_dir("second.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &second) == HSORT_INTERNAL,
           "two");
     status_clear();
     expect(HSORT_OK, file_commit(&comm, &first, HSORT_OK), "first.bin", "the first of two outputs");
@@ -130,7 +130,7 @@ static void test_size_limit(void)
     small = limit;
     small.rlim_cur = 4096;
     setrlimit(RLIMIT_FSIZE, &small);
-    hsort_status status = file_create(&comm, in_dir("out.npy"), FILE_AUTO, HSORT_U64, 1000, NULL, &file);
+    hsort_status status = create_keys(in_dir("out.npy"), FILE_AUTO, HSORT_U64, 1000, NULL, &file);
     setrlimit(RLIMIT_FSIZE, &limit);
     expect(HSORT_IO, status, "out.npy: cannot reserve 8128 bytes: File too large", "size limit");
     check_old("size limit");
@@ -143,7 +143,7 @@ static void test_signals(int signal_number, int rank)
     struct sigaction before, during, after;
     struct file_out file;
     sigaction(signal_number, NULL, &before);
-    expect(HSORT_OK, file_create(&comm, in_dir("out.npy"), FILE_AUTO, HSORT_U64, 100, NULL, &file), "out.npy",
+    expect(HSORT_OK, create_keys(in_dir("out.npy"), FILE_AUTO, HSORT_U64, 100, NULL, &file), "out.npy",
            "create");
     sigaction(signal_number, NULL, &during);
     CHECK(during.sa_handler != before.sa_handler, "no handler for signal %d", signal_number);
@@ -182,7 +182,7 @@ static void test_faults(int rank)
     snprintf(who, sizeof who, "rank %d on ", rank);
     put_npy(in_dir("in.npy"), 1000, 1000);
     for (int site = FAULT_READ; site <= FAULT_SHORT; site++) {
-        expect(HSORT_OK, file_open(&comm, in_dir("in.npy"), FILE_AUTO, NULL, &file), "in.npy", "opening");
+        expect(HSORT_OK, open_keys(in_dir("in.npy"), FILE_AUTO, NULL, &file), "in.npy", "opening");
         arm((enum fault_site)site, rank, 1);
         hsort_status status = file_read(&file, 100, 10, keys);
         CHECK(status == (comm.rank == rank ? HSORT_IO : HSORT_OK), "rank %d: %s", comm.rank, status_text());
@@ -191,7 +191,7 @@ static void test_faults(int rank)
         file_close(&file);
         if (rank == 0) { // the header is read there
             arm((enum fault_site)site, 0, 1);
-            expect(HSORT_IO, file_open(&comm, in_dir("in.npy"), FILE_AUTO, NULL, &file), "in.npy",
+            expect(HSORT_IO, open_keys(in_dir("in.npy"), FILE_AUTO, NULL, &file), "in.npy",
                    "fault in a header");
         }
     }

@@ -12,7 +12,7 @@ static char part[PATH_MAX]; /* the temporary name */
 
 static hsort_status resume(const char *path, hsort_type type, int64_t keys, struct file_out *file, bool *kept)
 {
-    hsort_status status = file_resume(&comm, path, FILE_AUTO, type, keys, NULL, part, file, kept);
+    hsort_status status = resume_keys(path, type, keys, NULL, part, file, kept);
     if (status == HSORT_OK) {
         int64_t least, most;
         comm_range(&comm, *kept, &least, &most);
@@ -69,7 +69,7 @@ static void test_three_starts(const char *name, hsort_type type)
     expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), path, "commit");
     CHECK(access(part, F_OK) != 0, "%s stays", part);
     struct file_in in;
-    expect(HSORT_OK, file_open(&comm, path, FILE_AUTO, &type, &in), path, "opening");
+    expect(HSORT_OK, open_keys(path, FILE_AUTO, &type, &in), path, "opening");
     uint64_t wanted[1000];
     fill(wanted, 0, count, type);
     CHECK(in.count == count && file_read(&in, 0, count, keys) == HSORT_OK &&
@@ -142,10 +142,10 @@ static void test_planted(int (*plant)(const char *, const char *), const char *w
     snprintf(input, sizeof input, "%s", in_dir("in.npy"));
     expect(HSORT_OK, write_keys(input, FILE_AUTO, HSORT_U64, count), input, "writing");
     CHECK(realpath(input, input_path), "realpath");
-    expect(HSORT_OK, file_open(&comm, input, FILE_AUTO, NULL, &in), input, "opening");
+    expect(HSORT_OK, open_keys(input, FILE_AUTO, NULL, &in), input, "opening");
     CHECK(comm.rank != 0 || plant(input_path, part) == 0, "%s", what);
     MPI_Barrier(comm.world);
-    expect(HSORT_OK, file_resume(&comm, path, FILE_AUTO, HSORT_U64, count, &in, part, &file, &kept), path,
+    expect(HSORT_OK, resume_keys(path, HSORT_U64, count, &in, part, &file, &kept), path,
            what);
     CHECK(!kept, "%s: taken for a file of ours", what);
     memset(keys, 0, sizeof keys);
@@ -284,7 +284,7 @@ static void test_names(void)
     status_clear();
     struct file_in in;
     const hsort_type type = HSORT_U64;
-    expect(HSORT_OK, file_open(&comm, in_dir("real.bin"), FILE_RAW, &type, &in), "", "opening");
+    expect(HSORT_OK, open_keys(in_dir("real.bin"), FILE_RAW, &type, &in), "", "opening");
     CHECK(file_output_name(in_dir("soft.bin"), &in, name) == HSORT_ARGUMENT, "the input");
     status_clear();
     file_close(&in);

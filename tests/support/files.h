@@ -84,6 +84,28 @@ static inline void expect(hsort_status wanted, hsort_status status, const char *
     status_clear();
 }
 
+static hsort_choice direct_io; /* of what the next three open */
+
+static inline hsort_status open_keys(const char *path, enum file_format format, const hsort_type *type,
+                                     struct file_in *file)
+{
+    return file_open(&comm, &(struct file_source){path, format, type, direct_io}, file);
+}
+
+static inline hsort_status create_keys(const char *path, enum file_format format, hsort_type type,
+                                       int64_t count, const struct file_in *input, struct file_out *file)
+{
+    return file_create(&comm, &(struct file_target){path, format, type, count, input, direct_io}, file);
+}
+
+static inline hsort_status resume_keys(const char *path, hsort_type type, int64_t count,
+                                       const struct file_in *input, const char *temporary,
+                                       struct file_out *file, bool *kept)
+{
+    return file_resume(&comm, &(struct file_target){path, FILE_AUTO, type, count, input, direct_io},
+                       temporary, file, kept);
+}
+
 /* Where the share of `rank` begins when `count` keys are divided evenly. */
 static inline int64_t even_begin(int64_t count, int rank)
 {
@@ -111,7 +133,7 @@ static inline hsort_status write_keys(const char *path, enum file_format format,
                                       int64_t count)
 {
     struct file_out file;
-    hsort_status status = file_create(&comm, path, format, type, count, NULL, &file);
+    hsort_status status = create_keys(path, format, type, count, NULL, &file);
     if (status != HSORT_OK)
         return status;
     const int64_t first = even_begin(count, comm.rank), mine = even_begin(count, comm.rank + 1) - first;

@@ -55,6 +55,17 @@ enum bench_form {
 #undef X
 };
 
+/* How sort checks keys. X(name, word) */
+#define CLI_VERIFY_LIST(X)                                                                    \
+    X(CLI_VERIFY_PASSING, "passing") /* those that were read and that are about to be written */ \
+    X(CLI_VERIFY_REREAD, "reread")   /* and those that the output then has */
+
+enum cli_verify {
+#define X(name, word) name,
+    CLI_VERIFY_LIST(X)
+#undef X
+};
+
 /* What the command line says. Texts are borrowed from argv. */
 struct cli_options {
     enum cli_command command; /* CLI_COMMANDS: none, with help or version */
@@ -67,7 +78,9 @@ struct cli_options {
     uint64_t seed;
     hsort_type type;
     bool type_given;
-    bool reverse, verify, json, progress;
+    bool reverse, json, progress;
+    bool no_verify;
+    enum cli_verify verify; /* unless no_verify */
     enum file_format format, output_format;
     hsort_choice direct_io;
     hsort_options sort;

@@ -48,8 +48,9 @@ static void print_option(const struct option_row *row)
     char letter[8] = "    ";
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    const int width =
-        printf("  %s--%s%s%s", letter, row->name, row->value ? " " : "", row->value ? row->value : "");
+    const bool maybe = row->kind == MAYBE_WORD;
+    const int width = printf("  %s--%s%s%s%s", letter, row->name, maybe ? "[=" : row->value ? " " : "",
+                             row->value ? row->value : "", maybe ? "]" : "");
     print_lines(width - 2, 32, row->text);
 }
 

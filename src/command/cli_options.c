@@ -60,8 +60,10 @@ const struct option_row cli_rows[] = {
     {"seed", 's', BENCH, COMMON, SEED, "SEED", FIELD(seed),
      "of the inputs (0: a new one); the report names it"},
     {"reverse", 'r', SORT | CHECK, COMMON, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
-    {"verify", 0, SORT, COMMON, FLAG, NULL, FIELD(verify),
-     "check order, count and keys before the output appears"},
+    {"verify", 0, SORT, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
+     "check order, count and keys before the output appears: as they pass\n(the default), or also what can be "
+     "read back"},
+    {"no-verify", 0, SORT, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
     {"against", 0, CHECK, COMMON, TEXT, "OTHER", FIELD(against),
      "a file that must hold the same keys, in any order"},
     {"json", 0, SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json), "the report as one JSON object"},
@@ -230,6 +232,10 @@ static hsort_status store_value(const struct option_row *row, const char *value,
             return complain(options, "--%s: '' is no %s", row->name, row->value);
         *(const char **)field = value;
         return HSORT_OK;
+    case MAYBE_WORD:
+        if (!value)
+            return HSORT_OK;
+        // fall through
     case WORD: {
         const char *word = row->field == FIELD(type) ? short_type(value) : value;
         const int place = parse_word(word, row->value);
@@ -281,9 +287,12 @@ static void make_getopt_tables(enum cli_command command, struct option *longs, c
     for (int row = 0; row < ROWS; row++) {
         if (!(cli_rows[row].commands & 1u << command))
             continue;
-        *longs++ =
-            (struct option){cli_rows[row].name, cli_rows[row].kind == FLAG ? no_argument : required_argument,
-                            NULL, LONG_ONLY + row};
+        const enum value_kind kind = cli_rows[row].kind;
+        *longs++ = (struct option){cli_rows[row].name,
+                                   kind == FLAG         ? no_argument
+                                   : kind == MAYBE_WORD ? optional_argument
+                                                        : required_argument,
+                                   NULL, LONG_ONLY + row};
         if (cli_rows[row].letter) {
             *letters++ = cli_rows[row].letter;
             if (cli_rows[row].kind != FLAG)
@@ -450,7 +459,8 @@ static uint64_t digest_text(const char *text)
 static uint64_t digest_value(const struct option_row *row, const struct cli_options *options)
 {
     static const size_t bytes[] = {
-        [FLAG] = sizeof(bool),           [WORD] = sizeof(int),    [NUMBER] = sizeof(int),
+        [FLAG] = sizeof(bool),           [WORD] = sizeof(int),    [MAYBE_WORD] = sizeof(int),
+        [NUMBER] = sizeof(int),
         [AT_LEAST_1] = sizeof(int),      [SIZE] = sizeof(size_t), [COUNT] = sizeof(int64_t),
         [RANKS] = sizeof options->ranks, [GIGA] = sizeof(double), [MICRO] = sizeof(double),
         [SEED] = sizeof(uint64_t)};

@@ -9,6 +9,7 @@ enum value_kind {
     FLAG,   /* bool: none */
     TEXT,   /* const char * */
     WORD,   /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
+    MAYBE_WORD, /* the same, and the first of them where there is no value; the value is written behind '=' */
     NUMBER, /* int, 0 or greater */
     AT_LEAST_1, /* int */
     SIZE,       /* size_t, with K, M, G */

@@ -1,12 +1,12 @@
-/* hypersort sort: file -> host memory of each rank -> hsort_sort() -> file.
+/* hypersort sort: file -> engine memory of each rank -> sorted -> file.
  *
  *     open input    all ranks know count and type         nothing to undo
  *     checkpoint    what an earlier run left, if any      from here on end_checkpoint() must end it
  *     context       engine, GPU, cores, transport
  *     open output   under a temporary name                from here on end_output() must end it
- *     read          rank r: keys N*r/P ... N*(r+1)/P - 1
- *     sort          the library; checked before and after with --verify
- *     write         the same places of the output, then its name
+ *     sort          the library; it reads and writes by the streams of shares.h:
+ *                   rank r: keys N*r/P ... N*(r+1)/P - 1, of the input and of the output
+ *     verify        what the library saw of the keys behind the one and before the other; then the output's name
  *     report
  *
  * The output is opened before the work, so that a name that cannot be written costs no sort. Every local step
@@ -41,10 +41,9 @@ struct sort_run {
     struct checkpoint checkpoint; /* with --checkpoint */
     struct file_out out;
     struct share share;
-    const char *phase;                /* of what a stop is said to be a stop */
-    hsort_check_result before, after; /* of the sort, where they are known */
+    struct stream_check check; /* of the keys, before and after */
     struct progress progress;
-    double read_seconds, write_seconds, verify_seconds; /* of this rank */
+    double commit_seconds; /* of this rank */
     struct sort_report report;
 };
 
@@ -59,20 +58,10 @@ static hsort_status from_library(const struct sort_run *run, hsort_status status
 
 /* ---- Checks: collective -------------------------------------------------------------------------------- */
 
-static hsort_status check_keys(struct sort_run *run, hsort_check_result *result)
-{
-    const double start = MPI_Wtime();
-    *result = (hsort_check_result){.struct_size = sizeof *result};
-    hsort_status status =
-        hsort_check(run->ctx, run->in.type, run->order, run->share.keys, run->share.count, NULL, result);
-    run->verify_seconds += MPI_Wtime() - start;
-    return from_library(run, status);
-}
-
 /* Compare what was checked before and after the sort. The count is that of the file, too. */
 static hsort_status compare_checks(struct sort_run *run)
 {
-    const hsort_check_result *before = &run->before, *after = &run->after;
+    const hsort_check_result *before = &run->check.before, *after = &run->check.after;
     struct sort_report *report = &run->report;
     report->verified = true;
     report->sorted = after->first_disorder < 0;
@@ -83,6 +72,21 @@ static hsort_status compare_checks(struct sort_run *run)
     return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted keys are %s; %s was not written",
                        run->in.path, !report->sorted ? "not in order" : "not those of the file",
                        run->options->output);
+}
+
+/* Check what passed, and with --verify=reread what the output has of it. */
+static hsort_status verify_output(struct sort_run *run)
+{
+    struct share *share = &run->share;
+    TRY(compare_checks(run));
+    if (run->options->verify != CLI_VERIFY_REREAD)
+        return HSORT_OK;
+    const hsort_status status =
+        check_stream(run->ctx, run->in.type, run->order, &share->reread, share->count, &run->check.after);
+    if (status == HSORT_STOPPED)
+        return status;
+    TRY(from_library(run, status));
+    return compare_checks(run);
 }
 
 /* ---- Stopping: collective ------------------------------------------------------------------------------ */
@@ -103,51 +107,35 @@ static hsort_status say_stopped(const struct sort_run *run)
     return report_fail(
         run->comm, HSORT_STOPPED,
         "stopped by %s while %s; %s/manifest says how far it got: the same command goes on from there",
-        stop_signal_name(asked), run->phase, run->options->checkpoint);
+        stop_signal_name(asked), run->share.phase, run->options->checkpoint);
 }
 
 /* ---- Phases: collective -------------------------------------------------------------------------------- */
 
-static hsort_status read_keys(struct sort_run *run)
-{
-    const double start = MPI_Wtime();
-    run->phase = "keys were read";
-    const hsort_status status = share_read(&run->share, &run->in);
-    run->read_seconds = MPI_Wtime() - start;
-    return status;
-}
-
+/* From the input to the output. */
 static hsort_status sort_share(struct sort_run *run)
 {
-    if (run->options->verify)
-        TRY(check_keys(run, &run->before));
-    run->phase = "shards were sorted";
+    struct share *share = &run->share;
     const hsort_status status =
-        hsort_sort(run->ctx, run->in.type, run->order, run->share.keys, run->share.count, NULL);
+        sort_streams(run->ctx, run->in.type, run->order, &share->source, share->count, &share->sink,
+                     share->count, run->options->no_verify ? NULL : &run->check);
     if (status == HSORT_STOPPED)
         return status;
     TRY(from_library(run, status));
     run->report.stats.struct_size = sizeof run->report.stats;
     TRY(from_library(run, hsort_get_stats(run->ctx, &run->report.stats)));
-    if (run->options->verify) {
-        TRY(check_keys(run, &run->after));
-        TRY(compare_checks(run));
-    }
-    return HSORT_OK;
+    return run->options->no_verify ? HSORT_OK : verify_output(run);
 }
 
-static hsort_status write_keys(struct sort_run *run)
+/* The same, and the manifest then says what is written. */
+static hsort_status sort_and_mark(struct sort_run *run)
 {
-    const double start = MPI_Wtime();
-    run->phase = "keys were written";
-    const hsort_status status =
-        share_write(&run->share, &run->out, run->options->checkpoint ? &run->checkpoint : NULL);
-    run->write_seconds = MPI_Wtime() - start;
-    if (status != HSORT_STOPPED)
-        return status;
-    const struct checkpoint_range written = {run->share.first, run->share.written};
-    TRY(checkpoint_mark(run->comm, &run->checkpoint, written));
-    return HSORT_STOPPED;
+    struct share *share = &run->share;
+    share_set_output(share, &run->out, run->options->checkpoint ? &run->checkpoint : NULL);
+    const hsort_status status = sort_share(run);
+    if (status == HSORT_STOPPED && share->has_written)
+        TRY(checkpoint_mark(run->comm, &run->checkpoint, (struct checkpoint_range){share->first, share->written}));
+    return status;
 }
 
 /* ---- The output and the checkpoint: collective --------------------------------------------------------- */
@@ -180,7 +168,7 @@ static hsort_status end_output(struct sort_run *run, hsort_status status)
     }
     const double start = MPI_Wtime();
     status = launch_commit(run->comm, &run->out, status);
-    run->write_seconds += MPI_Wtime() - start;
+    run->commit_seconds = MPI_Wtime() - start;
     return status;
 }
 
@@ -188,12 +176,7 @@ static hsort_status write_output(struct sort_run *run)
 {
     TRY(open_output(run));
     report_stale(run->comm, &run->out);
-    hsort_status status = read_keys(run);
-    if (status == HSORT_OK)
-        status = sort_share(run);
-    if (status == HSORT_OK)
-        status = write_keys(run);
-    return end_output(run, status);
+    return end_output(run, sort_and_mark(run));
 }
 
 static hsort_status open_checkpoint(struct sort_run *run)
@@ -253,11 +236,11 @@ static hsort_status print_report(struct sort_run *run)
 {
     struct comm *comm = run->comm;
     struct sort_report *report = &run->report;
-    TRY(slowest(comm, run->read_seconds, &report->read_seconds));
-    TRY(slowest(comm, run->write_seconds, &report->write_seconds));
-    TRY(slowest(comm, run->verify_seconds, &report->verify_seconds));
+    TRY(slowest(comm, run->share.read_seconds, &report->read_seconds));
+    TRY(slowest(comm, run->share.write_seconds + run->commit_seconds, &report->write_seconds));
+    TRY(slowest(comm, run->share.reread_seconds, &report->verify_seconds));
     TRY(name_transport(run, &report->transport));
-    TRY(comm_sum(comm, run->share.kept * (int64_t)hsort_type_bytes(run->in.type), &report->kept_bytes));
+    TRY(comm_sum(comm, atomic_load(&run->share.kept_bytes), &report->kept_bytes));
     report->input = run->in.path;
     report->output = run->options->output;
     report->type = run->in.type;
@@ -308,7 +291,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
     const struct file_source source = {options->file, options->format,
                                        options->type_given ? &options->type : NULL, options->direct_io};
     TRY(file_open(comm, &source, &run.in));
-    share_open(&run.share, comm, &run.progress, run.in.type, run.in.count);
+    share_open(&run.share, comm, &run.progress, &run.in);
     hsort_status status = run_sort(&run);
     if (status == HSORT_OK)
         status = print_report(&run);
@@ -316,7 +299,6 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
         print_report(&run);
     if (!launch_lost(comm, status))
         hsort_destroy(&run.ctx);
-    share_close(&run.share);
     file_close(&run.in);
     return status;
 }

@@ -1,145 +1,219 @@
 #include "src/command/shares.h"
-#include "src/command/cli.h"
 #include "src/command/launch.h"
-#include "src/command/stop.h"
-#include "mpi/comm/node_memory.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-void share_open(struct share *share, struct comm *comm, struct progress *progress, hsort_type type,
-                int64_t total)
-{
-    *share = (struct share){.comm = comm, .progress = progress, .type = type, .total = total};
-    share->first = launch_share(total, comm->rank, comm->size);
-    share->count = launch_share(total, comm->rank + 1, comm->size) - share->first;
-}
-
-void share_close(struct share *share)
-{
-    free(share->keys);
-    share->keys = NULL;
-}
 
 static int64_t key_bytes(const struct share *share)
 {
     return (int64_t)hsort_type_bytes(share->type);
 }
 
-/* Keys of the chunk that begins `done` keys into the share. */
-static int64_t chunk_at(const struct share *share, int64_t done)
-{
-    const int64_t most = CLI_CHUNK_BYTES / key_bytes(share), left = share->count - done;
-    return left < most ? left : most;
-}
-
 static void show_progress(const struct share *share, const char *phase, int64_t done)
 {
-    progress_bytes(share->progress, phase, done, share->count, share->total * key_bytes(share));
+    if (done > 0)
+        progress_bytes(share->progress, phase, done, share->count, share->total * key_bytes(share));
 }
 
-/* End a phase that ranks may leave early. Collective. */
-static hsort_status end_share_phase(struct share *share, struct stop_vote *vote, hsort_status mine)
+/* ---- both ends ----------------------------------------------------------------------------------------- */
+
+static void begin_phase(struct share *share, const char *phase)
+{
+    share->phase = phase;
+    share->began = MPI_Wtime();
+    stop_vote_begin(&share->vote, share->comm);
+}
+
+/* Shall the next part be moved? */
+static bool ask(struct share *share, bool together)
+{
+    int asked = 0;
+    if (!together)
+        return !stop_vote_seen(&share->vote);
+    if (stop_agree(share->comm, &asked) != HSORT_OK || asked)
+        share->vote.left = true;
+    return !share->vote.left;
+}
+
+/* End a phase that ranks may leave early. */
+static hsort_status end_phase(struct share *share, double *seconds, hsort_status mine)
 {
     bool stopped;
-    mine = stop_vote_end(vote, mine, &stopped);
-    TRY(comm_agree(share->comm, mine));
-    return stopped ? HSORT_STOPPED : HSORT_OK;
+    mine = stop_vote_end(&share->vote, mine, &stopped);
+    *seconds = MPI_Wtime() - share->began;
+    if (mine != HSORT_OK || !stopped)
+        return mine;
+    return status_fail(HSORT_STOPPED, "asked to stop while %s", share->phase);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------- */
+/* ---- the source ---------------------------------------------------------------------------------------- */
 
-static hsort_status read_chunks(struct share *share, const struct file_in *in, struct stop_vote *vote)
+static void begin_reading(void *user)
 {
-    for (int64_t done = 0; done < share->count;) {
-        stop_hold(FAULT_HOLD_READ, "before the next chunk is read", vote);
-        if (stop_vote_seen(vote))
-            break;
-        const int64_t first = share->first + done, chunk = chunk_at(share, done);
-        char *to = (char *)share->keys + done * key_bytes(share);
-        TRY(file_read(in, first, chunk, to));
-        done += chunk;
-        show_progress(share, "read", done);
-    }
-    return file_check_unchanged(in);
+    begin_phase(user, "keys were read");
 }
 
-/* Memory for the keys, if the ranks of each node can all have theirs. Collective. */
-static hsort_status take_memory(struct share *share, const struct file_in *in)
+static bool read_next(void *user, int64_t done, bool together)
 {
-    const size_t bytes = (size_t)(share->count * key_bytes(share));
-    hsort_status status = comm_agree(share->comm, node_memory_check(share->comm, bytes));
-    if (status != HSORT_OK)
-        return status;
-    share->keys = fault_hit(FAULT_ALLOC) ? NULL : malloc(bytes > 0 ? bytes : 1);
-    if (!share->keys)
-        status = status_fail(HSORT_HOST_MEMORY, "no memory for %" PRId64 " keys, %zu bytes, of %s",
-                             share->count, bytes, in->path);
-    return comm_agree(share->comm, status);
+    struct share *share = user;
+    show_progress(share, "read", done);
+    stop_hold(FAULT_HOLD_READ, "before the next chunk is read", &share->vote);
+    return ask(share, together);
 }
 
-hsort_status share_read(struct share *share, const struct file_in *in)
+static hsort_status read_bytes(void *user, int64_t at, size_t bytes, void *host)
 {
-    TRY(take_memory(share, in));
-    struct stop_vote vote;
-    stop_vote_begin(&vote, share->comm);
-    return end_share_phase(share, &vote, read_chunks(share, in, &vote));
+    const struct share *share = user;
+    return file_read_at(share->in, share->first * key_bytes(share) + at, bytes, host);
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------- */
-
-/* Does the file hold these keys already? buffer has room for them. */
-static hsort_status is_there(const struct file_out *out, int64_t first, int64_t count, const void *keys,
-                             void *buffer, bool *there)
+static size_t input_lead(void *user, int64_t at)
 {
-    TRY(file_read_back(out, first, count, buffer));
-    *there = memcmp(buffer, keys, (size_t)count * hsort_type_bytes(out->type)) == 0;
-    return HSORT_OK;
+    const struct share *share = user;
+    return file_in_lead(share->in, share->first * key_bytes(share) + at);
 }
 
-/* Write the chunk that begins `done` keys into the share, or a part of it; *chunk: how many keys. */
-static hsort_status write_chunk(struct share *share, const struct file_out *out,
-                                const struct checkpoint *before, void *buffer, int64_t *chunk)
+static hsort_status end_reading(void *user, int64_t done, hsort_status mine)
 {
-    const int64_t first = share->first + share->written;
-    const void *keys = (const char *)share->keys + share->written * key_bytes(share);
-    int64_t end = first;
-    bool there = false;
-    *chunk = chunk_at(share, share->written);
-    if (buffer) {
-        there = checkpoint_has(before, first, &end);
-        *chunk = end - first < *chunk ? end - first : *chunk;
-    }
-    if (there)
-        TRY(is_there(out, first, *chunk, keys, buffer, &there));
-    if (!there)
-        return file_write(out, first, *chunk, keys);
-    share->kept += *chunk;
-    return HSORT_OK;
+    struct share *share = user;
+    show_progress(share, "read", done);
+    if (mine == HSORT_OK)
+        mine = file_check_unchanged(share->in);
+    mine = end_phase(share, &share->read_seconds, mine);
+    share->phase = mine == HSORT_OK ? "shards were sorted" : share->phase;
+    return mine;
 }
 
-static hsort_status write_chunks(struct share *share, const struct file_out *out,
-                                 const struct checkpoint *before, void *buffer, struct stop_vote *vote)
+/* ---- the sink ------------------------------------------------------------------------------------------ */
+
+static void begin_writing(void *user)
 {
-    for (int64_t chunk; share->written < share->count; share->written += chunk) {
-        stop_hold(FAULT_HOLD_WRITE, "before the next chunk is written", vote);
-        if (stop_vote_seen(vote))
-            break;
-        TRY(write_chunk(share, out, before, buffer, &chunk));
-        show_progress(share, "write", share->written + chunk);
-    }
-    return HSORT_OK;
+    begin_phase(user, "keys were written");
 }
 
-hsort_status share_write(struct share *share, const struct file_out *out, const struct checkpoint *before)
+static bool write_next(void *user, int64_t done, bool together)
 {
-    // Without memory to read back with, all is written anew.
-    void *buffer = before && before->ranges > 0 ? malloc(CLI_CHUNK_BYTES) : NULL;
-    struct stop_vote vote;
-    share->written = share->kept = 0;
-    stop_vote_begin(&vote, share->comm);
-    const hsort_status status =
-        end_share_phase(share, &vote, write_chunks(share, out, before, buffer, &vote));
-    free(buffer);
+    struct share *share = user;
+    show_progress(share, "write", done);
+    stop_hold(FAULT_HOLD_WRITE, "before the next chunk is written", &share->vote);
+    return ask(share, together);
+}
+
+/* Does the output hold these bytes already? Without memory to read them back with they are written anew. */
+static hsort_status are_there(const struct file_out *out, int64_t at, size_t bytes, const void *keys, bool *there)
+{
+    void *found = malloc(bytes);
+    *there = false;
+    if (!found)
+        return HSORT_OK;
+    const hsort_status status = file_read_back_at(out, at, bytes, found);
+    *there = status == HSORT_OK && memcmp(found, keys, bytes) == 0;
+    free(found);
     return status;
+}
+
+/* Write bytes [bytes] of all keys from `at` on, none of which, or all, an earlier run has written. */
+static hsort_status write_range(struct share *share, int64_t at, size_t bytes, const void *keys, bool before)
+{
+    bool there = false;
+    if (before)
+        TRY(are_there(share->out, at, bytes, keys, &there));
+    if (!there)
+        return file_write_at(share->out, at, bytes, keys);
+    atomic_fetch_add(&share->kept_bytes, (long long)bytes);
+    return HSORT_OK;
+}
+
+/*      manifest     |  written  |          |  written |
+ *      chunk               |-------------------|              write_range(): | there? | anew   | there? |         */
+static hsort_status write_bytes(void *user, int64_t at, size_t bytes, void *host)
+{
+    struct share *share = user;
+    const int64_t width = key_bytes(share), begin = share->first * width + at, end = begin + (int64_t)bytes;
+    for (int64_t from = begin, to; from < end; from = to) {
+        int64_t last = share->total;
+        const bool before = share->before && checkpoint_has(share->before, from / width, &last);
+        to = last < end / width ? last * width : end;
+        TRY(write_range(share, from, (size_t)(to - from), (const char *)host + (from - begin), before));
+    }
+    return HSORT_OK;
+}
+
+static size_t output_lead(void *user, int64_t at)
+{
+    const struct share *share = user;
+    return file_out_lead(share->out, share->first * key_bytes(share) + at);
+}
+
+static hsort_status end_writing(void *user, int64_t done, hsort_status mine)
+{
+    struct share *share = user;
+    show_progress(share, "write", done);
+    share->has_written = true;
+    share->written = done;
+    return end_phase(share, &share->write_seconds, mine);
+}
+
+/* ---- the output, read back ----------------------------------------------------------------------------- */
+
+static void begin_reread(void *user)
+{
+    begin_phase(user, "keys were read back");
+}
+
+static bool reread_next(void *user, int64_t done, bool together)
+{
+    show_progress(user, "verify", done);
+    return ask(user, together);
+}
+
+static hsort_status reread_bytes(void *user, int64_t at, size_t bytes, void *host)
+{
+    const struct share *share = user;
+    return file_read_back_at(share->out, share->first * key_bytes(share) + at, bytes, host);
+}
+
+static hsort_status end_reread(void *user, int64_t done, hsort_status mine)
+{
+    struct share *share = user;
+    show_progress(share, "verify", done);
+    return end_phase(share, &share->reread_seconds, mine);
+}
+
+/* ---- the share ----------------------------------------------------------------------------------------- */
+
+void share_open(struct share *share, struct comm *comm, struct progress *progress, const struct file_in *in)
+{
+    *share = (struct share){.comm = comm,
+                            .progress = progress,
+                            .type = in->type,
+                            .total = in->count,
+                            .in = in,
+                            .phase = "keys were read",
+                            .source = {.user = share,
+                                       .begin = begin_reading,
+                                       .next = read_next,
+                                       .move = read_bytes,
+                                       .lead = input_lead,
+                                       .end = end_reading},
+                            .sink = {.user = share,
+                                     .begin = begin_writing,
+                                     .next = write_next,
+                                     .move = write_bytes,
+                                     .lead = output_lead,
+                                     .end = end_writing},
+                            .reread = {.user = share,
+                                       .begin = begin_reread,
+                                       .next = reread_next,
+                                       .move = reread_bytes,
+                                       .lead = output_lead,
+                                       .end = end_reread}};
+    share->first = launch_share(share->total, comm->rank, comm->size);
+    share->count = launch_share(share->total, comm->rank + 1, comm->size) - share->first;
+}
+
+void share_set_output(struct share *share, const struct file_out *out, const struct checkpoint *before)
+{
+    share->out = out;
+    share->before = before && before->ranges > 0 ? before : NULL;
 }

@@ -1,5 +1,5 @@
-/* Each rank's share of the keys: from the input into memory, and from there to the output, chunk by chunk.
- * Before each chunk a rank looks whether all are to leave (stop.h).
+/* Each rank's share of the keys: from the input and to the output, as the two streams of a sort (key_stream.h).
+ * Before each part a rank looks whether all are to leave (stop.h).
  *
  *     rank r of P: keys N*r/P ... N*(r+1)/P - 1, of the input and of the output
  *
@@ -9,10 +9,13 @@
 #ifndef SHARES_H
 #define SHARES_H
 
+#include <stdatomic.h>
 #include "src/checkpoint/checkpoint.h"
 #include "mpi/comm/comm.h"
 #include "src/files/file.h"
+#include "src/library/key_stream.h"
 #include "src/command/progress.h"
+#include "src/command/stop.h"
 
 struct share {
     struct comm *comm;
@@ -20,24 +23,23 @@ struct share {
     hsort_type type;
     int64_t total;        /* keys of all ranks */
     int64_t first, count; /* keys of this rank */
-    void *keys;           /* [count]; owned */
-    int64_t written;      /* keys of it that the output has: the first ones */
-    int64_t kept;         /* keys among those that it had already */
+
+    const struct file_in *in; /* borrowed */
+    const struct file_out *out;
+    const struct checkpoint *before; /* what an earlier run has written of `out`; NULL: nothing */
+
+    struct key_stream source, sink; /* the input, the output; the share is their user */
+    struct key_stream reread;       /* what the output has */
+    const char *phase;              /* that is under way: of what a stop is said to be a stop */
+    struct stop_vote vote;          /* of that phase */
+    double began, read_seconds, write_seconds, reread_seconds;
+    bool has_written;        /* the sink was open: the same on every rank */
+    int64_t written;         /* keys of the share that the output has: the first ones */
+    atomic_llong kept_bytes; /* of keys among those that it had already */
 };
 
-/* The share of this rank of `total` keys, without memory yet. share_close() frees it. Not collective. */
-void share_open(struct share *share, struct comm *comm, struct progress *progress, hsort_type type, int64_t total);
-
-/* Not collective. */
-void share_close(struct share *share);
-
-/* Take memory and read the share. Collective.
- * Errors   same on every rank: HSORT_HOST_MEMORY, HSORT_IO, HSORT_MPI; HSORT_STOPPED, with keys not read. */
-hsort_status share_read(struct share *share, const struct file_in *in);
-
-/* Write the share. Collective.
- *   before  what an earlier run has written of this file, or NULL: nothing
- * Errors   same on every rank: HSORT_IO, HSORT_MPI; HSORT_STOPPED, with keys not written. */
-hsort_status share_write(struct share *share, const struct file_out *out, const struct checkpoint *before);
+/* The share of this rank of the keys of `in`. The output is set before the sort begins. Not collective. */
+void share_open(struct share *share, struct comm *comm, struct progress *progress, const struct file_in *in);
+void share_set_output(struct share *share, const struct file_out *out, const struct checkpoint *before);
 
 #endif

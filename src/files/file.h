@@ -123,9 +123,12 @@ hsort_status file_create(struct comm *comm, const struct file_target *target, st
 hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,
                          struct file_out *file, bool *kept);
 
-/* keys [count] = what the file holds from position `first` on. Only after file_resume(). Any thread,
- * any number at once. Not collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
+/* keys [count] = what the file holds from position `first` on: after file_resume(), or what was written. Any thread, any
+ * number at once. Not collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
+
+/* The same by bytes of keys. */
+hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to);
 
 /* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is
  * none. It was left by a run that was killed, or another run writes it at this time; which of them it is

@@ -315,11 +315,18 @@ size_t file_out_lead(const struct file_out *file, int64_t at)
     return (size_t)((file->data_offset + at) % FILE_CHUNK_BYTES);
 }
 
+hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    TRY(file_range_check(file->path, file->count * key_bytes, at, (int64_t)bytes));
+    return block_read(file->blocks, file->data_offset + at, bytes, to);
+}
+
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     TRY(file_range_check(file->path, file->count, first, count));
-    return block_read(file->blocks, file->data_offset + first * key_bytes, (size_t)(count * key_bytes), keys);
+    return file_read_back_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 
 /* ---- Ending -------------------------------------------------------------------------------------------- */

@@ -488,7 +488,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     return run_sort(&s);
 }
 
-hsort_status hsort_sort_stream(hsort_context *ctx, hsort_type type, hsort_order order,
+hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order,
                                const struct key_stream *source, int64_t count, const struct key_stream *sink,
                                int64_t out_count, struct stream_check *check)
 {

@@ -24,11 +24,10 @@ hsort_status stream_check_end(struct sort *s)
 
 /* ---- moving them --------------------------------------------------------------------------------------- */
 
-struct engine_transfer stream_transfer(const struct sort *s, const struct key_stream *stream, int64_t first,
-                                       int64_t count)
+struct engine_transfer stream_transfer(const struct key_stream *stream, int key_bytes, int64_t first, int64_t count)
 {
-    const int64_t at = first * s->map.key_bytes;
-    return (struct engine_transfer){.bytes = (size_t)(count * s->map.key_bytes),
+    const int64_t at = first * key_bytes;
+    return (struct engine_transfer){.bytes = (size_t)(count * key_bytes),
                                     .move = stream->move,
                                     .user = stream->user,
                                     .at = at,
@@ -44,7 +43,7 @@ static int64_t move_keys(struct sort *s, const struct key_stream *stream, char *
     int64_t done = 0;
     while (s->status == HSORT_OK && done < count && stream->next(stream->user, done, false)) {
         const int64_t more = count - done < part ? count - done : part;
-        struct engine_transfer transfer = stream_transfer(s, stream, done, more);
+        struct engine_transfer transfer = stream_transfer(stream, s->map.key_bytes, done, more);
         transfer.memory = keys + done * s->map.key_bytes;
         s->status = engine->ops->transfer(engine, &transfer, !out, &transfer, out);
         done += s->status == HSORT_OK ? more : 0;
@@ -75,4 +74,42 @@ hsort_status sort_store_stream(struct sort *s)
     const int64_t done = move_keys(s, sink, (char *)s->held, count, true);
     TRY(context_agree(s->ctx, sink->end(sink->user, done, s->status)));
     return stream_check_end(s);
+}
+
+/* ---- a check alone ------------------------------------------------------------------------------------- */
+
+/* Feed the keys of a stream to a verifier, through buffer[0]; *done: how many. Not collective. */
+static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier, const struct key_stream *stream,
+                                   int64_t count, int64_t *done)
+{
+    struct engine *engine = ctx->engine;
+    const int width = verifier->map.key_bytes;
+    const int64_t part = STREAM_PART_BYTES / width, most = count < part ? count : part;
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], (size_t)(most * width)));
+    while (*done < count && stream->next(stream->user, *done, false)) {
+        const int64_t more = count - *done < part ? count - *done : part;
+        struct engine_transfer transfer = stream_transfer(stream, width, *done, more);
+        transfer.memory = ctx->buffer[0];
+        TRY(engine->ops->transfer(engine, &transfer, 1, NULL, 0));
+        TRY(engine->ops->stream_synchronize(engine, STREAM_IN));
+        TRY(verify_add(verifier, engine, ctx->buffer[0], more));
+        *done += more;
+    }
+    return HSORT_OK;
+}
+
+hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order,
+                                const struct key_stream *stream, int64_t count, hsort_check_result *result)
+{
+    struct verifier verifier;
+    int64_t done = 0;
+    TRY(context_enter(ctx));
+    hsort_status status = context_unmap(ctx, ctx->buffer_bytes[0] < STREAM_PART_BYTES);
+    verify_start(&verifier, type, order);
+    stream->begin(stream->user);
+    keep_first_error(&status, inspect_stream(ctx, &verifier, stream, count, &done));
+    status = context_agree(ctx, stream->end(stream->user, done, status));
+    if (status == HSORT_OK)
+        status = verify_finish(&verifier, &ctx->comm, result);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }

@@ -4,9 +4,6 @@
 
 #include "src/library/sort_memory.h"
 
-/* Bytes that one transfer() moves: between two of them ranks can be asked to stop. */
-enum { STREAM_PART_BYTES = 256 << 20 };
-
 /* Fill s->x.keys [x.count] from the source, and look at them. Collective. Errors HSORT_STOPPED, and all others of
  * the source and the engine, the same on every rank. */
 hsort_status sort_load_stream(struct sort *s);
@@ -25,7 +22,6 @@ hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, c
 hsort_status stream_check_end(struct sort *s);
 
 /* The transfer of `count` keys from position `first` of a stream on. Its `memory` is not set. Pure. */
-struct engine_transfer stream_transfer(const struct sort *s, const struct key_stream *stream, int64_t first,
-                                       int64_t count);
+struct engine_transfer stream_transfer(const struct key_stream *stream, int key_bytes, int64_t first, int64_t count);
 
 #endif

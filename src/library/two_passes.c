@@ -264,7 +264,7 @@ static struct engine_transfer part_of(const struct passes *p, const struct key_s
                                       int64_t part, int64_t count)
 {
     if (stream)
-        return stream_transfer(p->s, stream, part * p->slot, count);
+        return stream_transfer(stream, p->s->map.key_bytes, part * p->slot, count);
     return (struct engine_transfer){.bytes = (size_t)count * p->pipeline.element_bytes,
                                     .host = element_at(p, memory, part * p->slot)};
 }

@@ -1,16 +1,16 @@
-/* A hypersort whose sort is wrong where BROKEN_SORT says so: the linker puts __wrap_hsort_sort() in the place
- * of hsort_sort() (--wrap), which then damages what the real one has sorted; and the same of hsort_sort_to(). The
- * last rank does it.
+/* A hypersort that is wrong where BROKEN_SORT says so: the linker puts __wrap_... in the place of a function
+ * (--wrap). Keys of hsort_sort_to() are damaged when they are sorted; those that the command sorts, by the host
+ * engine, between the sort and the look at its result: at the second inspect(). The last rank does it.
  *     swap   its first and last keys change places      lose   its last key becomes the one before it
  *     idle   from the second sort on: nothing is sorted, and the result is what the memory held before */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"
+#include "kernels/engine.h"
 
-hsort_status __real_hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
-                               int64_t count, void *stream);
-hsort_status __wrap_hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
-                               int64_t count, void *stream);
+hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+
 hsort_status __real_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                                   int64_t count, void *out, int64_t out_count, void *stream);
 hsort_status __wrap_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
@@ -33,12 +33,28 @@ static void damage_keys(hsort_type type, void *keys, int64_t count)
         memcpy(first, kept, bytes);
 }
 
-hsort_status __wrap_hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
-                               int64_t count, void *stream)
+static const struct engine_ops *host;
+
+static hsort_status inspect_damaged(struct engine *engine, struct keymap map, const void *keys, int64_t count,
+                                    struct engine_inspection *result)
 {
-    const hsort_status status = __real_hsort_sort(ctx, type, order, keys, count, stream);
-    damage_keys(type, keys, count);
-    return status;
+    static int looks;
+    if (looks++ > 0)
+        damage_keys(map.key_bytes == 4 ? HSORT_U32 : HSORT_U64, (void *)keys, count);
+    return host->inspect(engine, map, keys, count, result);
+}
+
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
+{
+    static struct engine_ops ops;
+    const hsort_status status = __real_engine_open_host(threads, memory_limit, engine);
+    if (status != HSORT_OK)
+        return status;
+    host = (*engine)->ops;
+    ops = *host;
+    ops.inspect = inspect_damaged;
+    (*engine)->ops = &ops;
+    return HSORT_OK;
 }
 
 hsort_status __wrap_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,

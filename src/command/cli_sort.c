@@ -315,7 +315,7 @@ static hsort_status print_report(struct sort_run *run)
     TRY(slowest(comm, run->verify_seconds, &report->verify_seconds));
     TRY(name_transport(run, &report->transport));
     TRY(comm_sum(comm, run->share.kept * (int64_t)hsort_type_bytes(run->in.type), &report->kept_bytes));
-    report->input = run->in.path;
+    report->input = &run->in;
     report->output = run->options->output;
     report->type = run->in.type;
     report->order = run->order;
@@ -362,7 +362,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
     progress_start(&run.progress, options->progress && comm->rank == 0);
-    const struct file_source source = {options->file, options->format,
+    const struct file_source source = {options->files, options->files_count, options->format,
                                        options->type_given ? &options->type : NULL, options->direct_io};
     TRY(file_open(comm, &source, &run.in));
     share_open(&run.share, comm, &run.progress, run.in.type, run.in.count);

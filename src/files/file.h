@@ -27,11 +27,12 @@ enum file_format {
         FILE_FORMATS
 };
 
-/* What to read. */
+/* What to read: files of one type, as one array in this order. */
 struct file_source {
-    const char *path;
-    enum file_format format;
-    const hsort_type *type; /* that the user named, or NULL: then only a format that names its type will do */
+    const char *const *paths; /* [paths_count]; at least one */
+    int paths_count;
+    enum file_format format; /* of each; AUTO: by its name */
+    const hsort_type *type;  /* that the user named, or NULL: then the first must be of a format that names its type */
     hsort_choice direct_io; /* OFF: through the page cache; AUTO, ON: block_io.h */
 };
 
@@ -41,7 +42,7 @@ struct file_target {
     enum file_format format;
     hsort_type type;
     int64_t count;
-    const struct file_in *input; /* which the file may not be (by device and inode), or NULL */
+    const struct file_in *input; /* of which the file may be none (by device and inode), or NULL */
     hsort_choice direct_io;
 };
 
@@ -49,20 +50,29 @@ struct file_target {
  * range but its first and its last block can be moved directly. */
 enum { FILE_CHUNK_BYTES = 4 << 20 };
 
-/* A key file open for reading on every rank. */
-struct file_in {
+/* One of the files of an input, open on every rank. */
+struct file_part {
     char *path; /* owned */
     int fd;
     struct block_file *blocks; /* what reads fd; owned */
     enum file_format format;   /* never AUTO */
-    hsort_type type;
-    bool swapped;            /* keys are big-endian on disk */
-    int64_t count;           /* keys in the file */
-    int64_t data_offset;     /* bytes before the first key */
-    dev_t device;            /* of the file, to recognise it under another name */
+    bool swapped;              /* keys are big-endian on disk */
+    int64_t first, count;      /* its keys among all */
+    int64_t data_offset;       /* bytes before the first key */
+    dev_t device;              /* of the file, to recognise it under another name */
     ino_t inode;
     int64_t bytes; /* and when it was last changed, as this rank found it */
     struct timespec changed;
+};
+
+/* Key files open for reading on every rank, one behind the other. */
+struct file_in {
+    char *path; /* for texts: of the only file, or "a.npy and 2 more"; owned */
+    hsort_type type;
+    int64_t count;          /* keys of all */
+    struct file_part *part; /* [parts]; owned */
+    int parts;
+    bool cuts; /* chunks that end at round places of one file could cut keys of one with swapped bytes */
 };
 
 /* A key file being written under a temporary name beside its own. */
@@ -78,12 +88,13 @@ struct file_out {
     struct stat rights;
 };
 
-/* Open a file, read its header on rank 0, and check the size against it. Collective.
+/* Open files, read their headers on rank 0, and check the sizes against them. Collective.
  *   file  [1] written; file_close() frees it; nothing to free after an error
- * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, O_DIRECT refused, ...),
+ * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, O_DIRECT refused, more files
+ *          than this process may have open, ...),
  *          HSORT_FORMAT (AUTO, and it begins as a file of another format; size not a multiple of the key size; a bad, lying,
  *          huge, empty header; 2-D; Fortran order of anything but one dimension; a dtype that is no key type; a type that
- *          contradicts the wanted one),
+ *          contradicts the wanted one, or that of the first file),
  *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
 hsort_status file_open(struct comm *comm, const struct file_source *source, struct file_in *file);
 
@@ -100,7 +111,7 @@ hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, 
  * multiple has FILE_CHUNK_BYTES - lead bytes. 0 where such chunks would cut keys with swapped bytes. Not collective. */
 size_t file_in_lead(const struct file_in *file, int64_t at);
 
-/* After the last read: has the file the size and the time of its last change that it had when it was opened?
+/* After the last read: has each file the size and the time of its last change that it had when it was opened?
  * Else keys from before and after the change may be mixed. A file that only lost its name, or another that
  * was given it, is no change: what was opened is read to the end. Not collective. Errors HSORT_IO: it was
  * changed. */

@@ -26,6 +26,9 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
 /* HSORT_INTERNAL unless keys, or bytes, first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
+/* Is this open file, or one that was looked at, one of the input? `input` may be NULL. Not collective. */
+bool file_is_input(const struct file_in *input, const struct stat *facts);
+
 /* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO.
  *   follow  the file may be reached through a symbolic link, as one may that the user named */
 hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts);

@@ -34,7 +34,7 @@ hsort_status file_choose_path(const char *path, const struct file_in *input, cha
         return status_fail(HSORT_ARGUMENT, "the name of the output is empty");
 
     if (stat(chosen, there) == 0) {
-        if (input && there->st_dev == input->device && there->st_ino == input->inode)
+        if (file_is_input(input, there))
             return status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path);
         // A rename would put a plain file in the place of /dev/null or a FIFO.
         if (!S_ISREG(there->st_mode))

@@ -138,8 +138,7 @@ hsort_status file_reserve(const char *path, int fd, int64_t bytes)
  * put a link there, symbolic or hard, to a file that is not to be written. */
 static bool is_only_temporary(const struct stat *there, const struct file_in *input)
 {
-    return S_ISREG(there->st_mode) && there->st_nlink <= 1 &&
-           !(input && there->st_dev == input->device && there->st_ino == input->inode);
+    return S_ISREG(there->st_mode) && there->st_nlink <= 1 && !file_is_input(input, there);
 }
 
 /* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened.

@@ -1,0 +1,79 @@
+#!/bin/bash
+# Several inputs, sorted, checked and planned for as one array, by the command.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+# The keys of one file, and the same in pieces: raw ones of any length, one of them empty, and a .npy file.
+make_inputs()
+{
+    ok 2 gen -n 30000 --type u32 --dist zipf -o all.raw
+    head -c 4004 all.raw >a.raw
+    tail -c +4005 all.raw | head -c 60000 >b.raw
+    : >empty.raw
+    tail -c +64005 all.raw >c.raw
+    ok 1 gen -n 100 --type u32 -o d.npy
+    ok 1 sort d.npy -o d.raw
+    cat all.raw d.raw >whole.raw
+    ok 1 sort whole.raw --type u32 -o wanted.raw
+}
+
+several_sorted()
+{
+    local ranks way
+    for ranks in 1 2 3 5; do
+        for way in auto off; do
+            ok "$ranks" sort a.raw b.raw empty.raw c.raw d.npy --type u32 -o out.raw --verify --direct-io "$way"
+            cmp -s wanted.raw out.raw || fail "five inputs on $ranks ranks: other keys than one"
+        done
+        ok "$ranks" sort d.npy c.raw b.raw a.raw -o out.raw # the type is that of the first
+        cmp -s wanted.raw out.raw || fail "four inputs on $ranks ranks: other keys than one"
+    done
+}
+
+several_checked()
+{
+    head -c 50000 wanted.raw >first.raw
+    tail -c +50001 wanted.raw >second.raw
+    ok 3 check first.raw second.raw --type u32 --against whole.raw
+    run 3 check second.raw first.raw --type u32 --against whole.raw
+    [ "$code" = 1 ] && grep -q 'second.raw and 1 more: not in ascending order: key 17600 ' "$work.err" ||
+        fail "check of files in the wrong order"
+    ok 2 plan first.raw second.raw --type u32 -n 2 4
+    grep -q '^input        first.raw and 1 more: 30100 u32 keys' "$work.out" || fail "plan of two files"
+}
+
+several_reported()
+{
+    ok 2 sort first.raw second.raw --type u32 -o out.raw --json
+    json "r['input'] == 'first.raw and 1 more' and r['inputs'] == ['first.raw', 'second.raw'] and r['keys'] == 30100"
+    ok 2 sort first.raw --type u32 -o out.raw --json
+    json "r['input'] == 'first.raw' and r['inputs'] == ['first.raw']"
+    ok 2 check first.raw second.raw --type u32 --json
+    json "r['file'] == 'first.raw and 1 more' and r['files'] == ['first.raw', 'second.raw']"
+    ok 2 plan first.raw second.raw --type u32 -n 4 8 --json
+    json "r['inputs'] == ['first.raw', 'second.raw'] and [p['ranks'] for p in r['plans']] == [4, 8]"
+}
+
+several_refused()
+{
+    refused 3 2 "b.raw: is the input" sort a.raw b.raw --type u32 -o b.raw
+    refused 3 2 "a.raw: a raw file does not say|--type" sort a.raw d.npy -o out
+    refused 3 2 "d.npy: holds u32 keys, not u64" sort empty.raw d.npy --type u64 -o out
+    refused 3 3 "none.raw: cannot open" sort a.raw none.raw --type u32 -o out
+    refused 3 2 "'' is no IN" sort a.raw "" --type u32 -o out
+    refused 3 2 "keys.csv: '.csv' files are not known here" sort a.raw keys.csv --type u32 -o out
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        local rank
+        for rank in 0 1 2; do
+            HYPERSORT_FAULT=changed:$rank:2 refused 3 3 "rank $rank on |b.raw: was changed" sort a.raw b.raw --type u32 -o out
+        done
+    fi
+}
+
+make_inputs
+several_sorted
+several_checked
+several_reported
+several_refused
+finish

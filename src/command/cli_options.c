@@ -50,7 +50,8 @@ const struct option_row cli_rows[] = {
     {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
     {"ranks-per-node", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
     {"output", 'o', GEN | SORT, COMMON, TEXT, "FILE", FIELD(output),
-     "the file to write; one of that name is replaced, once this one is whole"},
+     "the file to write; one of that name is replaced, once this one is whole;\n"
+     "with %r, the rank, in it: a file per rank"},
     {"type", 0, GEN | SORT | CHECK | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
      "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
      "themselves"},
@@ -403,6 +404,8 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
         return complain(options, "--nodes and --ranks-per-node: one says the other");
     if ((options->command == CLI_GEN || options->command == CLI_SORT) && !options->output)
         return complain(options, "-o FILE is missing");
+    if (options->checkpoint && file_is_pattern(options->output))
+        return complain(options, "--checkpoint: a file per rank, as '%%r' makes, cannot be resumed");
     return HSORT_OK;
 }
 

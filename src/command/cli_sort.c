@@ -214,6 +214,8 @@ static hsort_status open_output(struct sort_run *run)
                                        .format = options->output_format,
                                        .type = run->in.type,
                                        .count = run->in.count,
+                                       .first = run->share.first,
+                                       .mine = run->share.count,
                                        .input = &run->in,
                                        .direct_io = options->direct_io};
     if (!options->checkpoint)

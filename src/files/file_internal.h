@@ -40,10 +40,10 @@ const char *file_open_cause(int error);
  * */
 hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
 
-/* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link
- * to; there [1] is the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO,
- * HSORT_ARGUMENT (`input`). */
-hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen,
+/* Where the output `path` of this rank goes, if it may go there at all: chosen [PATH_MAX] is `path` with its %r and %%
+ * replaced, or what that is a link to; there [1] is the file that lies there, its st_mode 0 if there is none. Not
+ * collective. Errors HSORT_IO, HSORT_ARGUMENT (`input`). */
+hsort_status file_choose_path(const char *path, int rank, const struct file_in *input, char *chosen,
                               struct stat *there);
 
 /* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other

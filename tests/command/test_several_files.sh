@@ -1,5 +1,5 @@
 #!/bin/bash
-# Several inputs, sorted, checked and planned for as one array, by the command.
+# Several inputs, sorted, checked and planned for as one array, and an output of a file per rank, by the command.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -71,9 +71,67 @@ several_refused()
     fi
 }
 
+# A file per rank: each whole by itself, together the result; others are not touched, and all appear or none.
+file_per_rank()
+{
+    local ranks rank names
+    echo other >part.9.npy
+    for ranks in 1 2 3 5; do
+        ok "$ranks" sort a.raw b.raw c.raw d.npy --type u32 -o part.%r.npy --verify
+        names=
+        for ((rank = 0; rank < ranks; rank++)); do
+            [ "$ranks" != 3 ] || ok 1 check part.$rank.npy
+            names="$names part.$rank.npy"
+        done
+        # shellcheck disable=SC2086  # a list of names
+        ok 2 check $names --against wanted.raw --type u32
+        # shellcheck disable=SC2086
+        ok 3 sort $names -o out.raw
+        cmp -s wanted.raw out.raw || fail "files of $ranks ranks: other keys"
+    done
+    [ "$(cat part.9.npy)" = other ] || fail "a file of no rank was touched"
+    ok 2 gen -n 1000 --type u32 -o 'keys.%%r.%r.raw'
+    ok 1 gen -n 1000 --type u32 -o 'keys.100%%.raw'
+    cat keys.%r.0.raw keys.%r.1.raw | cmp -s - keys.100%.raw || fail "gen of a file per rank"
+    refused 2 2 "--checkpoint: a file per rank|see 'hypersort sort --help'" sort d.npy -o out.%r.npy --checkpoint kept
+    refused 3 2 "rank 1 on |part.1.npy: is the input" sort part.1.npy -o part.%r.npy
+    refused 3 3 "cannot create" sort d.npy -o none/part.%r.npy
+    mkdir part.2.raw
+    refused 3 3 "rank 2 on |part.2.raw: cannot create: Is a directory" sort d.npy -o part.%r.raw
+    rmdir part.2.raw
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        file_per_rank_faults
+    fi
+}
+
+file_per_rank_faults()
+{
+    local rank site before i
+    for rank in 0 1 2; do
+        for site in read write commit alloc; do
+            HYPERSORT_FAULT=$site:$rank refused 3 "$([ $site = alloc ] && echo 5 || echo 3)" "rank $rank on " \
+                sort d.npy -o part.%r.npy --engine host
+        done
+        before=$(contents)
+        HYPERSORT_FAULT=kill:$rank run 3 sort d.npy -o part.%r.npy
+        for ((i = 0; i < 120; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
+            compgen -G '*.part' >/dev/null || break
+            sleep 0.5
+        done
+        [ "$(contents)" = "$before" ] || fail "rank $rank killed: files were left or changed"
+        HYPERSORT_FAULT=term:$rank run 3 sort d.npy -o part.%r.npy
+        [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "rank $rank told to stop: files were left or changed"
+    done
+    HYPERSORT_FAULT=commit:1:2 run 3 sort d.npy -o new.%r.npy
+    [ "$code" = 3 ] && grep -q 'new.1.npy: cannot be given its name: .*; the files of ranks 0, 2 have their names' "$work.err" &&
+        [ -f new.0.npy ] && [ ! -e new.1.npy ] && [ -f new.2.npy ] || fail "a rename that fails"
+    ! compgen -G '*.part' >/dev/null || fail "a rename that fails leaves its temporary"
+}
+
 make_inputs
 several_sorted
 several_checked
 several_reported
 several_refused
+file_per_rank
 finish

@@ -40,8 +40,10 @@ struct checkpoint {
     struct checkpoint_range *written; /* [ranges] in order, apart; owned */
     int ranges;
     /* what the input was: */
-    int64_t input_bytes;
-    struct timespec input_time;
+    int64_t input_bytes;        /* of all its files */
+    struct timespec input_time; /* of the last change of any */
+    int64_t inputs;             /* files, of which `input` is the first */
+    uint64_t inputs_digest;     /* of several: of their names, sizes and times, in order; of one: 0 */
     char input[PATH_MAX],
         output[PATH_MAX]; /* with all links followed, for people to read; `output` is also compared */
     enum file_format output_format;

@@ -85,15 +85,45 @@ static uint64_t new_id(void)
            (uint64_t)getpid();
 }
 
+/* FNV-1a, as the manifest's. */
+static void digest_bytes(uint64_t *digest, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *digest = (*digest ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+}
+
+/* What the files of the input are. Of one alone the name does not count: where it was moved to is no matter. */
+static hsort_status describe_inputs(const struct file_in *in, struct checkpoint *wanted)
+{
+    char path[PATH_MAX];
+    wanted->inputs = in->parts;
+    wanted->inputs_digest = in->parts > 1 ? UINT64_C(0xcbf29ce484222325) : 0;
+    for (int i = in->parts - 1; i >= 0; i--) {
+        const struct file_part *part = &in->part[i];
+        const int64_t facts[] = {part->bytes, part->changed.tv_sec, part->changed.tv_nsec};
+        if (!realpath(part->path, i > 0 ? path : wanted->input))
+            return status_fail(HSORT_IO, "%s: cannot be looked at: %s", part->path, strerror(errno));
+        wanted->input_bytes += part->bytes;
+        if (i == in->parts - 1 || part->changed.tv_sec > wanted->input_time.tv_sec ||
+            (part->changed.tv_sec == wanted->input_time.tv_sec &&
+             part->changed.tv_nsec > wanted->input_time.tv_nsec))
+            wanted->input_time = part->changed;
+        if (in->parts > 1) {
+            const char *name = i > 0 ? path : wanted->input;
+            digest_bytes(&wanted->inputs_digest, name, strlen(name) + 1);
+            digest_bytes(&wanted->inputs_digest, facts, sizeof facts);
+        }
+    }
+    return HSORT_OK;
+}
+
 /* What the command is about to do, as a manifest says it, with nothing written. */
 static hsort_status describe_work(const struct file_in *in, const char *output,
                                   enum file_format output_format, hsort_order order,
                                   struct checkpoint *wanted)
 {
-    struct stat facts;
     TRY(file_output_name(output, in, wanted->output));
-    if (fstat(in->fd, &facts) != 0 || !realpath(in->path, wanted->input))
-        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", in->path, strerror(errno));
+    TRY(describe_inputs(in, wanted));
     // The names themselves would break the line that says so.
     if (strchr(wanted->input, '\n') || strchr(wanted->output, '\n'))
         return status_fail(HSORT_ARGUMENT, "%s: cannot name the %s, whose path holds a newline",
@@ -103,8 +133,6 @@ static hsort_status describe_work(const struct file_in *in, const char *output,
     wanted->type = in->type;
     wanted->order = order;
     wanted->keys = in->count;
-    wanted->input_bytes = facts.st_size;
-    wanted->input_time = facts.st_mtim;
     wanted->output_format = file_format_resolve(output, output_format);
     return HSORT_OK;
 }
@@ -159,6 +187,11 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
         found->input_time.tv_nsec != wanted->input_time.tv_nsec)
         return status_fail(HSORT_FORMAT, "%s: is of an input of another time: %.150s was changed since; %s",
                            path, in->path, otherwise);
+    if (found->inputs != wanted->inputs || found->inputs_digest != wanted->inputs_digest)
+        return status_fail(HSORT_FORMAT,
+                           "%s: is of %" PRId64 " inputs, not of these %" PRId64
+                           ", or they have other names, sizes or times, or another order; %s",
+                           path, found->inputs, wanted->inputs, otherwise);
     return HSORT_OK;
 }
 

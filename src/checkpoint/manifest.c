@@ -58,6 +58,8 @@ static void print_fields(FILE *file, const struct checkpoint *checkpoint)
     fprintf(file, "input_time %" PRId64 ".%09ld\n", (int64_t)checkpoint->input_time.tv_sec,
             checkpoint->input_time.tv_nsec);
     fprintf(file, "input %s\n", checkpoint->input);
+    if (checkpoint->inputs > 1)
+        fprintf(file, "inputs %" PRId64 " %016" PRIx64 "\n", checkpoint->inputs, checkpoint->inputs_digest);
     fprintf(file, "output_format %s\n", file_format_name(checkpoint->output_format));
     fprintf(file, "output %s\n", checkpoint->output);
     for (int r = 0; r < checkpoint->ranges; r++)
@@ -143,6 +145,15 @@ static bool is_id(const char *value, uint64_t *id)
     return take_hexadecimal(&value, id) && *value == '\0';
 }
 
+/* The line of several inputs, or none. */
+static bool is_inputs(const char *value, int64_t *inputs, uint64_t *digest)
+{
+    *inputs = 1;
+    *digest = 0;
+    return !value || (take_decimal(&value, inputs) && *inputs > 1 && take_mark(&value, ' ') &&
+                      take_hexadecimal(&value, digest) && *value == '\0');
+}
+
 static bool is_path(const char *value, char path[PATH_MAX])
 {
     return value && value[0] == '/' && snprintf(path, PATH_MAX, "%s", value) < PATH_MAX;
@@ -191,6 +202,7 @@ static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
         is_count(take_line(reader, "input_bytes"), &checkpoint->input_bytes) &&
         is_time(take_line(reader, "input_time"), &checkpoint->input_time) &&
         is_path(take_line(reader, "input"), checkpoint->input) &&
+        is_inputs(take_line(reader, "inputs"), &checkpoint->inputs, &checkpoint->inputs_digest) &&
         (format = find_name(take_line(reader, "output_format"), format_names, FILE_FORMATS)) >= 0 &&
         format != FILE_AUTO && is_path(take_line(reader, "output"), checkpoint->output);
     if (!read)

@@ -24,13 +24,13 @@
 #include "hypersort.h"
 
 /* X(name, word and function, operand, what must be given, what it does) */
-#define CLI_COMMAND_LIST(X)                                                                   \
-    X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                \
-    X(CLI_SORT, sort, "IN", " -o OUT", "sort a file into another file")                       \
-    X(CLI_CHECK, check, "FILE", "", "check that a file is in order, and which keys it holds") \
-    X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                 \
-    X(CLI_PLAN, plan, "IN", " -n RANKS [RANKS ...]",                                          \
-      "say what sorting a file would take on other numbers of ranks, without sorting it")     \
+#define CLI_COMMAND_LIST(X)                                                                              \
+    X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                           \
+    X(CLI_SORT, sort, "IN", " [IN ...] -o OUT", "sort files into another file")                          \
+    X(CLI_CHECK, check, "FILE", " [FILE ...]", "check that a file is in order, and which keys it holds") \
+    X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                            \
+    X(CLI_PLAN, plan, "IN", " [IN ...] -n RANKS [RANKS ...]",                                            \
+      "say what sorting a file would take on other numbers of ranks, without sorting it")                \
     X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
 
 enum { CLI_RANKS_MAX = 32 };
@@ -43,10 +43,10 @@ enum cli_command {
 };
 
 /* The forms in which bench says what it has measured. X(name, word) */
-#define BENCH_FORM_LIST(X)    \
-    X(BENCH_TABLE, "table")   \
-    X(BENCH_CSV, "csv")       \
-    X(BENCH_JSON, "json")     \
+#define BENCH_FORM_LIST(X)  \
+    X(BENCH_TABLE, "table") \
+    X(BENCH_CSV, "csv")     \
+    X(BENCH_JSON, "json")   \
     X(BENCH_MARKDOWN, "markdown")
 
 enum bench_form {
@@ -70,7 +70,8 @@ enum cli_verify {
 struct cli_options {
     enum cli_command command; /* CLI_COMMANDS: none, with help or version */
     bool help, version;
-    const char *file; /* the operand: IN, FILE */
+    const char *const *files; /* [files_count] the operands: IN, FILE */
+    int files_count;
     const char *output, *against;
     const char *checkpoint; /* sort: the directory, or NULL */
     const char *distribution;
@@ -86,8 +87,8 @@ struct cli_options {
     hsort_options sort;
     int ranks[CLI_RANKS_MAX]; /* plan: how many to plan for */
     int ranks_count;
-    int nodes, ranks_per_node; /* 0: not given */
-    double rates[HSORT_RATES]; /* plan: 0: not given */
+    int nodes, ranks_per_node;                   /* 0: not given */
+    double rates[HSORT_RATES];                   /* plan: 0: not given */
     const char *sizes, *types, *inputs, *memory; /* bench: lists of words; memory: or NULL */
     int repeats, warm_up;
     bool alone;

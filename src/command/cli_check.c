@@ -96,7 +96,7 @@ static hsort_status fail_order(struct comm *comm, const struct check_report *rep
     const bool descends = report->order == HSORT_DESCENDING,
                others = report->against && !report_same_keys(report);
     return report_fail(comm, HSORT_MISMATCH,
-                       "%s: not in %s order: key %" PRId64 " (%s) %s key %" PRId64 " (%s)%s%s", report->file,
+                       "%s: not in %s order: key %" PRId64 " (%s) %s key %" PRId64 " (%s)%s%s", report->file->path,
                        descends ? "descending" : "ascending", place,
                        report_key_text(report->type, bits[1], key),
                        is_nan(report->type, bits[0]) ? "belongs before"
@@ -111,7 +111,7 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
                                 const struct file_in *file, const struct file_in *other)
 {
     struct comm *comm = scanner->comm;
-    struct check_report report = {.file = file->path,
+    struct check_report report = {.file = file,
                                   .against = options->against,
                                   .type = file->type,
                                   .order = scanner->order,
@@ -136,11 +136,12 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
 hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file, other;
-    struct file_source source = {options->file, options->format, options->type_given ? &options->type : NULL,
-                                 options->direct_io};
+    struct file_source source = {options->files, options->files_count, options->format,
+                                 options->type_given ? &options->type : NULL, options->direct_io};
     TRY(file_open(comm, &source, &file));
     hsort_status status = HSORT_OK;
-    source.path = options->against;
+    source.paths = &options->against;
+    source.paths_count = 1;
     source.type = &file.type; // keys of another could not be the same: that is an error
     if (options->against)
         status = file_open(comm, &source, &other);

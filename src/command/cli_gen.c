@@ -45,10 +45,13 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
     TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));
 
     struct file_out file;
+    const int64_t first = launch_share(input.count, comm->rank, comm->size);
     const struct file_target target = {.path = options->output,
                                        .format = options->format,
                                        .type = input.type,
                                        .count = input.count,
+                                       .first = first,
+                                       .mine = launch_share(input.count, comm->rank + 1, comm->size) - first,
                                        .direct_io = options->direct_io};
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);

@@ -74,6 +74,7 @@ static const char *const notes[CLI_COMMANDS] = {
         "  mpirun -n 8 hypersort sort keys.bin --type u32 -r -o sorted.bin\n"
         "  srun --mpi=pmix hypersort sort keys.npy -o sorted.npy --checkpoint kept\n"
         "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
+        "Several files of one type are sorted as one array, in their order.\n"
         "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
         "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
         "leads to nothing is refused.\n",
@@ -83,7 +84,8 @@ static const char *const notes[CLI_COMMANDS] = {
         "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"
         "\nA time is that of the slowest rank, from all being there to its return; each result is checked.\n"
         "A ratio is the time of the fastest other library over hypersort's: above 1 is faster.\n",
-    [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n",
+    [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n"
+                 "\nBehind the first IN, what begins with a digit is a number of ranks: a file of that name is ./3.npy.\n",
     [CLI_INFO] = "mpirun -n 4 hypersort info\n",
 };
 

@@ -46,11 +46,12 @@ const struct option_row cli_rows[] = {
     {"form", 0, BENCH, COMMON, WORD, WORDS(BENCH_FORM_LIST(OR_NAME)), FIELD(form), "of the report"},
     {"count", 'n', GEN, COMMON, COUNT, "COUNT", FIELD(count), "keys to make"},
     {"ranks", 'n', PLAN, COMMON, RANKS, "RANKS", FIELD(ranks),
-     "how many ranks to plan for; more may follow, after IN"},
+     "how many ranks to plan for; more may follow, after the first IN"},
     {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
     {"ranks-per-node", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
     {"output", 'o', GEN | SORT, COMMON, TEXT, "FILE", FIELD(output),
-     "the file to write; one of that name is replaced, once this one is whole"},
+     "the file to write; one of that name is replaced, once this one is whole;\n"
+     "with %r, the rank, in it: a file per rank"},
     {"type", 0, GEN | SORT | CHECK | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
      "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
      "themselves"},
@@ -370,27 +371,40 @@ static hsort_status check_name(const struct cli_options *options, const char *na
 static hsort_status check_names(const struct cli_options *options)
 {
     const bool sorts = options->command == CLI_SORT;
-    TRY(check_name(options, options->file, options->format, "--format"));
+    for (int i = 0; i < options->files_count; i++)
+        TRY(check_name(options, options->files[i], options->format, "--format"));
     TRY(check_name(options, options->against, options->format, "--format"));
     return check_name(options, options->output, sorts ? options->output_format : options->format,
                       sorts ? "--output-format" : "--format");
 }
 
+/* Take operands [argc], which are files; with plan those behind the first that begin with a digit are further numbers of
+ * ranks (a file of such a name is ./3.npy). The files are moved to the front. */
+static hsort_status take_files(int argc, char **argv, struct cli_options *options)
+{
+    int files = 0;
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] == '\0')
+            return complain(options, "'' is no %s", cli_commands[options->command].operand);
+        if (options->command == CLI_PLAN && i > 0 && isdigit((unsigned char)argv[i][0]))
+            TRY(add_ranks(argv[i], options));
+        else
+            argv[files++] = argv[i];
+    }
+    options->files = (const char *const *)argv;
+    options->files_count = files;
+    return HSORT_OK;
+}
+
 /* What is left of the command line after its options, and what must not be missing from it. */
-static hsort_status take_operand(int argc, char **argv, struct cli_options *options)
+static hsort_status take_operands(int argc, char **argv, struct cli_options *options)
 {
     const char *operand = cli_commands[options->command].operand;
-    const int wanted = operand[0] != '\0';
-    // plan: further numbers of ranks.
-    for (int i = wanted; options->command == CLI_PLAN && i < argc; i++)
-        TRY(add_ranks(argv[i], options));
-    if (options->command != CLI_PLAN && argc > wanted)
-        return complain(options, "unexpected argument '%.128s'", argv[wanted]);
-    if (argc < wanted)
+    if (operand[0] == '\0' && argc > 0)
+        return complain(options, "unexpected argument '%.128s'", argv[0]);
+    if (operand[0] != '\0' && argc == 0)
         return complain(options, "%s is missing", operand);
-    options->file = wanted ? argv[0] : NULL;
-    if (wanted && argv[0][0] == '\0')
-        return complain(options, "'' is no %s", operand);
+    TRY(take_files(argc, argv, options));
     if (options->command == CLI_GEN && options->count < 0)
         return complain(options, "-n COUNT is missing");
     if (options->command == CLI_PLAN && options->ranks_count == 0)
@@ -399,6 +413,8 @@ static hsort_status take_operand(int argc, char **argv, struct cli_options *opti
         return complain(options, "--nodes and --ranks-per-node: one says the other");
     if ((options->command == CLI_GEN || options->command == CLI_SORT) && !options->output)
         return complain(options, "-o FILE is missing");
+    if (options->checkpoint && file_is_pattern(options->output))
+        return complain(options, "--checkpoint: a file per rank, as '%%r' makes, cannot be resumed");
     return HSORT_OK;
 }
 
@@ -434,7 +450,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     if (options->help || options->version)
         return HSORT_OK;
     options->type_given = (int)options->type >= 0;
-    TRY(take_operand(operands, argv + 2, options));
+    TRY(take_operands(operands, argv + 2, options));
     return check_names(options);
 }
 
@@ -474,7 +490,9 @@ void cli_digest(const struct cli_options *options, uint64_t *digest)
 {
     memset(digest, 0, CLI_DIGESTS * sizeof *digest);
     digest[DIGEST_COMMAND] = (uint64_t)options->command;
-    digest[DIGEST_OPERAND] = digest_text(options->file);
+    for (int i = 0; i < options->files_count; i++) // with the 0 behind each
+        digest[DIGEST_OPERAND] =
+            add_bytes(digest[DIGEST_OPERAND] + 1, options->files[i], strlen(options->files[i]) + 1);
     // Nodes may have different numbers of cores.
     for (int row = 0; row < ROWS; row++)
         if (cli_rows[row].field != FIELD(sort.threads))

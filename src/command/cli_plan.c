@@ -110,7 +110,7 @@ static void print_plans_json(const struct cli_options *options, const struct fil
     json_open(&json, NULL, '{');
     json_integer(&json, "schema_version", 1);
     json_text(&json, "build", hsort_build_info());
-    json_text(&json, "input", file->path);
+    report_files_json(&json, "input", "inputs", file);
     json_text(&json, "type", hsort_type_name(file->type));
     json_integer(&json, "keys", file->count);
     json_integer(&json, "bytes", file->count * (int64_t)hsort_type_bytes(file->type));
@@ -238,7 +238,7 @@ static hsort_status make_plans(const struct cli_options *options, const struct f
 hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
-    const struct file_source source = {options->file, options->format,
+    const struct file_source source = {options->files, options->files_count, options->format,
                                        options->type_given ? &options->type : NULL, HSORT_CHOICE_OFF};
     TRY(file_open(comm, &source, &file));
     const hsort_status status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file) : HSORT_OK);

@@ -147,6 +147,8 @@ static hsort_status open_output(struct sort_run *run)
                                        .format = options->output_format,
                                        .type = run->in.type,
                                        .count = run->in.count,
+                                       .first = run->share.first,
+                                       .mine = run->share.count,
                                        .input = &run->in,
                                        .direct_io = options->direct_io};
     if (!options->checkpoint)
@@ -241,7 +243,7 @@ static hsort_status print_report(struct sort_run *run)
     TRY(slowest(comm, run->share.reread_seconds, &report->verify_seconds));
     TRY(name_transport(run, &report->transport));
     TRY(comm_sum(comm, atomic_load(&run->share.kept_bytes), &report->kept_bytes));
-    report->input = run->in.path;
+    report->input = &run->in;
     report->output = run->options->output;
     report->type = run->in.type;
     report->order = run->order;
@@ -288,7 +290,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
     progress_start(&run.progress, options->progress && comm->rank == 0);
-    const struct file_source source = {options->file, options->format,
+    const struct file_source source = {options->files, options->files_count, options->format,
                                        options->type_given ? &options->type : NULL, options->direct_io};
     TRY(file_open(comm, &source, &run.in));
     share_open(&run.share, comm, &run.progress, &run.in);

@@ -47,6 +47,15 @@ void report_name(const char *name)
         putchar(iscntrl((unsigned char)*name) ? '?' : *name);
 }
 
+void report_files_json(struct json *json, const char *name, const char *list, const struct file_in *file)
+{
+    json_text(json, name, file->path);
+    json_open(json, list, '[');
+    for (int i = 0; i < file->parts; i++)
+        json_text(json, NULL, file->part[i].path);
+    json_close(json, ']');
+}
+
 void report_stale(const struct comm *comm, const struct file_out *file)
 {
     char name[PATH_MAX], text[STATUS_TEXT_BYTES];
@@ -196,7 +205,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     } else {
         json_null(&json, "verify");
     }
-    json_text(&json, "input", report->input);
+    report_files_json(&json, "input", "inputs", report->input);
     json_text(&json, "output", report->output);
     json_text(&json, "resumed", report->resumed ? "begun" : NULL);
     json_integer(&json, "kept_bytes", report->kept_bytes);
@@ -288,7 +297,7 @@ static hsort_status print_check_json(const struct check_report *report)
     char text[REPORT_KEY_TEXT];
     const hsort_check_result *found = &report->found;
     open_object(&json);
-    json_text(&json, "file", report->file);
+    report_files_json(&json, "file", "files", report->file);
     json_integer(&json, "ranks", report->ranks);
     json_text(&json, "type", hsort_type_name(report->type));
     json_text(&json, "order", order_name(report->order));

@@ -8,10 +8,12 @@
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "src/command/job.h"
+#include "src/command/json.h"
 #include "src/files/file.h"
 
 struct sort_report {
-    const char *input, *output;
+    const struct file_in *input;
+    const char *output;
     hsort_type type;
     hsort_order order;
     int ranks;
@@ -26,7 +28,8 @@ struct sort_report {
 };
 
 struct check_report {
-    const char *file, *against; /* against: or NULL */
+    const struct file_in *file;
+    const char *against; /* or NULL */
     hsort_type type;
     hsort_order order;
     int ranks;
@@ -62,6 +65,9 @@ hsort_status report_flush(void);
 /* Put a line that is the same on every rank into comm->error (printf style, no newline); return `status`. */
 hsort_status report_fail(struct comm *comm, hsort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Put what was read: `name` is a text, of one file its path; `list` has the paths of all. */
+void report_files_json(struct json *json, const char *name, const char *list, const struct file_in *file);
 
 /* Print the name of a file on stdout, its control characters as '?'. */
 void report_name(const char *name);

@@ -1,16 +1,26 @@
-/* Opening and reading a key file. Rank 0 alone reads the header and tells the others what it found, so that a
+/* Opening and reading key files. Rank 0 alone reads the headers and tells the others what it found, so that a
  * file of the same name on another node's own disk, or one that is being replaced, cannot give ranks
- * different layouts; each rank then opens the file itself and compares the size.
+ * different layouts; each rank then opens the files itself and compares the sizes.
  *
- *      rank 0   open, fstat, header, check ---- agree -- broadcast the layout --- agree
- *      rank r                              ---- agree -- open, fstat, compare - agree
- */
+ *      rank 0   open, fstat, header, check ---- agree -- broadcast the layouts --- agree
+ *      rank r                              ---- agree -- open, fstat, compare ---- agree
+ *
+ * Several files are one array, in the order in which they were named:
+ *
+ *      a.npy   header | 0 1 2          keys 0 ... 2, a read of keys 2 ... 5 has a part in each
+ *      b.raw   3 4 5 6                 keys 3 ... 6
+ *
+ * All stay open on every rank. Rejected: to open a file when it is first read; one that was replaced
+ * meanwhile would not be noticed by the ranks that have read it before. */
 #include "src/files/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
@@ -21,7 +31,9 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files and '<' dtypes are read as they lie");
 
-/* What rank 0 tells the others; sent as bytes. */
+enum { FILE_DESCRIPTORS = 256 }; /* that a process needs besides its inputs, most of them MPI's */
+
+/* What rank 0 tells the others of each file; sent as bytes. */
 struct key_layout {
     struct npy_header header; /* of a raw file: what a header would say */
     enum file_format format;
@@ -72,92 +84,183 @@ hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node)
     return status;
 }
 
+/* ---- Opening ------------------------------------------------------------------------------------------- */
+
 /* Keep what an open file was found to be. */
-static void remember_facts(struct file_in *file, const struct stat *facts)
+static void remember_facts(struct file_part *part, const struct stat *facts)
 {
-    file->device = facts->st_dev;
-    file->inode = facts->st_ino;
-    file->bytes = facts->st_size;
-    file->changed = facts->st_mtim;
+    part->device = facts->st_dev;
+    part->inode = facts->st_ino;
+    part->bytes = facts->st_size;
+    part->changed = facts->st_mtim;
 }
 
-/* Rank 0's part of file_open(). */
-static hsort_status open_on_rank_0(const struct file_source *source, struct file_in *file,
-                                   struct key_layout *layout)
+static hsort_status open_part(struct file_part *part)
 {
-    const char *path = source->path;
     struct stat facts;
-    TRY(file_open_regular(path, true, &file->fd, &facts));
-    remember_facts(file, &facts);
-    layout->bytes = facts.st_size;
-    layout->device = facts.st_dev;
-    layout->inode = facts.st_ino;
-    layout->format = file_format_resolve(path, source->format);
+    TRY(file_open_regular(part->path, true, &part->fd, &facts));
+    remember_facts(part, &facts);
+    return HSORT_OK;
+}
+
+/* Rank 0's part of file_open() for one of the files. */
+static hsort_status examine_part(const struct file_source *source, const hsort_type *type,
+                                 struct file_part *part, struct key_layout *layout)
+{
+    TRY(open_part(part));
+    layout->bytes = part->bytes;
+    layout->device = part->device;
+    layout->inode = part->inode;
+    layout->format = file_format_resolve(part->path, source->format);
     if (source->format == FILE_AUTO)
-        TRY(file_check_start(path, file->fd, layout->format, layout->bytes));
-    return file_examine(path, file->fd, layout->format, source->type, layout->bytes, &layout->header);
+        TRY(file_check_start(part->path, part->fd, layout->format, layout->bytes));
+    return file_examine(part->path, part->fd, layout->format, type, layout->bytes, &layout->header);
+}
+
+/* Rank 0's part of file_open(): all files have the type of the first, which says it unless the user did. */
+static hsort_status examine_files(const struct file_in *file, const struct file_source *source,
+                                  struct key_layout *layout)
+{
+    for (int i = 0; i < file->parts; i++)
+        TRY(examine_part(source, i > 0 ? &layout[0].header.type : source->type, &file->part[i], &layout[i]));
+    return HSORT_OK;
 }
 
 /* The other ranks' part: the same file must be here. On another node it may be another file, of the same
  * size: a copy on a disk of its own. */
-static hsort_status open_same_file(const char *path, const struct key_layout *layout, bool same_node,
-                                   struct file_in *file)
+static hsort_status open_same_file(const struct key_layout *layout, bool same_node, struct file_part *part)
 {
-    struct stat facts;
-    TRY(file_open_regular(path, true, &file->fd, &facts));
-    remember_facts(file, &facts);
-    if (facts.st_size != layout->bytes)
+    TRY(open_part(part));
+    if (part->bytes != layout->bytes)
         return status_fail(HSORT_ARGUMENT,
                            "%s: has %" PRId64 " bytes here and %" PRId64 " on rank 0: not the same file",
-                           path, (int64_t)facts.st_size, layout->bytes);
-    if (same_node && (facts.st_dev != layout->device || facts.st_ino != layout->inode))
-        return status_fail(HSORT_ARGUMENT, "%s: is another file for rank 0: not the same file", path);
+                           part->path, part->bytes, layout->bytes);
+    if (same_node && (part->device != layout->device || part->inode != layout->inode))
+        return status_fail(HSORT_ARGUMENT, "%s: is another file for rank 0: not the same file", part->path);
     return HSORT_OK;
 }
 
-/* What rank 0 has found is known: be ready to read this rank's share of it. */
-static hsort_status take_layout(const struct comm *comm, const struct key_layout *layout,
-                                hsort_choice direct_io, struct file_in *file)
+/* What rank 0 has found is known: the places of all keys. */
+static hsort_status take_layouts(const struct key_layout *layout, struct file_in *file)
 {
-    file->format = layout->format;
+    bool swapped = false, odd = false;
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(layout->header.type);
     file->type = layout->header.type;
-    file->swapped = layout->header.swapped;
-    file->count = layout->header.count;
-    file->data_offset = layout->header.data_offset;
-    const int64_t share =
-        (file->bytes - file->data_offset) / comm->size; // near enough to ask what is in memory
-    return block_open_input(file->path, file->fd, direct_io, file->data_offset + share * comm->rank, share,
-                            &file->blocks);
+    for (int i = 0; i < file->parts; i++) {
+        const struct npy_header *header = &layout[i].header;
+        struct file_part *part = &file->part[i];
+        part->format = layout[i].format;
+        part->swapped = header->swapped;
+        part->data_offset = header->data_offset;
+        part->first = file->count;
+        part->count = header->count;
+        file->count += header->count;
+        swapped = swapped || header->swapped;
+        odd = odd || header->data_offset % key_bytes != 0;
+        if (file->count > INT64_MAX / key_bytes) // each has less: this is the first sum that is too large
+            return status_fail(HSORT_ARGUMENT, "%s: with it there are more keys than 64-bit offsets",
+                               part->path);
+    }
+    file->cuts = swapped && odd;
+    return HSORT_OK;
+}
+
+/* Be ready to read; of this rank's share it is asked what is in memory. */
+static hsort_status open_part_blocks(const struct comm *comm, const struct file_in *file,
+                                     hsort_choice direct_io, struct file_part *part)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), share = file->count / comm->size;
+    int64_t first = share * comm->rank, end = first + share; // near enough
+    first = (first > part->first ? first : part->first) - part->first;
+    end = (end < part->first + part->count ? end : part->first + part->count) - part->first;
+    return block_open_input(part->path, part->fd, direct_io, part->data_offset + first * key_bytes,
+                            end > first ? (end - first) * key_bytes : 0, &part->blocks);
+}
+
+/* All ranks' part of file_open(), once rank 0 knows the layouts. Collective. */
+static hsort_status share_layouts(struct comm *comm, const struct file_source *source,
+                                  struct key_layout *layout, struct file_in *file)
+{
+    bool same_node = false;
+    hsort_status status = comm_check(
+        MPI_Bcast(layout, file->parts * (int)sizeof *layout, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+    if (status == HSORT_OK)
+        status = file_shares_node_with_rank_0(comm, &same_node);
+    for (int i = 0; i < file->parts && status == HSORT_OK && comm->rank != 0; i++)
+        status = open_same_file(&layout[i], same_node, &file->part[i]);
+    if (status == HSORT_OK)
+        status = take_layouts(layout, file);
+    for (int i = 0; i < file->parts && status == HSORT_OK; i++)
+        status = open_part_blocks(comm, file, source->direct_io, &file->part[i]);
+    return comm_agree(comm, status);
+}
+
+/* Let this process have so many files open, if it may. */
+static hsort_status allow_files(int parts)
+{
+    struct rlimit limit;
+    const rlim_t wanted = 2 * (rlim_t)parts + FILE_DESCRIPTORS; // one more of each for direct requests
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted || parts == 1)
+        return HSORT_OK;
+    if (limit.rlim_max < wanted)
+        return status_fail(HSORT_IO, "%d inputs need 'ulimit -n %lld', which may be %lld here at most", parts,
+                           (long long)wanted, (long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return HSORT_OK;
+}
+
+/* Names and memory for the parts. */
+static hsort_status make_parts(const struct file_source *source, struct file_in *file)
+{
+    const char *first = source->paths[0];
+    const size_t room = strlen(first) + 32;
+    const int parts = source->paths_count;
+    if (parts > INT_MAX / (int)sizeof(struct key_layout))
+        return status_fail(HSORT_ARGUMENT, "%d inputs are too many", parts);
+    file->path = malloc(room);
+    file->part = calloc((size_t)parts, sizeof *file->part);
+    if (!file->path || !file->part)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", first);
+    snprintf(file->path, room, parts > 1 ? "%s and %d more" : "%s", first, parts - 1);
+    for (file->parts = 0; file->parts < parts; file->parts++) {
+        struct file_part *part = &file->part[file->parts];
+        *part = (struct file_part){.fd = -1, .path = strdup(source->paths[file->parts])};
+        if (!part->path)
+            return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", source->paths[file->parts]);
+    }
+    return HSORT_OK;
 }
 
 hsort_status file_open(struct comm *comm, const struct file_source *source, struct file_in *file)
 {
-    struct key_layout layout;
-    memset(&layout, 0, sizeof layout); // its padding is sent too
-    *file = (struct file_in){.fd = -1, .path = strdup(source->path)};
-
-    hsort_status status = HSORT_OK;
-    if (!file->path)
-        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", source->path);
-    else if (comm->rank == 0)
-        status = open_on_rank_0(source, file, &layout);
+    *file = (struct file_in){.path = NULL};
+    hsort_status status = make_parts(source, file);
+    struct key_layout *layout = NULL; // all bits 0: its padding is sent too
+    if (status == HSORT_OK && !(layout = calloc((size_t)file->parts, sizeof *layout)))
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its layout", source->paths[0]);
+    if (status == HSORT_OK)
+        status = allow_files(file->parts);
+    if (status == HSORT_OK && comm->rank == 0)
+        status = examine_files(file, source, layout);
     status = comm_agree(comm, status);
-
-    if (status == HSORT_OK) {
-        bool same_node = false;
-        status = comm_check(MPI_Bcast(&layout, sizeof layout, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
-        if (status == HSORT_OK)
-            status = file_shares_node_with_rank_0(comm, &same_node);
-        if (status == HSORT_OK && comm->rank != 0)
-            status = open_same_file(source->path, &layout, same_node, file);
-        if (status == HSORT_OK)
-            status = take_layout(comm, &layout, source->direct_io, file);
-        status = comm_agree(comm, status);
-    }
+    if (status == HSORT_OK)
+        status = share_layouts(comm, source, layout, file);
+    free(layout);
     if (status != HSORT_OK)
         file_close(file);
     return status;
 }
+
+bool file_is_input(const struct file_in *input, const struct stat *facts)
+{
+    for (int i = 0; input && i < input->parts; i++)
+        if (facts->st_dev == input->part[i].device && facts->st_ino == input->part[i].inode)
+            return true;
+    return false;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 static void swap_bytes_u32(uint32_t *keys, int64_t count)
 {
@@ -171,15 +274,42 @@ static void swap_bytes_u64(uint64_t *keys, int64_t count)
         keys[i] = __builtin_bswap64(keys[i]);
 }
 
+/* The last part that begins at key `key` or before it: the one that has the key, if any has. */
+static const struct file_part *find_part(const struct file_in *file, int64_t key)
+{
+    int low = 0;
+    for (int high = file->parts; high - low > 1;) {
+        const int middle = low + (high - low) / 2;
+        if (file->part[middle].first <= key)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &file->part[low];
+}
+
+/* file_read_at() for bytes of one file. */
+static hsort_status read_part(const struct file_part *part, int64_t key_bytes, int64_t at, int64_t bytes,
+                              void *to)
+{
+    if (part->swapped && (at % key_bytes != 0 || bytes % key_bytes != 0))
+        return status_fail(HSORT_INTERNAL, "%s: a chunk would cut a key whose bytes are swapped", part->path);
+    TRY(block_read(part->blocks, part->data_offset + at, (size_t)bytes, to));
+    if (part->swapped)
+        KEY_CALL((int)key_bytes, swap_bytes, to, bytes / key_bytes);
+    return HSORT_OK;
+}
+
 hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, void *to)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), many = (int64_t)bytes;
-    TRY(file_range_check(file->path, file->count * key_bytes, at, many));
-    if (file->swapped && (at % key_bytes != 0 || many % key_bytes != 0))
-        return status_fail(HSORT_INTERNAL, "%s: a chunk would cut a key whose bytes are swapped", file->path);
-    TRY(block_read(file->blocks, file->data_offset + at, bytes, to));
-    if (file->swapped)
-        KEY_CALL((int)key_bytes, swap_bytes, to, many / key_bytes);
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    TRY(file_range_check(file->path, file->count * key_bytes, at, (int64_t)bytes));
+    for (int64_t done = 0, many; done < (int64_t)bytes; done += many) {
+        const struct file_part *part = find_part(file, (at + done) / key_bytes);
+        const int64_t inside = at + done - part->first * key_bytes, left = part->count * key_bytes - inside;
+        many = (int64_t)bytes - done < left ? (int64_t)bytes - done : left;
+        TRY(read_part(part, key_bytes, inside, many, (char *)to + done));
+    }
     return HSORT_OK;
 }
 
@@ -192,27 +322,36 @@ hsort_status file_read(const struct file_in *file, int64_t first, int64_t count,
 
 size_t file_in_lead(const struct file_in *file, int64_t at)
 {
-    if (file->swapped && file->data_offset % (int64_t)hsort_type_bytes(file->type) != 0)
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const struct file_part *part = find_part(file, at / key_bytes);
+    if (file->cuts)
         return 0;
-    return (size_t)((file->data_offset + at) % FILE_CHUNK_BYTES);
+    return (size_t)((part->data_offset + at - part->first * key_bytes) % FILE_CHUNK_BYTES);
 }
 
 hsort_status file_check_unchanged(const struct file_in *file)
 {
-    struct stat facts;
-    if (fstat(file->fd, &facts) != 0)
-        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", file->path, strerror(errno));
-    if (facts.st_size != file->bytes || facts.st_mtim.tv_sec != file->changed.tv_sec ||
-        facts.st_mtim.tv_nsec != file->changed.tv_nsec || fault_hit(FAULT_CHANGED))
-        return status_fail(HSORT_IO, "%s: was changed while it was read", file->path);
+    for (int i = 0; i < file->parts; i++) {
+        const struct file_part *part = &file->part[i];
+        struct stat facts;
+        if (fstat(part->fd, &facts) != 0)
+            return status_fail(HSORT_IO, "%s: cannot be looked at: %s", part->path, strerror(errno));
+        if (facts.st_size != part->bytes || facts.st_mtim.tv_sec != part->changed.tv_sec ||
+            facts.st_mtim.tv_nsec != part->changed.tv_nsec || fault_hit(FAULT_CHANGED))
+            return status_fail(HSORT_IO, "%s: was changed while it was read", part->path);
+    }
     return HSORT_OK;
 }
 
 void file_close(struct file_in *file)
 {
-    block_close(file->blocks);
-    if (file->fd >= 0)
-        close(file->fd);
+    for (int i = 0; i < file->parts; i++) {
+        block_close(file->part[i].blocks);
+        if (file->part[i].fd >= 0)
+            close(file->part[i].fd);
+        free(file->part[i].path);
+    }
+    free(file->part);
     free(file->path);
-    *file = (struct file_in){.fd = -1};
+    *file = (struct file_in){.path = NULL};
 }

@@ -27,21 +27,23 @@ enum file_format {
         FILE_FORMATS
 };
 
-/* What to read. */
+/* What to read: files of one type, as one array in this order. */
 struct file_source {
-    const char *path;
-    enum file_format format;
-    const hsort_type *type; /* that the user named, or NULL: then only a format that names its type will do */
+    const char *const *paths; /* [paths_count]; at least one */
+    int paths_count;
+    enum file_format format; /* of each; AUTO: by its name */
+    const hsort_type *type;  /* that the user named, or NULL: then the first must be of a format that names its type */
     hsort_choice direct_io; /* OFF: through the page cache; AUTO, ON: block_io.h */
 };
 
-/* What to write. */
+/* What to write. In the path %r is the rank, and each rank then writes a file of its own; %% is a %. */
 struct file_target {
     const char *path;
     enum file_format format;
     hsort_type type;
-    int64_t count;
-    const struct file_in *input; /* which the file may not be (by device and inode), or NULL */
+    int64_t count;               /* of all ranks */
+    int64_t first, mine;         /* with %r: this rank's keys: where they begin among all, how many */
+    const struct file_in *input; /* of which the file may be none (by device and inode), or NULL */
     hsort_choice direct_io;
 };
 
@@ -49,41 +51,53 @@ struct file_target {
  * range but its first and its last block can be moved directly. */
 enum { FILE_CHUNK_BYTES = 4 << 20 };
 
-/* A key file open for reading on every rank. */
-struct file_in {
+/* One of the files of an input, open on every rank. */
+struct file_part {
     char *path; /* owned */
     int fd;
     struct block_file *blocks; /* what reads fd; owned */
     enum file_format format;   /* never AUTO */
-    hsort_type type;
-    bool swapped;            /* keys are big-endian on disk */
-    int64_t count;           /* keys in the file */
-    int64_t data_offset;     /* bytes before the first key */
-    dev_t device;            /* of the file, to recognise it under another name */
+    bool swapped;              /* keys are big-endian on disk */
+    int64_t first, count;      /* its keys among all */
+    int64_t data_offset;       /* bytes before the first key */
+    dev_t device;              /* of the file, to recognise it under another name */
     ino_t inode;
     int64_t bytes; /* and when it was last changed, as this rank found it */
     struct timespec changed;
 };
 
+/* Key files open for reading on every rank, one behind the other. */
+struct file_in {
+    char *path; /* for texts: of the only file, or "a.npy and 2 more"; owned */
+    hsort_type type;
+    int64_t count;          /* keys of all */
+    struct file_part *part; /* [parts]; owned */
+    int parts;
+    bool cuts; /* chunks that end at round places of one file could cut keys of one with swapped bytes */
+};
+
 /* A key file being written under a temporary name beside its own. */
 struct file_out {
-    char *path, *temporary; /* owned */
+    bool own;                /* this rank's alone; else all ranks write it */
+    unsigned char *has_name; /* [ranks] of own files: room to tell which have their names; owned */
+    char *path, *temporary;  /* owned */
     int fd;
     struct block_file *blocks; /* what writes fd; owned */
     enum file_format format;
     hsort_type type;
-    int64_t count;
+    int64_t first, count; /* its keys among all */
     int64_t data_offset;
-    bool replaces; /* on rank 0: a file of that name was there, whose mode and owner it gets */
+    bool replaces; /* on rank 0, or of an own file: a file of that name was there, whose mode and owner it gets */
     struct stat rights;
 };
 
-/* Open a file, read its header on rank 0, and check the size against it. Collective.
+/* Open files, read their headers on rank 0, and check the sizes against them. Collective.
  *   file  [1] written; file_close() frees it; nothing to free after an error
- * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, O_DIRECT refused, ...),
- *          HSORT_FORMAT (AUTO, and it begins as a file of another format; size not a multiple of the key size; a bad, lying,
- *          huge, empty header; 2-D; Fortran order of anything but one dimension; a dtype that is no key type; a type that
- *          contradicts the wanted one),
+ * Errors   same on every rank, comm->error names the file: HSORT_IO (cannot be opened or read, a directory, O_DIRECT
+ *          refused, more files than this process may have open, ...), HSORT_FORMAT (AUTO, and it begins as a file of
+ *          another format; size not a multiple of the key size; a bad, lying, huge, empty header; 2-D; Fortran order of
+ *          anything but one dimension; a dtype that is no key type; a type that contradicts the wanted one, or that of
+ *          the first file), HSORT_HOST_MEMORY,
  *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
 hsort_status file_open(struct comm *comm, const struct file_source *source, struct file_in *file);
 
@@ -100,13 +114,16 @@ hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, 
  * multiple has FILE_CHUNK_BYTES - lead bytes. 0 where such chunks would cut keys with swapped bytes. Not collective. */
 size_t file_in_lead(const struct file_in *file, int64_t at);
 
-/* After the last read: has the file the size and the time of its last change that it had when it was opened?
+/* After the last read: has each file the size and the time of its last change that it had when it was opened?
  * Else keys from before and after the change may be mixed. A file that only lost its name, or another that
  * was given it, is no change: what was opened is read to the end. Not collective. Errors HSORT_IO: it was
  * changed. */
 hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
+
+/* Does this name of an output have a %r in it? Not collective. */
+bool file_is_pattern(const char *path);
 
 /* Create the temporary file of an output, with its header and its full size. Collective.
  *   file  [1] written; ended by file_commit(); one at a time in a process
@@ -119,12 +136,13 @@ hsort_status file_create(struct comm *comm, const struct file_target *target, st
  * directory, where an earlier run may have left it. Collective.
  *   kept   [1] written, the same on every rank: a file of the right size was there, and its keys are as they were
  * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
- * Errors   as file_create(); a file there of another size or with another header is replaced, one to be kept stays. */
+ * Errors   as file_create(), and HSORT_INTERNAL with %r; a file there of another size or with another header is
+ *          replaced, one to be kept stays. */
 hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,
                          struct file_out *file, bool *kept);
 
-/* keys [count] = what the file holds from position `first` on: after file_resume(), or what was written. Any thread, any
- * number at once. Not collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
+/* keys [count] = what the file holds from position `first` on, before it is committed or left. Any thread,
+ * any number at once. Not collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
 
 /* The same by bytes of keys. */
@@ -152,8 +170,10 @@ hsort_status file_write(const struct file_out *file, int64_t first, int64_t coun
 hsort_status file_write_at(const struct file_out *file, int64_t at, size_t bytes, const void *from);
 size_t file_out_lead(const struct file_out *file, int64_t at);
 
-/* Make the file whole and give it its name, with mode and owner of the file that it replaces, if there was one: every rank syncs and closes, rank 0 renames and syncs the directory, all
- * after agreement. With `mine` not HSORT_OK on any rank, or on failure, the temporary is removed.  Collective.
+/* Make the file whole and give it its name, with mode and owner of the file that it replaces, if there was one: every
+ * rank syncs and closes, rank 0 renames and syncs the directory, all after agreement. Of own files each rank renames its
+ * own, once all are whole; where that fails, some have their names, and the text says which. With `mine` not HSORT_OK on
+ * any rank, or on failure, the temporary is removed. Collective.
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
 

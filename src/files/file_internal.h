@@ -26,6 +26,9 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
 /* HSORT_INTERNAL unless keys, or bytes, first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
+/* Is this open file, or one that was looked at, one of the input? `input` may be NULL. Not collective. */
+bool file_is_input(const struct file_in *input, const struct stat *facts);
+
 /* Open a regular file for reading and look at it. After an error *fd is -1. Not collective. Errors HSORT_IO.
  *   follow  the file may be reached through a symbolic link, as one may that the user named */
 hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts);
@@ -37,10 +40,10 @@ const char *file_open_cause(int error);
  * */
 hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
 
-/* Where the output `path` goes, if it may go there at all: chosen [PATH_MAX] is `path`, or what it is a link
- * to; there [1] is the file that lies there, its st_mode 0 if there is none. Not collective. Errors HSORT_IO,
- * HSORT_ARGUMENT (`input`). */
-hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen,
+/* Where the output `path` of this rank goes, if it may go there at all: chosen [PATH_MAX] is `path` with its %r and %%
+ * replaced, or what that is a link to; there [1] is the file that lies there, its st_mode 0 if there is none. Not
+ * collective. Errors HSORT_IO, HSORT_ARGUMENT (`input`). */
+hsort_status file_choose_path(const char *path, int rank, const struct file_in *input, char *chosen,
                               struct stat *there);
 
 /* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other

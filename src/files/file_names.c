@@ -3,7 +3,10 @@
  *
  *      OUT                                  the name, or what the symbolic link of that name leads to
  *      OUT.hypersort-PID-TIME.part          until it is whole
- *      OUT.hypersort-ID.part                the same for a sort with a checkpoint */
+ *      OUT.hypersort-ID.part                the same for a sort with a checkpoint
+ *
+ * Where OUT has a %r each rank has a file of its own, of which all this holds: "sorted.%r.npy" is sorted.0.npy on rank 0.
+ * The numbers have no zeros before them: a run on more ranks would give other names to the same ranks. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -22,19 +25,47 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-hsort_status file_choose_path(const char *path, const struct file_in *input, char *chosen, struct stat *there)
+bool file_is_pattern(const char *path)
 {
+    while ((path = strchr(path, '%')) && path[1] != 'r')
+        path += path[1] == '%' ? 2 : 1; // behind %% an r is an r
+    return path != NULL;
+}
+
+/* name [PATH_MAX] = `path` with the rank for each %r, and a % for each %%. */
+static hsort_status expand_pattern(const char *path, int rank, char *name)
+{
+    size_t length = 0;
+    for (const char *at = path; *at && length < PATH_MAX; at++) {
+        const bool is_rank = at[0] == '%' && at[1] == 'r', is_percent = at[0] == '%' && at[1] == '%';
+        if (is_rank)
+            length += (size_t)snprintf(name + length, PATH_MAX - length, "%d", rank);
+        else
+            name[length++] = *at;
+        at += is_rank || is_percent;
+    }
+    if (length >= PATH_MAX)
+        return status_fail(HSORT_IO, "%.200s...: cannot create: %s", path, strerror(ENAMETOOLONG));
+    name[length] = '\0';
+    return HSORT_OK;
+}
+
+hsort_status file_choose_path(const char *pattern, int rank, const struct file_in *input, char *chosen,
+                              struct stat *there)
+{
+    char path[PATH_MAX];
+    TRY(expand_pattern(pattern, rank, path));
     *there = (struct stat){0};
     const bool is_link = lstat(path, there) == 0 && S_ISLNK(there->st_mode);
     if (is_link && !realpath(path, chosen))
         return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path, strerror(errno));
-    if (!is_link && snprintf(chosen, PATH_MAX, "%s", path) >= PATH_MAX)
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
+    if (!is_link)
+        strcpy(chosen, path);
     if (path[0] == '\0')
         return status_fail(HSORT_ARGUMENT, "the name of the output is empty");
 
     if (stat(chosen, there) == 0) {
-        if (input && there->st_dev == input->device && there->st_ino == input->inode)
+        if (file_is_input(input, there))
             return status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path);
         // A rename would put a plain file in the place of /dev/null or a FIFO.
         if (!S_ISREG(there->st_mode))
@@ -53,7 +84,7 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
 {
     char chosen[PATH_MAX], directory[PATH_MAX];
     struct stat there;
-    TRY(file_choose_path(path, input, chosen, &there));
+    TRY(file_choose_path(path, 0, input, chosen, &there));
     // The file itself need not be there, so only its directory can be looked up.
     char *slash = strrchr(chosen, '/');
     const char *base = base_of(chosen);

@@ -16,6 +16,13 @@
  *      first start    OUT.hypersort-ID.part   made   [ written | ......... ]   file_leave
  *      second start   OUT.hypersort-ID.part   kept   [ written | written   ]   file_commit: OUT
  *
+ * Where the name has a %r each rank has a file of its own, and does with it what rank 0 does with the one of all:
+ *
+ *      create     each rank: names, create, reserve, header -- agree
+ *      commit     agree -- each rank: fsync, close -- agree: all are whole -- each rank: rename -- agree
+ *
+ * A rank that is killed outright can remove nothing: the rank before it has its temporary's name, too.
+ *
  * An output that is a symbolic link stays one: the file that it points to is replaced and named in texts. */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +58,7 @@ enum { STOP_SIGNALS = 2, GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guar
 
 static struct {
     char temporary[PATH_MAX];
+    char next[PATH_MAX];          /* of own files that of the next rank, or "" */
     volatile sig_atomic_t exists; /* the temporary is there, and ours */
     bool installed;
     int first; /* of guarded_signals that is guarded */
@@ -61,6 +69,8 @@ static void remove_and_stop(int signal_number)
 {
     if (guard.exists)
         unlink(guard.temporary);
+    if (guard.exists && guard.next[0])
+        unlink(guard.next);
     // SA_RESETHAND has made the action the default one; it is taken when this handler returns.
     raise(signal_number);
 }
@@ -69,6 +79,7 @@ static void remove_and_stop(int signal_number)
 static void guard_begin(const char *temporary, int first)
 {
     snprintf(guard.temporary, sizeof guard.temporary, "%s", temporary);
+    guard.next[0] = '\0';
     guard.first = first;
     for (int i = first; i < GUARDED_SIGNALS; i++) {
         struct sigaction action = {.sa_handler = remove_and_stop, .sa_flags = SA_RESETHAND};
@@ -93,26 +104,31 @@ static void guard_end(void)
 
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
-/* The names of an output, and the rights it is to have; `temporary` is the name that its owner wants, or
- * NULL. */
-static hsort_status choose_names(const char *path, const struct file_in *input, const char *temporary,
-                                 struct file_out *file, struct names *names)
+enum { TAG_ROOM = 64 };
+
+/* What tells the temporary names of this run from those of others: tag [TAG_ROOM]. With the time, because in a container
+ * the next run may have the number of one that was killed. */
+static void make_tag(char *tag)
 {
-    char tag[64];
     struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(tag, TAG_ROOM, "%ld-%09ld", (long)getpid(), now.tv_nsec);
+}
+
+/* The names of an output, and the rights it is to have; `temporary` is the name that its owner wants, or
+ * NULL: then it has the tag. */
+static hsort_status choose_names(const struct file_target *target, int rank, const char *temporary,
+                                 const char *tag, struct file_out *file, struct names *names)
+{
     struct stat there;
-    TRY(file_choose_path(path, input, names->path, &there));
+    TRY(file_choose_path(target->path, rank, target->input, names->path, &there));
     file->replaces = there.st_mode != 0;
     file->rights = there;
-    if (temporary) {
-        if (snprintf(names->temporary, sizeof names->temporary, "%s", temporary) >= PATH_MAX)
-            return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
-        return HSORT_OK;
-    }
-    // With the time, because in a container the next run may have the number of one that was killed.
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(tag, sizeof tag, "%ld-%09ld", (long)getpid(), now.tv_nsec);
-    return file_temporary_name(names->path, tag, names->temporary);
+    if (!temporary)
+        return file_temporary_name(names->path, tag, names->temporary);
+    if (snprintf(names->temporary, sizeof names->temporary, "%s", temporary) >= PATH_MAX)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", names->path, strerror(ENAMETOOLONG));
+    return HSORT_OK;
 }
 
 /* Give the file its full size. Where the file system can, the space is taken at once: a full disk then shows
@@ -138,8 +154,7 @@ hsort_status file_reserve(const char *path, int fd, int64_t bytes)
  * put a link there, symbolic or hard, to a file that is not to be written. */
 static bool is_only_temporary(const struct stat *there, const struct file_in *input)
 {
-    return S_ISREG(there->st_mode) && there->st_nlink <= 1 &&
-           !(input && there->st_dev == input->device && there->st_ino == input->inode);
+    return S_ISREG(there->st_mode) && there->st_nlink <= 1 && !file_is_input(input, there);
 }
 
 /* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened.
@@ -162,17 +177,18 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
     return false;
 }
 
-/* Rank 0's part of create_output(): names, and the file under the temporary one. */
-static hsort_status create_on_rank_0(const struct file_target *target, const char *temporary,
-                                     const unsigned char *header, struct file_out *file, struct names *names)
+/* What rank 0 does in create_output(), and each rank for an own file: names, and the file under the temporary one. */
+static hsort_status create_temporary(const struct file_target *target, int rank, const char *temporary,
+                                     const char *tag, struct file_out *file, struct names *names)
 {
-    const char *path = target->path;
+    unsigned char header[FILE_HEADER_ROOM];
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
     if (file->count > (INT64_MAX - FILE_HEADER_ROOM) / key_bytes)
-        return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", path,
+        return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", target->path,
                            file->count);
+    file_put_header(file->format, file->type, file->count, header);
     const int64_t bytes = file->data_offset + file->count * key_bytes;
-    TRY(choose_names(path, target->input, temporary, file, names));
+    TRY(choose_names(target, rank, temporary, tag, file, names));
     guard_begin(names->temporary, temporary ? STOP_SIGNALS : 0);
     if (temporary) {
         names->kept = reopen(header, bytes, target->input, names, file);
@@ -187,9 +203,10 @@ static hsort_status create_on_rank_0(const struct file_target *target, const cha
         raise(SIGTERM);
     guard.exists = file->fd >= 0;
     if (file->fd < 0)
-        return status_fail(HSORT_IO, "%s: cannot create %s: %s", path, names->temporary, strerror(errno));
-    TRY(file_reserve(path, file->fd, bytes));
-    return block_write_cached(path, file->fd, 0, (size_t)file->data_offset, header);
+        return status_fail(HSORT_IO, "%s: cannot create %s: %s", names->path, names->temporary,
+                           strerror(errno));
+    TRY(file_reserve(names->path, file->fd, bytes));
+    return block_write_cached(names->path, file->fd, 0, (size_t)file->data_offset, header);
 }
 
 /* Tell the other ranks which file it is. */
@@ -221,15 +238,16 @@ static hsort_status open_temporary(struct file_out *file, const struct names *na
     return HSORT_OK;
 }
 
-/* Free all that belongs to the file; unless it is to stay, rank 0 removes the temporary. */
+/* Free all that belongs to the file; unless it is to stay, rank 0 removes the temporary, or each rank its own. */
 static void release_output(struct comm *comm, struct file_out *file, bool stays)
 {
     block_close(file->blocks);
     if (file->fd >= 0)
         close(file->fd);
-    if (comm->rank == 0 && guard.exists && !stays)
+    if ((comm->rank == 0 || file->own) && guard.exists && !stays)
         unlink(guard.temporary);
     guard_end();
+    free(file->has_name);
     free(file->path);
     free(file->temporary);
     *file = (struct file_out){.fd = -1};
@@ -245,6 +263,61 @@ static hsort_status take_names(const struct names *names, hsort_choice direct_io
     return block_open_output(file->path, file->fd, direct_io, &file->blocks);
 }
 
+/* A file of all ranks, under a temporary name that its owner wants, or NULL. Collective. */
+static hsort_status create_common(struct comm *comm, const struct file_target *target, const char *temporary,
+                                  struct file_out *file, struct names *names)
+{
+    char tag[TAG_ROOM];
+    bool same_node = false;
+    make_tag(tag);
+    hsort_status status =
+        comm->rank == 0 ? create_temporary(target, 0, temporary, tag, file, names) : HSORT_OK;
+    if (comm->rank == 0 && status == HSORT_OK)
+        status = identify_temporary(file, names);
+    status = comm_agree(comm, status);
+    if (status != HSORT_OK)
+        return status;
+    status = comm_check(MPI_Bcast(names, sizeof *names, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+    if (status == HSORT_OK)
+        status = file_shares_node_with_rank_0(comm, &same_node);
+    if (status == HSORT_OK && comm->rank != 0)
+        status = open_temporary(file, names, temporary ? STOP_SIGNALS : 0, same_node);
+    if (status == HSORT_OK)
+        status = take_names(names, target->direct_io, file);
+    return comm_agree(comm, status);
+}
+
+/* A file of each rank's own. All have the same tag, so that two ranks whose names lead to one file, by a link, cannot both
+ * create its temporary. Collective. */
+static hsort_status create_own(struct comm *comm, const struct file_target *target, struct file_out *file,
+                               struct names *names)
+{
+    char tag[TAG_ROOM] = "";
+    int64_t all = 0;
+    make_tag(tag);
+    hsort_status status = comm_check(MPI_Bcast(tag, TAG_ROOM, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+    const hsort_status summed = comm_sum(comm, target->mine, &all);
+    status = status == HSORT_OK ? summed : status;
+    if (status == HSORT_OK && all != target->count)
+        status = status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys in the ranks' files, not %" PRId64,
+                             target->path, all, target->count);
+    if (status == HSORT_OK)
+        status = create_temporary(target, comm->rank, NULL, tag, file, names);
+    if (status == HSORT_OK)
+        status = take_names(names, target->direct_io, file);
+    file->has_name = malloc((size_t)comm->size);
+    if (status == HSORT_OK && !file->has_name)
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to name it", names->path);
+    status = comm_agree(comm, status);
+    if (status != HSORT_OK || comm->size == 1)
+        return status;
+    const int before = (comm->rank + comm->size - 1) % comm->size, behind = (comm->rank + 1) % comm->size;
+    return comm_agree(comm,
+                      comm_check(MPI_Sendrecv(names->temporary, PATH_MAX, MPI_BYTE, before, 0, guard.next,
+                                              PATH_MAX, MPI_BYTE, behind, 0, comm->world, MPI_STATUS_IGNORE),
+                                 "MPI_Sendrecv", false));
+}
+
 /* file_create(), or, with the name of a temporary file, file_resume(). */
 static hsort_status create_output(struct comm *comm, const struct file_target *target, const char *temporary,
                                   struct file_out *file, bool *kept)
@@ -256,28 +329,21 @@ static hsort_status create_output(struct comm *comm, const struct file_target *t
     struct names names;
     unsigned char header[FILE_HEADER_ROOM];
     memset(&names, 0, sizeof names); // what lies behind the texts is sent too
-    *file = (struct file_out){.fd = -1,
+    const bool own = file_is_pattern(target->path);
+    *file = (struct file_out){.own = own,
+                              .fd = -1,
                               .format = file_format_resolve(target->path, target->format),
                               .type = target->type,
-                              .count = target->count};
+                              .first = own ? target->first : 0,
+                              .count = own ? target->mine : target->count};
     file->data_offset = (int64_t)file_put_header(file->format, file->type, file->count, header);
-
-    hsort_status status =
-        comm->rank == 0 ? create_on_rank_0(target, temporary, header, file, &names) : HSORT_OK;
-    if (comm->rank == 0 && status == HSORT_OK)
-        status = identify_temporary(file, &names);
-    status = comm_agree(comm, status);
-    if (status == HSORT_OK) {
-        bool same_node = false;
-        status = comm_check(MPI_Bcast(&names, sizeof names, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
-        if (status == HSORT_OK)
-            status = file_shares_node_with_rank_0(comm, &same_node);
-        if (status == HSORT_OK && comm->rank != 0)
-            status = open_temporary(file, &names, temporary ? STOP_SIGNALS : 0, same_node);
-        if (status == HSORT_OK)
-            status = take_names(&names, target->direct_io, file);
-        status = comm_agree(comm, status);
-    }
+    hsort_status status;
+    if (own && temporary)
+        status = comm_agree(
+            comm, status_fail(HSORT_INTERNAL, "%s: a file per rank cannot be resumed", target->path));
+    else
+        status = own ? create_own(comm, target, file, &names)
+                     : create_common(comm, target, temporary, file, &names);
     *kept = names.kept;
     if (status != HSORT_OK)
         release_output(comm, file, names.kept); // what was there before is no worse for it
@@ -296,36 +362,45 @@ hsort_status file_resume(struct comm *comm, const struct file_target *target, co
     return create_output(comm, target, temporary, file, kept);
 }
 
+/* *place = where keys from byte `at` of all on lie in this file. */
+static hsort_status find_place(const struct file_out *file, int64_t at, int64_t bytes, int64_t *place)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), inside = at - file->first * key_bytes;
+    *place = file->data_offset + inside;
+    return file_range_check(file->path, file->count * key_bytes, inside, bytes);
+}
+
 hsort_status file_write_at(const struct file_out *file, int64_t at, size_t bytes, const void *from)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
-    TRY(file_range_check(file->path, file->count * key_bytes, at, (int64_t)bytes));
-    return block_write(file->blocks, file->data_offset + at, bytes, from);
+    int64_t place;
+    TRY(find_place(file, at, (int64_t)bytes, &place));
+    return block_write(file->blocks, place, bytes, from);
 }
 
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
-    TRY(file_range_check(file->path, file->count, first, count));
+    TRY(file_range_check(file->path, file->first + file->count, first, count)); // before there is a product
     return file_write_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 
 size_t file_out_lead(const struct file_out *file, int64_t at)
 {
-    return (size_t)((file->data_offset + at) % FILE_CHUNK_BYTES);
+    const int64_t inside = at - file->first * (int64_t)hsort_type_bytes(file->type);
+    return (size_t)((file->data_offset + inside) % FILE_CHUNK_BYTES);
 }
 
 hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
-    TRY(file_range_check(file->path, file->count * key_bytes, at, (int64_t)bytes));
-    return block_read(file->blocks, file->data_offset + at, bytes, to);
+    int64_t place;
+    TRY(find_place(file, at, (int64_t)bytes, &place));
+    return block_read(file->blocks, place, bytes, to);
 }
 
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
-    TRY(file_range_check(file->path, file->count, first, count));
+    TRY(file_range_check(file->path, file->first + file->count, first, count));
     return file_read_back_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 
@@ -395,7 +470,8 @@ static void give_rights(const struct file_out *file)
     (void)!fchmod(file->fd, mode);
 }
 
-/* Rank 0's last step: from here on there is an output, also if its directory then cannot be synced. */
+/* The last step of rank 0, or of each rank for its own file: from here on there is an output, also if its
+ * directory then cannot be synced. */
 static hsort_status publish(const struct file_out *file, bool *published)
 {
     int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : rename(file->temporary, file->path);
@@ -408,16 +484,46 @@ static hsort_status publish(const struct file_out *file, bool *published)
     return HSORT_OK;
 }
 
+/* Own files are being published, and this rank's could not be: to the line that says so, which of the others could.
+ * Collective; the caller agrees on the status. */
+static hsort_status list_published(struct comm *comm, const struct file_out *file, bool published,
+                                   hsort_status mine)
+{
+    char ranks[160] = "";
+    const unsigned char has_name = published;
+    TRY(comm_check(MPI_Allgather(&has_name, 1, MPI_BYTE, file->has_name, 1, MPI_BYTE, comm->world),
+                   "MPI_Allgather", false));
+    size_t length = 0;
+    for (int rank = 0; rank < comm->size && length < sizeof ranks - 24; rank++) {
+        if (file->has_name[rank] && (rank == 0 || !file->has_name[rank - 1]))
+            length += (size_t)sprintf(ranks + length, "%s%d", length > 0 ? ", " : "", rank);
+        else if (file->has_name[rank] && (rank == comm->size - 1 || !file->has_name[rank + 1]))
+            length += (size_t)sprintf(ranks + length, "-%d", rank);
+    }
+    if (mine == HSORT_OK || published)
+        return mine;
+    char cause[256];
+    snprintf(cause, sizeof cause, "%s", status_text());
+    status_clear(); // the first text stays, else
+    return status_fail(mine, "%s; %s%s%s", cause, length > 0 ? "the files of ranks " : "none has its name",
+                       ranks, length > 0 ? " have their names" : "");
+}
+
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine)
 {
     bool published = false;
+    const bool publishes = comm->rank == 0 || file->own;
     hsort_status status = comm_agree(comm, mine);
-    if (status == HSORT_OK && comm->rank == 0)
+    if (status == HSORT_OK && publishes)
         give_rights(file);
     if (status == HSORT_OK)
         status = comm_agree(comm, file_sync_and_close(file->path, &file->fd));
-    if (status == HSORT_OK)
-        status = comm_agree(comm, comm->rank == 0 ? publish(file, &published) : HSORT_OK);
+    if (status == HSORT_OK) {
+        status = publishes ? publish(file, &published) : HSORT_OK;
+        if (file->own)
+            status = list_published(comm, file, published, status);
+        status = comm_agree(comm, status);
+    }
     release_output(comm, file, published);
     return status;
 }

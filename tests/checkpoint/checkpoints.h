@@ -29,7 +29,8 @@ static inline hsort_status open_work(struct comm *team, const struct work *work,
                                      struct checkpoint *checkpoint)
 {
     struct file_in in;
-    const struct file_source source = {work->input, FILE_RAW, &work->type, HSORT_CHOICE_AUTO};
+    const char *const path = work->input;
+    const struct file_source source = {&path, 1, FILE_RAW, &work->type, HSORT_CHOICE_AUTO};
     hsort_status status = file_open(team, &source, &in);
     CHECK(status == HSORT_OK, "%s: %s", work->input, team->error);
     if (status != HSORT_OK)

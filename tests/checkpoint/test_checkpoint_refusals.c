@@ -97,6 +97,49 @@ static void test_foreign(void)
     finish(&work);
 }
 
+/* Open the checkpoint of `work` for several inputs, which must be refused unless `wanted` is HSORT_OK. */
+static void open_several(const struct work *work, const char *const *paths, int count, hsort_status wanted)
+{
+    const struct file_source source = {paths, count, FILE_RAW, &work->type, HSORT_CHOICE_OFF};
+    struct file_in in;
+    struct checkpoint checkpoint;
+    expect_team(&comm, HSORT_OK, file_open(&comm, &source, &in), "opening");
+    const hsort_status status =
+        checkpoint_open(&comm, work->directory, &in, work->output, work->format, work->order, &checkpoint);
+    expect_team(&comm, wanted, status, "or they have other names, sizes or times, or another order; give");
+    if (status == HSORT_OK)
+        checkpoint_close(&checkpoint);
+    file_close(&in);
+    MPI_Barrier(comm.world);
+}
+
+/* Several inputs: any other list is refused, though bytes, keys and the last time of all may be the same. */
+static void test_several(void)
+{
+    const struct work work = make_work(HSORT_I64);
+    char a[PATH_MAX], b[PATH_MAX], c[PATH_MAX];
+    const char *const list[] = {a, b, c}, *const turned[] = {b, a, c}, *const fewer[] = {a, b};
+    snprintf(a, sizeof a, "%s", in_dir("a.bin"));
+    snprintf(b, sizeof b, "%s", in_dir("b.bin"));
+    snprintf(c, sizeof c, "%s", in_dir("c.bin")); // without keys, and the oldest
+    put_file(a, "eight be", 8);
+    put_file(b, "eight we", 8);
+    put_file(c, "", 0);
+    set_time(a, 1000);
+    set_time(b, 1000);
+    set_time(c, 1);
+    open_several(&work, list, 3, HSORT_OK);
+    open_several(&work, list, 3, HSORT_OK);
+    open_several(&work, turned, 3, HSORT_FORMAT);
+    open_several(&work, fewer, 2, HSORT_FORMAT);
+    set_time(c, 2);
+    open_several(&work, list, 3, HSORT_FORMAT);
+    set_time(c, 1);
+    open_several(&work, list, 3, HSORT_OK);
+    CHECK(comm.rank != 0 || unlink(in_dir("checkpoint/manifest")) == 0, "unlink");
+    finish(&work);
+}
+
 /* A manifest that is damaged, cut, or no file; places where nothing can be. */
 static void test_damaged(void)
 {
@@ -248,6 +291,7 @@ static void test_all(void)
 {
     draw_seed();
     test_foreign();
+    test_several();
     test_damaged();
     test_unseen();
     test_lock();

@@ -29,6 +29,8 @@ static struct checkpoint make(void)
     made.input_time.tv_sec = (time_t)(check_random(&seed) % 4000000000u) - 1000000000;
     made.input_time.tv_nsec = (long)(check_random(&seed) % 1000000000u >> check_random(&seed) % 30);
     strcpy(made.input, "/some where/in  put.npy");
+    made.inputs = 1 + (int64_t)(check_random(&seed) % 3);
+    made.inputs_digest = made.inputs > 1 ? check_random(&seed) : 0;
     strcpy(made.output, "/out keys 7");
     made.output_format = check_random(&seed) % 2 ? FILE_RAW : FILE_NPY;
     made.keys = (int64_t)(check_random(&seed) >> (10 + check_random(&seed) % 54));
@@ -57,7 +59,8 @@ static void test_round_trip(void)
         return;
     CHECK(read.id == made.id && read.type == made.type && read.order == made.order &&
               read.keys == made.keys && read.input_bytes == made.input_bytes &&
-              read.output_format == made.output_format,
+              read.output_format == made.output_format && read.inputs == made.inputs &&
+              read.inputs_digest == made.inputs_digest,
           "fields");
     CHECK(read.input_time.tv_sec == made.input_time.tv_sec &&
               read.input_time.tv_nsec == made.input_time.tv_nsec,
@@ -174,6 +177,9 @@ static void test_wrong_lines(void)
         {"input_time", "input_time 17.-00000005"},
         {"input_time", "input_time 99999999999999999999.000000005"},
         {"input ", "input in"},
+        {"input ", "input /in\ninputs 1 0000000000000001"},
+        {"input ", "input /in\ninputs 2"},
+        {"input ", "input /in\ninputs 2 1"},
         {"input ", "input "},
         {"output_format", "output_format auto"},
         {"output ", "output out"},

@@ -54,7 +54,7 @@ bad_usage()
     refused 0 2 "standard input or output|./-" check in --type u64 --against -
     refused 3 2 "-o FILE is missing" sort in
     refused 3 2 "IN is missing" sort -o out
-    refused 3 2 "unexpected argument 'more'" sort in more -o out
+    refused 3 2 "unexpected argument 'more'" gen -n 1 more -o out
     refused 3 2 "unexpected argument 'more'" info more
     refused_everywhere 2 "'gaus' is no distribution|narrow:BITS" gen -n 1 --dist gaus -o out
     refused 3 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out

@@ -76,7 +76,8 @@ has "--ranks-per-node"
 bad() { refused 1 2 "$@"; }
 bad "-n RANKS is missing" plan in.npy
 bad "IN is missing" plan -n 4
-bad "'x' is no number of ranks" plan in.npy -n 2 x
+bad "'3x' is no number of ranks" plan in.npy -n 2 3x
+bad "'' is no IN" plan in.npy -n 2 ""
 bad "'0' is no number of ranks" plan in.npy -n 0
 bad "no number of ranks" plan in.npy -n 2G
 bad "no number of ranks" plan in.npy -n=-3

@@ -19,7 +19,7 @@ static void test_round_trip(enum file_format format, hsort_type type, int64_t co
 
     struct file_in file;
     expect(HSORT_OK, open_keys(path, FILE_AUTO, &type, &file), path, "opening");
-    CHECK(file.format == format && file.type == type && file.count == count && !file.swapped, "%s: %" PRId64,
+    CHECK(file.part->format == format && file.type == type && file.count == count && !file.part->swapped, "%s: %" PRId64,
           path, file.count);
     const int64_t first = growing_begin(count, comm.rank), mine = growing_begin(count, comm.rank + 1) - first;
     void *keys = malloc((size_t)mine * 8 + 8), *wanted = malloc((size_t)mine * 8 + 8);
@@ -86,7 +86,7 @@ static void test_swapped(void)
     uint64_t wide[3];
     put_file(path, bytes, 128 + 24);
     expect(HSORT_OK, open_keys(path, FILE_AUTO, NULL, &file), path, "opening big-endian u64");
-    CHECK(file.swapped && file_in_lead(&file, 8) == 136, "lead %zu", file_in_lead(&file, 8));
+    CHECK(file.part->swapped && file_in_lead(&file, 8) == 136, "lead %zu", file_in_lead(&file, 8));
     CHECK(file_read_at(&file, 4, 8, wide) == HSORT_INTERNAL, "a swapped key that is cut");
     status_clear();
     CHECK(file_read(&file, 1, 2, wide) == HSORT_OK, "%s", status_text());
@@ -102,7 +102,7 @@ static void test_swapped(void)
     odd[8]++;
     put_file(path, odd, sizeof odd);
     expect(HSORT_OK, open_keys(path, FILE_AUTO, NULL, &file), path, "opening after an odd header");
-    CHECK(file.data_offset == 129 && file_in_lead(&file, 8) == 0, "lead %zu", file_in_lead(&file, 8));
+    CHECK(file.part->data_offset == 129 && file_in_lead(&file, 8) == 0, "lead %zu", file_in_lead(&file, 8));
     file_close(&file);
 
     uint32_t narrow[3];
@@ -110,7 +110,7 @@ static void test_swapped(void)
     *strchr((char *)bytes + 10, '<') = '>';
     put_file(path, bytes, 128 + 24);
     expect(HSORT_OK, open_keys(path, FILE_AUTO, NULL, &file), path, "opening big-endian i32");
-    CHECK(file.swapped && file_read(&file, 3, 3, narrow) == HSORT_OK, "%s", status_text());
+    CHECK(file.part->swapped && file_read(&file, 3, 3, narrow) == HSORT_OK, "%s", status_text());
     CHECK(narrow[0] == 0x0d0e0f10 && narrow[2] == 0x15161718, "%x", narrow[0]);
     file_close(&file);
 }

@@ -42,7 +42,8 @@ static void check_values(const struct cli_options *options)
     PROMISE(options->nodes >= 0 && options->ranks_per_node >= 0 && options->sort.threads >= 0);
     PROMISE(!options->type_given || hsort_type_bytes(options->type) > 0);
     PROMISE((options->command != CLI_GEN && options->command != CLI_SORT) || options->output[0] != '\0');
-    PROMISE(!options->file || options->file[0] != '\0');
+    for (int i = 0; i < options->files_count; i++)
+        PROMISE(options->files[i][0] != '\0');
 }
 
 /* Of the harness: the one that is built knows the commit, which says nothing here. */

@@ -84,32 +84,47 @@ static inline void expect(hsort_status wanted, hsort_status status, const char *
     status_clear();
 }
 
+/* Where the share of `rank` begins when `count` keys are divided evenly. */
+static inline int64_t even_begin(int64_t count, int rank)
+{
+    return count / comm.size * rank + count % comm.size * rank / comm.size;
+}
+
 static hsort_choice direct_io; /* of what the next three open */
 
 static inline hsort_status open_keys(const char *path, enum file_format format, const hsort_type *type,
                                      struct file_in *file)
 {
-    return file_open(&comm, &(struct file_source){path, format, type, direct_io}, file);
+    return file_open(&comm, &(struct file_source){&path, 1, format, type, direct_io}, file);
+}
+
+static inline struct file_target even_target(const char *path, enum file_format format, hsort_type type,
+                                             int64_t count, const struct file_in *input)
+{
+    const int64_t first = even_begin(count, comm.rank);
+    return (struct file_target){.path = path,
+                                .format = format,
+                                .type = type,
+                                .count = count,
+                                .first = first,
+                                .mine = even_begin(count, comm.rank + 1) - first,
+                                .input = input,
+                                .direct_io = direct_io};
 }
 
 static inline hsort_status create_keys(const char *path, enum file_format format, hsort_type type,
                                        int64_t count, const struct file_in *input, struct file_out *file)
 {
-    return file_create(&comm, &(struct file_target){path, format, type, count, input, direct_io}, file);
+    const struct file_target target = even_target(path, format, type, count, input);
+    return file_create(&comm, &target, file);
 }
 
 static inline hsort_status resume_keys(const char *path, hsort_type type, int64_t count,
                                        const struct file_in *input, const char *temporary,
                                        struct file_out *file, bool *kept)
 {
-    return file_resume(&comm, &(struct file_target){path, FILE_AUTO, type, count, input, direct_io},
-                       temporary, file, kept);
-}
-
-/* Where the share of `rank` begins when `count` keys are divided evenly. */
-static inline int64_t even_begin(int64_t count, int rank)
-{
-    return count * rank / comm.size;
+    const struct file_target target = even_target(path, FILE_AUTO, type, count, input);
+    return file_resume(&comm, &target, temporary, file, kept);
 }
 
 static inline uint64_t key_at(int64_t i, hsort_type type)

@@ -1,0 +1,137 @@
+#!/bin/bash
+# Several inputs, sorted, checked and planned for as one array, and an output of a file per rank, by the command.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+# The keys of one file, and the same in pieces: raw ones of any length, one of them empty, and a .npy file.
+make_inputs()
+{
+    ok 2 gen -n 30000 --type u32 --dist zipf -o all.raw
+    head -c 4004 all.raw >a.raw
+    tail -c +4005 all.raw | head -c 60000 >b.raw
+    : >empty.raw
+    tail -c +64005 all.raw >c.raw
+    ok 1 gen -n 100 --type u32 -o d.npy
+    ok 1 sort d.npy -o d.raw
+    cat all.raw d.raw >whole.raw
+    ok 1 sort whole.raw --type u32 -o wanted.raw
+}
+
+several_sorted()
+{
+    local ranks way
+    for ranks in 1 2 3 5; do
+        for way in auto off; do
+            ok "$ranks" sort a.raw b.raw empty.raw c.raw d.npy --type u32 -o out.raw --verify --direct-io "$way"
+            cmp -s wanted.raw out.raw || fail "five inputs on $ranks ranks: other keys than one"
+        done
+        ok "$ranks" sort d.npy c.raw b.raw a.raw -o out.raw # the type is that of the first
+        cmp -s wanted.raw out.raw || fail "four inputs on $ranks ranks: other keys than one"
+    done
+}
+
+several_checked()
+{
+    head -c 50000 wanted.raw >first.raw
+    tail -c +50001 wanted.raw >second.raw
+    ok 3 check first.raw second.raw --type u32 --against whole.raw
+    run 3 check second.raw first.raw --type u32 --against whole.raw
+    [ "$code" = 1 ] && grep -q 'second.raw and 1 more: not in ascending order: key 17600 ' "$work.err" ||
+        fail "check of files in the wrong order"
+    ok 2 plan first.raw second.raw --type u32 -n 2 4
+    grep -q '^input        first.raw and 1 more: 30100 u32 keys' "$work.out" || fail "plan of two files"
+}
+
+several_reported()
+{
+    ok 2 sort first.raw second.raw --type u32 -o out.raw --json
+    json "r['input'] == 'first.raw and 1 more' and r['inputs'] == ['first.raw', 'second.raw'] and r['keys'] == 30100"
+    ok 2 sort first.raw --type u32 -o out.raw --json
+    json "r['input'] == 'first.raw' and r['inputs'] == ['first.raw']"
+    ok 2 check first.raw second.raw --type u32 --json
+    json "r['file'] == 'first.raw and 1 more' and r['files'] == ['first.raw', 'second.raw']"
+    ok 2 plan first.raw second.raw --type u32 -n 4 8 --json
+    json "r['inputs'] == ['first.raw', 'second.raw'] and [p['ranks'] for p in r['plans']] == [4, 8]"
+}
+
+several_refused()
+{
+    refused 3 2 "b.raw: is the input" sort a.raw b.raw --type u32 -o b.raw
+    refused 3 2 "a.raw: a raw file does not say|--type" sort a.raw d.npy -o out
+    refused 3 2 "d.npy: holds u32 keys, not u64" sort empty.raw d.npy --type u64 -o out
+    refused 3 3 "none.raw: cannot open" sort a.raw none.raw --type u32 -o out
+    refused 3 2 "'' is no IN" sort a.raw "" --type u32 -o out
+    refused 3 2 "keys.csv: '.csv' files are not known here" sort a.raw keys.csv --type u32 -o out
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        local rank
+        for rank in 0 1 2; do
+            HYPERSORT_FAULT=changed:$rank:2 refused 3 3 "rank $rank on |b.raw: was changed" sort a.raw b.raw --type u32 -o out
+        done
+    fi
+}
+
+# A file per rank: each whole by itself, together the result; others are not touched, and all appear or none.
+file_per_rank()
+{
+    local ranks rank names
+    echo other >part.9.npy
+    for ranks in 1 2 3 5; do
+        ok "$ranks" sort a.raw b.raw c.raw d.npy --type u32 -o part.%r.npy --verify
+        names=
+        for ((rank = 0; rank < ranks; rank++)); do
+            [ "$ranks" != 3 ] || ok 1 check part.$rank.npy
+            names="$names part.$rank.npy"
+        done
+        # shellcheck disable=SC2086  # a list of names
+        ok 2 check $names --against wanted.raw --type u32
+        # shellcheck disable=SC2086
+        ok 3 sort $names -o out.raw
+        cmp -s wanted.raw out.raw || fail "files of $ranks ranks: other keys"
+    done
+    [ "$(cat part.9.npy)" = other ] || fail "a file of no rank was touched"
+    ok 2 gen -n 1000 --type u32 -o 'keys.%%r.%r.raw'
+    ok 1 gen -n 1000 --type u32 -o 'keys.100%%.raw'
+    cat keys.%r.0.raw keys.%r.1.raw | cmp -s - keys.100%.raw || fail "gen of a file per rank"
+    refused 2 2 "--checkpoint: a file per rank|see 'hypersort sort --help'" sort d.npy -o out.%r.npy --checkpoint kept
+    refused 3 2 "rank 1 on |part.1.npy: is the input" sort part.1.npy -o part.%r.npy
+    refused 3 3 "cannot create" sort d.npy -o none/part.%r.npy
+    mkdir part.2.raw
+    refused 3 3 "rank 2 on |part.2.raw: cannot create: Is a directory" sort d.npy -o part.%r.raw
+    rmdir part.2.raw
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        file_per_rank_faults
+    fi
+}
+
+file_per_rank_faults()
+{
+    local rank site before i
+    for rank in 0 1 2; do
+        for site in read write commit alloc; do
+            HYPERSORT_FAULT=$site:$rank refused 3 "$([ $site = alloc ] && echo 5 || echo 3)" "rank $rank on " \
+                sort d.npy -o part.%r.npy --engine host
+        done
+        before=$(contents)
+        HYPERSORT_FAULT=kill:$rank run 3 sort d.npy -o part.%r.npy
+        for ((i = 0; i < 120; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
+            compgen -G '*.part' >/dev/null || break
+            sleep 0.5
+        done
+        [ "$(contents)" = "$before" ] || fail "rank $rank killed: files were left or changed"
+        HYPERSORT_FAULT=term:$rank run 3 sort d.npy -o part.%r.npy
+        [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "rank $rank told to stop: files were left or changed"
+    done
+    HYPERSORT_FAULT=commit:1:2 run 3 sort d.npy -o new.%r.npy
+    [ "$code" = 3 ] && grep -q 'new.1.npy: cannot be given its name: .*; the files of ranks 0, 2 have their names' "$work.err" &&
+        [ -f new.0.npy ] && [ ! -e new.1.npy ] && [ -f new.2.npy ] || fail "a rename that fails"
+    ! compgen -G '*.part' >/dev/null || fail "a rename that fails leaves its temporary"
+}
+
+make_inputs
+several_sorted
+several_checked
+several_reported
+several_refused
+file_per_rank
+finish

@@ -16,10 +16,14 @@ typedef unsigned __int128 u128;
 static struct cuda_engine *engine;
 static const struct engine_ops *ops;
 static int cases;
+static bool small_form; /* few cases, for compute-sanitizer */
 
 /* Device memory of the tests of parts, which wait for each other. */
 enum { BUFFER_BYTES = 1 << 20 };
 static void *given_there, *result_there, *split_there, *counts_there;
+
+/* Keys with poison on both sides. An odd number, so that keys are aligned to no more than their size. */
+enum { AROUND = 33 };
 
 /* Of the case that is tested, for messages. */
 static char what[200];

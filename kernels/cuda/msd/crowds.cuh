@@ -88,6 +88,7 @@ static __device__ void sort_small_crowd(K *places, int begin, int keys)
     if (!__any_sync(ALL_LANES, differ))
         return;
     order_rows(run);
+    __syncwarp(); // all have read before any writes
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         if (first + j < begin + keys)

@@ -29,15 +29,28 @@ static __device__ uint32_t count_before(const K *others, const IS_BEFORE &is_bef
     return count;
 }
 
-/* Load some of keys [count], from `begin` on, a few for each of THREADS; what is not there is before nothing. */
+/* Load some of keys [count], from `begin` on, a few for each of THREADS, as they are. */
 template <int THREADS, typename K>
-static __device__ void load_others(const struct coding &coding, const K *from, int count, int begin,
-                                   K (&loaded)[RANK_KEYS / THREADS])
+static __device__ void load_others(const K *from, int count, int begin, K (&loaded)[RANK_KEYS / THREADS])
 {
 #pragma unroll
     for (int k = 0; k < RANK_KEYS / THREADS; k++) {
         const int i = begin + threadIdx.x + k * THREADS;
-        loaded[k] = i < count ? loaded_code(coding, from[i]) : (K) ~(K)0;
+        loaded[k] = i < count ? from[i] : 0;
+    }
+}
+
+/* Put what was loaded where all can see it, encoded: not sooner, as that waits for the load. What is not there is before
+ * nothing. */
+template <int THREADS, typename K>
+static __device__ void show_others(const struct coding &coding, int count, int begin,
+                                   K (&loaded)[RANK_KEYS / THREADS], K *others)
+{
+    encode_loaded(coding, loaded);
+#pragma unroll
+    for (int k = 0; k < RANK_KEYS / THREADS; k++) {
+        const int place = threadIdx.x + k * THREADS;
+        others[place] = begin + place < count ? loaded[k] : (K) ~(K)0;
     }
 }
 
@@ -52,15 +65,13 @@ static __device__ void place_by_ranks(const struct coding &coding, const K *from
     const K own = number < count ? loaded_code(coding, from[number]) : 0;
     K loaded[RANK_KEYS / THREADS];
     uint32_t rank = 0;
-    load_others<THREADS>(coding, from, count, 0, loaded);
+    load_others<THREADS>(from, count, 0, loaded);
     if (warp == 0)
         ranks[lane] = 0;
     for (int begin = 0; begin < count; begin += RANK_KEYS) {
-#pragma unroll
-        for (int k = 0; k < RANK_KEYS / THREADS; k++)
-            others[threadIdx.x + k * THREADS] = loaded[k];
+        show_others<THREADS>(coding, count, begin, loaded, others);
         __syncthreads();
-        load_others<THREADS>(coding, from, count, begin + RANK_KEYS, loaded); // while these are compared
+        load_others<THREADS>(from, count, begin + RANK_KEYS, loaded); // while these are compared
         for (int first = warp * WARP; first < min(count - begin, (int)RANK_KEYS); first += THREADS) {
             const int other_group = (begin + first) / WARP;
             if (other_group < group)

@@ -7,9 +7,16 @@
  * slot[3] belongs to STREAM_WORK alone: if a sort leaves its result there, both slots change roles, and the next
  * sort has the other one for scratch.
  *
- * Copies of pinned memory are begun before the sort, which may keep the host waiting for a moment. Transfers run in
- * the call, both directions at once, so the sort is begun before them. */
+ * Copies of pinned memory are begun before the sort, which may keep the host waiting. Transfers run in the call, both
+ * directions at once; the sort then has a thread of its own, and the host waits for both at the same time:
+ *
+ *     this thread    transfers of a step, in and out | join | events, next step
+ *     sorting        sort, and its waits ....... |
+ *
+ * Not where the engine is the host: its sort would take the cores from its transfers. */
 #include "src/library/pass_pipeline.h"
+#include <pthread.h>
+#include <stdio.h>
 #include "kernels/base/first_error.h"
 
 hsort_status pipeline_open(struct pipeline *p)
@@ -64,31 +71,57 @@ static hsort_status wait_for_slots(struct pipeline *p)
     return ops->stream_wait_event(p->engine, STREAM_WORK, p->event[STREAM_IN]);
 }
 
-static void sort_slot(struct pipeline *p)
+/* The sort of a step, perhaps in a thread of its own. */
+struct slot_sort {
+    struct pipeline *p;
+    void *sorted;
+    hsort_status status;
+    char text[STATUS_TEXT_BYTES]; /* of a failure in a thread of its own */
+};
+
+static void *sort_slot(void *slot_sort)
 {
-    void *sorted = p->slot[1];
-    if (p->status == HSORT_OK && p->work.count > 0)
-        p->status = p->sort(p->user, p->slot[1], p->slot[3], p->work.count, &sorted);
-    if (sorted == p->slot[3]) {
+    struct slot_sort *own = slot_sort;
+    struct pipeline *p = own->p;
+    own->status = p->sort(p->user, p->slot[1], p->slot[3], p->work.count, &own->sorted);
+    snprintf(own->text, sizeof own->text, "%s", status_text());
+    return NULL;
+}
+
+/* Keep what a sort has left: its failure, and where the result is. */
+static void end_sort(struct pipeline *p, const struct slot_sort *done)
+{
+    if (done->status != HSORT_OK)
+        keep_first_error(&p->status, status_fail(done->status, "%s", done->text));
+    if (done->sorted == p->slot[3]) {
         p->slot[3] = p->slot[1];
-        p->slot[1] = sorted;
+        p->slot[1] = done->sorted;
     }
 }
 
 /* What this step does on all streams. */
 static void run_step(struct pipeline *p, const struct pipeline_item *item)
 {
-    const bool out = p->leaving.count > 0;
+    struct slot_sort own = {.p = p, .sorted = p->slot[1]};
+    const bool out = p->leaving.count > 0, waits = p->in_waits || p->out_waits;
+    pthread_t thread;
     p->leaving.out.memory = p->slot[2];
     place_pieces(item, p->slot[0]);
     if (p->status == HSORT_OK && !p->in_waits)
         p->status = begin_copies(p, item->pieces, item->piece_count, false);
     if (p->status == HSORT_OK && !p->out_waits)
         p->status = begin_copies(p, &p->leaving.out, out, true);
-    sort_slot(p);
-    if (p->status == HSORT_OK && (p->in_waits || p->out_waits))
+    const bool sorts = p->status == HSORT_OK && p->work.count > 0;
+    const bool beside = sorts && waits && p->engine->ops->kind != HSORT_ENGINE_HOST &&
+                        pthread_create(&thread, NULL, sort_slot, &own) == 0;
+    if (sorts && !beside)
+        sort_slot(&own);
+    if (p->status == HSORT_OK && waits)
         p->status = p->engine->ops->transfer(p->engine, item->pieces, p->in_waits ? item->piece_count : 0,
                                              &p->leaving.out, p->out_waits && out);
+    if (beside)
+        pthread_join(thread, NULL);
+    end_sort(p, &own);
 }
 
 static hsort_status record_step(struct pipeline *p)

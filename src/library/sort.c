@@ -462,7 +462,7 @@ static hsort_status run_phases(struct sort *s)
 
 /* ---- entry points -------------------------------------------------------------------------------------- */
 
-static hsort_status run_sort(struct sort *s)
+static hsort_status run_call(struct sort *s)
 {
     s->entered = s->phase_began = MPI_Wtime();
     transport_clear(s->ctx->transport);
@@ -485,7 +485,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
                      .out_count = out_count,
                      .stream = stream,
                      .held = in};
-    return run_sort(&s);
+    return run_call(&s);
 }
 
 hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order,
@@ -501,7 +501,7 @@ hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order
                      .source = source,
                      .sink = sink,
                      .check = check};
-    return run_sort(&s);
+    return run_call(&s);
 }
 
 hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, int64_t count,

@@ -25,7 +25,7 @@ bad_usage()
     refused 3 2 "unknown option '--verify'" check --verify in
     refused 3 2 "'--type' lacks its u32" sort in -o out --type
     refused 3 2 "'-o' lacks its FILE" sort in -o
-    refused 3 2 "--verify takes no value" sort in -o out --verify=1
+    refused 3 2 "--no-verify takes no value" sort in -o out --no-verify=1
     refused 3 2 "--type: 'u16' is none of u32|i32" sort in -o out --type u16
     refused 3 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
     refused 3 2 "--direct-io: 'yes' is none of auto|off|on" sort in -o out --direct-io yes
@@ -257,8 +257,8 @@ bad_pairs()
     pair 2 "rank 1 on .*: the command is not that of rank 0" "sort --help" "--help"
     pair 1 "rank 1 on .*: the command is not that of rank 0" "check a.raw --type u64" "$command"
     pair 2 "rank 1 on .*: the command is not that of rank 0" "$command" "--version"
-    pair 2 "rank 1 on .*: --verify is not that" "$command" "$command --verify"
-    pair 1 "rank 1 on .*: --verify is not that" "$command --verify" "$command"
+    pair 2 "rank 1 on .*: --no-verify is not that" "$command" "$command --no-verify"
+    pair 1 "rank 1 on .*: --no-verify is not that" "$command --no-verify" "$command"
     pair 1 "rank 1 on .*: --checkpoint is not that" "$command --checkpoint ck" "$command"
     pair 1 "rank 1 on .*: --checkpoint is not that" "$command" "$command --checkpoint ck"
     pair 2 "rank 1 on .*: --against is not that" "check a.raw --type u64" "check a.raw --type u64 --against b.raw"

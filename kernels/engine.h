@@ -66,7 +66,7 @@ enum {
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
     ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
-    ENGINE_MOVE_BYTES = 4 << 20  /* that engine_transfer.move() is asked for at most at a time */
+    ENGINE_MOVE_BYTES = 2 << 20  /* that engine_transfer.move() is asked for at most at a time */
 };
 
 /* Bytes that go between engine memory and the host's side: ordinary host memory, or whatever a function reaches,

@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-struct transfer_queue transfer_queue_of(const struct engine_transfer *in, int in_count,
-                                        const struct engine_transfer *out, int out_count)
+void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *in, int in_count,
+                    const struct engine_transfer *out, int out_count)
 {
-    return (struct transfer_queue){.in = {.transfer = in, .count = in_count},
-                                   .out = {.transfer = out, .count = out_count}};
+    *queue = (struct transfer_queue){.in = {.transfer = in, .count = in_count},
+                                     .out = {.transfer = out, .count = out_count}};
+    pthread_mutex_init(&queue->lock, NULL);
 }
 
 /* Take the next chunk of a list; false: all is taken. */
@@ -32,7 +33,7 @@ static bool take_chunk(struct transfer_list *list, struct transfer_chunk *chunk)
 bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk)
 {
     bool found = false;
-#pragma omp critical(transfer_queue)
+    pthread_mutex_lock(&queue->lock);
     if (queue->status == HSORT_OK) {
         chunk->out = queue->out_is_next;
         found = take_chunk(chunk->out ? &queue->out : &queue->in, chunk);
@@ -42,6 +43,7 @@ bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk)
         }
         queue->out_is_next = !chunk->out;
     }
+    pthread_mutex_unlock(&queue->lock);
     return found;
 }
 
@@ -59,15 +61,17 @@ void transfer_note(struct transfer_queue *queue, hsort_status status)
 {
     if (status == HSORT_OK)
         return;
-#pragma omp critical(transfer_queue)
+    pthread_mutex_lock(&queue->lock);
     if (queue->status == HSORT_OK) {
         queue->status = status;
         snprintf(queue->text, sizeof queue->text, "%s", status_text());
     }
+    pthread_mutex_unlock(&queue->lock);
     status_clear();
 }
 
-hsort_status transfer_status(const struct transfer_queue *queue)
+hsort_status transfer_end(struct transfer_queue *queue)
 {
+    pthread_mutex_destroy(&queue->lock);
     return queue->status == HSORT_OK ? HSORT_OK : status_fail(queue->status, "%s", queue->text);
 }

@@ -7,6 +7,7 @@
 #ifndef TRANSFER_QUEUE_H
 #define TRANSFER_QUEUE_H
 
+#include <pthread.h>
 #include "kernels/engine.h"
 
 #ifdef __cplusplus
@@ -20,6 +21,7 @@ struct transfer_list {
 };
 
 struct transfer_queue {
+    pthread_mutex_t lock; /* of all that follows */
     struct transfer_list in, out;
     bool out_is_next;
     hsort_status status;          /* the first failure of any thread */
@@ -32,9 +34,9 @@ struct transfer_chunk {
     bool out;
 };
 
-/* A queue of both lists, borrowed. */
-struct transfer_queue transfer_queue_of(const struct engine_transfer *in, int in_count,
-                                        const struct engine_transfer *out, int out_count);
+/* Begin a queue of both lists, borrowed. */
+void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *in, int in_count,
+                    const struct engine_transfer *out, int out_count);
 
 /* The next chunk; false: there is none, or somebody has failed. Any thread. */
 bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk);
@@ -45,8 +47,8 @@ hsort_status transfer_move(const struct transfer_chunk *chunk, void *host);
 /* Nothing more is taken if `status` is a failure of this thread, whose text moves to the queue. Any thread. */
 void transfer_note(struct transfer_queue *queue, hsort_status status);
 
-/* When all threads are done: the first failure, with its text, in the thread that calls. */
-hsort_status transfer_status(const struct transfer_queue *queue);
+/* End the queue when all threads are done. Returns the first failure, with its text, in the thread that calls. */
+hsort_status transfer_end(struct transfer_queue *queue);
 
 #ifdef __cplusplus
 }

@@ -190,13 +190,14 @@ static hsort_status host_transfer(struct engine *engine, const struct engine_tra
                                   const struct engine_transfer *out, int out_count)
 {
     const int cores = host_threads(engine), threads = cores < MOVE_THREADS_MIN ? MOVE_THREADS_MIN : cores;
-    struct transfer_queue queue = transfer_queue_of(in, in_count, out, out_count);
+    struct transfer_queue queue;
     if (fault_hit(FAULT_COPY))
         return status_fail(HSORT_INTERNAL, "a transfer in host memory failed");
+    transfer_begin(&queue, in, in_count, out, out_count);
 #pragma omp parallel num_threads(threads)
     for (struct transfer_chunk chunk; transfer_next(&queue, &chunk);)
         transfer_note(&queue, transfer_move(&chunk, chunk.transfer->memory + chunk.at));
-    return transfer_status(&queue);
+    return transfer_end(&queue);
 }
 
 static hsort_status host_event_create(struct engine *engine, struct engine_event **event)

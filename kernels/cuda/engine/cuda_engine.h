@@ -50,7 +50,7 @@ struct cuda_grant {
     int bytes;
 };
 
-enum { CUDA_GRANTS = 64 }; /* a kernel's is found by its address; of two in one place the later one stays */
+enum { CUDA_GRANTS = 256 }; /* a kernel's is found by its address; of two in one place the later one stays */
 
 struct cuda_engine {
     struct engine base;
@@ -175,6 +175,11 @@ hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *
 hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                       const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
 hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
+
+/* engine_ops.copy() and .transfer(): copy.cu. */
+hsort_status copy_bytes(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
+hsort_status copy_transfers(struct engine *engine, const struct engine_transfer *in, int in_count,
+                            const struct engine_transfer *out, int out_count);
 
 /* The groups of functions that not every engine has: peer.cu, msd/partition.cu, yardstick/yardstick.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;

@@ -160,67 +160,6 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
 
-static enum cudaMemoryType memory_type(const void *memory)
-{
-    cudaPointerAttributes attributes;
-    if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess)
-        return attributes.type;
-    cudaGetLastError();
-    return cudaMemoryTypeHost; // the plain copy below then says what is wrong
-}
-
-/* transfer(), on any two streams. The device is current. */
-static hsort_status run_transfers(struct cuda_engine *engine, struct transfer_queue *queue, cudaStream_t in,
-                                  cudaStream_t out)
-{
-    if (fault_hit(FAULT_COPY))
-        return status_fail(HSORT_CUDA, "transfer: fault switched on");
-    if (queue->in.count + queue->out.count == 0)
-        return HSORT_OK;
-    return host_slots_run(&engine->slots, queue, in, out);
-}
-
-/* Copy between the device and ordinary host memory. */
-static hsort_status copy_unregistered(struct cuda_engine *engine, cudaStream_t queue, void *to, const void *from,
-                                      size_t bytes, bool out)
-{
-    struct engine_transfer transfer = {};
-    transfer.memory = (char *)(out ? from : to);
-    transfer.host = (char *)(out ? to : from);
-    transfer.bytes = bytes;
-    struct transfer_queue transfers = transfer_queue_of(&transfer, !out, &transfer, out);
-    return run_transfers(engine, &transfers, queue, queue);
-}
-
-static hsort_status engine_copy(struct engine *base, enum engine_stream stream, void *to, const void *from,
-                                size_t bytes)
-{
-    struct cuda_engine *engine = cuda(base);
-    cudaStream_t queue = engine->streams[stream];
-    device_scope scope(engine);
-    if (bytes >= UNREGISTERED_BYTES_MIN) {
-        const enum cudaMemoryType to_type = memory_type(to), from_type = memory_type(from);
-        if (to_type == cudaMemoryTypeDevice && from_type == cudaMemoryTypeUnregistered)
-            return copy_unregistered(engine, queue, to, from, bytes, false);
-        if (to_type == cudaMemoryTypeUnregistered && from_type == cudaMemoryTypeDevice)
-            return copy_unregistered(engine, queue, to, from, bytes, true);
-    }
-    if (fault_hit(FAULT_COPY))
-        return status_fail(HSORT_CUDA, "copy of %zu bytes: fault switched on", bytes);
-    if (bytes > 0)
-        TRY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue));
-    return HSORT_OK;
-}
-
-static hsort_status engine_transfer_bytes(struct engine *base, const struct engine_transfer *in, int in_count,
-                                          const struct engine_transfer *out, int out_count)
-{
-    struct cuda_engine *engine = cuda(base);
-    device_scope scope(engine);
-    struct transfer_queue queue = transfer_queue_of(in, in_count, out, out_count);
-    return run_transfers(engine, &queue, engine->streams[STREAM_IN], engine->streams[STREAM_OUT]);
-}
-
 static hsort_status engine_event_create(struct engine *base, struct engine_event **event)
 {
     device_scope scope(cuda(base));
@@ -568,8 +507,8 @@ static const struct engine_ops cuda_ops = {
     .unpin = engine_unpin,
     .memory_free = engine_memory_free,
     .space_of = engine_space_of,
-    .copy = engine_copy,
-    .transfer = engine_transfer_bytes,
+    .copy = copy_bytes,
+    .transfer = copy_transfers,
     .event_create = engine_event_create,
     .event_destroy = engine_event_destroy,
     .event_record = engine_event_record,

@@ -132,24 +132,27 @@ static void run_lane(struct lane *lane)
     transfer_note(lane->queue, end_out(lane));
 }
 
-hsort_status host_slots_run(struct host_slots *slots, struct transfer_queue *queue, cudaStream_t in,
-                            cudaStream_t out)
+hsort_status host_slots_run(struct host_slots *slots, const struct engine_transfer *in, int in_count,
+                            const struct engine_transfer *out, int out_count, cudaStream_t in_stream,
+                            cudaStream_t out_stream)
 {
+    struct transfer_queue queue;
     TRY(open_slots(slots));
+    transfer_begin(&queue, in, in_count, out, out_count);
 #pragma omp parallel num_threads(slots->threads)
     {
         struct lane lane = {.slots = slots,
-                            .queue = queue,
-                            .in = in,
-                            .out = out,
+                            .queue = &queue,
+                            .in = in_stream,
+                            .out = out_stream,
                             .first = omp_get_thread_num() * HOST_SLOTS_EACH};
         CUcontext popped;
         if (slots->push(slots->context) == CUDA_SUCCESS) {
             run_lane(&lane);
             slots->pop(&popped);
         } else {
-            transfer_note(queue, status_fail(HSORT_CUDA, "a thread cannot use the GPU"));
+            transfer_note(&queue, status_fail(HSORT_CUDA, "a thread cannot use the GPU"));
         }
     }
-    return transfer_status(queue);
+    return transfer_end(&queue);
 }

@@ -31,17 +31,18 @@ struct host_slots {
     CUcontext context;
     PFN_cuCtxPushCurrent_v4000 push;
     PFN_cuCtxPopCurrent_v4000 pop;
-    int threads;      /* 0 until first used */
-    bool pinned;      /* or ordinary memory, where none could be pinned: slower */
-    void *memory;     /* [threads * HOST_SLOTS_EACH] slots; owned */
+    int threads;         /* 0 until first used */
+    bool pinned;         /* or ordinary memory, where none could be pinned: slower */
+    void *memory;        /* [threads * HOST_SLOTS_EACH] slots; owned */
     cudaEvent_t *copied; /* [threads * HOST_SLOTS_EACH] the last copy from or to the slot; owned */
 };
 
-/* Do all of the queue: chunks that come in on `in`, the others on `out`. Those are complete on return; of the
+/* engine_ops.transfer(): chunks that come in on stream `in_stream`, the others on `out_stream`. Those are complete on return; of the
  * others the host's bytes have been read, and copies may be under way. The device is current.
  * Errors HSORT_HOST_MEMORY, HSORT_CUDA, those of move(). */
-hsort_status host_slots_run(struct host_slots *slots, struct transfer_queue *queue, cudaStream_t in,
-                            cudaStream_t out);
+hsort_status host_slots_run(struct host_slots *slots, const struct engine_transfer *in, int in_count,
+                            const struct engine_transfer *out, int out_count, cudaStream_t in_stream,
+                            cudaStream_t out_stream);
 
 /* Free the slots. The device is current. */
 void host_slots_close(struct host_slots *slots);

@@ -141,12 +141,13 @@ enum {
     RANKED_SAMPLE = 1 << 13,
     RANKED_SAMPLE_ALONE = 1 << 12,
 
-    /* a cluster of blocks: keys at most; threads of a block, and keys of a thread at most; keys of a block at most on
-     * average, while there are more blocks to be had; of a bucket the same */
-    CLUSTER_COUNT_MAX = 1 << 17,
+    /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block, and keys of a thread at most; keys of a
+     * block at most on average, while there are more blocks to be had; of a bucket the same */
+    CLUSTER_COUNT_MAX_4 = 1 << 16,
+    CLUSTER_COUNT_MAX_8 = 1 << 15,
     CLUSTER_THREADS = 512,
     CLUSTER_KEYS = 16,
-    CLUSTER_BLOCK_KEYS = 4096,
+    CLUSTER_BLOCK_KEYS = 1024,
     CLUSTER_BUCKET_KEYS = 4096,
 
     /* writing keys anew */

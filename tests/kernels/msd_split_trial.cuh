@@ -232,6 +232,7 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
     struct split<K> made;
     to_device(given_there, sample.data(), sample.size() * sizeof(K));
     poison(split_there, sizeof made);
+    poison(counts_there, SPLIT_BUCKETS * sizeof counts[0]);
     MUST(launch_behind(engine, "a split", sample_split_kernel<K>, 1, SPLIT_THREADS,
                        block_sort_bytes<sample_sort_size<K>, K>(), (K *)given_there, seen, in_order,
                        std::max(wanted * 2 / 3, 1), wanted, (struct split<K> *)split_there,

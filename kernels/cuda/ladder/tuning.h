@@ -109,13 +109,18 @@ enum {
 
     /* Levels: keys of the only one, at most; keys of a region of the first of two, and how many regions; share of all
      * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have. Of
-     * the only one: keys of a bucket, in a linear split and in a tree, and at least; keys of a sample for each, if
-     * there are not too many; and of a run */
-    LEVEL_ALONE_KEYS = 3 << 20,
+     * the only one: keys of a bucket, in a linear split and in a tree, and at least; keys of a sample for each; up to
+     * how many keys there are so small buckets, and keys of a bucket beyond; up to how many keys tiles are small, and
+     * keys of a thread then; and of a run */
+    LEVEL_ALONE_KEYS = 1 << 22,
     ALONE_LINEAR_KEYS = 2048,
     ALONE_TREE_KEYS = 1664,
     ALONE_KEYS_LEAST = 512,
     ALONE_SAMPLE_OF_BUCKET = 8,
+    ALONE_SMALL_BUCKETS = 9 << 18,
+    ALONE_LARGE_KEYS = 4032,
+    ALONE_SMALL_TILES = 5 << 18,
+    ALONE_SCATTER_KEYS = 8,
     ALONE_RUN_KEYS = 1 << 14,
     REGION_KEYS = 1 << 20,
     REGIONS_MIN = 64,
@@ -133,20 +138,25 @@ enum {
     BLOCK_SORT_BLOCKS_4 = 5,
     BLOCK_SORT_BLOCKS_8 = 4,
     BLOCK_SORT_BLOCKS_16 = 2,
+    /* of the large buckets of a level alone */
+    ALONE_SORT_THREADS = 512,
+    ALONE_SORT_KEYS = 17,
+    ALONE_SORT_BLOCKS = 2,
 
-    /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most, and where a single
-     * level waits for it */
+    /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most, and for small buckets
+     * of a level alone */
     FEW_KEYS = 1 << 13,
     RANK_THREADS = 256,
     RANKED_SAMPLE = 1 << 13,
     RANKED_SAMPLE_ALONE = 1 << 12,
 
-    /* a cluster of blocks: keys at most; threads of a block, and keys of a thread at most; keys of a block at most on
-     * average, while there are more blocks to be had; of a bucket the same */
-    CLUSTER_COUNT_MAX = 1 << 17,
+    /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block, and keys of a thread at most; keys of a
+     * block at most on average, while there are more blocks to be had; of a bucket the same */
+    CLUSTER_COUNT_MAX_4 = 1 << 16,
+    CLUSTER_COUNT_MAX_8 = 1 << 15,
     CLUSTER_THREADS = 512,
     CLUSTER_KEYS = 16,
-    CLUSTER_BLOCK_KEYS = 4096,
+    CLUSTER_BLOCK_KEYS = 1024,
     CLUSTER_BUCKET_KEYS = 4096,
 
     /* writing keys anew */

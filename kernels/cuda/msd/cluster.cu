@@ -47,8 +47,9 @@ enum { HAS_CLUSTERS = false };
 
 typedef block_size<CLUSTER_THREADS, CLUSTER_KEYS, 1> cluster_sort_size;
 static_assert(BLOCKS_MAX <= WARPS, "warp b writes to block b");
-static_assert(CLUSTER_COUNT_MAX <= BUCKETS_MAX * CLUSTER_BUCKET_KEYS, "lane l knows about bucket l");
-static_assert(CLUSTER_COUNT_MAX <= BLOCKS_MAX * cluster_sort_size::CAPACITY,
+static_assert(CLUSTER_COUNT_MAX_4 >= CLUSTER_COUNT_MAX_8, "the larger one is looked at");
+static_assert(CLUSTER_COUNT_MAX_4 <= BUCKETS_MAX * CLUSTER_BUCKET_KEYS, "lane l knows about bucket l");
+static_assert(CLUSTER_COUNT_MAX_4 <= BLOCKS_MAX * cluster_sort_size::CAPACITY,
               "a thread has CLUSTER_KEYS keys at most");
 
 enum cluster_verdict {
@@ -464,9 +465,10 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
 extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
 {
     constexpr int bytes = cluster_bytes<uint64_t, CLUSTER_KEYS>();
+    const int64_t most = args->key_bytes == 4 ? CLUSTER_COUNT_MAX_4 : CLUSTER_COUNT_MAX_8;
     int has_clusters = 0;
     if (engine->block_bytes < bytes || args->value_bytes > 0 || args->key_bytes > (int)sizeof(uint64_t) ||
-        args->count <= FEW_KEYS || args->count > CLUSTER_COUNT_MAX)
+        args->count <= FEW_KEYS || args->count > most)
         return false;
     // the runtime knows this without asking the device
     return cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, engine->device) == cudaSuccess &&

@@ -49,7 +49,7 @@ template <typename... PARAMETERS, typename... ARGUMENTS>
 static hsort_status launch_behind(struct cuda_engine *engine, const char *what, void (*kernel)(PARAMETERS...),
                                   dim3 blocks, int threads, int bytes, const ARGUMENTS &...arguments)
 {
-    enum { WITHOUT_ASKING = 48 << 10 }; // every kernel may have that much
+    enum { WITHOUT_ASKING = 24 << 10 }; // every kernel may have 48 KiB, with its variables there
     if (bytes > WITHOUT_ASKING)
         TRY(cuda_grant_shared(engine, (const void *)kernel, bytes));
     cudaLaunchAttribute close = {};

@@ -31,9 +31,10 @@
 #include "kernels/cuda/msd/scatter.cuh"
 
 enum {
-    LEVEL_SEGMENTS = 128,            /* at a time, at most */
-    LEVEL_ALONE_SEGMENTS = 16,       /* the same after the only level of a small sort */
-    LEVEL_PIECES = ENGINE_PIECES_MAX /* of all of them */
+    LEVEL_SEGMENTS = 128,             /* at a time, at most */
+    LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
+    LEVEL_PIECES = ENGINE_PIECES_MAX, /* of all of them */
+    ALONE_MORE_ROOM = 2 << 20         /* keys of scratch beyond three for each, at most */
 };
 
 struct segment {
@@ -134,6 +135,7 @@ struct level_tables {
 struct level_plan {
     int linear_keys, tree_keys; /* of a bucket, on average: of a linear split, of a tree */
     int sample_of_bucket;       /* keys */
+    int sample_most;            /* of all, at most */
     int run_keys;               /* of a bucket that is filled or copied: as one task */
     bool is_alone;              /* there is no other level, and as much scratch as it likes */
     bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
@@ -153,9 +155,7 @@ static __host__ __device__ int sample_size(int64_t count, const struct level_pla
 {
     const int wanted = wanted_buckets(count, plan.tree_keys) * plan.sample_of_bucket;
     const int size = wanted > SPLIT_THREADS ? wanted : (int)SPLIT_THREADS;
-    const int limit = plan.is_alone          ? (int)RANKED_SAMPLE_ALONE
-                      : plan.has_one_segment ? (int)RANKED_SAMPLE
-                                             : SAMPLE_MAX<K>;
+    const int limit = plan.sample_most < SAMPLE_MAX<K> ? plan.sample_most : SAMPLE_MAX<K>;
     const int most = count < limit ? (int)count : limit; // no key is seen twice
     return size < most ? size : most;
 }
@@ -324,16 +324,18 @@ static __device__ float room_of_bucket(uint32_t of_sample, bool is_linear, bool 
                                        float share)
 {
     const float most = share * ((float)of_sample + 4.4f * sqrtf((float)of_sample) + 6);
+    if (!is_linear)
+        return ceilf(most);
     // of equal shares more is known than what a few keys of a sample say: is_even() has passed
-    const float least = is_linear ? 1.2f * mean + 64 : 0;
-    return ceilf(is_linear && !is_alone ? min(max(most, least), 1.6f * mean + 64) : max(most, least));
+    return ceilf(min(max(most, 1.2f * mean + 64), (is_alone ? 2.4f : 1.6f) * mean + 64));
 }
 
-/* Keys of scratch for the buckets of a segment of `count` keys. The sample of a level alone is smaller, and errs by
- * more. */
+/* Keys of scratch for the buckets of a segment of `count` keys. The sample of a level alone is smaller, and errs by more;
+ * few keys get what it takes. */
 static __host__ __device__ int64_t scratch_keys(int64_t count, bool is_alone = false)
 {
-    return (is_alone ? 3 * count : 2 * count - count / 8) + 4096;
+    const int64_t more = 2 * count < ALONE_MORE_ROOM ? 2 * count : (int64_t)ALONE_MORE_ROOM;
+    return (is_alone ? 3 * count + more : 2 * count - count / 8) + 4096;
 }
 
 /* Give the buckets of a segment room in scratch, which has scratch_keys() for its keys [count]. counts: of the sample

@@ -266,13 +266,45 @@ static K *goal_of(const struct sort_args *args)
 }
 
 /* How the only level of a sort splits: into smaller buckets, so that all multiprocessors have some and the last block
- * ends soon; by a smaller sample, as all others wait for the block that sorts it. */
+ * ends soon; by a smaller sample, as all others wait for those that sort it. Where that would make too many buckets, into larger
+ * ones. */
 static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t count)
 {
     const int each = (int)max(divide_up(count, engine->multiprocessors), (int64_t)ALONE_KEYS_LEAST);
-    const bool is_small = count <= (int64_t)ALONE_TREE_KEYS * (SPLIT_BUCKETS - 1);
-    return {min(each, (int)ALONE_LINEAR_KEYS), min(each, (int)ALONE_TREE_KEYS),
-            is_small ? ALONE_SAMPLE_OF_BUCKET : SAMPLE_OF_BUCKET, ALONE_RUN_KEYS, true, true};
+    struct level_plan plan = {min(each, (int)ALONE_LINEAR_KEYS), min(each, (int)ALONE_TREE_KEYS),
+                              ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE_ALONE, ALONE_RUN_KEYS, true, true};
+    if (count > ALONE_SMALL_BUCKETS) {
+        plan.linear_keys = plan.tree_keys = ALONE_LARGE_KEYS;
+        plan.sample_of_bucket = SAMPLE_OF_BUCKET;
+        plan.sample_most = RANKED_SAMPLE;
+    }
+    return plan;
+}
+
+/* Queue the only level of a sort. */
+template <typename SIZES, typename K>
+static hsort_status queue_alone(const struct msd_sort<K> &sort, const struct source<K> &source, int64_t count)
+{
+    struct level_input input = {};
+    struct level_tables<K> level = sort.memory.level;
+    level.zeroes_left_count = true;
+    add_segment(&input, count, 0, -1);
+    add_piece(&input, source.keys, count, SIZES::TILE);
+    return queue_level<K, SIZES>(sort.engine, source.coding, sort.last, input,
+                                 plan_alone(sort.engine, count), level, sort.scratch, sort.out);
+}
+
+/* The same: by small tiles, so that all multiprocessors have some; by blocks for large buckets. */
+template <typename K>
+static hsort_status sort_alone(const struct msd_sort<K> &sort, const struct source<K> &source, int64_t count)
+{
+    typedef block_size<ALONE_SORT_THREADS, ALONE_SORT_KEYS, sizeof(K) == 16 ? 1 : (int)ALONE_SORT_BLOCKS>
+        large;
+    if (count <= ALONE_SMALL_TILES)
+        return queue_alone<level_sizes<ALONE_SCATTER_KEYS, usual_size<K>>>(sort, source, count);
+    if (count <= ALONE_SMALL_BUCKETS)
+        return queue_alone<batch_sizes<K>>(sort, source, count);
+    return queue_alone<level_sizes<scatter_keys_of_thread<K>, large>>(sort, source, count);
 }
 
 template <typename K>
@@ -301,12 +333,7 @@ static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *
         TRY(sort_large(sort, source.coding, source.keys, source.keys == sort.out ? scratch : sort.out, 0,
                        args->count, -1));
     } else {
-        struct level_input input = {};
-        add_segment(&input, args->count, 0, -1);
-        add_piece(&input, source.keys, args->count, tile_keys<K>);
-        sort.memory.level.zeroes_left_count = true;
-        TRY(queue_level(engine, source.coding, sort.last, input, plan_alone(engine, args->count),
-                        sort.memory.level, sort.scratch, sort.out));
+        TRY(sort_alone(sort, source, args->count));
     }
     return settle_left(sort, before);
 }

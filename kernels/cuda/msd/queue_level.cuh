@@ -19,6 +19,15 @@ using usual_size =
                               block_size<BLOCK_SORT_THREADS_16, BLOCK_SORT_KEYS_16, BLOCK_SORT_BLOCKS_16>,
                               block_size<BLOCK_SORT_THREADS, BLOCK_SORT_KEYS,
                                          sizeof(K) == 4 ? (int)BLOCK_SORT_BLOCKS_4 : (int)BLOCK_SORT_BLOCKS_8>>::type;
+/* How a level works: keys of a thread in a tile of its scatter, and the size of its block sorts. */
+template <int TILE_KEYS, typename USUAL>
+struct level_sizes {
+    static constexpr int KEYS = TILE_KEYS, TILE = SCATTER_THREADS * TILE_KEYS;
+    typedef USUAL usual;
+};
+template <typename K>
+using batch_sizes = level_sizes<scatter_keys_of_thread<K>, usual_size<K>>;
+
 template <typename K>
 using huge_size = block_size<1024, sizeof(K) == 16 ? 10 : 18, 1>;
 
@@ -66,14 +75,14 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
 static struct level_plan
 plan_of_batch()
 {
-    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, FILL_KEYS, false, false};
+    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS, false, false};
 }
 
 /* Of the first level: so many keys in a region. waits: for the split, so that many blocks make it, of a smaller sample. */
 static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys, bool waits)
 {
     return {(int)min(linear_keys, (int64_t)INT32_MAX), (int)min(tree_keys, (int64_t)INT32_MAX),
-            SAMPLE_OF_BUCKET, FILL_KEYS, false, waits};
+            SAMPLE_OF_BUCKET, waits ? (int)RANKED_SAMPLE : INT_MAX, FILL_KEYS, false, waits};
 }
 
 /* ---- a level ------------------------------------------------------------------------------------------- */
@@ -108,15 +117,14 @@ static void add_piece(struct level_input *input, const void *keys, int64_t count
 }
 
 template <typename K>
-constexpr int tile_keys = SCATTER_THREADS *scatter_keys_of_thread<K>;
+constexpr int tile_keys = batch_sizes<K>::TILE;
 
 /* Queue the scatter of all pieces. */
-template <typename K>
+template <typename K, int KEYS = scatter_keys_of_thread<K>>
 static hsort_status queue_scatter(struct cuda_engine *engine, const struct coding &coding,
                                   const struct level_input &input, const struct level_tables<K> &level,
                                   K *scratch)
 {
-    constexpr int KEYS = scatter_keys_of_thread<K>;
     return launch_behind(engine, "scatter", scatter_kernel<K, KEYS>, input.tiles, SCATTER_THREADS,
                          sizeof(scatter_tile<K, KEYS>), coding, input.pieces, scratch, level);
 }
@@ -150,20 +158,21 @@ static hsort_status queue_rest(struct cuda_engine *engine, const struct coding &
                          huge::THREADS, block_sort_bytes<huge, K>(), last, scratch, out, first, level);
 }
 
-/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored. */
-template <typename K>
+/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored. The pieces are cut
+ * into tiles of SIZES. */
+template <typename K, typename SIZES = batch_sizes<K>>
 static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first,
                                 const struct coding &last, const struct level_input &input,
                                 const struct level_plan &plan, const struct level_tables<K> &level,
                                 K *scratch, K *out)
 {
-    typedef usual_size<K> usual;
-    constexpr int KEYS = scatter_keys_of_thread<K>;
+    typedef typename SIZES::usual usual;
+    constexpr int KEYS = SIZES::KEYS;
     const int segments = input.segments.count;
     if (input.tiles == 0)
         return HSORT_OK;
     TRY(queue_splits(engine, first, input, plan, level));
-    TRY(queue_scatter(engine, first, input, level, scratch));
+    TRY((queue_scatter<K, KEYS>(engine, first, input, level, scratch)));
     TRY(launch_behind(engine, "list of the buckets", list_buckets_kernel<usual, K>, segments, SPLIT_BUCKETS,
                       0, huge_size<K>::CAPACITY, plan.run_keys, level));
     TRY(launch_behind(engine, "second scatter", scatter_again_kernel<K, KEYS>,

@@ -1,0 +1,108 @@
+#!/bin/bash
+# How fast files are sorted, beside copies of them by the same cores; and keys in host memory that do not fit on the GPU, in two
+# passes, beside the rate of the link.
+#
+#   jobs/files.sh [KEYS [DIR ...]]   u64 keys, default 1G = 2^30 (8.6 GB); DIR: where the files are, default /dev/shm and build/
+#   jobs/files.sh --from CSV         only the tables of src/measured.md, from a CSV that is there
+#
+# Files are in the page cache when they are sorted and copied. Writes every row to jobs/results/MACHINE/files.csv (results_of in
+# setup.sh). A time is the median of three runs; of copies it is the best way's best (tests/bench/bench_copy.c). Sorted files are
+# verified; those in host memory too (`hypersort bench`). Exits with 1 if one came out wrong.
+set -euo pipefail
+
+jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ "${1:-}" = --from ]; then
+    exec python3 "$jobs/files_table.py" "${2:?"a CSV has to follow"}" "$jobs/../src/measured.md"
+fi
+
+# shellcheck source=setup.sh
+. "$jobs/setup.sh" build
+keys=${1:-1G}
+directories=("${@:2}")
+if [ ${#directories[@]} = 0 ]; then
+    directories=(/dev/shm "$ROOT/build")
+fi
+for target in hypersort bench_copy bench_link; do
+    build release "$target" --preset release
+done
+hypersort=$ROOT/build/release/hypersort
+tools=$ROOT/build/release/tests
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+results=$(results_of files)
+status=0
+
+# median < NUMBERS, one a line
+median() { sort -n | sed -n '2p'; }
+
+# The seconds of phases $1 in the JSON reports on standard input, one a line; the median of three.
+seconds_of()
+{
+    python3 -c 'import json, sys
+for line in sys.stdin: print(sum(json.loads(line)["phases"][p] for p in sys.argv[1].split(",")))' "$1" | median
+}
+
+# sort_file NAME WORK RANKS: three times; prints the seconds of the whole command, of reading, of writing, and from the one to the
+# end of the other.
+sort_file()
+{
+    local name=$1 work=$2 ranks=$3 begin
+    : >"$work/reports"
+    for _ in 1 2 3; do
+        begin=$(date +%s%N)
+        "${MPIRUN[@]}" -n "$ranks" "$hypersort" sort "$work/$name" --type u64 -o "$work/out.raw" --json |
+            tr -d '\n' >>"$work/reports"
+        echo >>"$work/reports"
+        echo "$((($(date +%s%N) - begin) / 1000000))" >>"$work/wholes.$ranks"
+        rm -f "$work/out.raw"
+    done
+    echo "$(median <"$work/wholes.$ranks" | sed 's/...$/.&/; s/^\./0./'),$(seconds_of read <"$work/reports"),$(
+        seconds_of write <"$work/reports"),$(seconds_of read,local_sort,exchange,merge,write <"$work/reports")"
+    rm -f "$work/wholes.$ranks"
+}
+
+measure_directory()
+{
+    local work ranks copy
+    work=$(mktemp -d "$1/hypersort-files.XXXXXX")
+    "${MPIRUN[@]}" -n 1 "$hypersort" gen -n "$keys" --type u64 -o "$work/in.raw"
+    "${MPIRUN[@]}" -n 1 "$hypersort" gen -n 1K --type u64 -o "$work/few.raw"
+    copy=$("$tools/bench_copy" "$work/in.raw" "$work/copy.raw" 30 | sed -n 's/^best,,//p')
+    echo "copy,$(stat -f -c %T "$1"),0,$keys,$copy,,,"
+    for ranks in 1 $((gpus > 1 ? gpus : 2)); do
+        echo "start,$(stat -f -c %T "$1"),$ranks,1K,$(sort_file few.raw "$work" "$ranks")" || status=1
+        echo "sort,$(stat -f -c %T "$1"),$ranks,$keys,$(sort_file in.raw "$work" "$ranks")" || status=1
+    done
+    rm -r "$work"
+}
+
+# Two passes: limits for more memory and less.
+measure_passes()
+{
+    local limit
+    echo "link,$("$tools/bench_link" | tail -1)"
+    for limit in "" 6G 1G; do
+        "$hypersort" bench --alone -n "$keys" --types u64 --memory pinned,malloc --repeats 3 --form csv \
+            ${limit:+--device-memory "$limit"} | sed -n '/^1,/p' | sed "s/^/passes,${limit:-none},/" || status=1
+    done
+}
+
+measure_all()
+{
+    local directory
+    about_machine | sed 's/^/# /'
+    echo "# $CORES cores; columns of sort: kind, file system, ranks, keys, whole command, read, write, read to write; s"
+    if [ "$gpus" -gt 0 ]; then
+        measure_passes
+    fi
+    for directory in "${directories[@]}"; do
+        measure_directory "$directory"
+    done
+    return "$status"
+}
+
+measure_all >"$results" || status=$?
+if [[ $results = "$ROOT"/jobs/results/* ]]; then
+    python3 "$jobs/files_table.py" "$results" "$ROOT/src/measured.md"
+fi
+echo "every row: $results" >&2
+exit "$status"

@@ -75,12 +75,13 @@ measure_directory()
     rm -r "$work"
 }
 
-# Two passes: limits for more memory and less.
+# Two passes: with limits for seven tenths of the keys, and for a ninth.
 measure_passes()
 {
-    local limit
+    local limit bytes
+    bytes=$(($(numfmt --from=iec "$keys") * 8))
     echo "link,$("$tools/bench_link" | tail -1)"
-    for limit in "" 6G 1G; do
+    for limit in "" $((bytes * 7 / 10)) $((bytes / 9)); do
         "$hypersort" bench --alone -n "$keys" --types u64 --memory pinned,malloc --repeats 3 --form csv \
             ${limit:+--device-memory "$limit"} | sed -n '/^1,/p' | sed "s/^/passes,${limit:-none},/" || status=1
     done

@@ -54,7 +54,8 @@ def pass_lines(rows):
         floor = size / rates["in"] + size / rates["out"] if limit == "none" else 2 * size / rates["both"]
         seconds = float(row["ms"]) / 1e3
         passes = "" if limit == "none" else f"{float(row['local_sort_ms']):.0f} + {float(row['merge_ms']):.0f}"
-        lines.append([limit, row["memory"], power_of(int(row["keys"])), passes, f"{seconds * 1e3:.0f}", f"{floor * 1e3:.0f}",
+        shown = limit if limit == "none" else f"{int(limit) / 1e9:.2f} GB"
+        lines.append([shown, row["memory"], power_of(int(row["keys"])), passes, f"{seconds * 1e3:.0f}", f"{floor * 1e3:.0f}",
                       f"{seconds / floor:.2f}", row["result"]])
     return rates, lines
 

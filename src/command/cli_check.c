@@ -38,6 +38,25 @@ static void close_scanner(struct scanner *scanner)
     scanner->engine->ops->close(scanner->engine);
 }
 
+/* engine_transfer.move: of a struct file_in. */
+static hsort_status read_bytes_of(void *file, int64_t at, size_t bytes, void *host)
+{
+    return file_read_at(file, at, bytes, host);
+}
+
+/* Read keys first .. first + count - 1 into the chunk, by several threads. */
+static hsort_status read_chunk(const struct scanner *scanner, const struct file_in *file, int64_t first, int64_t count)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), at = first * key_bytes;
+    const struct engine_transfer transfer = {.memory = scanner->chunk,
+                                             .bytes = (size_t)(count * key_bytes),
+                                             .move = read_bytes_of,
+                                             .user = (void *)file,
+                                             .at = at,
+                                             .lead = file_in_lead(file, at)};
+    return scanner->engine->ops->transfer(scanner->engine, &transfer, 1, NULL, 0);
+}
+
 static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_CHUNK_BYTES / key_bytes;
@@ -45,7 +64,7 @@ static hsort_status add_share(struct scanner *scanner, const struct file_in *fil
     const int64_t count = launch_share(file->count, scanner->comm->rank + 1, scanner->comm->size) - first;
     for (int64_t done = 0; done < count;) {
         const int64_t chunk = count - done < most ? count - done : most;
-        TRY(file_read(file, first + done, chunk, scanner->chunk));
+        TRY(read_chunk(scanner, file, first + done, chunk));
         TRY(verify_add(verifier, scanner->engine, scanner->chunk, chunk));
         done += chunk;
         progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);

@@ -1,37 +1,66 @@
 /* hypersort gen: every rank makes and writes its share of the keys, chunk by chunk. */
 #include "src/command/cli.h"
+#include "kernels/engine.h"
 #include "mpi/comm/node_memory.h"
 #include "src/files/input.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-/* Make and write this rank's keys. Collective over the node; the caller agrees on the status. */
-static hsort_status write_share(const struct comm *comm, const struct input *input,
-                                const struct file_out *file, struct progress *progress)
+/* What writes keys: an engine, for its threads, and a chunk of its memory. */
+struct writer {
+    const struct comm *comm;
+    const struct input *input;
+    const struct file_out *file;
+    struct progress progress;
+    struct engine *engine;
+    void *chunk; /* [most] keys */
+    int64_t most;
+};
+
+/* engine_transfer.move: of a struct file_out. */
+static hsort_status write_bytes_of(void *file, int64_t at, size_t bytes, void *host)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(input->type);
-    const int64_t first = launch_share(input->count, comm->rank, comm->size);
-    const int64_t count = launch_share(input->count, comm->rank + 1, comm->size) - first;
-    const int64_t most = count < CLI_CHUNK_BYTES / key_bytes ? count : CLI_CHUNK_BYTES / key_bytes;
-    TRY(node_memory_check(comm, (uint64_t)(most * key_bytes)));
-    void *keys = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)(most * key_bytes) + 1);
-    if (!keys)
-        return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of %" PRId64 " keys", most);
-    hsort_status status = HSORT_OK;
-    for (int64_t done = 0; done < count && status == HSORT_OK;) {
-        const int64_t chunk = count - done < most ? count - done : most;
-        input_fill(input, first + done, chunk, keys);
-        status = file_write(file, first + done, chunk, keys);
+    return file_write_at(file, at, bytes, host);
+}
+
+/* Make keys first .. first + count - 1, and write them by several threads. */
+static hsort_status write_chunk(const struct writer *writer, int64_t first, int64_t count)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(writer->input->type), at = first * key_bytes;
+    const struct engine_transfer transfer = {.memory = writer->chunk,
+                                             .bytes = (size_t)(count * key_bytes),
+                                             .move = write_bytes_of,
+                                             .user = (void *)writer->file,
+                                             .at = at,
+                                             .lead = file_out_lead(writer->file, at)};
+    input_fill(writer->input, first, count, writer->chunk);
+    return writer->engine->ops->transfer(writer->engine, NULL, 0, &transfer, 1);
+}
+
+/* Make and write this rank's keys [count]. Collective over the node; the caller agrees on the status. */
+static hsort_status write_share(struct writer *writer, int threads, int64_t first, int64_t count)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(writer->input->type);
+    writer->most = count < CLI_CHUNK_BYTES / key_bytes ? count : CLI_CHUNK_BYTES / key_bytes;
+    TRY(node_memory_check(writer->comm, (uint64_t)(writer->most * key_bytes)));
+    TRY(engine_open_host(threads, 0, &writer->engine));
+    TRY(writer->engine->ops->alloc(writer->engine, (size_t)(writer->most * key_bytes), &writer->chunk));
+    for (int64_t done = 0; done < count;) {
+        const int64_t chunk = count - done < writer->most ? count - done : writer->most;
+        TRY(write_chunk(writer, first + done, chunk));
         done += chunk;
-        if (status == HSORT_OK)
-            progress_bytes(progress, "write", done, count, input->count * key_bytes);
+        progress_bytes(&writer->progress, "write", done, count, writer->input->count * key_bytes);
     }
-    free(keys);
-    return status;
+    return HSORT_OK;
+}
+
+static void close_writer(struct writer *writer)
+{
+    if (!writer->engine)
+        return;
+    writer->engine->ops->free(writer->engine, writer->chunk);
+    writer->engine->ops->close(writer->engine);
 }
 
 hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
@@ -55,8 +84,9 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
                                        .direct_io = options->direct_io};
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);
-    struct progress progress;
-    progress_start(&progress, options->progress && comm->rank == 0);
-    hsort_status status = comm_agree(comm, write_share(comm, &input, &file, &progress));
+    struct writer writer = {.comm = comm, .input = &input, .file = &file};
+    progress_start(&writer.progress, options->progress && comm->rank == 0);
+    const hsort_status status = comm_agree(comm, write_share(&writer, threads, first, target.mine));
+    close_writer(&writer);
     return launch_commit(comm, &file, status);
 }

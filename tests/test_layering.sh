@@ -72,9 +72,9 @@ leaves='kernels/base/[a-z_]+\.h'
 none "an include does not name a file by its path from the root" lost_includes
 none "kernels/base/ includes what is not a leaf" foreign_includes kernels/base "$leaves|hypersort_types\.h"
 none "kernels/host/ includes more than the engine's face and the leaves" \
-    foreign_includes kernels/host "kernels/(host/[a-z_]+|engine|in_place)\.h|$leaves"
+    foreign_includes kernels/host "kernels/(host/[a-z_]+|engine|in_place|transfer_queue)\.h|$leaves"
 none "kernels/cuda/ includes more than itself, the engine's face and the leaves" \
-    foreign_includes kernels/cuda "kernels/(cuda/[a-z]+/[a-z0-9_]+\.(h|cuh)|(engine|in_place)\.h)|$leaves"
+    foreign_includes kernels/cuda "kernels/(cuda/[a-z]+/[a-z0-9_]+\.(h|cuh)|(engine|in_place|transfer_queue)\.h)|$leaves"
 none "kernels/ includes what is above it" foreign_includes kernels 'kernels/.*|hypersort_types\.h'
 none "kernels/ includes mpi.h" grep -nE 'include *[<"]mpi\.h' "${kernel_files[@]}"
 none "mpi/ includes more than the engine's face and the leaves" foreign_includes mpi "mpi/.*|kernels/engine\.h|$leaves"
@@ -88,7 +88,7 @@ none "src/checkpoint/ includes what is above it" \
     foreign_includes src/checkpoint 'src/(files|checkpoint)/.*|mpi/comm/comm\.h|kernels/.*|hypersort\.h'
 # The command is a user of the library, and of what the library has and does not offer: of that only these.
 none "src/command/ includes more of the library's inside than it may" foreign_includes src/command \
-    'src/(command|files|checkpoint)/.*|src/library/verify\.h|mpi/comm/(comm|node_memory)\.h|kernels/engine\.h|hypersort\.h|'"$leaves"
+    'src/(command|files|checkpoint)/.*|src/library/(verify|key_stream)\.h|mpi/comm/(comm|node_memory)\.h|kernels/engine\.h|hypersort\.h|'"$leaves"
 none "src/ launches kernels or calls CUDA" grep -rnE '<<<|cuda_runtime|\bcuda[A-Z][A-Za-z]*\(' src
 
 # What belongs to the program that calls a library.

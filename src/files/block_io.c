@@ -31,12 +31,12 @@ struct block_file {
     void *_Atomic bounce[BOUNCES];
 };
 
-/* Bytes on their way: `to` is NULL where they are written, `from` where they are read. */
+/* Bytes on their way from a file to memory, or, not changed, from memory to a file. */
 struct transfer {
     int64_t offset;
     size_t bytes;
-    char *to;
-    const char *from;
+    char *memory;
+    bool writes;
 };
 
 /* ---- One system call ----------------------------------------------------------------------------------- */
@@ -50,31 +50,30 @@ static ssize_t failed_with(int error)
 /* The first `bytes` of a transfer, or less. */
 static ssize_t request(int fd, const struct transfer *t, size_t bytes)
 {
-    if (t->from)
-        return fault_hit(FAULT_WRITE) ? failed_with(ENOSPC) : pwrite(fd, t->from, bytes, t->offset);
+    if (t->writes)
+        return fault_hit(FAULT_WRITE) ? failed_with(ENOSPC) : pwrite(fd, t->memory, bytes, t->offset);
     if (fault_hit(FAULT_READ))
         return failed_with(EIO);
-    return fault_hit(FAULT_SHORT) ? 0 : pread(fd, t->to, bytes, t->offset);
+    return fault_hit(FAULT_SHORT) ? 0 : pread(fd, t->memory, bytes, t->offset);
 }
 
 static void advance(struct transfer *t, size_t bytes)
 {
     t->offset += (int64_t)bytes;
     t->bytes -= bytes;
-    t->to += t->to ? bytes : 0;
-    t->from += t->from ? bytes : 0;
+    t->memory += bytes;
 }
 
 /* A call that moved nothing. Errors HSORT_IO: always. */
 static hsort_status fail_request(const char *path, const struct transfer *t, ssize_t moved, size_t bytes)
 {
     const int64_t end = t->offset + (int64_t)t->bytes;
-    if (moved == 0 && !t->from)
+    if (moved == 0 && !t->writes)
         return status_fail(HSORT_IO,
                            "%s: ends at byte %" PRId64 ", %" PRId64 " expected: cut short while it was read",
                            path, t->offset, end);
     return status_fail(HSORT_IO, "%s: cannot %s %zu bytes at %" PRId64 ": %s", path,
-                       t->from ? "write" : "read", bytes, t->offset,
+                       t->writes ? "write" : "read", bytes, t->offset,
                        moved < 0 ? strerror(errno) : "nothing was taken");
 }
 
@@ -138,13 +137,13 @@ static ssize_t request_bounced(struct block_file *file, const struct transfer *t
     void *memory = take_bounce(file);
     if (!memory)
         return failed_with(ENOMEM);
-    struct transfer there = {t->offset, bytes, t->to ? memory : NULL, t->from ? memory : NULL};
-    if (t->from)
-        memcpy(memory, t->from, bytes);
+    struct transfer there = {t->offset, bytes, memory, t->writes};
+    if (t->writes)
+        memcpy(memory, t->memory, bytes);
     const ssize_t moved = request(file->direct_fd, &there, bytes);
     const int cause = errno;
-    if (moved > 0 && t->to)
-        memcpy(t->to, memory, (size_t)moved);
+    if (moved > 0 && !t->writes)
+        memcpy(t->memory, memory, (size_t)moved);
     give_bounce(file, memory);
     errno = cause;
     return moved;
@@ -160,7 +159,7 @@ static bool is_refusal(int error)
 /* Move at least a byte of the first `bytes`, all whole blocks; or nothing, where that was refused. */
 static hsort_status move_direct(struct block_file *file, struct transfer *t, size_t bytes)
 {
-    const uintptr_t address = t->from ? (uintptr_t)t->from : (uintptr_t)t->to;
+    const uintptr_t address = (uintptr_t)t->memory;
     const bool aligned = address % file->memory_bytes == 0;
     ssize_t moved;
     do
@@ -172,7 +171,7 @@ static hsort_status move_direct(struct block_file *file, struct transfer *t, siz
         return refuse_direct(file, errno);
     if (moved < 0 && errno == ENOMEM)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory to %s directly", file->path,
-                           t->from ? "write" : "read");
+                           t->writes ? "write" : "read");
     if (moved <= 0)
         return fail_request(file->path, t, moved, bytes);
     advance(t, (size_t)moved);
@@ -199,22 +198,22 @@ static hsort_status transfer_blocks(struct block_file *file, struct transfer t)
 
 hsort_status block_read(struct block_file *file, int64_t offset, size_t bytes, void *to)
 {
-    return transfer_blocks(file, (struct transfer){offset, bytes, to, NULL});
+    return transfer_blocks(file, (struct transfer){offset, bytes, to, false});
 }
 
 hsort_status block_write(struct block_file *file, int64_t offset, size_t bytes, const void *from)
 {
-    return transfer_blocks(file, (struct transfer){offset, bytes, NULL, from});
+    return transfer_blocks(file, (struct transfer){offset, bytes, (char *)from, true});
 }
 
 hsort_status block_read_cached(const char *path, int fd, int64_t offset, size_t bytes, void *to)
 {
-    return transfer_cached(path, fd, (struct transfer){offset, bytes, to, NULL});
+    return transfer_cached(path, fd, (struct transfer){offset, bytes, to, false});
 }
 
 hsort_status block_write_cached(const char *path, int fd, int64_t offset, size_t bytes, const void *from)
 {
-    return transfer_cached(path, fd, (struct transfer){offset, bytes, NULL, from});
+    return transfer_cached(path, fd, (struct transfer){offset, bytes, (char *)from, true});
 }
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */

@@ -24,7 +24,8 @@ static void begin_phase(struct share *share, const char *phase)
     stop_vote_begin(&share->vote, share->comm);
 }
 
-/* Shall the next part be moved? */
+/* Shall the next part be moved? Together, ranks agree at each step, and no vote runs beside that: it would be another
+ * collective call on some ranks at a time. */
 static bool ask(struct share *share, bool together)
 {
     int asked = 0;
@@ -57,7 +58,7 @@ static bool read_next(void *user, int64_t done, bool together)
 {
     struct share *share = user;
     show_progress(share, "read", done);
-    stop_hold(FAULT_HOLD_READ, "before the next chunk is read", &share->vote);
+    stop_hold(FAULT_HOLD_READ, "before the next chunk is read", together ? NULL : &share->vote);
     return ask(share, together);
 }
 
@@ -95,7 +96,7 @@ static bool write_next(void *user, int64_t done, bool together)
 {
     struct share *share = user;
     show_progress(share, "write", done);
-    stop_hold(FAULT_HOLD_WRITE, "before the next chunk is written", &share->vote);
+    stop_hold(FAULT_HOLD_WRITE, "before the next chunk is written", together ? NULL : &share->vote);
     return ask(share, together);
 }
 

@@ -12,7 +12,7 @@
 #include "hypersort.h"
 
 /* Bytes that are moved between two calls of next(), at most. */
-enum { STREAM_PART_BYTES = 256 << 20 };
+enum { STREAM_PART_BYTES = 64 << 20 };
 
 struct key_stream {
     void *user;
@@ -21,7 +21,7 @@ struct key_stream {
     void (*begin)(void *user);
 
     /* Of this rank's keys the first `done` are through: shall more follow? Called by the thread that sorts, before
-     * each part of some hundred MiB at most. If `together`, all ranks ask at the same step and want one answer:
+     * each part. If `together`, all ranks ask at the same step and want one answer:
      * collective then, and else not. */
     bool (*next)(void *user, int64_t done, bool together);
 

@@ -331,6 +331,31 @@ chunks()
     finished "several chunks"
 }
 
+# Keys that go through two passes: stopped between chunks, and between segments, of which all ranks have done as many.
+two_passes()
+{
+    local ranks limited=("${sort[@]}" --device-memory 4M --threads 1)
+    ok 2 gen -n 1000003 --dist zipf -o in.raw
+    ok 2 sort in.raw --type u64 -o reference --engine host
+    for ranks in 1 3; do
+        begin "$ranks" "holdread:$((ranks - 1)):2" "${limited[@]}"
+        kill -USR1 "$pid"
+        end
+        stopped "${said[holdread]}" "a chunk of pass 1 on $ranks ranks"
+        begin "$ranks" "holdwrite:$((ranks / 2)):3" "${limited[@]}"
+        kill -USR1 "$pid"
+        end
+        stopped "${said[holdwrite]}" "a segment of pass 2 on $ranks ranks"
+        [ "$(grep -c '^written ' ck/manifest)" = "$ranks" ] || fail "pass 2 on $ranks ranks: the manifest does not name $ranks ranges"
+        run 2 "${limited[@]}" --json
+        grep -q '"kept_bytes": [1-9]' "$work.out" || fail "pass 2 on $ranks ranks: nothing was kept"
+        grep -q '"passes": 2' "$work.out" || fail "the keys fitted into 4 MiB"
+        finished "two passes on $ranks ranks, then on 2"
+    done
+    ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
+    ok 1 sort in.raw --type u64 -o reference
+}
+
 # Signals and SIGKILL around the moment when the manifest is written.
 marking()
 {
@@ -363,7 +388,7 @@ ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
 ok 1 sort in.raw --type u64 -o reference
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 echo old >out
-for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk chunks marking}; do
+for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk two_passes chunks marking}; do
     afresh
     $part
     echo "$part: done after $SECONDS s"

@@ -34,12 +34,13 @@ static void damage_keys(hsort_type type, void *keys, int64_t count)
 }
 
 static const struct engine_ops *host;
+static int sorts; /* by hsort_sort_to() */
 
 static hsort_status inspect_damaged(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                                     struct engine_inspection *result)
 {
     static int looks;
-    if (looks++ > 0)
+    if (looks++ > 0 && sorts == 0)
         damage_keys(map.key_bytes == 4 ? HSORT_U32 : HSORT_U64, (void *)keys, count);
     return host->inspect(engine, map, keys, count, result);
 }
@@ -60,7 +61,6 @@ hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct en
 hsort_status __wrap_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                                   int64_t count, void *out, int64_t out_count, void *stream)
 {
-    static int sorts;
     const char *damage = getenv("BROKEN_SORT");
     if (sorts++ > 0 && damage && strcmp(damage, "idle") == 0)
         return HSORT_OK;

@@ -1,4 +1,6 @@
+#include "kernels/base/first_error.h"
 #include "src/library/context.h"
+#include "src/library/sort_stream.h"
 #include "src/library/struct_size.h"
 #include "src/library/verify.h"
 
@@ -80,4 +82,47 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
         return context_fail(ctx, status);
     struct_size_copy(result, &found);
     return HSORT_OK;
+}
+
+/* ---- of a stream --------------------------------------------------------------------------------------- */
+
+/* Feed the keys of a stream to a verifier, through buffer[0]; *done: how many. Not collective. */
+static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier, const struct key_stream *stream,
+                                   int64_t count, int64_t *done)
+{
+    struct engine *engine = ctx->engine;
+    const int width = verifier->map.key_bytes;
+    const int64_t room = (int64_t)(ctx->buffer_bytes[0] / (size_t)width), most = STREAM_PART_BYTES / width;
+    const int64_t part = room < most ? room : most;
+    while (*done < count && stream->next(stream->user, *done, false)) {
+        const int64_t more = count - *done < part ? count - *done : part;
+        struct engine_transfer transfer = stream_transfer(stream, width, *done, more);
+        transfer.memory = ctx->buffer[0];
+        TRY(engine->ops->transfer(engine, &transfer, 1, NULL, 0));
+        TRY(engine->ops->stream_synchronize(engine, STREAM_IN));
+        TRY(verify_add(verifier, engine, ctx->buffer[0], more));
+        *done += more;
+    }
+    return HSORT_OK;
+}
+
+hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *stream,
+                          int64_t count, hsort_check_result *result)
+{
+    struct verifier verifier;
+    size_t bytes = 0;
+    int64_t done = 0;
+    TRY(context_enter(ctx));
+    hsort_status status = check_buffer_bytes(ctx, type, count, &bytes);
+    keep_first_error(&status, context_unmap(ctx, ctx->buffer_bytes[0] < bytes));
+    if (status == HSORT_OK)
+        status = context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes);
+    verify_start(&verifier, type, order);
+    stream->begin(stream->user);
+    if (status == HSORT_OK)
+        status = inspect_stream(ctx, &verifier, stream, count, &done);
+    status = context_agree(ctx, stream->end(stream->user, done, status));
+    if (status == HSORT_OK)
+        status = verify_finish(&verifier, &ctx->comm, result);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }

@@ -49,14 +49,14 @@ struct stream_check {
  * Memory   host engine: two buffers of the shard; CUDA: none of the host's, unless in two passes: the runs.
  * Errors   as hsort_sort_to(), and those of the streams. HSORT_STOPPED if either end was left, or should_stop said
  *          so: the keys are then nowhere but where they came from, and in part where they go. */
-hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order,
-                               const struct key_stream *source, int64_t count, const struct key_stream *sink,
-                               int64_t out_count, struct stream_check *check);
+hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *source,
+                          int64_t count, const struct key_stream *sink, int64_t out_count,
+                          struct stream_check *check);
 
 /* hsort_check() of the keys that a stream gives, `count` on this rank. Collective.
  *   result  [1] written, the same on every rank
- * Memory   up to STREAM_PART_BYTES of engine memory, kept by ctx. */
-hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order,
-                                const struct key_stream *stream, int64_t count, hsort_check_result *result);
+ * Memory   as hsort_check() of host keys. */
+hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *stream,
+                          int64_t count, hsort_check_result *result);
 
 #endif

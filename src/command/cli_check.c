@@ -45,7 +45,8 @@ static hsort_status read_bytes_of(void *file, int64_t at, size_t bytes, void *ho
 }
 
 /* Read keys first .. first + count - 1 into the chunk, by several threads. */
-static hsort_status read_chunk(const struct scanner *scanner, const struct file_in *file, int64_t first, int64_t count)
+static hsort_status read_chunk(const struct scanner *scanner, const struct file_in *file, int64_t first,
+                               int64_t count)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), at = first * key_bytes;
     const struct engine_transfer transfer = {.memory = scanner->chunk,
@@ -115,8 +116,8 @@ static hsort_status fail_order(struct comm *comm, const struct check_report *rep
     const bool descends = report->order == HSORT_DESCENDING,
                others = report->against && !report_same_keys(report);
     return report_fail(comm, HSORT_MISMATCH,
-                       "%s: not in %s order: key %" PRId64 " (%s) %s key %" PRId64 " (%s)%s%s", report->file->path,
-                       descends ? "descending" : "ascending", place,
+                       "%s: not in %s order: key %" PRId64 " (%s) %s key %" PRId64 " (%s)%s%s",
+                       report->file->path, descends ? "descending" : "ascending", place,
                        report_key_text(report->type, bits[1], key),
                        is_nan(report->type, bits[0]) ? "belongs before"
                        : descends                    ? "is greater than"

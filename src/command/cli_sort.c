@@ -134,7 +134,8 @@ static hsort_status sort_and_mark(struct sort_run *run)
     share_set_output(share, &run->out, run->options->checkpoint ? &run->checkpoint : NULL);
     const hsort_status status = sort_share(run);
     if (status == HSORT_STOPPED && share->has_written)
-        TRY(checkpoint_mark(run->comm, &run->checkpoint, (struct checkpoint_range){share->first, share->written}));
+        TRY(checkpoint_mark(run->comm, &run->checkpoint,
+                            (struct checkpoint_range){share->first, share->written}));
     return status;
 }
 

@@ -101,7 +101,8 @@ static bool write_next(void *user, int64_t done, bool together)
 }
 
 /* Does the output hold these bytes already? Without memory to read them back with they are written anew. */
-static hsort_status are_there(const struct file_out *out, int64_t at, size_t bytes, const void *keys, bool *there)
+static hsort_status are_there(const struct file_out *out, int64_t at, size_t bytes, const void *keys,
+                              bool *there)
 {
     void *found = malloc(bytes);
     *there = false;

@@ -87,8 +87,8 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
 /* ---- of a stream --------------------------------------------------------------------------------------- */
 
 /* Feed the keys of a stream to a verifier, through buffer[0]; *done: how many. Not collective. */
-static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier, const struct key_stream *stream,
-                                   int64_t count, int64_t *done)
+static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier,
+                                   const struct key_stream *stream, int64_t count, int64_t *done)
 {
     struct engine *engine = ctx->engine;
     const int width = verifier->map.key_bytes;
@@ -106,8 +106,8 @@ static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier
     return HSORT_OK;
 }
 
-hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *stream,
-                          int64_t count, hsort_check_result *result)
+hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order,
+                          const struct key_stream *stream, int64_t count, hsort_check_result *result)
 {
     struct verifier verifier;
     size_t bytes = 0;

@@ -49,7 +49,8 @@ static void place_pieces(const struct pipeline_item *item, char *slot)
 }
 
 /* Begin copies of pinned host memory. */
-static hsort_status begin_copies(struct pipeline *p, const struct engine_transfer *transfers, int count, bool out)
+static hsort_status begin_copies(struct pipeline *p, const struct engine_transfer *transfers, int count,
+                                 bool out)
 {
     for (int i = 0; i < count; i++) {
         const struct engine_transfer *transfer = &transfers[i];

@@ -488,9 +488,9 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     return run_call(&s);
 }
 
-hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *source,
-                          int64_t count, const struct key_stream *sink, int64_t out_count,
-                          struct stream_check *check)
+hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order,
+                          const struct key_stream *source, int64_t count, const struct key_stream *sink,
+                          int64_t out_count, struct stream_check *check)
 {
     TRY(context_enter(ctx));
     struct sort s = {.ctx = ctx,

@@ -9,7 +9,8 @@ void stream_check_begin(struct sort *s)
     verify_start(&s->after, s->type, s->order);
 }
 
-hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, const void *keys, int64_t count)
+hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, const void *keys,
+                              int64_t count)
 {
     return s->check ? verify_add(verifier, s->ctx->engine, keys, count) : HSORT_OK;
 }
@@ -24,7 +25,8 @@ hsort_status stream_check_end(struct sort *s)
 
 /* ---- moving them --------------------------------------------------------------------------------------- */
 
-struct engine_transfer stream_transfer(const struct key_stream *stream, int key_bytes, int64_t first, int64_t count)
+struct engine_transfer stream_transfer(const struct key_stream *stream, int key_bytes, int64_t first,
+                                       int64_t count)
 {
     const int64_t at = first * key_bytes;
     return (struct engine_transfer){.bytes = (size_t)(count * key_bytes),

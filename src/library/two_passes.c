@@ -31,10 +31,10 @@ struct passes {
     int64_t *runs_of;       /* [size] */
     int64_t *first_segment; /* [size + 1] */
     int64_t rounds;
-    int64_t *run_count;            /* [own runs] */
-    const char **run;              /* [own runs] */
-    int64_t *position;             /* [segments of all + 1] */
-    int64_t *cut_offset;           /* [(segments of all + 1) * own runs] */
+    int64_t *run_count;             /* [own runs] */
+    const char **run;               /* [own runs] */
+    int64_t *position;              /* [segments of all + 1] */
+    int64_t *cut_offset;            /* [(segments of all + 1) * own runs] */
     struct engine_transfer *pieces; /* [own runs] */
 
     struct run_cuts *cuts;
@@ -246,8 +246,8 @@ static hsort_status sort_slot_keys(void *passes, void *keys, void *scratch, int6
     const struct raw_keys raw = {.map = p->s->map, .from = keys, .decode = true};
     if (!p->in_pass_2)
         TRY(stream_check_add(p->s, &p->s->before, keys, count));
-    TRY(ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, p->sort.key_bytes, keys, scratch, p->slot,
-                               count, ctx->workspace, &raw, sorted));
+    TRY(ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, p->sort.key_bytes, keys, scratch,
+                               p->slot, count, ctx->workspace, &raw, sorted));
     return p->in_pass_2 ? stream_check_add(p->s, &p->s->after, *sorted, count) : HSORT_OK;
 }
 
@@ -260,8 +260,8 @@ static hsort_status wait_for_caller(const struct sort *s)
 }
 
 /* Where chunk `run` comes from, or the same part of the result goes: the caller's memory, or a stream. */
-static struct engine_transfer part_of(const struct passes *p, const struct key_stream *stream, const void *memory,
-                                      int64_t part, int64_t count)
+static struct engine_transfer part_of(const struct passes *p, const struct key_stream *stream,
+                                      const void *memory, int64_t part, int64_t count)
 {
     if (stream)
         return stream_transfer(stream, p->s->map.key_bytes, part * p->slot, count);

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_BYTES = ENGINE_MOVE_BYTES + HOST_SLOT_ALIGNMENT }; // the bytes may begin anywhere in the first block
+enum { SLOT_BYTES = ENGINE_MOVE_BYTES + HOST_SLOT_ALIGNMENT }; // the bytes may begin anywhere in a block
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
 static void take_memory(struct host_slots *slots, size_t bytes)
 {
-    slots->pinned = !fault_hit(FAULT_PIN) &&
-                    cudaHostAlloc(&slots->memory, bytes, cudaHostAllocDefault) == cudaSuccess;
+    slots->pinned =
+        !fault_hit(FAULT_PIN) && cudaHostAlloc(&slots->memory, bytes, cudaHostAllocDefault) == cudaSuccess;
     if (slots->pinned)
         return;
     cudaGetLastError();
@@ -78,8 +78,9 @@ static char *place_in_slot(const struct lane *lane, int slot, const struct trans
 
 static hsort_status check_copy(cudaError_t error)
 {
-    return error == cudaSuccess ? HSORT_OK
-                                : status_fail(HSORT_CUDA, "copy between device and host: %s", cudaGetErrorString(error));
+    return error == cudaSuccess
+               ? HSORT_OK
+               : status_fail(HSORT_CUDA, "copy between device and host: %s", cudaGetErrorString(error));
 }
 
 static hsort_status bring_in(const struct lane *lane, int slot, const struct transfer_chunk *chunk)

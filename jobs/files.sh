@@ -1,11 +1,12 @@
 #!/bin/bash
-# How fast files are sorted, beside copies of them by the same cores; and keys in host memory that do not fit on the GPU, in two
-# passes, beside the rate of the link.
+# How fast files are sorted, beside copies of them by the same cores; and keys in host memory, that fit on the GPUs or that do not
+# and take two passes, beside the rate of the links: on one GPU and on all.
 #
 #   jobs/files.sh [KEYS [DIR ...]]   u64 keys, default 1G = 2^30 (8.6 GB); DIR: where the files are, default /dev/shm and build/
 #   jobs/files.sh --from CSV         only the tables of src/measured.md, from a CSV that is there
 #
-# Files are in the page cache when they are sorted and copied. Writes every row to jobs/results/MACHINE/files.csv (results_of in
+# Files are in the page cache when they are sorted and copied, and where the file system lets them go, also on disk alone: "cold".
+# In the environment: PASSES=KEYS that are in host memory, default as many as in the file. Writes every row to jobs/results/MACHINE/files.csv (results_of in
 # setup.sh). A time is the median of three runs; of copies it is the best way's best (tests/bench/bench_copy.c). Sorted files are
 # verified; those in host memory too (`hypersort bench`). Exits with 1 if one came out wrong.
 set -euo pipefail
@@ -18,6 +19,7 @@ fi
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
 keys=${1:-1G}
+in_memory=${PASSES:-$keys}
 directories=("${@:2}")
 if [ ${#directories[@]} = 0 ]; then
     directories=(/dev/shm "$ROOT/build")
@@ -41,13 +43,16 @@ seconds_of()
 for line in sys.stdin: print(sum(json.loads(line)["phases"][p] for p in sys.argv[1].split(",")))' "$1" | median
 }
 
-# sort_file NAME WORK RANKS: three times; prints the seconds of the whole command, of reading, of writing, and from the one to the
+# sort_file NAME WORK RANKS [cold]: three times; prints the seconds of the whole command, of reading, of writing, and from the one to the
 # end of the other.
 sort_file()
 {
-    local name=$1 work=$2 ranks=$3 begin
+    local name=$1 work=$2 ranks=$3 cold=${4:-} begin
     : >"$work/reports"
     for _ in 1 2 3; do
+        if [ -n "$cold" ]; then
+            "$tools/bench_copy" drop "$work/$name"
+        fi
         begin=$(date +%s%N)
         "${MPIRUN[@]}" -n "$ranks" "$hypersort" sort "$work/$name" --type u64 -o "$work/out.raw" --json |
             tr -d '\n' >>"$work/reports"
@@ -60,30 +65,52 @@ sort_file()
     rm -f "$work/wholes.$ranks"
 }
 
+# file_rows WORK SYSTEM [cold]: the copy, and the sorts.
+file_rows()
+{
+    local work=$1 system=$2 cold=${3:-} copy ranks
+    copy=$("$tools/bench_copy" "$work/in.raw" "$work/copy.raw" 30 $cold | sed -n 's/^best,,//p')
+    system+=${cold:+ $cold}
+    echo "copy,$system,0,$keys,$copy,,,"
+    for ranks in 1 $((gpus > 1 ? gpus : 2)); do
+        echo "start,$system,$ranks,1K,$(sort_file few.raw "$work" "$ranks")" || status=1
+        echo "sort,$system,$ranks,$keys,$(sort_file in.raw "$work" "$ranks" $cold)" || status=1
+    done
+}
+
 measure_directory()
 {
-    local work ranks copy
+    local work system
     work=$(mktemp -d "$1/hypersort-files.XXXXXX")
+    system=$(stat -f -c %T "$1")
     "${MPIRUN[@]}" -n 1 "$hypersort" gen -n "$keys" --type u64 -o "$work/in.raw"
     "${MPIRUN[@]}" -n 1 "$hypersort" gen -n 1K --type u64 -o "$work/few.raw"
-    copy=$("$tools/bench_copy" "$work/in.raw" "$work/copy.raw" 30 | sed -n 's/^best,,//p')
-    echo "copy,$(stat -f -c %T "$1"),0,$keys,$copy,,,"
-    for ranks in 1 $((gpus > 1 ? gpus : 2)); do
-        echo "start,$(stat -f -c %T "$1"),$ranks,1K,$(sort_file few.raw "$work" "$ranks")" || status=1
-        echo "sort,$(stat -f -c %T "$1"),$ranks,$keys,$(sort_file in.raw "$work" "$ranks")" || status=1
-    done
+    file_rows "$work" "$system"
+    if "$tools/bench_copy" drop "$work/in.raw"; then
+        file_rows "$work" "$system" cold
+    fi
     rm -r "$work"
 }
 
-# Two passes: with limits for seven tenths of the keys, and for a ninth.
-measure_passes()
+# memory_rows GPUS LIMIT: keys in host memory; in two passes with a limit of bytes for each GPU, "" without one.
+memory_rows()
 {
-    local limit bytes
-    bytes=$(($(numfmt --from=iec "$keys") * 8))
-    echo "link,$("$tools/bench_link" | tail -1)"
-    for limit in "" $((bytes * 7 / 10)) $((bytes / 9)); do
-        "$hypersort" bench --alone -n "$keys" --types u64 --memory pinned,malloc --repeats 3 --form csv \
-            ${limit:+--device-memory "$limit"} | sed -n '/^1,/p' | sed "s/^/passes,${limit:-none},/" || status=1
+    "${MPIRUN[@]}" -n "$1" "$hypersort" bench --alone -n "$in_memory" --types u64 --memory pinned,malloc --repeats 3 --form csv \
+        ${2:+--device-memory "$2"} | sed -n "/^$1,/p" | sed "s/^/passes,${2:-none},/" || status=1
+}
+
+# Without a limit; with one for some 32 runs, and for 64 and more.
+measure_memory()
+{
+    local some bytes
+    bytes=$(($(numfmt --from=iec "$in_memory") * 8))
+    for some in 1 $((gpus > 1 ? gpus : 0)); do
+        if [ "$some" -gt 0 ]; then
+            echo "link,$some,$("$tools/bench_link" "$some" | tail -1)"
+            memory_rows "$some" ""
+            memory_rows "$some" $((bytes / some * 7 / 10))
+            memory_rows "$some" $((bytes / some / 17))
+        fi
     done
 }
 
@@ -93,7 +120,7 @@ measure_all()
     about_machine | sed 's/^/# /'
     echo "# $CORES cores; columns of sort: kind, file system, ranks, keys, whole command, read, write, read to write; s"
     if [ "$gpus" -gt 0 ]; then
-        measure_passes
+        measure_memory
     fi
     for directory in "${directories[@]}"; do
         measure_directory "$directory"

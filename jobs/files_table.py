@@ -45,19 +45,24 @@ def parse_keys(text):
     return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]] if text[-1] in "KMG" else int(text)
 
 
-def pass_lines(rows):
-    rates = dict(zip(LINK_COLUMNS, map(float, of_kind(rows, "link")[0])))
+def links_of(rows):
+    """Rates by the number of GPUs."""
+    return {gpus: dict(zip(LINK_COLUMNS, map(float, rates))) for gpus, *rates in of_kind(rows, "link")}
+
+
+def memory_lines(rows, links):
     lines = []
     for limit, *row in of_kind(rows, "passes"):
         row = dict(zip(BENCH, row))
-        size = int(row["keys"]) * 8 / 1e9
+        rates = links[row["ranks"]]
+        size = int(row["keys"]) * 8 / 1e9 / int(row["ranks"])
         floor = size / rates["in"] + size / rates["out"] if limit == "none" else 2 * size / rates["both"]
         seconds = float(row["ms"]) / 1e3
         passes = "" if limit == "none" else f"{float(row['local_sort_ms']):.0f} + {float(row['merge_ms']):.0f}"
         shown = limit if limit == "none" else f"{int(limit) / 1e9:.2f} GB"
-        lines.append([shown, row["memory"], power_of(int(row["keys"])), passes, f"{seconds * 1e3:.0f}", f"{floor * 1e3:.0f}",
-                      f"{seconds / floor:.2f}", row["result"]])
-    return rates, lines
+        lines.append([row["ranks"], shown, row["memory"], power_of(int(row["keys"])), passes, f"{seconds * 1e3:.0f}",
+                      f"{floor * 1e3:.0f}", f"{seconds / floor:.2f}", row["result"]])
+    return lines
 
 
 def main():
@@ -66,10 +71,14 @@ def main():
     out = table(["file system", "u64 keys", "ranks", "copy s", "read s", "write s", "command s", "start s", "x copy without start",
                  "x copy"],
                 file_lines(rows))
-    if of_kind(rows, "link"):
-        rates, lines = pass_lines(rows)
-        out += ["", f"Link: {rates['in']} GB/s in, {rates['out']} out, {rates['both']} each way while both run.", ""]
-        out += table(["limit", "memory", "u64 keys", "pass 1 + pass 2 ms", "ms", "floor ms", "x floor", "result"], lines)
+    links = links_of(rows)
+    for gpus, rates in links.items():
+        all_at_once = f", of each of {gpus} at once" if gpus != "1" else ""
+        out += ["", f"Link{all_at_once}: {rates['in']} GB/s in, {rates['out']} out, {rates['both']} each way while both run."]
+    if links:
+        lines = memory_lines(rows, links)
+        out += [""] + table(["GPUs", "limit of each", "memory", "u64 keys", "pass 1 + pass 2 ms", "ms", "floor ms", "x floor",
+                             "result"], lines)
     out += ["", f"{origin(notes)}, by `jobs/files.sh` ([rows]({link(path, markdown)}))."]
     replace(markdown, f"files {os.path.basename(os.path.dirname(os.path.abspath(path)))}", out)
 

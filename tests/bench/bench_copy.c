@@ -1,7 +1,9 @@
 /* How fast this machine's cores copy a file: what `sort` of a file is measured beside.
  *
- *     bench_copy FROM TO [SECONDS]        each way three times, as far as SECONDS (60) reach; prints a row a way
+ *     bench_copy FROM TO [SECONDS [cold]]  each way three times, as far as SECONDS (60) reach; prints a row a way
+ *     bench_copy drop FILE                 take FILE out of the page cache; exits with 1 if it stays there
  *
+ * `cold`: FROM is taken out of the page cache before each copy.
  * By as many threads as cores, twice as many, 4 and 1, each with requests of 4 MiB, through the page cache and around it
  * (O_DIRECT, where both files can). TO is made anew each time and brought to disk (fsync), as `sort` does. */
 #include <fcntl.h>
@@ -9,6 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +35,39 @@ static bool copy_chunk(int from, int to, off_t at, size_t bytes, char *buffer)
         done += (size_t)put;
     }
     return true;
+}
+
+/* How many pages of the file [bytes] are in the cache. */
+static long cached_pages(int file, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    unsigned char *in_cache = calloc(pages + 1, 1);
+    void *mapped = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
+    long found = in_cache && mapped != MAP_FAILED && mincore(mapped, bytes, in_cache) == 0 ? 0 : -1;
+    for (size_t i = 0; i < pages && found >= 0; i++)
+        found += in_cache[i] & 1;
+    if (mapped != MAP_FAILED)
+        munmap(mapped, bytes);
+    free(in_cache);
+    return found;
+}
+
+/* True if no page of the file is left in the cache; of a file in memory all are. */
+static bool drop_file(const char *path)
+{
+    enum { TRIES = 20 };
+    struct stat facts;
+    const int file = open(path, O_RDONLY);
+    bool dropped = false;
+    if (file < 0)
+        return false;
+    if (fstat(file, &facts) == 0 && fsync(file) == 0)
+        for (int i = 0; i < TRIES && !dropped; i++) {
+            posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+            dropped = cached_pages(file, (size_t)facts.st_size) == 0;
+        }
+    close(file);
+    return dropped;
 }
 
 /* Seconds of a whole copy; less than 0 if it cannot be made this way. */
@@ -67,10 +104,13 @@ static double copy_file(const char *from_path, const char *to_path, int threads,
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "drop") == 0)
+        return drop_file(argv[2]) ? 0 : 1;
+    const bool cold = argc > 4 && strcmp(argv[4], "cold") == 0;
     const double limit = argc > 3 ? atof(argv[3]) : 60, start = omp_get_wtime();
     double best = 0;
     if (argc < 3) {
-        fprintf(stderr, "usage: bench_copy FROM TO [SECONDS]\n");
+        fprintf(stderr, "usage: bench_copy FROM TO [SECONDS [cold]]\n");
         return 2;
     }
     printf("way,threads,seconds\n");
@@ -80,6 +120,8 @@ int main(int argc, char **argv)
             const int threads = counts[count];
             double least = -1;
             for (int i = 0; i < REPEATS && omp_get_wtime() - start < limit; i++) {
+                if (cold && !drop_file(argv[1]))
+                    return 1;
                 const double seconds = copy_file(argv[1], argv[2], threads, direct ? O_DIRECT : 0);
                 if (seconds > 0 && (least < 0 || seconds < least))
                     least = seconds;

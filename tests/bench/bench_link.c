@@ -1,17 +1,22 @@
-/* How fast the link between host memory and a rank's device is: what a sort in two passes is measured beside.
+/* How fast the links between host memory and devices are: what a sort in two passes is measured beside.
  *
- *     bench_link [MIB]        prints rates in GB/s: in alone, out alone, and each way while both run
+ *     bench_link [DEVICES [MIB]]      the first one, or so many at once; prints the rate of one of them in GB/s: in
+ *                                     alone, out alone, and each way while both run
  *
- * Pinned memory, MIB (1024) each way, the median of seven. On a machine without a GPU it exits with 77. */
+ * Pinned memory, MIB (1024) each way and device, the median of seven. Without so many GPUs it exits with 77. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include "kernels/engine.h"
 
-enum { TIMES = 7 };
+enum { TIMES = 7, DEVICES_MAX = 16 };
 
-static struct engine *engine;
-static void *host[2], *device[2];
+/* A device, and memory of its engine: 0 comes in, 1 goes out. */
+static struct link {
+    struct engine *engine;
+    void *host[2], *device[2];
+} links[DEVICES_MAX];
+static int devices = 1;
 static size_t bytes;
 
 static double now(void)
@@ -35,43 +40,67 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* GB/s each way. */
+/* Copy, on all devices at once. */
+static void copy_all(bool in, bool out)
+{
+    for (struct link *l = links; l < links + devices; l++) {
+        if (in)
+            must(l->engine->ops->copy(l->engine, STREAM_IN, l->device[0], l->host[0], bytes));
+        if (out)
+            must(l->engine->ops->copy(l->engine, STREAM_OUT, l->host[1], l->device[1], bytes));
+    }
+    for (struct link *l = links; l < links + devices; l++) {
+        must(l->engine->ops->stream_synchronize(l->engine, STREAM_IN));
+        must(l->engine->ops->stream_synchronize(l->engine, STREAM_OUT));
+    }
+}
+
+/* GB/s each way of one device. */
 static double measure(bool in, bool out)
 {
     double seconds[TIMES];
     for (int i = 0; i < TIMES; i++) {
         const double start = now();
-        if (in)
-            must(engine->ops->copy(engine, STREAM_IN, device[0], host[0], bytes));
-        if (out)
-            must(engine->ops->copy(engine, STREAM_OUT, host[1], device[1], bytes));
-        must(engine->ops->stream_synchronize(engine, STREAM_IN));
-        must(engine->ops->stream_synchronize(engine, STREAM_OUT));
+        copy_all(in, out);
         seconds[i] = now() - start;
     }
     qsort(seconds, TIMES, sizeof *seconds, by_size);
     return (double)bytes / seconds[TIMES / 2] / 1e9;
 }
 
+static void open_link(struct link *l)
+{
+    must(engine_open_cuda((int)(l - links), 0, &l->engine));
+    for (int i = 0; i < 2; i++) {
+        must(l->engine->ops->alloc(l->engine, bytes, &l->device[i]));
+        must(l->engine->ops->alloc_host(l->engine, bytes, &l->host[i]));
+    }
+}
+
+static void close_link(struct link *l)
+{
+    for (int i = 0; i < 2; i++) {
+        l->engine->ops->free(l->engine, l->device[i]);
+        l->engine->ops->free_host(l->engine, l->host[i]);
+    }
+    l->engine->ops->close(l->engine);
+}
+
 int main(int argc, char **argv)
 {
     char why[256];
-    bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 1024) << 20;
-    if (cuda_device_count(why, sizeof why) == 0) {
-        fprintf(stderr, "bench_link: %s\n", why);
+    devices = argc > 1 ? atoi(argv[1]) : 1;
+    bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 1024) << 20;
+    const int there = cuda_device_count(why, sizeof why);
+    if (devices < 1 || devices > DEVICES_MAX || there < devices) {
+        fprintf(stderr, "bench_link: %d of %d GPUs. %s\n", there, devices, why);
         return 77;
     }
-    must(engine_open_cuda(0, 0, &engine));
-    for (int i = 0; i < 2; i++) {
-        must(engine->ops->alloc(engine, bytes, &device[i]));
-        must(engine->ops->alloc_host(engine, bytes, &host[i]));
-    }
+    for (struct link *l = links; l < links + devices; l++)
+        open_link(l);
     const double in = measure(true, false), out = measure(false, true), both = measure(true, true);
     printf("in,out,both\n%.1f,%.1f,%.1f\n", in, out, both);
-    for (int i = 0; i < 2; i++) {
-        engine->ops->free(engine, device[i]);
-        engine->ops->free_host(engine, host[i]);
-    }
-    engine->ops->close(engine);
+    for (struct link *l = links; l < links + devices; l++)
+        close_link(l);
     return 0;
 }

@@ -12,9 +12,9 @@
  *            STREAM_WORK  kernels, and copies that belong to them
  *            STREAM_OUT   copies that carry keys towards another rank or the host
  *            STREAM_IN    copies that bring keys in
- * Keys     uint32_t or uint64_t codes in ascending order (kernels/base/keytype.h); `key_bytes` is 4 or 8, and any other
- *          width is HSORT_INTERNAL. Counts are int64_t and may be 0 or beyond 2^32. Pointers to keys are aligned to the
- *          key size only.
+ * Keys     unsigned codes in ascending order (kernels/base/keytype.h); `key_bytes` is 4, 8 or 16, and any other width
+ *          is HSORT_INTERNAL. Counts are int64_t and may be 0 or beyond 2^32. Pointers to keys are aligned to the key
+ *          size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
  *          may be reported by a later one on the engine.
  */
@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/key_field.h"
 #include "kernels/base/keytype.h"
 #include "kernels/base/status.h"
 
@@ -44,8 +45,8 @@ enum engine_space {
 /* What engine_ops.inspect() finds in one pass over keys. */
 struct engine_inspection {
     int64_t first_descent;    /* smallest i >= 1 with key[i] < key[i-1]; the count if there is none */
-    uint64_t first, last;     /* codes of the first and last key; undefined for a count of 0 */
-    uint64_t fingerprint[2];  /* sum of fingerprint_add() over the keys as they lie in memory */
+    key_code first, last;     /* codes of the first and last key; undefined for a count of 0 */
+    uint64_t fingerprint[2];  /* sum of key_fingerprint_add() over the keys as they lie in memory */
 };
 
 /* What a sort takes where its keys are not codes yet. */
@@ -54,6 +55,13 @@ struct raw_keys {
     const void *from; /* [count] the keys as they came, engine memory; not changed, unless it is `keys` */
     bool decode;      /* the result is to be such bits again, in `keys`; otherwise it is codes */
     bool in_scratch;  /* codes are wanted in scratch, if that costs nothing */
+    /* Numbered keys (numbered_keys.h), in sort() alone; 0: they are not. 1 .. 63: keys of map.key_bytes, 4 or 8, lie at
+     * `from`, which overlaps nothing; what is sorted are codes of key_bytes, 8 or 16, as make_codes() makes them of such a
+     * field and of positions from `first` on; both fit. With decode the result is the positions [count] alone, in memory that
+     * overlaps nothing. Without it, or if positions is NULL, it is the codes. */
+    int position_bits;
+    int64_t first;
+    int64_t *positions;
 };
 
 enum {
@@ -62,6 +70,8 @@ enum {
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
     ENGINE_REGIONS = 1024,
     ENGINE_PIECES_MAX = 128,
+    ENGINE_FIELDS_MAX = 8,
+    ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
@@ -103,6 +113,38 @@ struct engine_piece {
     const void *keys; /* [count] codes; engine memory. NULL: the region is of one value */
     int64_t count;
     int region;
+};
+
+/* Runs of equal keys: keys that lie one behind the other and have equal bits. A run begins at its head, a key that differs
+ * from the one before it. The keys are a part of all; of the others some may belong to the same runs.
+ *
+ *     before     5                              of another engine, say
+ *     keys         5 5 7 7 7 9                  position 10
+ *     found      2: 7 and 9                     first_head 2
+ *     unique     7 9        first   12 15       end 20: it is there that no 9 follows
+ *     ids        3 3 4 4 4 5                    first_id 4
+ *                           counts  3 5 */
+struct engine_runs {
+    int key_bytes;
+    const void *keys; /* [count] engine memory */
+    int64_t count;
+    const key_code *before; /* the key before keys[0]; NULL: there is none, and keys[0] is a head */
+
+    /* found by count_runs() */
+    int64_t found;      /* heads */
+    int64_t first_head; /* where in `keys` the first of them is; the count if there is none */
+    int64_t part_heads[ENGINE_RUN_PARTS]; /* of parts of the keys: what the engine itself has to know again */
+    int64_t part_first[ENGINE_RUN_PARTS];
+
+    /* given to write_runs() */
+    int64_t position; /* of keys[0] among all keys */
+    int64_t end;      /* where among all keys the last run that begins here ends */
+    int64_t first_id; /* of the first run that begins here; a run that began before has the one below */
+    /* Written; each may be NULL. Engine memory; they overlap neither each other nor the keys. */
+    void *unique;    /* [found] the heads */
+    int64_t *first;  /* [found] their positions among all keys */
+    int64_t *counts; /* [found] keys in each of their runs */
+    int64_t *ids;    /* [count] number of each key's run */
 };
 
 struct input; /* kernels/base/input_draw.h */
@@ -147,18 +189,18 @@ struct engine_partition_ops {
 
     /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global
      * position floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map
-     * and from are read. codes [sample] on the host. Waits for the result. */
+     * and from are read. codes [sample] on the host, key_words() each (key_width.h). Waits for the result. */
     hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
                            int64_t total, int log, int64_t first, int sample, void *workspace,
                            uint64_t *codes);
 
-    /* Make a map for `total` keys from a sample of theirs, codes [2^log] on the host, in any order;
+    /* Make a map for `total` keys from a sample of theirs, codes [2^log] of key_words() on the host, in any order;
      * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *made: map is written, and good on every rank; if not, the
      * device cannot sort by regions. Waits for the result. */
     hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                              int64_t total, void *workspace, struct engine_map *map, bool *made);
 
-    /* Is a region of one value? It is then *code. On the host, from the map alone. Pure. */
+    /* Is a region of one value? It is then the code [key_words()]. On the host, from the map alone. Pure. */
     bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,
                          uint64_t *code);
 
@@ -320,7 +362,9 @@ struct engine_ops {
      * decode what it stores last. A radix rung wants scratch_count >= count. With less it sorts chunks and
      * merges them in place (in_place.h); the result is then in keys, and the call waits for some of the work.
      * With less than 1 / ENGINE_CHUNKS_MAX of count, only a network sorts, which needs no scratch at all;
-     * rung -1 takes one. */
+     * rung -1 takes one. The cuda engine has none for keys of 16 bytes: HSORT_DEVICE_MEMORY.
+     * Of numbered keys, make_codes(), sort() and split_codes() in one: keys and scratch have room for codes, and if raw
+     * wants positions, *sorted is raw->positions. */
     hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
                          int64_t scratch_count, int64_t count, void *workspace, const struct raw_keys *raw,
                          void **sorted);
@@ -351,10 +395,10 @@ struct engine_ops {
     /* Let a and b [count] change places; they do not overlap. */
     hsort_status (*swap)(struct engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
-    /* codes[i] = keys[positions[i]], widened to 64 bits. positions, codes [count <= ENGINE_GATHER_MAX] on the
+    /* codes[i] = keys[positions[i]], widened. positions, codes [count <= ENGINE_GATHER_MAX] on the
      * host. Waits for the result. */
     hsort_status (*gather)(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions, int count,
-                           uint64_t *codes);
+                           key_code *codes);
 
     /* How many keys of a run are less than each probe, and how many are not greater.
      *   keys               [count] a run, engine memory; count may be 0
@@ -362,7 +406,44 @@ struct engine_ops {
      *   less, not_greater  [probe_count] on the host, written
      * Of keys that are not sorted: some numbers of 0 .. count. Waits for the result. */
     hsort_status (*search)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
-                           const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
+                           const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater);
+
+    /* ---- elements: keys that something travels with ---- */
+
+    /* codes[i] = the fields of element i, each encoded and shifted, | first + i: unlike for all elements of all
+     * ranks, and in the order of (fields, position).
+     *   codes          [count] of code_bytes, 8 or 16
+     *   fields         [field_count <= ENGINE_FIELDS_MAX], read in the call; their codes overlap neither each other nor
+     *                  the position
+     *   position_bits  the lowest ones, which first + i fits; 0: it is left out */
+    hsort_status (*make_codes)(struct engine *engine, int code_bytes, void *codes, int64_t count,
+                               const struct key_field *fields, int field_count, int position_bits,
+                               int64_t first);
+
+    /* The way back: positions[i] = the lowest position_bits of codes[i], and keys[i] = the key whose code the rest
+     * is, of map.key_bytes (1, 2, 4, 8). Either may be NULL; neither overlaps the codes. [count] each. */
+    hsort_status (*split_codes)(struct engine *engine, int code_bytes, const void *codes, int64_t count,
+                                int position_bits, int64_t *positions, struct keymap map, void *keys);
+
+    /* to[i] = from[positions[i] - first], elements of element_bytes each; `to` overlaps nothing.
+     *   element_bytes  1 .. 65536; 0: `outside` is found, and nothing else
+     *   from           [from_count]
+     *   positions      [count] engine memory
+     *   outside        [1] host; how many positions lie outside; their to[i] are not written. Waits for the result */
+    hsort_status (*take)(struct engine *engine, size_t element_bytes, void *to, const void *from,
+                         int64_t from_count, const int64_t *positions, int64_t first, int64_t count,
+                         int64_t *outside);
+
+    /* to[positions[i] - first] = from[i], the inverse: to [to_count]. Where positions are equal, any of their elements
+     * is there, or parts of several. */
+    hsort_status (*place)(struct engine *engine, size_t element_bytes, void *to, int64_t to_count,
+                          const void *from, const int64_t *positions, int64_t first, int64_t count,
+                          int64_t *outside);
+
+    /* Count the runs that begin among some keys; then write them, of the same keys and `before`. Each waits for the
+     * result. */
+    hsort_status (*count_runs)(struct engine *engine, struct engine_runs *runs);
+    hsort_status (*write_runs)(struct engine *engine, const struct engine_runs *runs);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

@@ -299,6 +299,150 @@ typedef struct hsort_check_result {
 HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                    int64_t count, void *stream, hsort_check_result *result);
 
+/* ---- Sorting what travels with keys ---------------------------------------------------------------------
+ *
+ * The rules at the head of this file, and for all functions of this section
+ *   Order    by key, as bare keys are ordered; equal keys (of equal bits) keep the order of the input: by
+ *            rank, then by position. In both directions: HSORT_DESCENDING does not turn ties round. So the
+ *            result is the same for any number of ranks, exchange, engine and transport, bit for bit.
+ *            NumPy's stable sorts agree, but for floats: they take -0.0 for equal to +0.0, and NaNs for
+ *            equal to each other, which here differ by their bits.
+ *   Index    a global position: of element i of rank r it is i and the counts of all ranks before r.
+ *   Memory   engine memory for codes: of N keys on P ranks three times ceil(N / P) * 16 bytes at most, or 8
+ *            bytes where keys and positions together fit into 64 bits; for arrays in host memory a copy, and
+ *            of what is sorted in place one more. ctx keeps it for the next call; a sort that needs it frees
+ *            what nobody uses. What does not fit is HSORT_DEVICE_MEMORY.
+ *   Stream   as hsort_sort(): waits for `stream`, complete on return.
+ *   Stop     options.should_stop is not asked.
+ *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed; what
+ *            is written is undefined after an error, but for HSORT_ARGUMENT and the MEMORY ones, which
+ *            leave arrays that are sorted in place as they were.
+ *   Source   unique codes from keys and positions: Arkouda's coargsort and sample sorts that break ties by
+ *            position do likewise (src/README.md, "What travels with keys"). */
+
+/* Which keys come first: the order of a distributed array, without moving it. Collective.
+ *   type, order  of the keys; the same on every rank
+ *   keys         [count] host, device or managed memory, aligned to the key size; not changed
+ *   index        [out_count] host, device or managed memory, 8-byte aligned; written: of the key that
+ *                belongs here, the index in `keys` of all ranks. All ranks' out_counts add up to their
+ *                counts, or HSORT_ARGUMENT
+ *   keys_out     [out_count] written: the keys in order; may be `keys` if the counts are equal; or NULL
+ *   stream       a cudaStream_t after whose work the keys are ready; NULL: the default stream, or none */
+HSORT_API hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                                     int64_t count, int64_t *index, void *keys_out, int64_t out_count,
+                                     void *stream);
+
+/* Sort keys, and move a value with each. Collective. In place; hsort_sort_pairs_to(): into other arrays,
+ * with the counts that the caller asks for.
+ *   keys         [count] as `keys` of hsort_sort(); overwritten
+ *   values       [count * value_bytes] host, device or managed memory, of no alignment; overwritten. May
+ *                lie elsewhere than keys
+ *   value_bytes  1 .. 65536, the same on every rank
+ *   keys_out     [out_count] or NULL: only values are wanted
+ *   values_out   [out_count * value_bytes]; the arrays of one call do not overlap, but keys_out may be
+ *                `keys` where the counts are equal
+ * A value crosses between ranks once at most. */
+HSORT_API hsort_status hsort_sort_pairs(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
+                                        void *values, size_t value_bytes, int64_t count, void *stream);
+HSORT_API hsort_status hsort_sort_pairs_to(hsort_context *ctx, hsort_type type, hsort_order order,
+                                           const void *keys, const void *values, size_t value_bytes,
+                                           int64_t count, void *keys_out, void *values_out, int64_t out_count,
+                                           void *stream);
+
+/* A key inside of a record, or a column. */
+typedef struct hsort_field {
+    size_t offset;     /* of its first byte in the record; needs no alignment */
+    hsort_type type;   /* of a number, unless `bytes` says otherwise */
+    hsort_order order; /* of this field alone */
+    int bytes;         /* 0: a number. 1 .. 16: so many bytes, compared as unsigned from the first one on */
+    int big_endian;    /* 1: the number is stored with its most significant byte first */
+} hsort_field;
+
+enum { HSORT_FIELDS_MAX = 8, HSORT_KEY_BYTES_MAX = 16 };
+
+/* Sort records by their fields: by the first one, where equal by the second one, and so on. Collective. In
+ * place; hsort_sort_records_to(): into another array, with the counts that the caller asks for.
+ *   records       [count * record_bytes] host, device or managed memory, of no alignment; overwritten
+ *   record_bytes  1 .. 65536, the same on every rank
+ *   fields        [field_count] the same on every rank: 1 .. HSORT_FIELDS_MAX, together HSORT_KEY_BYTES_MAX
+ *                 bytes at most. They may overlap. Nothing else of a record is looked at
+ * A record crosses between ranks once at most. */
+HSORT_API hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes,
+                                          const hsort_field *fields, int field_count, int64_t count,
+                                          void *stream);
+HSORT_API hsort_status hsort_sort_records_to(hsort_context *ctx, const void *records, size_t record_bytes,
+                                             const hsort_field *fields, int field_count, int64_t count,
+                                             void *out, int64_t out_count, void *stream);
+
+/* The order of a table by several of its columns, as hsort_argsort(); each column is then brought there by
+ * hsort_gather(). Collective.
+ *   columns  [field_count] arrays, each [count] of what its field says; host, device or managed memory, not
+ *            changed
+ *   fields   as of records; their offsets are 0 */
+HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns,
+                                             const hsort_field *fields, int field_count, int64_t count,
+                                             int64_t *index, int64_t out_count, void *stream);
+
+/* out[i] = in[index[i]], over all ranks: bring any array into the order that hsort_argsort() has found.
+ * Collective.
+ *   in             [count * element_bytes] the distributed array, not changed
+ *   element_bytes  1 .. 65536, the same on every rank
+ *   index          [out_count] any, also repeated; one that is outside of the array is HSORT_ARGUMENT
+ *   out            [out_count * element_bytes] overlaps nothing
+ * All three in host, device or managed memory; index 8-byte aligned, in and out of no alignment. An element
+ * crosses between ranks once for each index that names it. Memory   of each index 40 bytes of engine
+ * memory, while it runs. */
+HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                                    const int64_t *index, void *out, int64_t out_count, void *stream);
+
+/* out[index[i]] = in[i], over all ranks: the inverse. Collective.
+ *   in     [count * element_bytes]
+ *   index  [count]; each position of `out` is named once at most, or what is there is undefined
+ *   out    [out_count * element_bytes] what no index names stays as it was */
+HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                                     const int64_t *index, void *out, int64_t out_count, void *stream);
+
+/* The keys that a sort would put at some global positions, without moving any: medians, quantiles,
+ * splitters. Collective.
+ *   type, order  of the keys; the same on every rank
+ *   keys         [count] host, device or managed memory, aligned to the key size; not changed
+ *   positions    [wanted] host memory: 0 .. N - 1 of the N keys of all ranks, in any order, also repeated;
+ *                the same on every rank, or HSORT_ARGUMENT
+ *   selected     [wanted] host memory, written on every rank: keys of `type`
+ *   stream       as hsort_sort()
+ * Memory   engine memory for this rank's keys twice, and for those in host memory once more. Time     a
+ * local sort; then a message of 16 bytes for each position and bit of a key, all positions at once. Errors
+ * as hsort_sort(); the keys are never changed. */
+HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                                    int64_t count, const int64_t *positions, int64_t wanted, void *selected,
+                                    void *stream);
+
+/* Of a sorted distributed array one key of each run of equal keys, how often it is there, and where.
+ * Collective. A run begins on one rank, and may go on over others: it is kept where it begins, once.
+ *   type      of the keys; the same on every rank
+ *   keys      [count] host, device or managed memory, aligned to the key size; in order over all ranks, in
+ *             either direction; not changed, unless it is keys_out. Keys are equal if their bits are. Of
+ *             keys in no order each run counts for itself, which is no error
+ *   keys_out  room for [count], aligned to the key size; written [*kept]: one key of each run. May be
+ *             `keys`; or NULL
+ *   kept      [1] host memory, written: runs that begin on this rank
+ *   counts    room for [count]; written [*kept]: keys of each run on all ranks; or NULL
+ *   first     room for [count]; written [*kept]: the global position of the first key of each run; or NULL
+ *   ids       [count] written: which run of all ranks each key is of, counted from 0; or NULL
+ *   stream    as hsort_sort()
+ * Outputs in host, device or managed memory, int64_t 8-byte aligned; what lies behind the *kept elements
+ * stays as it was. They overlap neither each other nor the keys. Which of them are NULL may differ between
+ * ranks.
+ *     keys      rank 0: 5 5 7     rank 1: 7 7     rank 2: 7 9 keys_out          5 7               -
+ *     9          kept 2, 0, 1 counts            2 4               -               1 first             0 2
+ *     -               6 ids               0 0 1             1 1             1 2        keys_out[ids[i]] of
+ *     all ranks is keys[i]
+ * Memory   engine memory for those arrays that lie in host memory, and for keys_out in place; no codes.
+ * Time     two passes over the keys, and two messages of a few bytes from each rank to all. */
+HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                                    void *keys_out, int64_t *kept, int64_t *counts, int64_t *first,
+                                    int64_t *ids, void *stream);
+
 /* Engine memory that a sort will take on this rank, besides the caller's buffers. Not collective.
  *   ctx        from hsort_create()
  *   type       of the keys

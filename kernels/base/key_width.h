@@ -7,6 +7,7 @@
 #ifndef KEY_WIDTH_H
 #define KEY_WIDTH_H
 
+#include <string.h>
 #include "kernels/base/keytype.h"
 #include "kernels/base/status.h"
 
@@ -26,7 +27,7 @@ static inline hsort_status key_width_check(int key_bytes)
     case bytes:                                                   \
         return function##_##suffix arguments;
 
-/* Call function_u32(...) or function_u64(...), whichever is for keys of `key_bytes`. */
+/* Call function_u32(...), function_u64(...) or function_u128(...), whichever is for keys of `key_bytes`. */
 #define KEY_CALL(key_bytes, function, ...)                         \
     do {                                                           \
         switch (key_bytes) {                                       \
@@ -42,13 +43,11 @@ static inline hsort_status key_width_check(int key_bytes)
     return 0
 
 /* keys[i], a key or a code; 0 for a width that is not in the list, here and below. */
-static inline uint64_t key_load(int key_bytes, const void *keys, int64_t i)
+static inline key_code key_load(int key_bytes, const void *keys, int64_t i)
 {
-#define X(bytes, suffix, type, unused)                                              \
-    case bytes: {                                                                   \
-        static_assert(sizeof(type) <= sizeof(uint64_t), "a key fits into 64 bits"); \
-        return ((const type *)keys)[i];                                             \
-    }
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        return ((const type *)keys)[i];
     switch (key_bytes) {
         KEY_WIDTH_LIST(X, )
     }
@@ -56,8 +55,32 @@ static inline uint64_t key_load(int key_bytes, const void *keys, int64_t i)
     return 0;
 }
 
+/* Codes one behind the other in words of 64 bits, as a message carries them: one word each, of keys of 16 bytes two, in the
+ * order that a uint128 has them in memory. */
+static inline int key_words(int key_bytes)
+{
+    return key_bytes > (int)sizeof(uint64_t) ? KEY_CODE_WORDS : 1;
+}
+
+static inline key_code words_load(int key_bytes, const uint64_t *words, int64_t i)
+{
+    uint128 wide;
+    if (key_words(key_bytes) == 1)
+        return words[i];
+    memcpy(&wide, words + KEY_CODE_WORDS * i, sizeof wide);
+    return wide;
+}
+
+static inline void words_store(int key_bytes, uint64_t *words, int64_t i, key_code code)
+{
+    if (key_words(key_bytes) == 1)
+        words[i] = (uint64_t)code;
+    else
+        memcpy(words + KEY_CODE_WORDS * i, &code, sizeof code);
+}
+
 /* The code of a key, and the key of a code. */
-static inline uint64_t keymap_encode(struct keymap map, uint64_t bits)
+static inline key_code keymap_encode(struct keymap map, key_code bits)
 {
 #define X(bytes, suffix, type, unused) \
     case bytes:                        \
@@ -69,7 +92,7 @@ static inline uint64_t keymap_encode(struct keymap map, uint64_t bits)
     return 0;
 }
 
-static inline uint64_t keymap_decode(struct keymap map, uint64_t code)
+static inline key_code keymap_decode(struct keymap map, key_code code)
 {
 #define X(bytes, suffix, type, unused) \
     case bytes:                        \
@@ -79,6 +102,15 @@ static inline uint64_t keymap_decode(struct keymap map, uint64_t code)
     }
 #undef X
     return 0;
+}
+
+/* One key's share of the fingerprint, whatever its width. */
+static inline void key_fingerprint_add(int key_bytes, key_code bits, uint64_t sum[2])
+{
+    if (key_bytes == sizeof(uint128))
+        fingerprint_add_u128(bits, sum);
+    else
+        fingerprint_add((uint64_t)bits, sum);
 }
 
 #endif

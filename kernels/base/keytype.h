@@ -1,8 +1,8 @@
 /* Key types as unsigned integers that order the same way. A leaf: every layer may include it, CUDA code too.
  *
  * Keys are encoded when the engine first touches them and decoded when it last does; everything between
- * (local sort, exchange, merge) sees only uint32_t or uint64_t in ascending order. The map is a bijection, so
- * that every bit pattern comes back, payloads of NaNs included:
+ * (local sort, exchange, merge) sees only unsigned integers of 4, 8 or 16 bytes in ascending order. The map is
+ * a bijection, so that every bit pattern comes back, payloads of NaNs included:
  *
  *   1. flip       unsigned: nothing. signed: the sign bit. float: the sign bit if positive, every bit if negative.
  *                 Floats then read  -NaN < -inf < ... < -0.0 < +0.0 < ... < +inf < +NaN.
@@ -27,16 +27,27 @@
 #include "kernels/base/hypersort_types.h"
 
 #ifdef __CUDACC__
-#define KEYTYPE_FN static inline __host__ __device__
+#define KEYTYPE_HD __host__ __device__
 #else
-#define KEYTYPE_FN static inline
+#define KEYTYPE_HD
 #endif
+#define KEYTYPE_FN static inline KEYTYPE_HD
+
+/* No C type, but one that gcc, clang and nvcc have. */
+__extension__ typedef unsigned __int128 uint128;
 
 /* The widths of keys that there are kernels for, and the only list of them (key_width.h).
  * X(bytes, suffix, unsigned integer, ...) with what else the caller hands over. */
 #define KEY_WIDTH_LIST(X, ...)       \
     X(4, u32, uint32_t, __VA_ARGS__) \
-    X(8, u64, uint64_t, __VA_ARGS__)
+    X(8, u64, uint64_t, __VA_ARGS__) \
+    X(16, u128, uint128, __VA_ARGS__)
+
+/* One key or code of any of these widths, where it does not lie in an array of its kind. */
+typedef uint128 key_code;
+
+/* Such a code in a message: words of MPI_UINT64_T. */
+enum { KEY_CODE_WORDS = sizeof(key_code) / sizeof(uint64_t) };
 
 #define KEY_WIDTH_IS(bytes, suffix, type, key_bytes) || (key_bytes) == (bytes)
 #define KEY_WIDTH_KNOWN(key_bytes) (0 KEY_WIDTH_LIST(KEY_WIDTH_IS, key_bytes))
@@ -47,14 +58,12 @@ HSORT_TYPE_LIST(X)
 #undef X
 
 /* The largest code that keys of `key_bytes` can have; 0 where there are no kernels for them. */
-static inline uint64_t key_max(int key_bytes)
+static inline key_code key_max(int key_bytes)
 {
     switch (key_bytes) {
-#define X(bytes, suffix, type, unused)                                               \
-    case bytes: {                                                                    \
-        static_assert(sizeof(type) <= sizeof(uint64_t), "a code fits into 64 bits"); \
-        return (type)-1;                                                             \
-    }
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        return (type)-1;
         KEY_WIDTH_LIST(X, )
 #undef X
     }
@@ -62,7 +71,7 @@ static inline uint64_t key_max(int key_bytes)
 }
 
 /* How keys of one type and order become unsigned integers; made by keymap_make(), passed by value to kernels.
- * */
+ * Of 16 bytes, where the numbers below do not reach: as they are, or all bits flipped. */
 struct keymap {
     uint64_t sign;    /* the top bit of a key */
     uint64_t flip;    /* flipped in every key */
@@ -74,6 +83,24 @@ struct keymap {
     bool identity;    /* codes are the keys themselves: encoding may be skipped */
 };
 
+enum key_kind { KEY_UNSIGNED, KEY_SIGNED, KEY_FLOAT };
+
+/* Of 1, 2, 4 or 8 bytes; mantissa_bits of floats only. */
+static inline struct keymap keymap_of_kind(enum key_kind kind, int bytes, int mantissa_bits, hsort_order order)
+{
+    const uint64_t all = UINT64_MAX >> (64 - 8 * bytes);
+    struct keymap map;
+    map.key_bytes = bytes;
+    map.sign = all ^ (all >> 1);
+    map.flip = kind == KEY_UNSIGNED ? 0 : map.sign;
+    map.fold = kind == KEY_FLOAT ? all >> 1 : 0;
+    map.shift = kind == KEY_FLOAT ? (UINT64_C(1) << mantissa_bits) - 1 : 0;
+    map.top = all - 2 * map.shift;
+    map.descending = order == HSORT_DESCENDING;
+    map.identity = map.flip == 0 && !map.descending;
+    return map;
+}
+
 static inline struct keymap keymap_make(hsort_type type, hsort_order order)
 {
 #define X(name, short_name, bytes) type == name ? bytes:
@@ -81,18 +108,29 @@ static inline struct keymap keymap_make(hsort_type type, hsort_order order)
 #undef X
     const bool is_float = type == HSORT_F32 || type == HSORT_F64;
     const bool is_signed = type == HSORT_I32 || type == HSORT_I64;
-    const uint64_t all = key_max(key_bytes);
-    const int mantissa_bits = type == HSORT_F32 ? 23 : 52;
-    struct keymap map;
+    return keymap_of_kind(is_float    ? KEY_FLOAT
+                          : is_signed ? KEY_SIGNED
+                                      : KEY_UNSIGNED,
+                          key_bytes, type == HSORT_F32 ? 23 : 52, order);
+}
+
+/* Of keys that are codes already. */
+static inline struct keymap keymap_of_codes(int key_bytes)
+{
+    struct keymap map = keymap_of_kind(KEY_UNSIGNED, sizeof(uint64_t), 0, HSORT_ASCENDING);
+    map.top = (uint64_t)key_max(key_bytes);
     map.key_bytes = key_bytes;
-    map.sign = all ^ (all >> 1);
-    map.flip = is_float || is_signed ? map.sign : 0;
-    map.fold = is_float ? all >> 1 : 0;
-    map.shift = is_float ? (UINT64_C(1) << mantissa_bits) - 1 : 0;
-    map.top = all - 2 * map.shift;
-    map.descending = order == HSORT_DESCENDING;
-    map.identity = map.flip == 0 && !map.descending;
     return map;
+}
+
+KEYTYPE_FN uint128 keymap_encode_u128(struct keymap map, uint128 bits)
+{
+    return map.descending ? ~bits : bits;
+}
+
+KEYTYPE_FN uint128 keymap_decode_u128(struct keymap map, uint128 code)
+{
+    return map.descending ? ~code : code;
 }
 
 KEYTYPE_FN uint64_t keymap_encode_u64(struct keymap map, uint64_t bits)
@@ -119,6 +157,21 @@ KEYTYPE_FN uint32_t keymap_decode_u32(struct keymap map, uint32_t code)
     return turned ^ (uint32_t)map.flip ^ (turned & map.sign ? 0 : (uint32_t)map.fold);
 }
 
+/* The same of 1, 2, 4 and 8 bytes, in the lowest bytes of a word. */
+KEYTYPE_FN uint64_t keymap_encode_narrow(struct keymap map, uint64_t bits)
+{
+    const uint64_t all = map.sign | (map.sign - 1);
+    uint64_t code = ((bits ^ map.flip ^ (bits & map.sign ? map.fold : 0)) - map.shift) & all;
+    return map.descending && code <= map.top ? map.top - code : code;
+}
+
+KEYTYPE_FN uint64_t keymap_decode_narrow(struct keymap map, uint64_t code)
+{
+    const uint64_t all = map.sign | (map.sign - 1);
+    uint64_t turned = ((map.descending && code <= map.top ? map.top - code : code) + map.shift) & all;
+    return turned ^ map.flip ^ (turned & map.sign ? 0 : map.fold);
+}
+
 /* One key's share of the multiset fingerprint: two independent 64-bit mixes of its bits (the finalisers of
  * SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum
  * of its keys' shares modulo 2^64, each word on its own, so it does not depend on order or on how keys are
@@ -133,6 +186,19 @@ KEYTYPE_FN void fingerprint_add(uint64_t bits, uint64_t sum[2])
     b = (b ^ (b >> 33)) * UINT64_C(0xff51afd7ed558ccd);
     b = (b ^ (b >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
     sum[1] += b ^ (b >> 33);
+}
+
+/* The same of 16 bytes: each word of the sum from another mix of both halves, so that keys which one of them
+ * takes for equal differ in the other. */
+KEYTYPE_FN void fingerprint_add_u128(uint128 bits, uint64_t sum[2])
+{
+    const uint64_t upper = (uint64_t)(bits >> 64), lower = (uint64_t)bits;
+    uint64_t of_upper[2] = {0, 0}, a[2] = {0, 0}, b[2] = {0, 0};
+    fingerprint_add(upper, of_upper);
+    fingerprint_add(lower ^ of_upper[0], a);
+    fingerprint_add(lower ^ of_upper[1], b);
+    sum[0] += a[0];
+    sum[1] += b[1];
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Sort keys [count] of `key_bytes` (4 or 8) ascending, in place. */
+/* Sort keys [count] of `key_bytes` (4, 8 or 16) ascending, in place. */
 void bitonic_sort(int threads, int key_bytes, void *keys, int64_t count);
 
 #endif

@@ -13,6 +13,7 @@
 #include "kernels/host/merge.h"
 #include "kernels/host/merge_many.h"
 #include "kernels/host/radix.h"
+#include "kernels/numbered_keys.h"
 #include "kernels/transfer_queue.h"
 
 enum {
@@ -322,9 +323,13 @@ static hsort_status host_sort(struct engine *engine, int rung, int key_bytes, vo
     int chosen;
     *sorted = keys;
     TRY(choose_rung(rung, count, scratch_count, &chosen));
-    if (raw)
+    if (is_numbered(raw))
+        TRY(numbered_keys_encode(engine, key_bytes, raw, keys, count));
+    else if (raw)
         TRY(host_encode(engine, raw->map, keys, raw->from, count));
     TRY(sort_by_rung(engine, chosen, key_bytes, keys, scratch, scratch_count, count, workspace));
+    if (is_numbered(raw))
+        return numbered_keys_decode(engine, key_bytes, raw, count, sorted);
     return raw && raw->decode ? host_decode(engine, raw->map, keys, keys, count) : HSORT_OK;
 }
 
@@ -364,7 +369,7 @@ static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, voi
         const int64_t first = piece * SWAP_KEYS, left = count - first;
         const size_t bytes = (size_t)(left < SWAP_KEYS ? left : SWAP_KEYS) * (size_t)key_bytes;
         char *from = (char *)a + first * key_bytes, *to = (char *)b + first * key_bytes;
-        uint64_t kept[SWAP_KEYS];
+        uint128 kept[SWAP_KEYS];
         memcpy(kept, from, bytes);
         memcpy(from, to, bytes);
         memcpy(to, kept, bytes);
@@ -373,7 +378,7 @@ static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, voi
 }
 
 static hsort_status host_gather(struct engine *engine, int key_bytes, const void *keys,
-                                const int64_t *positions, int count, uint64_t *codes)
+                                const int64_t *positions, int count, key_code *codes)
 {
     (void)engine;
     TRY(kernel_takes("gather", key_bytes));
@@ -383,7 +388,7 @@ static hsort_status host_gather(struct engine *engine, int key_bytes, const void
 }
 
 static hsort_status host_search(struct engine *engine, int key_bytes, const void *keys, int64_t count,
-                                const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater)
+                                const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater)
 {
     TRY(kernel_takes("search", key_bytes));
 #pragma omp parallel for num_threads(host_threads(engine)) if (probe_count >= PARALLEL_SEARCHES)
@@ -435,6 +440,12 @@ static const struct engine_ops host_ops = {
     .gather = host_gather,
     .search = host_search,
     .inspect = host_inspect,
+    .make_codes = host_make_codes,
+    .split_codes = host_split_codes,
+    .take = host_take,
+    .place = host_place,
+    .count_runs = host_count_runs,
+    .write_runs = host_write_runs,
 };
 
 hsort_status engine_open_host(int threads, size_t memory_limit, struct engine **engine)

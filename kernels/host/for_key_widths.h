@@ -1,5 +1,5 @@
 /* Includes the file KEY_WIDTH_BODY once for each width of KEY_WIDTH_LIST, with KEY the key and NAMED(name)
- * its name: of NAMED(sort) come sort_u32() and sort_u64(), which KEY_CALL() and KEY_RETURN() choose from. A
+ * its name: of NAMED(sort) come sort_u32(), sort_u64() and sort_u128(), which KEY_CALL() and KEY_RETURN() choose from. A
  * width that lacks here does not compile there. No include guard: every file that has such a body includes
  * this. */
 #include "kernels/base/key_width.h"
@@ -12,6 +12,12 @@
 
 #define KEY uint64_t
 #define NAMED(name) name##_u64
+#include KEY_WIDTH_BODY
+#undef KEY
+#undef NAMED
+
+#define KEY uint128
+#define NAMED(name) name##_u128
 #include KEY_WIDTH_BODY
 #undef KEY
 #undef NAMED

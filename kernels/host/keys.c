@@ -10,7 +10,7 @@ void map_keys(int threads, struct keymap map, bool decode, void *to, const void 
     KEY_CALL(map.key_bytes, map_each, threads, map, decode, to, from, count);
 }
 
-void repeat_key(int key_bytes, uint64_t key, void *out, int64_t from, int64_t until)
+void repeat_key(int key_bytes, key_code key, void *out, int64_t from, int64_t until)
 {
     KEY_CALL(key_bytes, repeat, key, out, from, until);
 }

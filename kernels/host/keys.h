@@ -8,7 +8,7 @@
 void map_keys(int threads, struct keymap map, bool decode, void *to, const void *from, int64_t count);
 
 /* out[from] .. out[until - 1] = key. */
-void repeat_key(int key_bytes, uint64_t key, void *out, int64_t from, int64_t until);
+void repeat_key(int key_bytes, key_code key, void *out, int64_t from, int64_t until);
 
 /* engine_ops.inspect(). */
 void inspect_keys(int threads, struct keymap map, const void *keys, int64_t count,

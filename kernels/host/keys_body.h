@@ -24,7 +24,7 @@ static void NAMED(inspect_each)(int threads, struct keymap map, const KEY *keys,
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT) \
     reduction(+ : sum) reduction(min : descent)
     for (int64_t i = 0; i < count; i++) {
-        fingerprint_add(keys[i], sum);
+        key_fingerprint_add(sizeof(KEY), keys[i], sum);
         if (i > 0 && i < descent &&
             NAMED(keymap_encode)(map, keys[i]) < NAMED(keymap_encode)(map, keys[i - 1]))
             descent = i;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Merge runs a [a_count] and b [b_count] of keys of `key_bytes` (4 or 8) into out [a_count + b_count], which
+/* Merge runs a [a_count] and b [b_count] of keys of `key_bytes` (4, 8 or 16) into out [a_count + b_count], which
  * overlaps neither. Equal keys: those of `a` first. */
 void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
                 void *out);

@@ -23,11 +23,11 @@
 #include "kernels/host/merge.h"
 
 enum {
-    MANY = 256,               // runs that are merged at once
-    TILE = 1 << 14,           // keys that stay in the cache while they are merged, and fit on a stack
+    MANY = 256,     // runs that are merged at once
+    TILE = 1 << 14, // keys that stay in the cache while they are merged, and fit on a stack; of 16 bytes half
     PARALLEL_COUNT = 1 << 15, // keys from which on a merge pays for waking the threads
 };
-_Static_assert(TILE >= MANY, "every run has a window");
+_Static_assert(TILE / 2 >= MANY, "every run has a window");
 
 /* What is left of a run, or a piece of one: positions. */
 struct run_part {
@@ -37,7 +37,7 @@ struct run_part {
 #define KEY_WIDTH_BODY "kernels/host/merge_many_body.h"
 #include "kernels/host/for_key_widths.h"
 
-int64_t merge_find(int key_bytes, const void *keys, int64_t count, uint64_t code, bool or_equal)
+int64_t merge_find(int key_bytes, const void *keys, int64_t count, key_code code, bool or_equal)
 {
     const struct run_part all = {0, count};
     if (code > key_max(key_bytes))

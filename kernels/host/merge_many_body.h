@@ -1,6 +1,8 @@
 /* The merge of many runs for one key width: merge_many.c includes this once for each, with KEY the key and
  * NAMED(name) its name. */
 
+enum { NAMED(TILE) = sizeof(KEY) > 8 ? TILE / 2 : TILE };
+
 /* How many of the keys in a stretch are less than `code`, or, if or_equal, not greater. */
 static int64_t NAMED(find_in_run)(const KEY *keys, struct run_part in, KEY code, bool or_equal)
 {
@@ -60,10 +62,10 @@ static void NAMED(cut_all)(const KEY *keys, const struct run_part *run, int k, i
         cut_offset[i] = cut[i].begin;
 }
 
-/* Take the next tile off the runs: piece [k] is what each gives, in order and together at most TILE keys. */
+/* Take the next tile off the runs: piece [k] is what each gives, in order and together a tile at most. */
 static void NAMED(take_tile)(const KEY *keys, struct run_part *left, int k, struct run_part *piece)
 {
-    const int64_t window = TILE / k;
+    const int64_t window = NAMED(TILE) / k;
     int pivot = -1;
     for (int i = 0; i < k; i++) {
         piece[i] = left[i];
@@ -84,7 +86,7 @@ static void NAMED(take_tile)(const KEY *keys, struct run_part *left, int k, stru
 /* Merge the pieces of a tile, `count` keys, into out. */
 static void NAMED(merge_tile)(const KEY *keys, const struct run_part *piece, int k, KEY *out, int64_t count)
 {
-    KEY scratch[TILE];
+    KEY scratch[NAMED(TILE)];
     const KEY *from[MANY];
     int64_t length[MANY];
     int pieces = 0, turns = 0;

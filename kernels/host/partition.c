@@ -48,7 +48,12 @@ enum {
     ALIGNMENT = 128 // of what lies in the workspace
 };
 _Static_assert((ENGINE_REGIONS & BOUNDS) == 0, "a search halves the regions down to one");
-_Static_assert(BOUNDS * sizeof(uint64_t) <= sizeof(struct engine_map), "the bounds fit a map");
+
+/* What bounds of codes are made of: one more than the largest code fits, or wraps round to 0. A map is aligned to
+ * words of 64 bits. */
+typedef uint64_t bound_u32, bound_u64;
+typedef uint128 bound_u128 __attribute__((aligned(sizeof(uint64_t))));
+_Static_assert(BOUNDS * sizeof(bound_u128) <= sizeof(struct engine_map), "the bounds fit a map");
 
 /* One thread's part of the keys, in the workspace. */
 struct partition_part {
@@ -61,36 +66,28 @@ struct partition_part {
 struct partition_space {
     struct partition_part *parts;
     char *radix;                // [radix_workspace(threads)]
-    uint64_t *sample, *scratch; // [1 << ENGINE_SAMPLE_LOG_MAX] each, for make_map()
+    uint64_t *sample, *scratch; // [1 << ENGINE_SAMPLE_LOG_MAX] codes each, for make_map()
 };
 
-static struct partition_space space_at(int threads, void *workspace)
+static size_t sample_words(int key_bytes)
+{
+    return (size_t)key_words(key_bytes) << ENGINE_SAMPLE_LOG_MAX;
+}
+
+static struct partition_space space_at(int threads, int key_bytes, void *workspace)
 {
     struct partition_space space = {.parts = workspace};
     space.radix = (char *)(space.parts + threads);
     space.sample = (uint64_t *)(space.radix + radix_workspace(threads));
-    space.scratch = space.sample + (1 << ENGINE_SAMPLE_LOG_MAX);
+    space.scratch = space.sample + sample_words(key_bytes);
     return space;
 }
 
 static size_t host_partition_workspace(const struct engine *engine, int key_bytes)
 {
     const int threads = host_threads(engine);
-    (void)key_bytes;
     return (size_t)threads * sizeof(struct partition_part) + radix_workspace(threads) +
-           2 * sizeof(uint64_t) * (1 << ENGINE_SAMPLE_LOG_MAX);
-}
-
-/* The regions of codes [TOGETHER]. The product, as gcc makes a branch of a choice; unrolled, or the chains of
- * steps do not run side by side. */
-static inline void find_regions(const uint64_t *bounds, const uint64_t *codes, int *regions)
-{
-    memset(regions, 0, TOGETHER * sizeof *regions);
-#pragma GCC unroll 16
-    for (int half = ENGINE_REGIONS / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-        for (int i = 0; i < TOGETHER; i++)
-            regions[i] += half * (bounds[regions[i] + half - 1] <= codes[i]);
+           2 * sizeof(uint64_t) * sample_words(key_bytes);
 }
 
 /* Where part `part` of `parts` begins; that of `parts` is the end of all. */
@@ -122,7 +119,7 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
 #pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
     for (int i = 0; i < sample; i++) {
         const int64_t at = position_of_sample(first + i, total, log) - before;
-        codes[i] = keymap_encode(map, key_load(map.key_bytes, raw->from, at));
+        words_store(key_bytes, codes, i, keymap_encode(map, key_load(key_bytes, raw->from, at)));
     }
     return HSORT_OK;
 }
@@ -131,42 +128,46 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
                                        int64_t total, void *workspace, struct engine_map *map, bool *made)
 {
     const int threads = host_threads(engine);
-    const struct partition_space space = space_at(threads, workspace);
-    const int64_t sample = INT64_C(1) << log, share = sample / ENGINE_REGIONS;
+    const struct partition_space space = space_at(threads, key_bytes, workspace);
+    const int64_t sample = INT64_C(1) << log;
+    const int code_bytes = key_words(key_bytes) * (int)sizeof *codes;
     (void)total;
     *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
-    memcpy(space.sample, codes, (size_t)sample * sizeof *codes);
-    radix_sort(threads, sizeof *codes, space.sample, space.scratch, sample, space.radix);
+    memcpy(space.sample, codes, (size_t)(sample * code_bytes));
+    radix_sort(threads, code_bytes, space.sample, space.scratch, sample, space.radix);
     memset(map, 0, sizeof *map); // all of its bytes travel
-    for (int i = 0; i < BOUNDS; i++) {
-        const uint64_t code = space.sample[share * (i + 1)];
-        const bool repeats = i > 0 && code == space.sample[share * i] && code != UINT64_MAX;
-        map->bytes[i] = repeats ? code + 1 : code;
-    }
+    KEY_CALL(key_bytes, make_bounds, (const void *)space.sample, sample / ENGINE_REGIONS, (void *)map->bytes);
     *made = true;
     return HSORT_OK;
 }
 
-/* The bound behind the last region would be 2^64: 0, as sums of codes have it too. */
+/* The least code of a region; is it of this one value? */
+static bool region_starts(int key_bytes, const struct engine_map *map, int region, key_code *code)
+{
+    KEY_RETURN(key_bytes, region_bounds, (const void *)map->bytes, region, code);
+}
+
 static bool host_region_value(const struct engine *engine, int key_bytes, const struct engine_map *map,
                               int region, uint64_t *code)
 {
-    (void)engine, (void)key_bytes;
-    *code = region > 0 ? map->bytes[region - 1] : 0;
-    return *code + 1 == (region < BOUNDS ? map->bytes[region] : 0);
+    key_code least = 0;
+    (void)engine;
+    const bool is_one = region_starts(key_bytes, map, region, &least);
+    words_store(key_bytes, code, 0, least);
+    return is_one;
 }
 
 /* ---- partition ---- */
 
 /* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region. */
-static void place_parts(const struct engine_map *map, struct partition_part *parts, int number,
+static void place_parts(int key_bytes, const struct engine_map *map, struct partition_part *parts, int number,
                         int64_t *counts)
 {
     int64_t place = 0;
     for (int region = 0; region < ENGINE_REGIONS; region++) {
-        uint64_t code;
-        const bool moves = !host_region_value(NULL, 0, map, region, &code);
+        key_code code;
+        const bool moves = !region_starts(key_bytes, map, region, &code);
         counts[region] = 0;
         for (int part = 0; part < number; part++) {
             const int64_t keys_here = parts[part].next[region];
@@ -182,19 +183,20 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
                                          int64_t *counts, bool *ascends, bool *descends)
 {
     const int threads = host_threads(engine);
-    struct partition_part *parts = space_at(threads, workspace).parts;
+    struct partition_part *parts = space_at(threads, key_bytes, workspace).parts;
     TRY(kernel_takes("count of regions", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
-        KEY_CALL(key_bytes, count_part, raw->map, raw->from, from, until, map->bytes, &parts[part]);
+        KEY_CALL(key_bytes, count_part, raw->map, raw->from, from, until, (const void *)map->bytes,
+                 &parts[part]);
     }
     *ascends = *descends = false;
     for (int part = 0; part < threads; part++) {
         *ascends |= parts[part].ascends;
         *descends |= parts[part].descends;
     }
-    place_parts(map, parts, threads, counts);
+    place_parts(key_bytes, map, parts, threads, counts);
     return HSORT_OK;
 }
 
@@ -204,12 +206,13 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
                                            void *to)
 {
     const int threads = host_threads(engine);
-    struct partition_part *parts = space_at(threads, workspace).parts;
+    struct partition_part *parts = space_at(threads, key_bytes, workspace).parts;
     TRY(kernel_takes("partition", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
-        KEY_CALL(key_bytes, move_part, raw->map, raw->from, from, until, map->bytes, &parts[part], to);
+        KEY_CALL(key_bytes, move_part, raw->map, raw->from, from, until, (const void *)map->bytes,
+                 &parts[part], to);
     }
     return HSORT_OK;
 }
@@ -220,7 +223,7 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
 struct region_place {
     int64_t start, keys, scratch;
     bool is_one_value;
-    uint64_t code; /* of one value */
+    key_code code; /* of one value */
 };
 
 /* Copy pieces [count] to `out`, one behind the other, and find the regions they make. How many those are. */
@@ -233,7 +236,7 @@ static int copy_pieces(int threads, int key_bytes, const struct engine_map *map,
         if (i == 0 || pieces[i].region != pieces[i - 1].region) {
             struct region_place *region = &regions[found++];
             *region = (struct region_place){place, 0, scratch, false, 0};
-            region->is_one_value = host_region_value(NULL, key_bytes, map, pieces[i].region, &region->code);
+            region->is_one_value = region_starts(key_bytes, map, pieces[i].region, &region->code);
         }
         regions[found - 1].keys += pieces[i].count;
         start[i] = place;
@@ -250,7 +253,7 @@ static int copy_pieces(int threads, int key_bytes, const struct engine_map *map,
 /* Write the value of a region as often as it is wanted. */
 static void write_value(int threads, const struct region_place *region, const struct raw_keys *raw, char *out)
 {
-    const uint64_t key = raw->decode ? keymap_decode(raw->map, region->code) : region->code;
+    const key_code key = raw->decode ? keymap_decode(raw->map, region->code) : region->code;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; part++)
         repeat_key(raw->map.key_bytes, key, out, region->start + part_start(region->keys, part, threads),
@@ -284,7 +287,7 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
                                       const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
     const int threads = host_threads(engine);
-    char *radix = space_at(threads, workspace).radix;
+    char *radix = space_at(threads, key_bytes, workspace).radix;
     struct region_place regions[ENGINE_PIECES_MAX];
     TRY(kernel_takes("sort of regions", key_bytes));
     const int found = copy_pieces(threads, key_bytes, map, pieces, count, out, regions);

@@ -1,27 +1,59 @@
 /* The parts of sorting by regions that know the key width: partition.c includes this once for each, with KEY
  * the key and NAMED(name) its name. */
 
+/* bounds [BOUNDS] = every share-th key of a sample, in order: the one above it where it was a bound already. */
+static void NAMED(make_bounds)(const NAMED(bound) * sample, int64_t share, NAMED(bound) * bounds)
+{
+    for (int i = 0; i < BOUNDS; i++) {
+        const NAMED(bound) code = sample[share * (i + 1)];
+        const bool repeats = i > 0 && code == sample[share * i] && code != ~(NAMED(bound))0;
+        bounds[i] = repeats ? code + 1 : code;
+    }
+}
+
+/* Is a region of one value? *least: its least code. The bound behind the last one would be one more than bounds
+ * reach: 0, as sums of codes have it too. */
+static bool NAMED(region_bounds)(const NAMED(bound) * bounds, int region, key_code *least)
+{
+    const NAMED(bound) from = region > 0 ? bounds[region - 1] : 0,
+                       next = region < BOUNDS ? bounds[region] : 0;
+    *least = from;
+    return (NAMED(bound))(from + 1) == next;
+}
+
+/* The regions of codes [TOGETHER]. The product, as gcc makes a branch of a choice; unrolled, or the chains of
+ * steps do not run side by side. */
+static inline void NAMED(find_regions)(const NAMED(bound) * bounds, const NAMED(bound) * codes, int *regions)
+{
+    memset(regions, 0, TOGETHER * sizeof *regions);
+#pragma GCC unroll 16
+    for (int half = ENGINE_REGIONS / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < TOGETHER; i++)
+            regions[i] += half * (bounds[regions[i] + half - 1] <= codes[i]);
+}
+
 /* The codes of keys [at, until), but of TOGETHER at most, and their regions. How many they are; in the place
  * of those that lack the last one is searched for again. */
 static inline int NAMED(next_codes)(struct keymap map, const KEY *keys, int64_t at, int64_t until,
-                                    const uint64_t *bounds, uint64_t *codes, int *regions)
+                                    const NAMED(bound) * bounds, NAMED(bound) * codes, int *regions)
 {
     for (int i = 0; i < TOGETHER; i++)
         codes[i] = NAMED(keymap_encode)(map, keys[at + i < until ? at + i : until - 1]);
-    find_regions(bounds, codes, regions);
+    NAMED(find_regions)(bounds, codes, regions);
     return until - at < TOGETHER ? (int)(until - at) : TOGETHER;
 }
 
 /* Count the keys [from, until) of each region into part->next. Each looks at the one before it, also if that
  * is another thread's: no step up or down falls between two parts. */
 static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
-                              const uint64_t *bounds, struct partition_part *part)
+                              const NAMED(bound) * bounds, struct partition_part *part)
 {
     bool ascends = false, descends = false;
     memset(part->next, 0, sizeof part->next);
-    uint64_t before = until > from ? NAMED(keymap_encode)(map, keys[from > 0 ? from - 1 : 0]) : 0;
+    NAMED(bound) before = until > from ? NAMED(keymap_encode)(map, keys[from > 0 ? from - 1 : 0]) : 0;
     for (int64_t i = from; i < until; i += TOGETHER) {
-        uint64_t codes[TOGETHER];
+        NAMED(bound) codes[TOGETHER];
         int regions[TOGETHER];
         const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {
@@ -37,10 +69,10 @@ static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, 
 
 /* Write the codes of keys [from, until) to the places in `to` that part->next names for their regions, if any. */
 static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
-                             const uint64_t *bounds, struct partition_part *part, KEY *to)
+                             const NAMED(bound) * bounds, struct partition_part *part, KEY *to)
 {
     for (int64_t i = from; i < until; i += TOGETHER) {
-        uint64_t codes[TOGETHER];
+        NAMED(bound) codes[TOGETHER];
         int regions[TOGETHER];
         const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {

@@ -41,6 +41,7 @@
 #include <omp.h>
 #include <stdbool.h>
 #include <string.h>
+#include "kernels/base/keytype.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -48,7 +49,7 @@
 enum {
     SMALL_COUNT = 32, // sorted by insertion
     ORDER_CHUNK = 64, // keys looked at together for whether they are in order
-    CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache
+    CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache, at most: cached_bits()
     DIGITS_MAX = 2,   // of a sort in the cache: there and back
     DIGIT_BITS_MAX = 9,
     SPARE_BITS = 2, // sorted beyond log2(count): of evenly spread keys, about one in 2^SPARE_BITS ties
@@ -56,13 +57,27 @@ enum {
     PARTITION_BITS_MAX = 11,
     SKEWED_SHARE = 8, // a first or last bin with more than 1 / SKEWED_SHARE of the keys: by length, perhaps
     SAMPLE_COUNT = 1024, // keys that decide it
-    LENGTH_BITS = 5,     // of a key cut by length that follow its highest one
+    LENGTH_BITS = 5,     // of a key cut by length that follow its highest one, at most: length_bits()
     FETCH_BYTES = 64,    // of a cache line
     LINE_BYTES = 128 // of memory written together: two cache lines, so that only half as many keys end one
 };
 _Static_assert(DIGITS_MAX *DIGIT_BITS_MAX >= CACHED_BITS + SPARE_BITS,
                "two digits are enough for a cached sort");
-_Static_assert((64 - LENGTH_BITS + 1) << LENGTH_BITS <= 1 << PARTITION_BITS_MAX, "bins by length fit");
+
+/* A cache holds half as many keys of 16 bytes. */
+static inline int cached_bits(size_t key_bytes)
+{
+    return key_bytes > sizeof(uint64_t) ? CACHED_BITS - 1 : CACHED_BITS;
+}
+
+/* Twice as many lengths leave a bit less to each. */
+static inline int length_bits(size_t key_bytes)
+{
+    return key_bytes > sizeof(uint64_t) ? LENGTH_BITS - 1 : LENGTH_BITS;
+}
+_Static_assert((64 - LENGTH_BITS + 1) << LENGTH_BITS <= 1 << PARTITION_BITS_MAX &&
+                   (128 - LENGTH_BITS + 2) << (LENGTH_BITS - 1) <= 1 << PARTITION_BITS_MAX,
+               "bins by length fit");
 
 /* One thread's part of the workspace. */
 struct radix_thread {
@@ -74,20 +89,16 @@ struct radix_thread {
     int64_t first[1 << PARTITION_BITS_MAX];           // place of this thread's first key of a bin
     int64_t next[1 << PARTITION_BITS_MAX];            // place of its next key; before that: their number
     uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX]; // of a cached sort
-    uint64_t differ;                                  // bits in which its keys differ from the first of all
-    unsigned char unused[LINE_BYTES - sizeof(uint64_t)];
+    uint128 differ;                                   // bits in which its keys differ from the first of all
+    unsigned char unused[LINE_BYTES - sizeof(uint128)];
 };
 _Static_assert(sizeof(struct radix_thread) % LINE_BYTES == 0, "every thread's lines are aligned");
 
 /* Bits up to the highest one set; 0 for 0. */
-static inline int bit_width(uint64_t bits)
+static inline int bit_width(uint128 bits)
 {
-    return bits ? 64 - __builtin_clzll(bits) : 0;
-}
-
-static inline uint64_t low_bits(int bits)
-{
-    return bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    const uint64_t upper = (uint64_t)(bits >> 64), lower = (uint64_t)bits;
+    return upper ? 128 - __builtin_clzll(upper) : lower ? 64 - __builtin_clzll(lower) : 0;
 }
 
 /* The bits that a cached sort goes by: `number` digits of `bits` each, those above the lowest `shift`. */
@@ -111,13 +122,14 @@ struct cut {
     int width, bins;
     bool by_length;
     int bits, shift; // not by length: bin = the `bits` above the lowest `shift`
-    uint64_t flip;   // by length: of these bits turned over; all ones, or 0
+    bool flip;       // by length: of the bits turned over
+    int length_bits; // by length
 };
 
 /* By the leading bits: bins should half fill the cache. */
-static struct cut cut_evenly(int64_t count, int width)
+static struct cut cut_evenly(size_t key_bytes, int64_t count, int width)
 {
-    int bits = bit_width((uint64_t)count - 1) - (CACHED_BITS - 1);
+    int bits = bit_width((uint64_t)count - 1) - (cached_bits(key_bytes) - 1);
     if (bits < PARTITION_BITS_MIN)
         bits = PARTITION_BITS_MIN;
     if (bits > PARTITION_BITS_MAX)
@@ -127,19 +139,21 @@ static struct cut cut_evenly(int64_t count, int width)
     return (struct cut){.width = width, .bins = 1 << bits, .bits = bits, .shift = width - bits};
 }
 
-/* By the length of what follows the bits that all keys share, and the LENGTH_BITS below its highest one. */
-static struct cut cut_by_length(int width, bool flip)
+/* By the length of what follows the bits that all keys share, and the length_bits() below its highest one. */
+static struct cut cut_by_length(size_t key_bytes, int width, bool flip)
 {
+    const int bits = length_bits(key_bytes);
     return (struct cut){.width = width,
-                        .bins = (width - LENGTH_BITS + 1) << LENGTH_BITS,
+                        .bins = (width - bits + 1) << bits,
                         .by_length = true,
-                        .flip = flip ? UINT64_MAX : 0};
+                        .flip = flip,
+                        .length_bits = bits};
 }
 
-/* Bits of `rest` below those that its bin is known by. */
-static inline int length_shift(uint64_t rest)
+/* Bits of `rest` below those that its bin is known by, `bits` and the highest one. */
+static inline int length_shift(uint128 rest, int bits)
 {
-    return 63 - LENGTH_BITS - __builtin_clzll(rest | 1 << LENGTH_BITS);
+    return bit_width(rest | 1U << bits) - 1 - bits;
 }
 
 /* Low bits in which the keys of a bin may still differ. */
@@ -147,7 +161,7 @@ static int cut_rest(struct cut cut, int bin)
 {
     if (!cut.by_length)
         return cut.shift;
-    const int length = (cut.flip ? cut.bins - 1 - bin : bin) >> LENGTH_BITS;
+    const int length = (cut.flip ? cut.bins - 1 - bin : bin) >> cut.length_bits;
     return length > 1 ? length - 1 : 0;
 }
 
@@ -161,9 +175,9 @@ static int64_t cut_work(struct cut cut, const int64_t *keys_of)
 }
 
 /* The bits in which keys differ, as the `parts` threads of a team have found. */
-static uint64_t team_differ(const struct radix_thread *team, int parts)
+static uint128 team_differ(const struct radix_thread *team, int parts)
 {
-    uint64_t differ = 0;
+    uint128 differ = 0;
     for (int part = 0; part < parts; part++)
         differ |= team[part].differ;
     return differ;

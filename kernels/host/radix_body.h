@@ -81,7 +81,8 @@ static void NAMED(insertion_sort)(const KEY *keys, KEY *to, int64_t count)
 static KEY NAMED(count_cached_digits)(const KEY *keys, int64_t count, struct digits digits,
                                       uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX])
 {
-    const KEY mask = ((KEY)1 << digits.bits) - 1, first = keys[0];
+    const size_t mask = ((size_t)1 << digits.bits) - 1;
+    const KEY first = keys[0];
     const int low_shift = digits.shift, high_shift = digits.shift + (digits.number - 1) * digits.bits;
     uint32_t *low = places[0], *high = places[1];
     KEY differ = 0;
@@ -90,11 +91,11 @@ static KEY NAMED(count_cached_digits)(const KEY *keys, int64_t count, struct dig
     for (int64_t i = 0; i < count; i++) {
         const KEY key = keys[i];
         differ |= key ^ first;
-        low[(key >> low_shift) & mask]++;
-        high[(key >> high_shift) & mask]++;
+        low[(size_t)(key >> low_shift) & mask]++;
+        high[(size_t)(key >> high_shift) & mask]++;
     }
     uint32_t low_place = 0, high_place = 0;
-    for (KEY value = 0; value <= mask; value++) {
+    for (size_t value = 0; value <= mask; value++) {
         const uint32_t low_keys = low[value], high_keys = high[value];
         low[value] = low_place;
         high[value] = high_place;
@@ -110,14 +111,14 @@ static KEY NAMED(count_cached_digits)(const KEY *keys, int64_t count, struct dig
 static void NAMED(digit_pass)(const KEY *keys, KEY *to, int64_t count, int shift, int bits, uint32_t *places,
                               const KEY *soon)
 {
-    const KEY mask = ((KEY)1 << bits) - 1;
+    const size_t mask = ((size_t)1 << bits) - 1;
     const int64_t stride = FETCH_BYTES / sizeof(KEY);
     for (int64_t i = 0; i < count;) {
         const int64_t end = count - i < stride ? count : i + stride;
         if (soon)
             __builtin_prefetch(soon + i, 1);
         for (; i < end; i++)
-            to[places[(keys[i] >> shift) & mask]++] = keys[i];
+            to[places[(size_t)(keys[i] >> shift) & mask]++] = keys[i];
     }
 }
 
@@ -142,7 +143,7 @@ static void NAMED(sort_ties)(KEY *keys, int64_t count, int shift, struct radix_t
     }
 }
 
-/* Sort keys [count <= 2^CACHED_BITS], which agree in all but their low `width` bits, by one thread into
+/* Sort keys [count <= 2^cached_bits()], which agree in all but their low `width` bits, by one thread into
  * `to`, which is keys or apart from them. */
 static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int width,
                                struct radix_thread *thread)
@@ -182,15 +183,17 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
 
 /* ---- through memory ---- */
 
-/* The bin of a key. By length: s is how many bits it has beyond LENGTH_BITS + 1; bins go on from s to s +
+/* The bin of a key. By length: s is how many bits it has beyond length_bits() + 1; bins go on from s to s +
  * 1 without a gap. */
 static inline size_t NAMED(bin_of)(KEY key, struct cut cut, const bool by_length)
 {
     if (!by_length)
-        return (key >> cut.shift) & (((KEY)1 << cut.bits) - 1);
-    const KEY rest = (key ^ (KEY)cut.flip) & (KEY)low_bits(cut.width);
-    const int s = length_shift(rest);
-    const size_t bin = ((size_t)s << LENGTH_BITS) + (size_t)(rest >> s);
+        return (size_t)(key >> cut.shift) & (((size_t)1 << cut.bits) - 1);
+    const KEY flip = cut.flip ? (KEY)-1 : 0,
+              sorted = (KEY)-1 >> (8 * (int)sizeof(KEY) - cut.width); // never 0 bits
+    const KEY rest = (key ^ flip) & sorted;
+    const int bits = length_bits(sizeof(KEY)), s = length_shift(rest, bits);
+    const size_t bin = ((size_t)s << bits) + (size_t)(rest >> s);
     return cut.flip ? (size_t)cut.bins - 1 - bin : bin;
 }
 
@@ -242,13 +245,13 @@ static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
 {
     const int width = bit_width(team_differ(team, parts));
     if (width < cut->width) {
-        *cut = cut_evenly(count, width);
+        *cut = cut_evenly(sizeof(KEY), count, width);
         return true;
     }
     if (cut->by_length || cut->shift == 0)
         return false;
     const int64_t low = team_keys(team, parts, 0), high = team_keys(team, parts, cut->bins - 1);
-    const struct cut by_length = cut_by_length(width, high > low);
+    const struct cut by_length = cut_by_length(sizeof(KEY), width, high > low);
     if ((high > low ? high : low) <= count / SKEWED_SHARE ||
         !NAMED(length_wins)(keys, count, *cut, by_length, spare))
         return false;
@@ -299,7 +302,7 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
 static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int width, int64_t *ends,
                                    struct radix_thread *team, int threads)
 {
-    struct cut cut = cut_evenly(count, width);
+    struct cut cut = cut_evenly(sizeof(KEY), count, width);
     bool settled = false;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
@@ -332,7 +335,7 @@ static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int 
 static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, int width,
                               struct radix_thread *team, int threads)
 {
-    if (count <= 1 << CACHED_BITS) {
+    if (count <= 1 << cached_bits(sizeof(KEY))) {
         NAMED(sort_cached)(keys, to, count, width, team);
         return;
     }
@@ -343,8 +346,8 @@ static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, i
 
     // A bin with more keys than `heavy` would leave the other threads waiting for the one that sorts it.
     int64_t heavy = threads > 1 ? count / threads / 4 : count;
-    if (heavy < 1 << CACHED_BITS)
-        heavy = 1 << CACHED_BITS;
+    if (heavy < 1 << cached_bits(sizeof(KEY)))
+        heavy = 1 << cached_bits(sizeof(KEY));
     for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
         if (size > heavy)

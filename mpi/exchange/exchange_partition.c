@@ -36,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/key_width.h"
 
 enum {
     SLOTS = 2,                // for what a batch fetches
@@ -51,7 +52,7 @@ enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
 
 struct partition_tables {
     uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes by position: this rank's part, on rank 0 all */
-    int *counts, *offsets; /* [size] of the sample, by rank */
+    int *counts, *offsets; /* [size] words of the sample, by rank */
     int64_t *found;        /* [size * FOUND] what ranks gather of each other */
     int64_t *piece_at;     /* [size * (ENGINE_REGIONS + 1)]: pieces_of() */
     const void **peer_scratch; /* [size] what each peer shows of its scratch buffer, as it appears here */
@@ -118,7 +119,7 @@ static hsort_status open_partition(int size, struct engine *engine, void **table
     if (!p)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     hsort_status status = HSORT_OK;
-    p->sample = malloc(sizeof *p->sample << ENGINE_SAMPLE_LOG_MAX);
+    p->sample = malloc(sizeof(key_code) << ENGINE_SAMPLE_LOG_MAX);
     p->counts = malloc(ranks * sizeof *p->counts);
     p->offsets = malloc(ranks * sizeof *p->offsets);
     p->found = malloc(ranks * FOUND * sizeof *p->found);
@@ -199,18 +200,18 @@ static hsort_status agree_on_map(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
     const struct engine_partition_ops *ops = x->engine->ops->partition;
-    const int rank = x->comm->rank, size = x->comm->size;
+    const int rank = x->comm->rank, size = x->comm->size, words = key_words(x->key_bytes);
     const int64_t total = x->current_offset[size];
     int log = ENGINE_SAMPLE_LOG_MAX;
     while (total >> log == 0)
         log--;
     for (int r = 0; r < size; r++) {
-        p->offsets[r] = (int)sample_from(x->current_offset[r], total, log);
-        p->counts[r] = (int)sample_from(x->current_offset[r + 1], total, log) - p->offsets[r];
+        p->offsets[r] = words * (int)sample_from(x->current_offset[r], total, log);
+        p->counts[r] = words * (int)sample_from(x->current_offset[r + 1], total, log) - p->offsets[r];
     }
-    uint64_t *own = p->sample + p->offsets[rank], code;
+    uint64_t *own = p->sample + p->offsets[rank], code[KEY_CODE_WORDS];
     hsort_status status = ops->sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total, log,
-                                      p->offsets[rank], p->counts[rank], x->memory, own);
+                                      p->offsets[rank] / words, p->counts[rank] / words, x->memory, own);
     keep_first_error(
         &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
                                         p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
@@ -225,7 +226,7 @@ static hsort_status agree_on_map(struct exchange *x)
                      comm_check(MPI_Bcast(&p->agreed, (int)sizeof p->agreed, MPI_BYTE, 0, x->comm->world),
                                 "MPI_Bcast", true));
     for (int region = 0; p->agreed.is_made && region < ENGINE_REGIONS; region++)
-        p->is_one_value[region] = ops->region_value(x->engine, x->key_bytes, &p->agreed.map, region, &code);
+        p->is_one_value[region] = ops->region_value(x->engine, x->key_bytes, &p->agreed.map, region, code);
     return status;
 }
 

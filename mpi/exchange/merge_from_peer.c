@@ -54,7 +54,7 @@ static void cut_kept(struct fetching *f)
 {
     const struct engine_ops *ops = f->x->engine->ops;
     int64_t last[PIECES_MAX], less[PIECES_MAX];
-    uint64_t codes[PIECES_MAX] = {0};
+    key_code codes[PIECES_MAX] = {0};
     for (int piece = 0; piece < f->pieces; piece++) {
         const int64_t end = (piece + 1) * f->piece_keys;
         last[piece] = (end < f->their_count ? end : f->their_count) - 1;

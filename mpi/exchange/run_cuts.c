@@ -36,8 +36,10 @@ enum {
 
 /* A key to probe with, and for how many it speaks. */
 struct cut_offer {
-    uint64_t code, weight;
+    key_code code;
+    uint64_t weight, unused; // whole words of a message
 };
+enum { OFFER_WORDS = sizeof(struct cut_offer) / sizeof(uint64_t) };
 
 /* Keys less than the probe, and not greater, of the ranges of one cut. */
 struct cut_count {
@@ -115,7 +117,7 @@ hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cut
 
 static int compare_offers(const void *a, const void *b)
 {
-    const uint64_t left = ((const struct cut_offer *)a)->code, right = ((const struct cut_offer *)b)->code;
+    const key_code left = ((const struct cut_offer *)a)->code, right = ((const struct cut_offer *)b)->code;
     return (left > right) - (left < right);
 }
 
@@ -130,9 +132,9 @@ static struct cut_offer weighted_median(struct cut_offer *offers, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         up_to += offers[i].weight;
         if (offers[i].weight > 0 && up_to >= all - up_to)
-            return (struct cut_offer){offers[i].code, all};
+            return (struct cut_offer){.code = offers[i].code, .weight = all};
     }
-    return (struct cut_offer){0, 0};
+    return (struct cut_offer){.weight = 0};
 }
 
 /* This rank's offer for one cut. */
@@ -144,8 +146,8 @@ static struct cut_offer offer_for_cut(const struct run_cuts *c, const struct run
     for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
         const int64_t begin = range[run].begin, keys = range[run].end - begin;
         if (keys > 0)
-            middle[count++] =
-                (struct cut_offer){set->code_at(set->state, run, begin + keys / 2), (uint64_t)keys};
+            middle[count++] = (struct cut_offer){.code = set->code_at(set->state, run, begin + keys / 2),
+                                                 .weight = (uint64_t)keys};
     }
     return weighted_median(middle, count);
 }
@@ -155,7 +157,7 @@ static struct cut_offer offer_for_cut(const struct run_cuts *c, const struct run
 /* Make the offers of all ranks one probe for each cut, in c->offer. Collective. */
 static hsort_status agree_on_probes(struct run_cuts *c, int count)
 {
-    const int size = c->comm->size, words = 2 * count;
+    const int size = c->comm->size, words = OFFER_WORDS * count;
     if (comm_is_alone(c->comm))
         return HSORT_OK;
     const hsort_status status = comm_check(
@@ -172,12 +174,12 @@ static hsort_status agree_on_probes(struct run_cuts *c, int count)
 /* ---- 3. count ------------------------------------------------------------------------------------------ */
 
 /* The first position of begin .. end of a run whose key is not less than `code`, or is greater than it. */
-static int64_t search_run(const struct run_set *set, int64_t run, int64_t begin, int64_t end, uint64_t code,
+static int64_t search_run(const struct run_set *set, int64_t run, int64_t begin, int64_t end, key_code code,
                           bool greater)
 {
     while (begin < end) {
         const int64_t middle = begin + (end - begin) / 2;
-        const uint64_t key = set->code_at(set->state, run, middle);
+        const key_code key = set->code_at(set->state, run, middle);
         if (key < code || (greater && key == code))
             begin = middle + 1;
         else
@@ -188,7 +190,7 @@ static int64_t search_run(const struct run_set *set, int64_t run, int64_t begin,
 
 static struct cut_count count_for_cut(const struct run_cuts *c, const struct run_set *set, int64_t cut)
 {
-    const uint64_t probe = c->offer[cut].code;
+    const key_code probe = c->offer[cut].code;
     struct cut_count own = {0, 0};
     for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
         struct cut_range *range = &c->range[cut * c->runs + run];

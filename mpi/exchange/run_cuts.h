@@ -5,13 +5,14 @@
 #define RUN_CUTS_H
 
 #include <stdint.h>
+#include "kernels/base/keytype.h"
 #include "mpi/comm/comm.h"
 
 /* The runs of one rank, and how a key of theirs is looked at. All borrowed. */
 struct run_set {
     int64_t runs;
     const int64_t *count; /* [runs] keys of each; 0 is fine */
-    uint64_t (*code_at)(const void *state, int64_t run, int64_t position); /* any thread; cannot fail */
+    key_code (*code_at)(const void *state, int64_t run, int64_t position); /* any thread; cannot fail */
     const void *state;
 };
 

@@ -25,8 +25,8 @@ enum { PROBES = 255, TAG = 3 };
 
 /* What each side says first. */
 struct run_ends {
-    int64_t count;
-    uint64_t first, last;
+    key_code first, last;
+    int64_t count, unused; // whole words of a message
 };
 
 /* The cut is known to lie in begin .. end. */
@@ -45,12 +45,12 @@ static hsort_status exchange_ends(const struct exchange *x, int partner, struct 
                                   struct run_ends *other)
 {
     int64_t ends[2] = {0, x->count - 1};
-    uint64_t codes[2] = {0, 0};
+    key_code codes[2] = {0, 0};
     hsort_status status = HSORT_OK;
     if (x->count > 0)
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, ends, 2, codes);
-    *own = (struct run_ends){x->count, codes[0], codes[1]};
-    *other = (struct run_ends){0, 0, 0};
+    *own = (struct run_ends){.first = codes[0], .last = codes[1], .count = x->count};
+    *other = (struct run_ends){.count = 0};
     hsort_status traded = trade(x->comm, partner, own, other, sizeof *own / sizeof(uint64_t));
     return status != HSORT_OK ? status : traded;
 }
@@ -73,7 +73,7 @@ static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t lo
     const int64_t length = in->end - in->begin;
     const int probes = length < PROBES ? (int)length : PROBES;
     int64_t positions[PROBES];
-    uint64_t own[PROBES] = {0}, other[PROBES] = {0};
+    key_code own[PROBES] = {0}, other[PROBES] = {0};
     for (int probe = 0; probe < probes; probe++) {
         int64_t at = probe_at(*in, probe, probes);
         positions[probe] = lower ? at : low - 1 - at;
@@ -81,8 +81,8 @@ static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t lo
     hsort_status status = HSORT_OK;
     if (probes > 0)
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, positions, probes, own);
-    hsort_status traded = trade(x->comm, partner, own, other, probes);
-    const uint64_t *a = lower ? own : other, *h = lower ? other : own;
+    hsort_status traded = trade(x->comm, partner, own, other, KEY_CODE_WORDS * probes);
+    const key_code *a = lower ? own : other, *h = lower ? other : own;
     int stay = 0;
     while (stay < probes && a[stay] <= h[stay])
         stay++;

@@ -19,7 +19,7 @@
  * some n / OFFERS to each splitter, whatever the keys are like; later rounds share the same number of probes
  * between the open splitters: three or four rounds for 2^32 keys on 8 ranks. The spread codes are the
  * guarantee: they cut what codes a splitter may have to a half at least, so no input takes more than
- * ROUNDS_MAX rounds. Bisection by codes alone would take a round per bit of every key; offers alone might
+ * rounds_most(). Bisection by codes alone would take a round per bit of every key; offers alone might
  * never reach a splitter whose keys all lie on one busy rank.
  *
  * What a rank offers is chosen from where its own keys lie and needs no label: a probe is of use to the
@@ -40,12 +40,12 @@ enum {
     SPREAD = 1024,       // codes spread over all open intervals, but
     SPREAD_MAX = 15,     // so many at most over one of them, and one at least
     ESTIMATED = 64,      // keys in an interval from which on the splitter's code is estimated
-    ROUNDS_MAX = 65      // 64 halve any interval of codes to one, and one finds it
+    ROUNDS_MAX = 129     // of codes of any width: rounds_most()
 };
 
 struct splitter {
     int64_t position;           // of its key among all keys
-    uint64_t low, high;         // its key is one of these; the same on every rank
+    key_code low, high;         // its key is one of these; the same on every rank
     int64_t below, upto;        // keys less than low, and not greater than high, on all ranks
     bool found;                 // then low is it
     int64_t less;               // when found: keys less than it, on all ranks
@@ -56,10 +56,10 @@ struct splitters {
     int size, open;
     struct splitter *splitter;           /* [size]; entry r is the boundary before rank r, entry 0 not used */
     int offers_max;                      /* of one rank in one round */
-    uint64_t *offers;                    /* [1 + offers_max] how many, then the codes */
-    uint64_t *gathered;                  /* [size * (1 + offers_max)] */
+    key_code *offers;                    /* [1 + offers_max] how many, then the codes */
+    key_code *gathered;                  /* [size * (1 + offers_max)] */
     int64_t *positions;                  /* [offers_max] */
-    uint64_t *probes, *scratch;          /* [probes_max] */
+    key_code *probes, *scratch;          /* [probes_max] */
     int64_t *own_less, *own_not_greater; /* [probes_max] */
     int64_t *own_sums, *sums;            /* [2 * probes_max] less and not greater of each probe */
     int64_t *equal, *equal_before;       /* [size] own keys equal to each splitter; those of lower ranks */
@@ -68,6 +68,12 @@ struct splitters {
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
     return value < least ? least : value > most ? most : value;
+}
+
+/* As many as a code has bits halve any interval of codes to one, and one more finds it. */
+static int rounds_most(int key_bytes)
+{
+    return 8 * key_bytes + 1;
 }
 
 /* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of
@@ -136,7 +142,7 @@ hsort_status splitters_open(int size, struct splitters **splitters)
 
 static void start(struct splitters *s, const struct exchange *x, const int64_t *target_offset)
 {
-    const uint64_t greatest = key_max(x->key_bytes);
+    const key_code greatest = key_max(x->key_bytes);
     const int64_t total = target_offset[s->size];
     s->open = 0;
     for (int rank = 1; rank < s->size; rank++) {
@@ -199,18 +205,19 @@ static int choose_offers(struct splitters *s, int rank, int round, int offers_ma
     return offers;
 }
 
-/* Fill gathered with the offers of all ranks, 1 + offers_max words of each. Collective. */
+/* Fill gathered with the offers of all ranks, 1 + offers_max codes of each. Collective. */
 static hsort_status offer(struct splitters *s, const struct exchange *x, int round, int offers_max)
 {
     const int offers = choose_offers(s, x->comm->rank, round, offers_max);
+    const int words = KEY_CODE_WORDS * (1 + offers_max);
     hsort_status status = HSORT_OK;
     memset(s->offers, 0, (1 + (size_t)offers_max) * sizeof *s->offers);
     if (offers > 0)
         status =
             x->engine->ops->gather(x->engine, x->key_bytes, x->keys, s->positions, offers, s->offers + 1);
-    s->offers[0] = (uint64_t)offers;
-    keep_first_error(&status, comm_check(MPI_Allgather(s->offers, 1 + offers_max, MPI_UINT64_T, s->gathered,
-                                                       1 + offers_max, MPI_UINT64_T, x->comm->world),
+    s->offers[0] = (key_code)offers;
+    keep_first_error(&status, comm_check(MPI_Allgather(s->offers, words, MPI_UINT64_T, s->gathered, words,
+                                                       MPI_UINT64_T, x->comm->world),
                                          "MPI_Allgather", true));
     return status;
 }
@@ -218,7 +225,7 @@ static hsort_status offer(struct splitters *s, const struct exchange *x, int rou
 /* ---- 2. probe ------------------------------------------------------------------------------------------ */
 
 /* Where the ascending stretch that begins at `from` ends. */
-static int stretch_end(const uint64_t *codes, int from, int count)
+static int stretch_end(const key_code *codes, int from, int count)
 {
     int end = from + 1;
     while (end < count && codes[end - 1] <= codes[end])
@@ -228,7 +235,7 @@ static int stretch_end(const uint64_t *codes, int from, int count)
 
 /* Sort codes by merging the ascending stretches they consist of: one per rank, so far fewer steps than
  * qsort() takes. */
-static void sort_probes(uint64_t *codes, uint64_t *scratch, int count)
+static void sort_probes(key_code *codes, key_code *scratch, int count)
 {
     while (stretch_end(codes, 0, count) < count) {
         int made = 0;
@@ -245,17 +252,17 @@ static void sort_probes(uint64_t *codes, uint64_t *scratch, int count)
 }
 
 /* Codes spread evenly over low .. high: all of them, if they are few. Returns how many. */
-static int spread_codes(uint64_t low, uint64_t high, int most, uint64_t *codes)
+static int spread_codes(key_code low, key_code high, int most, key_code *codes)
 {
-    const uint64_t width = high - low; // one less than there are codes
-    const uint64_t parts = (uint64_t)most + 1;
-    if (width < (uint64_t)most) {
-        for (uint64_t i = 0; i <= width; i++)
+    const key_code width = high - low; // one less than there are codes
+    const key_code parts = (key_code)most + 1, step = width / parts, rest = width % parts;
+    if (width < (key_code)most) {
+        for (key_code i = 0; i <= width; i++)
             codes[i] = low + i;
         return (int)width + 1;
     }
-    for (uint64_t i = 1; i < parts; i++)
-        codes[i - 1] = low + width / parts * i + width % parts * i / parts;
+    for (key_code i = 1; i < parts; i++)
+        codes[i - 1] = low + step * i + rest * i / parts;
     return most;
 }
 
@@ -269,15 +276,14 @@ static int64_t about_root(int64_t keys)
 }
 
 /* The code below which `keys` of the interval's keys lie, if they are spread evenly over it. */
-static uint64_t estimate(const struct splitter *here, int64_t keys)
+static key_code estimate(const struct splitter *here, int64_t keys)
 {
-    const uint64_t width = here->high - here->low;
-    int64_t all = here->upto - here->below;
+    const key_code width = here->high - here->low;
+    const int64_t all = here->upto - here->below;
     keys = clamp(keys, 0, all);
-    for (; all > INT32_MAX; all /= 2) // so that no product passes 64 bits
-        keys /= 2;
-    return here->low + width / (uint64_t)all * (uint64_t)keys +
-           width % (uint64_t)all * (uint64_t)keys / (uint64_t)all;
+    // width * keys / all: the one product is at most the width, the other less than all * all, which has 126 bits.
+    return here->low + width / (key_code)all * (key_code)keys +
+           width % (key_code)all * (key_code)keys / (key_code)all;
 }
 
 /* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random
@@ -288,7 +294,7 @@ static uint64_t estimate(const struct splitter *here, int64_t keys)
  *                                                                                estimates 2^15 2^9 2^6
  *
  * Returns how many. */
-static int estimated_codes(const struct splitters *s, int rank, uint64_t *codes)
+static int estimated_codes(const struct splitters *s, int rank, key_code *codes)
 {
     const struct splitter *here = &s->splitter[rank];
     const bool shared = rank + 1 < s->size && !here[1].found && here[1].low == here->low;
@@ -305,7 +311,7 @@ static int choose_probes(struct splitters *s, int offers_max)
 {
     int count = 0, distinct = 0, intervals = 0;
     for (int rank = 0; rank < s->size; rank++) {
-        const uint64_t *from = s->gathered + (size_t)rank * (1 + (size_t)offers_max);
+        const key_code *from = s->gathered + (size_t)rank * (1 + (size_t)offers_max);
         memcpy(s->probes + count, from + 1, (size_t)from[0] * sizeof *from);
         count += (int)from[0];
     }
@@ -447,7 +453,7 @@ hsort_status splitters_find(struct splitters *s, const struct exchange *x, const
     hsort_status status = HSORT_OK;
     const int offers_max = offers_of(s->size, x->capacity);
     start(s, x, target_offset);
-    for (int round = 0; s->open > 0 && round < ROUNDS_MAX; round++) {
+    for (int round = 0; s->open > 0 && round < rounds_most(x->key_bytes); round++) {
         keep_first_error(&status, offer(s, x, round, offers_max));
         const int probes = choose_probes(s, offers_max);
         keep_first_error(&status, count(s, x, probes));

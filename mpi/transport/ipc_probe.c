@@ -65,11 +65,12 @@ static hsort_status read_pattern(struct ipc_probe *probe, int rank, const void *
 {
     const struct engine_ops *ops = probe->engine->ops;
     const int64_t last = WORDS - 1;
-    uint64_t words[WORDS] = {0}, gathered = 0;
+    uint64_t words[WORDS] = {0};
+    key_code gathered = 0;
     int right = 0;
     TRY(ops->copy(probe->engine, STREAM_IN, words, theirs, sizeof words));
     TRY(ops->stream_synchronize(probe->engine, STREAM_IN));
-    TRY(ops->gather(probe->engine, sizeof gathered, theirs, &last, 1, &gathered));
+    TRY(ops->gather(probe->engine, sizeof *words, theirs, &last, 1, &gathered));
     while (right < WORDS && words[right] == pattern_word(rank, right))
         right++;
     if (right < WORDS || gathered != pattern_word(rank, (int)last))

@@ -5,6 +5,8 @@
  *     cli_gen.c ...    one file per subcommand
  *     bench_plan.c     bench: what is to be measured; bench_report.c: its rows
  *     shares.c         sort: each rank's keys, from files to memory and back
+ *     records.c        sort: records, values and indices, which lie in memory as a whole
+ *     record_keys.c    --key: which fields of a record are its keys; record_check.c: their order, and fingerprints
  *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
  *     checkpoint.c     sort: what a stopped run leaves for the next one
  *     report.c         results on stdout, as text and as JSON
@@ -28,6 +30,8 @@
     X(CLI_GEN, gen, "", " -n COUNT -o FILE", "write a file of generated keys")                           \
     X(CLI_SORT, sort, "IN", " [IN ...] -o OUT", "sort files into another file")                          \
     X(CLI_CHECK, check, "FILE", " [FILE ...]", "check that a file is in order, and which keys it holds") \
+    X(CLI_GATHER, gather, "FILE", " [FILE ...] --by INDEX -o OUT",                                       \
+      "bring the elements of a file into the order of an index")                                         \
     X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                            \
     X(CLI_PLAN, plan, "IN", " [IN ...] -n RANKS [RANKS ...]",                                            \
       "say what sorting a file would take on other numbers of ranks, without sorting it")                \
@@ -74,6 +78,11 @@ struct cli_options {
     int files_count;
     const char *output, *against;
     const char *checkpoint; /* sort: the directory, or NULL */
+    const char *key;        /* of records, or NULL: bare keys */
+    size_t record_bytes;    /* of raw files of records; 0: not given */
+    const char *index, *values, *values_output; /* sort: or NULL */
+    size_t value_bytes;     /* of a raw file of values; 0: not given */
+    const char *by;         /* gather: the index */
     const char *distribution;
     int64_t count; /* -1: not given */
     uint64_t seed;
@@ -95,6 +104,9 @@ struct cli_options {
     enum bench_form form;
 };
 
+/* Bytes of a record or a value, at most: the library's limit. */
+enum { CLI_RECORD_MOST = 65536 };
+
 /* Keys of one read, write or check go by in chunks of this size. */
 enum { CLI_CHUNK_BYTES = 64 << 20 };
 
@@ -110,7 +122,7 @@ bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *nu
 /* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
  * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
  * Not collective. */
-enum { CLI_DIGESTS = 64, CLI_DIGEST_NAME = 64 };
+enum { CLI_DIGESTS = 80, CLI_DIGEST_NAME = 64 };
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);
 

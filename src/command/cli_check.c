@@ -5,6 +5,7 @@
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/records.h"
 #include "src/command/report.h"
 #include "src/library/verify.h"
 #include <inttypes.h>
@@ -24,7 +25,8 @@ struct scanner {
  * */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
-    TRY(node_memory_check(scanner->comm, CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
+    TRY(node_memory_check(scanner->comm,
+                          CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, 0, &scanner->engine));
     return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);
@@ -77,7 +79,7 @@ static hsort_status add_share(struct scanner *scanner, const struct file_in *fil
 static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result)
 {
     struct verifier verifier;
-    verify_start(&verifier, file->type, scanner->order);
+    verify_start(&verifier, keymap_make(file->type, scanner->order));
     hsort_status status = add_share(scanner, file, &verifier);
     if (status == HSORT_OK)
         status = file_check_unchanged(file);
@@ -156,8 +158,13 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
 hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file, other;
-    struct file_source source = {options->files, options->files_count, options->format,
-                                 options->type_given ? &options->type : NULL, options->direct_io};
+    if (options->key)
+        return records_check(comm, options);
+    struct file_source source = {.paths = options->files,
+                                 .paths_count = options->files_count,
+                                 .format = options->format,
+                                 .type = options->type_given ? &options->type : NULL,
+                                 .direct_io = options->direct_io};
     TRY(file_open(comm, &source, &file));
     hsort_status status = HSORT_OK;
     source.paths = &options->against;

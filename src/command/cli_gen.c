@@ -5,6 +5,7 @@
 #include "src/files/input.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/records.h"
 #include "src/command/report.h"
 
 /* What writes keys: an engine, for its threads, and a chunk of its memory. */
@@ -68,6 +69,8 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
     struct input input = {.type = options->type_given ? options->type : HSORT_U64,
                           .seed = options->seed,
                           .count = options->count};
+    if (options->key)
+        return records_gen(comm, options);
     if (input_parse(options->distribution, &input) != HSORT_OK)
         return report_fail(comm, HSORT_ARGUMENT, "--dist: %s", status_text());
     int threads;

@@ -49,7 +49,10 @@ static void print_option(const struct option_row *row)
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     const bool maybe = row->kind == MAYBE_WORD;
-    const int width = printf("  %s--%s%s%s%s", letter, row->name, maybe ? "[=" : row->value ? " " : "",
+    const int width = printf("  %s--%s%s%s%s", letter, row->name,
+                             maybe        ? "[="
+                             : row->value ? " "
+                                          : "",
                              row->value ? row->value : "", maybe ? "]" : "");
     print_lines(width - 2, 32, row->text);
 }
@@ -67,25 +70,48 @@ static void print_group(enum cli_command command, enum cli_group group)
     }
 }
 
+static void print_key_words(void)
+{
+    printf("\nKEY, a key of a record, the first decides first; at most 8, together of at most 16 bytes:\n");
+    print_lines(printf("  NAME") - 2, 20,
+                "a field of a structured .npy file; a.b of a structure in it, a[2] of an\n"
+                "array in it. u4 u8 i4 i8 f4 f8 in both byte orders; M8 m8 (NaT first);\n"
+                "b1 u1 >u2, S1 to S16, V1 to V16, by their bytes");
+    print_lines(printf("  NUMBER") - 2, 20,
+                "a column of a .npy array of two dimensions, from 0: its rows are the records");
+    print_lines(printf("  @OFFSET:TYPE") - 2, 20,
+                "of a raw record (--record): u32 i32 f32 u64 i64 f64, with > behind it\n"
+                "big-endian; bytes1 to bytes16, compared as such");
+    print_lines(printf("  KEY:desc") - 2, 20, "descending; NaNs stay last, and equal records in their order");
+}
+
 static const char *const notes[CLI_COMMANDS] = {
-    [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n",
+    [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n"
+                "  hypersort gen -n 1M --record 24 --key @0:u64 -o records.bin\n",
     [CLI_SORT] =
         "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --verify\n"
         "  mpirun -n 8 hypersort sort keys.bin --type u32 -r -o sorted.bin\n"
         "  srun --mpi=pmix hypersort sort keys.npy -o sorted.npy --checkpoint kept\n"
+        "  mpirun -n 4 hypersort sort events.npy -o out.npy --key run,event:desc\n"
+        "  hypersort sort data.bin -o out.bin --record 100 --key @0:bytes10\n"
+        "  hypersort sort keys.npy --index index.npy\n"
+        "  hypersort sort keys.npy -o sorted.npy --values v.npy -O v.sorted.npy\n"
         "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
         "Several files of one type are sorted as one array, in their order.\n"
         "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
         "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
         "leads to nothing is refused.\n",
-    [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n",
+    [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n"
+                  "  hypersort check out.npy --key run,event:desc --against events.npy\n",
+    [CLI_GATHER] = "mpirun -n 4 hypersort gather v.npy --by index.npy -o out.npy\n",
     [CLI_BENCH] =
         "hypersort bench -n 1M,256M --inputs uniform,zipf:26,mixtures:20 --seed 7\n"
         "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"
         "\nA time is that of the slowest rank, from all being there to its return; each result is checked.\n"
         "A ratio is the time of the fastest other library over hypersort's: above 1 is faster.\n",
     [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n"
-                 "\nBehind the first IN, what begins with a digit is a number of ranks: a file of that name is ./3.npy.\n",
+                 "\nBehind the first IN, what begins with a digit is a number of ranks: a file of that name "
+                 "is ./3.npy.\n",
     [CLI_INFO] = "mpirun -n 4 hypersort info\n",
 };
 
@@ -99,6 +125,8 @@ static void print_command_help(enum cli_command command)
     for (int group = 0; group < GROUPS; group++)
         print_group(command, (enum cli_group)group);
     printf("\nCounts and sizes take K, M, G: powers of 1024.\n");
+    if (command == CLI_GEN || command == CLI_SORT || command == CLI_CHECK)
+        print_key_words();
     if (command == CLI_GEN || command == CLI_BENCH)
         print_distributions();
     printf("\nFor example:\n  %s", notes[command]);

@@ -14,6 +14,7 @@ enum {
     GEN = 1 << CLI_GEN,
     SORT = 1 << CLI_SORT,
     CHECK = 1 << CLI_CHECK,
+    GATHER = 1 << CLI_GATHER,
     BENCH = 1 << CLI_BENCH,
     PLAN = 1 << CLI_PLAN,
     INFO = 1 << CLI_INFO
@@ -49,9 +50,22 @@ const struct option_row cli_rows[] = {
      "how many ranks to plan for; more may follow, after the first IN"},
     {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
     {"ranks-per-node", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
-    {"output", 'o', GEN | SORT, COMMON, TEXT, "FILE", FIELD(output),
+    {"output", 'o', GEN | SORT | GATHER, COMMON, TEXT, "FILE", FIELD(output),
      "the file to write; one of that name is replaced, once this one is whole;\n"
      "with %r, the rank, in it: a file per rank"},
+    {"by", 0, GATHER, COMMON, TEXT, "INDEX", FIELD(by),
+     "the index, of <i8 or <u8: element I of the output is element INDEX[I]"},
+    {"key", 0, GEN | SORT | CHECK, COMMON, TEXT, "KEY[,KEY ...]", FIELD(key),
+     "by which fields records are ordered; see KEY below"},
+    {"record", 0, GEN | SORT | CHECK | GATHER, COMMON, SIZE, "BYTES", FIELD(record_bytes),
+     "of each record of a raw file"},
+    {"index", 0, SORT, COMMON, TEXT, "FILE", FIELD(index),
+     "write where each key of the output was in the input: <i8, from 0"},
+    {"values", 0, SORT, COMMON, TEXT, "FILE", FIELD(values),
+     "a second file of as many elements of any kind, which move along"},
+    {"values-output", 'O', SORT, COMMON, TEXT, "FILE", FIELD(values_output),
+     "the file to write the values to"},
+    {"value-bytes", 0, SORT, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
     {"type", 0, GEN | SORT | CHECK | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
      "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
      "themselves"},
@@ -60,54 +74,60 @@ const struct option_row cli_rows[] = {
     {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
     {"seed", 's', BENCH, COMMON, SEED, "SEED", FIELD(seed),
      "of the inputs (0: a new one); the report names it"},
-    {"reverse", 'r', SORT | CHECK, COMMON, FLAG, NULL, FIELD(reverse), "descending order; NaNs stay last"},
+    {"reverse", 'r', SORT | CHECK, COMMON, FLAG, NULL, FIELD(reverse),
+     "descending order of bare keys; NaNs stay last"},
     {"verify", 0, SORT, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
-     "check order, count and keys before the output appears: as they pass\n(the default), or also what can be "
-     "read back"},
+     "check order, count and keys before the output appears: as they pass\n"
+     "(the default), or also what can be read back"},
     {"no-verify", 0, SORT, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
     {"against", 0, CHECK, COMMON, TEXT, "OTHER", FIELD(against),
      "a file that must hold the same keys, in any order"},
-    {"json", 0, SORT | CHECK | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json), "the report as one JSON object"},
-    {"progress", 0, GEN | SORT | CHECK, COMMON, FLAG, NULL, FIELD(progress),
+    {"json", 0, SORT | CHECK | GATHER | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
+     "the report as one JSON object"},
+    {"progress", 0, GEN | SORT | CHECK | GATHER, COMMON, FLAG, NULL, FIELD(progress),
      "say on stderr how far the work is"},
-    {"help", 'h', GEN | SORT | CHECK | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help), "this text"},
-    {"version", 0, GEN | SORT | CHECK | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version),
+    {"help", 'h', GEN | SORT | CHECK | GATHER | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
+     "this text"},
+    {"version", 0, GEN | SORT | CHECK | GATHER | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version),
      "version and build"},
 
-    {"format", 0, GEN | SORT | CHECK | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(format),
-     "of the file (auto: npy if its name ends in .npy)"},
-    {"output-format", 0, SORT, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
+    {"format", 0, GEN | SORT | CHECK | GATHER | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
+     FIELD(format), "of the file (auto: npy if its name ends in .npy)"},
+    {"output-format", 0, SORT | GATHER, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
-    {"direct-io", 0, GEN | SORT | CHECK, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(direct_io),
+    {"direct-io", 0, GEN | SORT | CHECK | GATHER, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+     FIELD(direct_io),
      "move keys between disk and memory past the page cache (auto: where\n"
      "the file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
 
-    {"engine", 0, SORT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)),
+    {"engine", 0, SORT | GATHER | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)),
      FIELD(sort.engine), "what sorts on a rank (auto: cuda if every rank has a GPU)"},
-    {"threads", 0, GEN | SORT | CHECK | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N", FIELD(sort.threads),
-     "of each rank (0: the cores it is bound to)"},
-    {"bind", 0, SORT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)),
+    {"threads", 0, GEN | SORT | CHECK | GATHER | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N",
+     FIELD(sort.threads), "of each rank (0: the cores it is bound to)"},
+    {"bind", 0, SORT | GATHER | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)),
      FIELD(sort.binding), "bind to cores what the launcher left unbound"},
-    {"device-memory", 0, SORT | BENCH | PLAN, PLACEMENT, SIZE, "SIZE", FIELD(sort.device_memory_limit),
+    {"device-memory", 0, SORT | GATHER | BENCH | PLAN, PLACEMENT, SIZE, "SIZE",
+     FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU, or of the host engine; keys that\n"
      "do not fit are sorted in two passes, through host memory"},
 
     {"exchange", 0, SORT | BENCH, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
      "how keys move between ranks (auto: by ranks, keys and links)"},
-    {"transport", 0, SORT | BENCH | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
+    {"transport", 0, SORT | GATHER | BENCH | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
      FIELD(sort.transport), "how bytes go between two ranks"},
-    {"chunk", 0, SORT | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes), "bytes of one message"},
+    {"chunk", 0, SORT | GATHER | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes),
+     "bytes of one message"},
     {"local", 0, SORT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
-    {"peer-memory", 0, SORT | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"peer-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.peer_memory),
      "ranks of a node map each other's GPU memory: transport ipc\n(auto: where it works)"},
-    {"shared-memory", 0, SORT | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"shared-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.shared_memory), "transport staged uses /dev/shm inside a node\n(auto: where it works)"},
-    {"mpi-device-pointers", 0, SORT | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"mpi-device-pointers", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.mpi_device_pointers), "give MPI GPU memory\n(auto: if it says it takes it, and a try works)"},
 
     {"sort-gkeys", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_SORT_4]),
@@ -361,6 +381,8 @@ static hsort_status check_name(const struct cli_options *options, const char *na
         return complain(
             options, "'-': keys are in files, not in standard input or output; a file of that name is ./-");
     const char *suffix = format == FILE_AUTO ? file_foreign_suffix(name) : NULL;
+    if (suffix && !option)
+        return complain(options, "%.200s: '%s' files are not known here", name, suffix);
     if (suffix)
         return complain(
             options, "%.200s: '%s' files are not known here; for raw keys in a file of that name give %s raw",
@@ -370,10 +392,13 @@ static hsort_status check_name(const struct cli_options *options, const char *na
 
 static hsort_status check_names(const struct cli_options *options)
 {
-    const bool sorts = options->command == CLI_SORT;
+    const bool sorts = options->command == CLI_SORT || options->command == CLI_GATHER;
     for (int i = 0; i < options->files_count; i++)
         TRY(check_name(options, options->files[i], options->format, "--format"));
     TRY(check_name(options, options->against, options->format, "--format"));
+    const char *const by_name[] = {options->by, options->index, options->values, options->values_output};
+    for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
+        TRY(check_name(options, by_name[i], FILE_AUTO, NULL));
     return check_name(options, options->output, sorts ? options->output_format : options->format,
                       sorts ? "--output-format" : "--format");
 }
@@ -396,6 +421,31 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
     return HSORT_OK;
 }
 
+/* Options of records, values and indices, which go together or do not. */
+static hsort_status check_records(const struct cli_options *options)
+{
+    const bool makes = options->command == CLI_GEN, gathers = options->command == CLI_GATHER;
+    if (options->record_bytes > CLI_RECORD_MOST || options->value_bytes > CLI_RECORD_MOST)
+        return complain(options, "--%s: more than %d bytes",
+                        options->record_bytes > CLI_RECORD_MOST ? "record" : "value-bytes", CLI_RECORD_MOST);
+    if (gathers && !options->by)
+        return complain(options, "--by INDEX is missing");
+    if ((options->record_bytes > 0 && !gathers && !options->key) ||
+        (makes && options->key && options->record_bytes == 0))
+        return complain(options, "--record and --key: one lacks the other");
+    if (options->key && options->reverse)
+        return complain(options, "-r is of bare keys: write KEY:desc");
+    if (options->key && options->type_given)
+        return complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
+    if (!options->values != !options->values_output)
+        return complain(options, "--values and -O: one lacks the other");
+    if (options->value_bytes > 0 && !options->values)
+        return complain(options, "--value-bytes without --values");
+    if (options->checkpoint && (options->key || options->index || options->values))
+        return complain(options, "--checkpoint: only sorts of bare keys alone can be resumed");
+    return HSORT_OK;
+}
+
 /* What is left of the command line after its options, and what must not be missing from it. */
 static hsort_status take_operands(int argc, char **argv, struct cli_options *options)
 {
@@ -411,7 +461,10 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
         return complain(options, "-n RANKS is missing");
     if (options->nodes > 0 && options->ranks_per_node > 0)
         return complain(options, "--nodes and --ranks-per-node: one says the other");
-    if ((options->command == CLI_GEN || options->command == CLI_SORT) && !options->output)
+    TRY(check_records(options));
+    const bool beside = options->index || options->values;
+    const enum cli_command command = options->command;
+    if ((command == CLI_GEN || command == CLI_SORT || command == CLI_GATHER) && !options->output && !beside)
         return complain(options, "-o FILE is missing");
     if (options->checkpoint && file_is_pattern(options->output))
         return complain(options, "--checkpoint: a file per rank, as '%%r' makes, cannot be resumed");
@@ -474,12 +527,12 @@ static uint64_t digest_text(const char *text)
 
 static uint64_t digest_value(const struct option_row *row, const struct cli_options *options)
 {
-    static const size_t bytes[] = {
-        [FLAG] = sizeof(bool),           [WORD] = sizeof(int),    [MAYBE_WORD] = sizeof(int),
-        [NUMBER] = sizeof(int),
-        [AT_LEAST_1] = sizeof(int),      [SIZE] = sizeof(size_t), [COUNT] = sizeof(int64_t),
-        [RANKS] = sizeof options->ranks, [GIGA] = sizeof(double), [MICRO] = sizeof(double),
-        [SEED] = sizeof(uint64_t)};
+    static const size_t bytes[] = {[FLAG] = sizeof(bool),      [WORD] = sizeof(int),
+                                   [MAYBE_WORD] = sizeof(int), [NUMBER] = sizeof(int),
+                                   [AT_LEAST_1] = sizeof(int), [SIZE] = sizeof(size_t),
+                                   [COUNT] = sizeof(int64_t),  [RANKS] = sizeof options->ranks,
+                                   [GIGA] = sizeof(double),    [MICRO] = sizeof(double),
+                                   [SEED] = sizeof(uint64_t)};
     const void *field = (const char *)options + row->field;
     if (row->kind == TEXT)
         return digest_text(*(const char *const *)field);

@@ -154,16 +154,16 @@ static void print_rates(const hsort_rates *rates)
 static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
 {
     char most[16], all[16];
-    printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ',
-           cost->messages, cost->messages_all, size_text(cost->moved_bytes_largest, most),
-           size_text(cost->moved_bytes, all));
+    printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
+           size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
     printf(" %10.3g\n", cost->total_seconds);
 }
 
 /* An exchange, which sorts in one pass. */
-static void print_entry(const hsort_plan_result *plan, hsort_exchange exchange, const hsort_plan_exchange *cost)
+static void print_entry(const hsort_plan_result *plan, hsort_exchange exchange,
+                        const hsort_plan_exchange *cost)
 {
     print_exchange(hsort_exchange_name(exchange), plan->passes == 1 && exchange == plan->exchange, cost);
 }
@@ -184,9 +184,9 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
 {
     char capacity[16], engine[16], caller[16];
     printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s", ranks_per_node);
-    printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n", plan->shard_capacity,
-           size_text(plan->shard_bytes, capacity), size_text(plan->engine_bytes, engine),
-           size_text(plan->caller_bytes, caller));
+    printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n",
+           plan->shard_capacity, size_text(plan->shard_bytes, capacity),
+           size_text(plan->engine_bytes, engine), size_text(plan->caller_bytes, caller));
     print_passes(plan);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
     for (int phase = 0; phase < HSORT_PHASES; phase++)
@@ -238,8 +238,11 @@ static hsort_status make_plans(const struct cli_options *options, const struct f
 hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
-    const struct file_source source = {options->files, options->files_count, options->format,
-                                       options->type_given ? &options->type : NULL, HSORT_CHOICE_OFF};
+    const struct file_source source = {.paths = options->files,
+                                       .paths_count = options->files_count,
+                                       .format = options->format,
+                                       .type = options->type_given ? &options->type : NULL,
+                                       .direct_io = HSORT_CHOICE_OFF};
     TRY(file_open(comm, &source, &file));
     const hsort_status status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file) : HSORT_OK);
     file_close(&file);

@@ -26,6 +26,7 @@
 #include "src/command/cli.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/records.h"
 #include "src/command/report.h"
 #include "src/command/shares.h"
 #include "src/command/stop.h"
@@ -290,9 +291,14 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
 {
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
+    if (options->key || options->index || options->values)
+        return records_sort(comm, options);
     progress_start(&run.progress, options->progress && comm->rank == 0);
-    const struct file_source source = {options->files, options->files_count, options->format,
-                                       options->type_given ? &options->type : NULL, options->direct_io};
+    const struct file_source source = {.paths = options->files,
+                                       .paths_count = options->files_count,
+                                       .format = options->format,
+                                       .type = options->type_given ? &options->type : NULL,
+                                       .direct_io = options->direct_io};
     TRY(file_open(comm, &source, &run.in));
     share_open(&run.share, comm, &run.progress, &run.in);
     hsort_status status = run_sort(&run);

@@ -122,11 +122,17 @@ bool launch_lost(struct comm *comm, hsort_status status)
 
 hsort_status launch_commit(struct comm *comm, struct file_out *file, hsort_status status)
 {
+    return launch_commit_all(comm, &file, 1, status);
+}
+
+hsort_status launch_commit_all(struct comm *comm, struct file_out *const *files, int count,
+                               hsort_status status)
+{
     if (launch_lost(comm, status))
         return status;
     char error[sizeof comm->error];
     memcpy(error, comm->error, sizeof error);
-    hsort_status committed = file_commit(comm, file, status);
+    hsort_status committed = file_commit_all(comm, files, count, status);
     if (status == HSORT_OK)
         return committed;
     memcpy(comm->error, error, sizeof error);

@@ -36,6 +36,10 @@ bool launch_lost(struct comm *comm, hsort_status status);
  * Errors   `status`, or those of file_commit(). */
 hsort_status launch_commit(struct comm *comm, struct file_out *file, hsort_status status);
 
+/* The same for several outputs, which get their names when all are whole. */
+hsort_status launch_commit_all(struct comm *comm, struct file_out *const *files, int count,
+                               hsort_status status);
+
 /* First of `count` keys that rank `rank` of `size` handles; its share ends where the next rank's starts.
  * Shares differ by at most one. With rank == size: `count`. Not collective. */
 int64_t launch_share(int64_t count, int rank, int size);

@@ -74,22 +74,21 @@ static const char *order_name(hsort_order order)
     return order == HSORT_DESCENDING ? "descending" : "ascending";
 }
 
-static void open_object(struct json *json)
+void report_open_json(struct json *json)
 {
     json_open(json, NULL, '{');
     json_integer(json, "schema_version", 1);
     json_text(json, "build", hsort_build_info());
 }
 
-static hsort_status close_object(struct json *json)
+hsort_status report_close_json(struct json *json)
 {
     json_close(json, '}');
     printf("\n");
     return report_flush();
 }
 
-/* The job's members of an object. */
-static void print_job_json(struct json *json, const struct job *job)
+void report_job_json(struct json *json, const struct job *job)
 {
     if (job->scheduler) {
         json_open(json, "job", '{');
@@ -106,7 +105,7 @@ static void print_job_json(struct json *json, const struct job *job)
     json_close(json, ']');
 }
 
-static void print_job(const struct job *job)
+void report_job(const struct job *job)
 {
     if (job->scheduler) {
         printf("job          %s, %s", job->id, job->scheduler);
@@ -177,7 +176,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     struct json json = {false};
     struct phase_time times[PHASES];
     list_phases(report, times);
-    open_object(&json);
+    report_open_json(&json);
     json_integer(&json, "ranks", report->ranks);
     json_text(&json, "engine", report->engine);
     json_text(&json, "type", hsort_type_name(report->type));
@@ -209,8 +208,8 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_text(&json, "output", report->output);
     json_text(&json, "resumed", report->resumed ? "begun" : NULL);
     json_integer(&json, "kept_bytes", report->kept_bytes);
-    print_job_json(&json, &report->job);
-    return close_object(&json);
+    report_job_json(&json, &report->job);
+    return report_close_json(&json);
 }
 
 /* A line for each transport: what has gone by it, and how fast on the busiest rank. */
@@ -246,7 +245,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
         printf("passes       2, as the keys do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
                " segments of the result\n",
                report->stats.runs, report->stats.segments);
-    print_job(&report->job);
+    report_job(&report->job);
     if (report->resumed)
         printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);
     for (int phase = 0; phase < PHASES; phase++)
@@ -296,7 +295,7 @@ static hsort_status print_check_json(const struct check_report *report)
     struct json json = {false};
     char text[REPORT_KEY_TEXT];
     const hsort_check_result *found = &report->found;
-    open_object(&json);
+    report_open_json(&json);
     report_files_json(&json, "file", "files", report->file);
     json_integer(&json, "ranks", report->ranks);
     json_text(&json, "type", hsort_type_name(report->type));
@@ -325,7 +324,7 @@ static hsort_status print_check_json(const struct check_report *report)
         json_null(&json, "against");
     }
     json_real(&json, "seconds", report->seconds);
-    return close_object(&json);
+    return report_close_json(&json);
 }
 
 hsort_status report_check(const struct check_report *report, bool json)
@@ -410,7 +409,7 @@ static void print_speeds_json(struct json *json, const struct info_report *repor
 static hsort_status print_info_json(const struct info_report *report)
 {
     struct json json = {false};
-    open_object(&json);
+    report_open_json(&json);
     json_text(&json, "mpi_library", report->mpi_library);
     if (report->device_pointers >= 0)
         json_bool(&json, "mpi_takes_device_pointers", report->device_pointers == 1);
@@ -436,8 +435,8 @@ static hsort_status print_info_json(const struct info_report *report)
     }
     json_close(&json, ']');
     print_speeds_json(&json, report);
-    print_job_json(&json, &report->job);
-    return close_object(&json);
+    report_job_json(&json, &report->job);
+    return report_close_json(&json);
 }
 
 static void print_rank(int rank, const hsort_rank_info *info)
@@ -559,7 +558,7 @@ hsort_status report_info(const struct info_report *report, bool json)
     printf("engine       %s%s%s\n", report->engine, report->no_gpu[0] ? ": " : "", report->no_gpu);
     printf("lockable     %s of memory per rank (RLIMIT_MEMLOCK)\n",
            report->lockable_bytes < INT64_MAX ? progress_size(report->lockable_bytes, size) : "any amount");
-    print_job(&report->job);
+    report_job(&report->job);
     for (int rank = 0; rank < report->ranks; rank++)
         print_rank(rank, &report->infos[rank]);
     print_paths(report);

@@ -66,6 +66,14 @@ hsort_status report_flush(void);
 hsort_status report_fail(struct comm *comm, hsort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The outermost object of a report in JSON, with what each begins with; its end, and a flush. */
+void report_open_json(struct json *json);
+hsort_status report_close_json(struct json *json);
+
+/* The job, as lines and as members of an object. */
+void report_job(const struct job *job);
+void report_job_json(struct json *json, const struct job *job);
+
 /* Put what was read: `name` is a text, of one file its path; `list` has the paths of all. */
 void report_files_json(struct json *json, const char *name, const char *list, const struct file_in *file);
 

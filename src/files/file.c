@@ -114,15 +114,38 @@ static hsort_status examine_part(const struct file_source *source, const hsort_t
     layout->format = file_format_resolve(part->path, source->format);
     if (source->format == FILE_AUTO)
         TRY(file_check_start(part->path, part->fd, layout->format, layout->bytes));
-    return file_examine(part->path, part->fd, layout->format, type, layout->bytes, &layout->header);
+    return file_examine(part->path, part->fd, layout->format, source, type, layout->bytes, &layout->header);
+}
+
+/* Elements of two files are of one kind if their headers say the same of them. */
+static bool are_alike(const struct npy_element *a, const struct npy_element *b)
+{
+    if (a->bytes != b->bytes || a->dimensions != b->dimensions || !a->descr != !b->descr)
+        return false;
+    for (int i = 1; i < a->dimensions; i++)
+        if (a->extent[i] != b->extent[i])
+            return false;
+    return !a->descr || (a->descr_bytes == b->descr_bytes && memcmp(a->descr, b->descr, a->descr_bytes) == 0);
 }
 
 /* Rank 0's part of file_open(): all files have the type of the first, which says it unless the user did. */
 static hsort_status examine_files(const struct file_in *file, const struct file_source *source,
                                   struct key_layout *layout)
 {
-    for (int i = 0; i < file->parts; i++)
-        TRY(examine_part(source, i > 0 ? &layout[0].header.type : source->type, &file->part[i], &layout[i]));
+    const hsort_type *type = source->any ? NULL : source->type;
+    for (int i = 0; i < file->parts; i++) {
+        struct npy_element *element = &layout[i].header.element;
+        TRY(examine_part(source, type, &file->part[i], &layout[i]));
+        type = source->any ? NULL : &layout[0].header.type;
+        if (i == 0)
+            continue;
+        const bool alike = !source->any || are_alike(element, &layout[0].header.element);
+        free((char *)element->descr);
+        element->descr = NULL;
+        if (!alike)
+            return status_fail(HSORT_FORMAT, "%s: has another dtype or shape than %s", file->part[i].path,
+                               file->part[0].path);
+    }
     return HSORT_OK;
 }
 
@@ -144,18 +167,17 @@ static hsort_status open_same_file(const struct key_layout *layout, bool same_no
 static hsort_status take_layouts(const struct key_layout *layout, struct file_in *file)
 {
     bool swapped = false, odd = false;
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(layout->header.type);
-    file->type = layout->header.type;
+    const int64_t key_bytes = (int64_t)file->element.bytes;
     for (int i = 0; i < file->parts; i++) {
         const struct npy_header *header = &layout[i].header;
         struct file_part *part = &file->part[i];
         part->format = layout[i].format;
-        part->swapped = header->swapped;
+        part->swapped = header->swapped && !file->is_any;
         part->data_offset = header->data_offset;
         part->first = file->count;
         part->count = header->count;
         file->count += header->count;
-        swapped = swapped || header->swapped;
+        swapped = swapped || part->swapped;
         odd = odd || header->data_offset % key_bytes != 0;
         if (file->count > INT64_MAX / key_bytes) // each has less: this is the first sum that is too large
             return status_fail(HSORT_ARGUMENT, "%s: with it there are more keys than 64-bit offsets",
@@ -169,12 +191,33 @@ static hsort_status take_layouts(const struct key_layout *layout, struct file_in
 static hsort_status open_part_blocks(const struct comm *comm, const struct file_in *file,
                                      hsort_choice direct_io, struct file_part *part)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), share = file->count / comm->size;
+    const int64_t key_bytes = (int64_t)file->element.bytes, share = file->count / comm->size;
     int64_t first = share * comm->rank, end = first + share; // near enough
     first = (first > part->first ? first : part->first) - part->first;
     end = (end < part->first + part->count ? end : part->first + part->count) - part->first;
     return block_open_input(part->path, part->fd, direct_io, part->data_offset + first * key_bytes,
                             end > first ? (end - first) * key_bytes : 0, &part->blocks);
+}
+
+/* What the elements are, from rank 0, which has the text of their dtype. Collective; the caller agrees on the status. */
+static hsort_status share_element(struct comm *comm, const struct file_source *source,
+                                  const struct npy_header *first, struct file_in *file)
+{
+    char *own = (char *)file->element.descr; // on rank 0
+    file->type = first->type;
+    file->is_any = source->any;
+    file->is_key = first->is_key;
+    file->element = first->element;
+    file->element.descr = own;
+    if (first->element.descr_bytes == 0)
+        return HSORT_OK;
+    hsort_status status = HSORT_OK;
+    if (comm->rank != 0 && !(own = malloc(first->element.descr_bytes)))
+        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its dtype", file->path);
+    file->element.descr = own;
+    TRY(comm_agree(comm, status));
+    return comm_check(MPI_Bcast(own, (int)first->element.descr_bytes, MPI_BYTE, 0, comm->world), "MPI_Bcast",
+                      false);
 }
 
 /* All ranks' part of file_open(), once rank 0 knows the layouts. Collective. */
@@ -184,6 +227,8 @@ static hsort_status share_layouts(struct comm *comm, const struct file_source *s
     bool same_node = false;
     hsort_status status = comm_check(
         MPI_Bcast(layout, file->parts * (int)sizeof *layout, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+    if (status == HSORT_OK)
+        status = share_element(comm, source, &layout->header, file);
     if (status == HSORT_OK)
         status = file_shares_node_with_rank_0(comm, &same_node);
     for (int i = 0; i < file->parts && status == HSORT_OK && comm->rank != 0; i++)
@@ -243,6 +288,10 @@ hsort_status file_open(struct comm *comm, const struct file_source *source, stru
         status = allow_files(file->parts);
     if (status == HSORT_OK && comm->rank == 0)
         status = examine_files(file, source, layout);
+    if (layout) { // the text is no part of what is sent
+        file->element.descr = layout->header.element.descr;
+        layout->header.element.descr = NULL;
+    }
     status = comm_agree(comm, status);
     if (status == HSORT_OK)
         status = share_layouts(comm, source, layout, file);
@@ -274,6 +323,13 @@ static void swap_bytes_u64(uint64_t *keys, int64_t count)
         keys[i] = __builtin_bswap64(keys[i]);
 }
 
+static void swap_bytes_u128(uint128 *keys, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = (uint128)__builtin_bswap64((uint64_t)keys[i]) << 64 |
+                  __builtin_bswap64((uint64_t)(keys[i] >> 64));
+}
+
 /* The last part that begins at key `key` or before it: the one that has the key, if any has. */
 static const struct file_part *find_part(const struct file_in *file, int64_t key)
 {
@@ -302,7 +358,7 @@ static hsort_status read_part(const struct file_part *part, int64_t key_bytes, i
 
 hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, void *to)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)file->element.bytes;
     TRY(file_range_check(file->path, file->count * key_bytes, at, (int64_t)bytes));
     for (int64_t done = 0, many; done < (int64_t)bytes; done += many) {
         const struct file_part *part = find_part(file, (at + done) / key_bytes);
@@ -315,14 +371,14 @@ hsort_status file_read_at(const struct file_in *file, int64_t at, size_t bytes, 
 
 hsort_status file_read(const struct file_in *file, int64_t first, int64_t count, void *keys)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)file->element.bytes;
     TRY(file_range_check(file->path, file->count, first, count));
     return file_read_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 
 size_t file_in_lead(const struct file_in *file, int64_t at)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)file->element.bytes;
     const struct file_part *part = find_part(file, at / key_bytes);
     if (file->cuts)
         return 0;
@@ -353,5 +409,6 @@ void file_close(struct file_in *file)
     }
     free(file->part);
     free(file->path);
+    free((char *)file->element.descr);
     *file = (struct file_in){.path = NULL};
 }

@@ -12,13 +12,14 @@
 #include <time.h>
 #include "mpi/comm/comm.h"
 #include "src/files/block_io.h"
+#include "src/files/npy.h"
 #include "hypersort.h"
 
 /* X(name, short name) */
 #define FILE_FORMAT_LIST(X)                                             \
     X(FILE_AUTO, "auto") /* .npy by its name, anything else raw */      \
-    X(FILE_RAW, "raw")   /* keys, little-endian */                      \
-    X(FILE_NPY, "npy")   /* NumPy's: a header, then an array of keys */
+    X(FILE_RAW, "raw")   /* keys, little-endian; or records */          \
+    X(FILE_NPY, "npy")   /* NumPy's: a header, then an array */
 
 enum file_format {
 #define X(name, short_name) name,
@@ -34,16 +35,26 @@ struct file_source {
     enum file_format format; /* of each; AUTO: by its name */
     const hsort_type *type;  /* that the user named, or NULL: then the first must be of a format that names its type */
     hsort_choice direct_io; /* OFF: through the page cache; AUTO, ON: block_io.h */
+
+    /* Not keys but elements of any kind, as bytes: */
+    bool any;
+    size_t record_bytes;     /* of an element of a raw file; 0: not said. A .npy file says it itself */
+    const char *record_word; /* the option that says it, for texts */
 };
+
+/* Two inputs at most, since a command may read keys and what travels with them. */
+enum { FILE_INPUTS = 2 };
 
 /* What to write. In the path %r is the rank, and each rank then writes a file of its own; %% is a %. */
 struct file_target {
     const char *path;
     enum file_format format;
-    hsort_type type;
-    int64_t count;               /* of all ranks */
+    hsort_type type;                   /* of keys */
+    const struct npy_element *element; /* what is written if not keys, or NULL */
+    int64_t count;                     /* of all ranks */
     int64_t first, mine;         /* with %r: this rank's keys: where they begin among all, how many */
     const struct file_in *input; /* of which the file may be none (by device and inode), or NULL */
+    const struct file_in *other_input; /* the same */
     hsort_choice direct_io;
 };
 
@@ -69,8 +80,11 @@ struct file_part {
 /* Key files open for reading on every rank, one behind the other. */
 struct file_in {
     char *path; /* for texts: of the only file, or "a.npy and 2 more"; owned */
-    hsort_type type;
-    int64_t count;          /* keys of all */
+    hsort_type type;            /* of keys */
+    bool is_any;                /* elements of any kind: "key" then means one, here and for all functions */
+    bool is_key;                /* keys, or elements that could be read as such */
+    struct npy_element element; /* its descr, unless NULL, is owned */
+    int64_t count;              /* keys of all */
     struct file_part *part; /* [parts]; owned */
     int parts;
     bool cuts; /* chunks that end at round places of one file could cut keys of one with swapped bytes */
@@ -83,8 +97,10 @@ struct file_out {
     char *path, *temporary;  /* owned */
     int fd;
     struct block_file *blocks; /* what writes fd; owned */
+    int guard; /* its place among those that a signal removes */
     enum file_format format;
-    hsort_type type;
+    hsort_type type;      /* of keys */
+    size_t key_bytes;     /* of a key, or of an element of any kind */
     int64_t first, count; /* its keys among all */
     int64_t data_offset;
     bool replaces; /* on rank 0, or of an own file: a file of that name was there, whose mode and owner it gets */
@@ -98,7 +114,9 @@ struct file_out {
  *          another format; size not a multiple of the key size; a bad, lying, huge, empty header; 2-D; Fortran order of
  *          anything but one dimension; a dtype that is no key type; a type that contradicts the wanted one, or that of
  *          the first file), HSORT_HOST_MEMORY,
- *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). */
+ *          HSORT_ARGUMENT (raw without a type; ranks that find different files of that name). Of elements of any kind:
+ *          size not a multiple, Fortran order of more than one dimension, Python objects, a dtype or a shape other than
+ *          the first file's; HSORT_ARGUMENT: raw without record_bytes, .npy with it. */
 hsort_status file_open(struct comm *comm, const struct file_source *source, struct file_in *file);
 
 /* keys [count] = the keys from position `first` on, in the byte order of this machine. Any thread, any number at
@@ -122,11 +140,13 @@ hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
+enum { FILE_OUTPUTS = 3 };
+
 /* Does this name of an output have a %r in it? Not collective. */
 bool file_is_pattern(const char *path);
 
 /* Create the temporary file of an output, with its header and its full size. Collective.
- *   file  [1] written; ended by file_commit(); one at a time in a process
+ *   file  [1] written; ended by file_commit(); FILE_OUTPUTS at a time in a process
  * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when
  *          a rank dies).
  * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input), HSORT_HOST_MEMORY; nothing is left behind. */
@@ -157,10 +177,11 @@ void file_find_stale(const struct file_out *file, char *name);
  * */
 void file_leave(struct comm *comm, struct file_out *file);
 
-/* Where the output at `path` really goes, from the root on and with links followed: name [PATH_MAX]. Not
- * collective.
+/* Where the output at `path`, of the rank 0 or another one, really goes, from the root on and with links followed:
+ * name [PATH_MAX]. Not collective.
  * Errors HSORT_IO (no file can be there), HSORT_ARGUMENT (it is `input`). */
 hsort_status file_output_name(const char *path, const struct file_in *input, char *name);
+hsort_status file_output_name_of(const char *path, int rank, const struct file_in *input, char *name);
 
 /* Write keys [count] at position `first`. Any thread, any number at once. Not collective. Errors HSORT_IO,
  * HSORT_HOST_MEMORY. */
@@ -176,6 +197,10 @@ size_t file_out_lead(const struct file_out *file, int64_t at);
  * any rank, or on failure, the temporary is removed. Collective.
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
+
+/* The same for several outputs: none gets its name before all are whole. Where one then cannot be given its name, the text
+ * says which have theirs. */
+hsort_status file_commit_all(struct comm *comm, struct file_out *const *files, int count, hsort_status mine);
 
 /* The suffix of `path` if it is that of a format which is not known here, such as ".h5"; else NULL. A file of
  * that name is not taken for raw keys unless somebody says so. Not collective. Static. */

@@ -11,13 +11,17 @@
 enum file_format file_format_resolve(const char *path, enum file_format format);
 
 /* Read the header of an open file of `format`, never AUTO, that has so many bytes in all, and hold it against
- * them; a raw file has none, and *header [1] is what one would say. Not collective. Errors as file_open(). */
-hsort_status file_examine(const char *path, int fd, enum file_format format, const hsort_type *wanted_type,
-                          int64_t bytes, struct npy_header *header);
+ * them; a raw file has none, and *header [1] is what one would say. Not collective. Errors as file_open().
+ *   source  what is wanted of it, but for the type
+ *   type    that keys must have, or NULL
+ *   header  [1] written; its element's descr, unless NULL, is the caller's to free */
+hsort_status file_examine(const char *path, int fd, enum file_format format, const struct file_source *source,
+                          const hsort_type *type, int64_t bytes, struct npy_header *header);
 
-/* The header for so many keys: header [FILE_HEADER_ROOM]. Returns its length. Not collective. */
-enum { FILE_HEADER_ROOM = 128 };
-size_t file_put_header(enum file_format format, hsort_type type, int64_t count, unsigned char *header);
+/* The header for what a target is to hold, of which this file has `count`. header [1] written: the caller frees it.
+ * Not collective. Errors HSORT_HOST_MEMORY. */
+hsort_status file_make_header(enum file_format format, const struct file_target *target, int64_t count,
+                              unsigned char **header, size_t *bytes);
 
 /* A file that is to be read as `format` although nobody said so: does it begin as one of a format that is not
  * known here? Not collective. Errors HSORT_IO, HSORT_FORMAT. */
@@ -45,6 +49,9 @@ hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
  * collective. Errors HSORT_IO, HSORT_ARGUMENT (`input`). */
 hsort_status file_choose_path(const char *path, int rank, const struct file_in *input, char *chosen,
                               struct stat *there);
+
+/* Refuse a file that lies where an output is to go and is an input. Not collective. Errors HSORT_ARGUMENT. */
+hsort_status file_refuse_input(const char *path, const struct file_in *input, const struct stat *there);
 
 /* name [PATH_MAX] = what the output at `path` is called until it is whole; `tag` tells it from those of other
  * runs. A name that would be too long for a directory is cut. Not collective. Errors HSORT_IO: the whole path

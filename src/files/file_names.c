@@ -50,6 +50,13 @@ static hsort_status expand_pattern(const char *path, int rank, char *name)
     return HSORT_OK;
 }
 
+hsort_status file_refuse_input(const char *path, const struct file_in *input, const struct stat *there)
+{
+    return file_is_input(input, there)
+               ? status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path)
+               : HSORT_OK;
+}
+
 hsort_status file_choose_path(const char *pattern, int rank, const struct file_in *input, char *chosen,
                               struct stat *there)
 {
@@ -65,8 +72,7 @@ hsort_status file_choose_path(const char *pattern, int rank, const struct file_i
         return status_fail(HSORT_ARGUMENT, "the name of the output is empty");
 
     if (stat(chosen, there) == 0) {
-        if (file_is_input(input, there))
-            return status_fail(HSORT_ARGUMENT, "%s: is the input; the output must be another file", path);
+        TRY(file_refuse_input(path, input, there));
         // A rename would put a plain file in the place of /dev/null or a FIFO.
         if (!S_ISREG(there->st_mode))
             return status_fail(HSORT_IO, "%s: cannot create: %s", path,
@@ -80,11 +86,11 @@ hsort_status file_choose_path(const char *pattern, int rank, const struct file_i
     return HSORT_OK;
 }
 
-hsort_status file_output_name(const char *path, const struct file_in *input, char *name)
+hsort_status file_output_name_of(const char *path, int rank, const struct file_in *input, char *name)
 {
     char chosen[PATH_MAX], directory[PATH_MAX];
     struct stat there;
-    TRY(file_choose_path(path, 0, input, chosen, &there));
+    TRY(file_choose_path(path, rank, input, chosen, &there));
     // The file itself need not be there, so only its directory can be looked up.
     char *slash = strrchr(chosen, '/');
     const char *base = base_of(chosen);
@@ -97,6 +103,11 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
     if (snprintf(name, PATH_MAX, "%s/%s", directory[1] ? directory : "", base) >= PATH_MAX)
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
     return HSORT_OK;
+}
+
+hsort_status file_output_name(const char *path, const struct file_in *input, char *name)
+{
+    return file_output_name_of(path, 0, input, name);
 }
 
 hsort_status file_temporary_name(const char *path, const char *tag, char *name)

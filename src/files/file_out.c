@@ -7,8 +7,8 @@
  *      file_commit    agree on success -- each rank: fsync, close -- agree -- rank 0: rename -- agree
  *
  * The temporary goes away with any failure, and with the signals by which a run is told to stop: each rank's
- * handler unlinks it, so that it also goes when rank 0 was killed outright. One output at a time per process,
- * because a handler can only know a static name.
+ * handler unlinks it, so that it also goes when rank 0 was killed outright. A few outputs at a time per process,
+ * because a handler can only know static names. Several are one to who looks on: all are whole before the first is named.
  *
  * An output that outlasts a stop (file_resume) has a temporary name that its owner knows, and what is there
  * already is kept; it goes away only with a failure, or where nobody means to go on.
@@ -37,6 +37,7 @@
 #include <unistd.h>
 #include "kernels/base/fault.h"
 #include "src/files/file.h"
+#include "src/files/file_guard.h"
 #include "src/files/file_internal.h"
 #include "kernels/base/status.h"
 
@@ -48,59 +49,6 @@ struct names {
     ino_t inode;
     bool kept; /* a temporary file that was there already */
 };
-
-/* ---- The guard: what a stop signal removes ------------------------------------------------------------- */
-
-/* By the first two a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be
- * ignored: a file size limit shall be an error of the write, as a full disk is. */
-static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXFSZ};
-enum { STOP_SIGNALS = 2, GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
-
-static struct {
-    char temporary[PATH_MAX];
-    char next[PATH_MAX];          /* of own files that of the next rank, or "" */
-    volatile sig_atomic_t exists; /* the temporary is there, and ours */
-    bool installed;
-    int first; /* of guarded_signals that is guarded */
-    struct sigaction previous[GUARDED_SIGNALS];
-} guard;
-
-static void remove_and_stop(int signal_number)
-{
-    if (guard.exists)
-        unlink(guard.temporary);
-    if (guard.exists && guard.next[0])
-        unlink(guard.next);
-    // SA_RESETHAND has made the action the default one; it is taken when this handler returns.
-    raise(signal_number);
-}
-
-/* Be ready to remove `temporary`, on the signals from the `first` on; guard.exists says from when on. */
-static void guard_begin(const char *temporary, int first)
-{
-    snprintf(guard.temporary, sizeof guard.temporary, "%s", temporary);
-    guard.next[0] = '\0';
-    guard.first = first;
-    for (int i = first; i < GUARDED_SIGNALS; i++) {
-        struct sigaction action = {.sa_handler = remove_and_stop, .sa_flags = SA_RESETHAND};
-        sigemptyset(&action.sa_mask);
-        if (guarded_signals[i] == SIGXFSZ)
-            action.sa_handler = SIG_IGN;
-        sigaction(guarded_signals[i], NULL, &guard.previous[i]);
-        // What nohup made the process ignore stays ignored.
-        if (guard.previous[i].sa_handler != SIG_IGN)
-            sigaction(guarded_signals[i], &action, NULL);
-    }
-    guard.installed = true;
-}
-
-static void guard_end(void)
-{
-    guard.exists = 0;
-    for (int i = guard.first; guard.installed && i < GUARDED_SIGNALS; i++)
-        sigaction(guarded_signals[i], &guard.previous[i], NULL);
-    guard.installed = false;
-}
 
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
@@ -122,6 +70,8 @@ static hsort_status choose_names(const struct file_target *target, int rank, con
 {
     struct stat there;
     TRY(file_choose_path(target->path, rank, target->input, names->path, &there));
+    if (there.st_mode != 0)
+        TRY(file_refuse_input(target->path, target->other_input, &there));
     file->replaces = there.st_mode != 0;
     file->rights = there;
     if (!temporary)
@@ -163,13 +113,14 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
                    const struct names *names, struct file_out *file)
 {
     struct stat there;
-    unsigned char found[FILE_HEADER_ROOM];
+    unsigned char found[NPY_HEADER_ROOM]; // of keys: their header is no longer
     // Without O_NONBLOCK the opening of a FIFO would wait.
     file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file->fd < 0)
         return false;
     if (fstat(file->fd, &there) == 0 && is_only_temporary(&there, input) && there.st_uid == geteuid() &&
-        there.st_size == bytes && pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
+        there.st_size == bytes && file->data_offset <= NPY_HEADER_ROOM &&
+        pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
         memcmp(found, header, (size_t)file->data_offset) == 0)
         return true;
     close(file->fd);
@@ -179,29 +130,29 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
 
 /* What rank 0 does in create_output(), and each rank for an own file: names, and the file under the temporary one. */
 static hsort_status create_temporary(const struct file_target *target, int rank, const char *temporary,
-                                     const char *tag, struct file_out *file, struct names *names)
+                                     const char *tag, const unsigned char *header, struct file_out *file,
+                                     struct names *names)
 {
-    unsigned char header[FILE_HEADER_ROOM];
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
-    if (file->count > (INT64_MAX - FILE_HEADER_ROOM) / key_bytes)
+    const int64_t key_bytes = (int64_t)file->key_bytes;
+    if (file->count > (INT64_MAX - NPY_HEADER_ROOM - file->data_offset) / key_bytes)
         return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", target->path,
                            file->count);
-    file_put_header(file->format, file->type, file->count, header);
     const int64_t bytes = file->data_offset + file->count * key_bytes;
     TRY(choose_names(target, rank, temporary, tag, file, names));
-    guard_begin(names->temporary, temporary ? STOP_SIGNALS : 0);
+    file_guard_begin(file->guard, names->temporary, temporary ? FILE_STOP_SIGNALS : 0);
     if (temporary) {
         names->kept = reopen(header, bytes, target->input, names, file);
-        guard.exists = names->kept;
+        *file_guard_exists(file->guard) = names->kept;
         if (names->kept)
             return HSORT_OK;
         unlink(names->temporary); // if it cannot, it cannot be created either
     }
-    guard.exists = true; // before it does: a signal may come between the call and what follows it
+    *file_guard_exists(file->guard) =
+        true; // before it does: a signal may come between the call and what follows it
     file->fd = open(names->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fault_hit(FAULT_TERM))
         raise(SIGTERM);
-    guard.exists = file->fd >= 0;
+    *file_guard_exists(file->guard) = file->fd >= 0;
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot create %s: %s", names->path, names->temporary,
                            strerror(errno));
@@ -225,8 +176,8 @@ static hsort_status open_temporary(struct file_out *file, const struct names *na
                                    bool same_node)
 {
     struct stat there;
-    guard_begin(names->temporary, first_signal);
-    guard.exists = true; // rank 0 has made it
+    file_guard_begin(file->guard, names->temporary, first_signal);
+    *file_guard_exists(file->guard) = 1; // rank 0 has made it
     file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot open %s, which rank 0 made: %s", names->path,
@@ -244,9 +195,9 @@ static void release_output(struct comm *comm, struct file_out *file, bool stays)
     block_close(file->blocks);
     if (file->fd >= 0)
         close(file->fd);
-    if ((comm->rank == 0 || file->own) && guard.exists && !stays)
-        unlink(guard.temporary);
-    guard_end();
+    if ((comm->rank == 0 || file->own) && *file_guard_exists(file->guard) && !stays)
+        unlink(file_guard_temporary(file->guard));
+    file_guard_end(file->guard);
     free(file->has_name);
     free(file->path);
     free(file->temporary);
@@ -265,13 +216,13 @@ static hsort_status take_names(const struct names *names, hsort_choice direct_io
 
 /* A file of all ranks, under a temporary name that its owner wants, or NULL. Collective. */
 static hsort_status create_common(struct comm *comm, const struct file_target *target, const char *temporary,
-                                  struct file_out *file, struct names *names)
+                                  const unsigned char *header, struct file_out *file, struct names *names)
 {
     char tag[TAG_ROOM];
     bool same_node = false;
     make_tag(tag);
     hsort_status status =
-        comm->rank == 0 ? create_temporary(target, 0, temporary, tag, file, names) : HSORT_OK;
+        comm->rank == 0 ? create_temporary(target, 0, temporary, tag, header, file, names) : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK)
         status = identify_temporary(file, names);
     status = comm_agree(comm, status);
@@ -281,7 +232,7 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
     if (status == HSORT_OK)
         status = file_shares_node_with_rank_0(comm, &same_node);
     if (status == HSORT_OK && comm->rank != 0)
-        status = open_temporary(file, names, temporary ? STOP_SIGNALS : 0, same_node);
+        status = open_temporary(file, names, temporary ? FILE_STOP_SIGNALS : 0, same_node);
     if (status == HSORT_OK)
         status = take_names(names, target->direct_io, file);
     return comm_agree(comm, status);
@@ -289,8 +240,8 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
 
 /* A file of each rank's own. All have the same tag, so that two ranks whose names lead to one file, by a link, cannot both
  * create its temporary. Collective. */
-static hsort_status create_own(struct comm *comm, const struct file_target *target, struct file_out *file,
-                               struct names *names)
+static hsort_status create_own(struct comm *comm, const struct file_target *target,
+                               const unsigned char *header, struct file_out *file, struct names *names)
 {
     char tag[TAG_ROOM] = "";
     int64_t all = 0;
@@ -302,7 +253,7 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
         status = status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys in the ranks' files, not %" PRId64,
                              target->path, all, target->count);
     if (status == HSORT_OK)
-        status = create_temporary(target, comm->rank, NULL, tag, file, names);
+        status = create_temporary(target, comm->rank, NULL, tag, header, file, names);
     if (status == HSORT_OK)
         status = take_names(names, target->direct_io, file);
     file->has_name = malloc((size_t)comm->size);
@@ -312,41 +263,60 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
     if (status != HSORT_OK || comm->size == 1)
         return status;
     const int before = (comm->rank + comm->size - 1) % comm->size, behind = (comm->rank + 1) % comm->size;
-    return comm_agree(comm,
-                      comm_check(MPI_Sendrecv(names->temporary, PATH_MAX, MPI_BYTE, before, 0, guard.next,
-                                              PATH_MAX, MPI_BYTE, behind, 0, comm->world, MPI_STATUS_IGNORE),
-                                 "MPI_Sendrecv", false));
+    return comm_agree(comm, comm_check(MPI_Sendrecv(names->temporary, PATH_MAX, MPI_BYTE, before, 0,
+                                                    file_guard_next(file->guard), PATH_MAX, MPI_BYTE, behind, 0,
+                                                    comm->world, MPI_STATUS_IGNORE),
+                                       "MPI_Sendrecv", false));
 }
 
-/* file_create(), or, with the name of a temporary file, file_resume(). */
-static hsort_status create_output(struct comm *comm, const struct file_target *target, const char *temporary,
-                                  struct file_out *file, bool *kept)
+/* file_create(), or, with the name of a temporary file, file_resume(), for a file whose header is made. Collective. */
+static hsort_status create_with_header(struct comm *comm, const struct file_target *target,
+                                       const char *temporary, const unsigned char *header,
+                                       struct file_out *file, bool *kept)
 {
-    if (guard.installed) // on every rank
-        return comm_agree(comm, status_fail(HSORT_INTERNAL, "%s: a second output while %s is open",
-                                            target->path, guard.temporary));
-
     struct names names;
-    unsigned char header[FILE_HEADER_ROOM];
     memset(&names, 0, sizeof names); // what lies behind the texts is sent too
-    const bool own = file_is_pattern(target->path);
-    *file = (struct file_out){.own = own,
-                              .fd = -1,
-                              .format = file_format_resolve(target->path, target->format),
-                              .type = target->type,
-                              .first = own ? target->first : 0,
-                              .count = own ? target->mine : target->count};
-    file->data_offset = (int64_t)file_put_header(file->format, file->type, file->count, header);
     hsort_status status;
-    if (own && temporary)
+    if (file->own && temporary)
         status = comm_agree(
             comm, status_fail(HSORT_INTERNAL, "%s: a file per rank cannot be resumed", target->path));
     else
-        status = own ? create_own(comm, target, file, &names)
-                     : create_common(comm, target, temporary, file, &names);
+        status = file->own ? create_own(comm, target, header, file, &names)
+                           : create_common(comm, target, temporary, header, file, &names);
     *kept = names.kept;
     if (status != HSORT_OK)
         release_output(comm, file, names.kept); // what was there before is no worse for it
+    return status;
+}
+
+static hsort_status create_output(struct comm *comm, const struct file_target *target, const char *temporary,
+                                  struct file_out *file, bool *kept)
+{
+    const int guard = file_guard_take();
+    if (guard < 0) // on every rank
+        return comm_agree(comm, status_fail(HSORT_INTERNAL, "%s: more than %d outputs at a time",
+                                            target->path, FILE_OUTPUTS));
+
+    unsigned char *header;
+    size_t header_bytes;
+    const bool own = file_is_pattern(target->path);
+    *file = (struct file_out){.own = own,
+                              .fd = -1,
+                              .guard = guard,
+                              .format = file_format_resolve(target->path, target->format),
+                              .type = target->type,
+                              .key_bytes =
+                                  target->element ? target->element->bytes : hsort_type_bytes(target->type),
+                              .first = own ? target->first : 0,
+                              .count = own ? target->mine : target->count};
+    hsort_status status =
+        comm_agree(comm, file_make_header(file->format, target, file->count, &header, &header_bytes));
+    file->data_offset = (int64_t)header_bytes;
+    if (status == HSORT_OK)
+        status = create_with_header(comm, target, temporary, header, file, kept);
+    else
+        release_output(comm, file, true);
+    free(header);
     return status;
 }
 
@@ -365,7 +335,7 @@ hsort_status file_resume(struct comm *comm, const struct file_target *target, co
 /* *place = where keys from byte `at` of all on lie in this file. */
 static hsort_status find_place(const struct file_out *file, int64_t at, int64_t bytes, int64_t *place)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), inside = at - file->first * key_bytes;
+    const int64_t key_bytes = (int64_t)file->key_bytes, inside = at - file->first * key_bytes;
     *place = file->data_offset + inside;
     return file_range_check(file->path, file->count * key_bytes, inside, bytes);
 }
@@ -379,14 +349,14 @@ hsort_status file_write_at(const struct file_out *file, int64_t at, size_t bytes
 
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)file->key_bytes;
     TRY(file_range_check(file->path, file->first + file->count, first, count)); // before there is a product
     return file_write_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 
 size_t file_out_lead(const struct file_out *file, int64_t at)
 {
-    const int64_t inside = at - file->first * (int64_t)hsort_type_bytes(file->type);
+    const int64_t inside = at - file->first * (int64_t)file->key_bytes;
     return (size_t)((file->data_offset + inside) % FILE_CHUNK_BYTES);
 }
 
@@ -399,7 +369,7 @@ hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t b
 
 hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t key_bytes = (int64_t)file->key_bytes;
     TRY(file_range_check(file->path, file->first + file->count, first, count));
     return file_read_back_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
@@ -509,23 +479,41 @@ static hsort_status list_published(struct comm *comm, const struct file_out *fil
                        ranks, length > 0 ? " have their names" : "");
 }
 
+/* Name the one file of all ranks, or each rank's own. Collective.
+ *   named  files of the same commit that have their names already */
+static hsort_status publish_agreed(struct comm *comm, const struct file_out *file, int named, bool *published)
+{
+    hsort_status status = comm->rank == 0 || file->own ? publish(file, published) : HSORT_OK;
+    if (file->own)
+        status = list_published(comm, file, *published, status);
+    if (status != HSORT_OK && named > 0) {
+        char cause[256];
+        snprintf(cause, sizeof cause, "%s", status_text());
+        status_clear(); // the first text stays, else
+        status = status_fail(status, "%s; outputs before it have their names", cause);
+    }
+    return comm_agree(comm, status);
+}
+
+hsort_status file_commit_all(struct comm *comm, struct file_out *const *files, int count, hsort_status mine)
+{
+    bool published[FILE_OUTPUTS] = {false};
+    hsort_status status = comm_agree(comm, mine);
+    for (int i = 0; i < count && status == HSORT_OK; i++) {
+        if (comm->rank == 0 || files[i]->own)
+            give_rights(files[i]);
+        status = comm_agree(comm, file_sync_and_close(files[i]->path, &files[i]->fd));
+    }
+    for (int i = 0; i < count && status == HSORT_OK; i++)
+        status = publish_agreed(comm, files[i], i, &published[i]);
+    for (int i = 0; i < count; i++)
+        release_output(comm, files[i], published[i]);
+    return status;
+}
+
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine)
 {
-    bool published = false;
-    const bool publishes = comm->rank == 0 || file->own;
-    hsort_status status = comm_agree(comm, mine);
-    if (status == HSORT_OK && publishes)
-        give_rights(file);
-    if (status == HSORT_OK)
-        status = comm_agree(comm, file_sync_and_close(file->path, &file->fd));
-    if (status == HSORT_OK) {
-        status = publishes ? publish(file, &published) : HSORT_OK;
-        if (file->own)
-            status = list_published(comm, file, published, status);
-        status = comm_agree(comm, status);
-    }
-    release_output(comm, file, published);
-    return status;
+    return file_commit_all(comm, &file, 1, mine);
 }
 
 /* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared

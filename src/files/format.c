@@ -1,6 +1,7 @@
 /* The formats of key files: their names, and how a header is read and written. A new one is a line of
  * FILE_FORMAT_LIST (file.h) and a row of the table here. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "kernels/base/status.h"
@@ -10,36 +11,64 @@
 /* ---- Headers ------------------------------------------------------------------------------------------- */
 
 /* Read the header of a .npy file and hold it against the size. */
-static hsort_status examine_npy(const char *path, int fd, const hsort_type *wanted_type, int64_t file_bytes,
-                                struct npy_header *said)
+static hsort_status examine_npy(const char *path, int fd, const struct file_source *source,
+                                const hsort_type *wanted_type, int64_t file_bytes, struct npy_header *said)
 {
     unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
     size_t bytes = file_bytes < NPY_HEAD_BYTES ? (size_t)file_bytes : NPY_HEAD_BYTES;
     size_t announced = 0;
+    if (source->record_bytes > 0)
+        return status_fail(HSORT_ARGUMENT,
+                           "%s: %s is of raw files; a .npy file says itself how long its records are", path,
+                           source->record_word);
     TRY(block_read_cached(path, fd, 0, bytes, header));
     TRY(npy_header_bytes(path, header, bytes, &announced));
     bytes = file_bytes < (int64_t)announced ? (size_t)file_bytes : announced;
     TRY(block_read_cached(path, fd, 0, bytes, header));
-    TRY(npy_parse(path, header, bytes, said));
+    TRY((source->any ? npy_parse_any : npy_parse)(path, header, bytes, said));
 
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(said->type);
+    const int64_t key_bytes = (int64_t)said->element.bytes;
+    const char *borrowed = said->element.descr;
+    said->element.descr = NULL;
     if (file_bytes - said->data_offset != said->count * key_bytes)
         return status_fail(HSORT_FORMAT,
-                           "%s: header and size disagree: %" PRId64 " keys of %" PRId64
-                           " bytes after %" PRId64 " bytes of header would make %" PRIu64
-                           " bytes, the file has %" PRId64,
-                           path, said->count, key_bytes, said->data_offset,
+                           "%s: header and size disagree: %" PRId64 " %s of %" PRId64 " bytes after %" PRId64
+                           " bytes of header would make %" PRIu64 " bytes, the file has %" PRId64,
+                           path, said->count, source->any ? "elements" : "keys", key_bytes, said->data_offset,
                            (uint64_t)(said->count * key_bytes) + (uint64_t)said->data_offset, file_bytes);
     if (wanted_type && *wanted_type != said->type)
         return status_fail(HSORT_FORMAT, "%s: holds %s keys, not %s", path, hsort_type_name(said->type),
                            hsort_type_name(*wanted_type));
+    if (borrowed && !(said->element.descr = strndup(borrowed, said->element.descr_bytes)))
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its dtype", path);
+    return HSORT_OK;
+}
+
+/* Elements of a raw file, which are bytes. */
+static hsort_status examine_records(const char *path, const struct file_source *source, int64_t file_bytes,
+                                    struct npy_header *said)
+{
+    if (source->record_bytes == 0)
+        return status_fail(HSORT_ARGUMENT,
+                           "%s: a raw file does not say how long its records are: add %s BYTES", path,
+                           source->record_word);
+    const int64_t record_bytes = (int64_t)source->record_bytes;
+    if (file_bytes % record_bytes != 0)
+        return status_fail(HSORT_FORMAT,
+                           "%s: %" PRId64 " bytes are not a whole number of records of %" PRId64 " bytes",
+                           path, file_bytes, record_bytes);
+    said->element = (struct npy_element){.bytes = source->record_bytes, .dimensions = 1};
+    said->count = file_bytes / record_bytes;
     return HSORT_OK;
 }
 
 /* Not collective. */
-static hsort_status examine_raw(const char *path, int fd, const hsort_type *wanted_type, int64_t file_bytes,
-                                struct npy_header *said)
+static hsort_status examine_raw(const char *path, int fd, const struct file_source *source,
+                                const hsort_type *wanted_type, int64_t file_bytes, struct npy_header *said)
 {
+    (void)fd;
+    if (source->any)
+        return examine_records(path, source, file_bytes, said);
 #define X(name, short_name, bytes) "|" short_name
     static const char types[] = HSORT_TYPE_LIST(X);
 #undef X
@@ -47,33 +76,29 @@ static hsort_status examine_raw(const char *path, int fd, const hsort_type *want
         return status_fail(HSORT_ARGUMENT,
                            "%s: a raw file does not say what type its keys have: add --type %s", path,
                            types + 1);
-    (void)fd;
     const int64_t key_bytes = (int64_t)hsort_type_bytes(*wanted_type);
     if (file_bytes % key_bytes != 0)
         return status_fail(HSORT_FORMAT,
                            "%s: %" PRId64 " bytes are not a whole number of %s keys of %" PRId64 " bytes",
                            path, file_bytes, hsort_type_name(*wanted_type), key_bytes);
+    said->is_key = true;
     said->type = *wanted_type;
+    said->element = (struct npy_element){.bytes = (size_t)key_bytes, .dimensions = 1};
     said->count = file_bytes / key_bytes;
     return HSORT_OK;
-}
-
-static size_t no_header(hsort_type type, int64_t count, unsigned char *header, size_t bytes)
-{
-    (void)type, (void)count, (void)header, (void)bytes;
-    return 0;
 }
 
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *suffix; /* of the files that AUTO takes for this format; NULL: of all others */
-    hsort_status (*examine)(const char *, int, const hsort_type *, int64_t, struct npy_header *);
-    size_t (*put_header)(hsort_type, int64_t, unsigned char *, size_t);
+    hsort_status (*examine)(const char *, int, const struct file_source *, const hsort_type *, int64_t,
+                            struct npy_header *);
+    bool has_header;
 } formats[] = {
-    [FILE_AUTO] = {NULL, NULL, NULL},
-    [FILE_RAW] = {NULL, examine_raw, no_header},
-    [FILE_NPY] = {".npy", examine_npy, npy_format},
+    [FILE_AUTO] = {NULL, NULL, false},
+    [FILE_RAW] = {NULL, examine_raw, false},
+    [FILE_NPY] = {".npy", examine_npy, true},
 };
 _Static_assert(sizeof formats / sizeof *formats == FILE_FORMATS, "a row for each format");
 
@@ -98,15 +123,24 @@ enum file_format file_format_resolve(const char *path, enum file_format format)
     return FILE_RAW;
 }
 
-hsort_status file_examine(const char *path, int fd, enum file_format format, const hsort_type *wanted_type,
-                          int64_t bytes, struct npy_header *header)
+hsort_status file_examine(const char *path, int fd, enum file_format format, const struct file_source *source,
+                          const hsort_type *type, int64_t bytes, struct npy_header *header)
 {
-    return formats[format].examine(path, fd, wanted_type, bytes, header);
+    return formats[format].examine(path, fd, source, type, bytes, header);
 }
 
-size_t file_put_header(enum file_format format, hsort_type type, int64_t count, unsigned char *header)
+hsort_status file_make_header(enum file_format format, const struct file_target *target, int64_t count,
+                              unsigned char **header, size_t *bytes)
 {
-    return formats[format].put_header(type, count, header, FILE_HEADER_ROOM);
+    const size_t room = NPY_HEADER_ROOM + (target->element ? target->element->descr_bytes : 0);
+    *bytes = 0;
+    *header = malloc(room);
+    if (!*header)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its header", target->path);
+    if (formats[format].has_header)
+        *bytes = target->element ? npy_format_any(target->element, count, *header, room)
+                                 : npy_format(target->type, count, *header, room);
+    return HSORT_OK;
 }
 
 /* ---- Formats of others --------------------------------------------------------------------------------- */

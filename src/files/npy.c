@@ -19,24 +19,18 @@ static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 enum { VERSION_BYTES = 8, ALIGNMENT = 64 };
 
-/* What is left of the dictionary's text. */
-struct text {
-    const char *path;
-    const char *begin, *at, *end;
-};
-
-/* A piece of it: a string without its quotes. */
-struct word {
-    const char *begin;
-    size_t length;
-};
-
 /* The dictionary's entries, and which of them were there. */
 struct dictionary {
     bool has_descr, has_fortran_order, has_shape;
+    bool any; /* a dtype and a shape of any kind will do; else plain keys in one dimension */
+    bool is_key;
     hsort_type type;
     bool swapped;
-    int64_t count;
+    const char *descr, *descr_end; /* the dtype's text */
+    size_t item_bytes;
+    bool is_fortran;
+    int dimensions;
+    int64_t extent[NPY_DIMENSIONS];
 };
 
 hsort_status npy_header_bytes(const char *path, const unsigned char *head, size_t bytes, size_t *header_bytes)
@@ -65,175 +59,131 @@ hsort_status npy_header_bytes(const char *path, const unsigned char *head, size_
     return HSORT_OK;
 }
 
-/* Fail where the text is not what it must be. */
-static hsort_status expected(const struct text *text, const char *what)
+/* Is this the dtype of plain keys, '<u4' and its like? */
+static bool read_key_type(struct npy_word descr, struct dictionary *dictionary)
 {
-    return status_fail(HSORT_FORMAT, "%s: bad .npy header: %s expected at character %td", text->path, what,
-                       text->at - text->begin);
-}
-
-/* Copy a word for an error's text: short, and without bytes that would upset a terminal. */
-static const char *printable(struct word word, char buffer[static 32])
-{
-    size_t length = word.length < 28 ? word.length : 28;
-    for (size_t i = 0; i < length; i++)
-        buffer[i] = word.begin[i] >= ' ' && word.begin[i] <= '~' ? word.begin[i] : '?';
-    strcpy(buffer + length, word.length > length ? "..." : "");
-    return buffer;
-}
-
-static void skip_space(struct text *text)
-{
-    while (text->at < text->end && memchr(" \t\n\r\f", *text->at, 5))
-        text->at++;
-}
-
-/* Step over white space and, if it comes next, over `token`. */
-static bool take(struct text *text, const char *token)
-{
-    const size_t length = strlen(token);
-    skip_space(text);
-    if ((size_t)(text->end - text->at) < length || memcmp(text->at, token, length) != 0)
+    if (descr.length < 3 || (descr.begin[0] != '<' && descr.begin[0] != '>'))
         return false;
-    text->at += length;
-    return true;
-}
-
-/* Backslashes are refused: nothing that is accepted needs one. */
-static hsort_status take_string(struct text *text, struct word *word)
-{
-    skip_space(text);
-    if (text->at == text->end || (*text->at != '\'' && *text->at != '"'))
-        return expected(text, "a string");
-    const char quote = *text->at++;
-    word->begin = text->at;
-    while (text->at < text->end && *text->at != quote && *text->at != '\\' && *text->at != '\n')
-        text->at++;
-    if (text->at == text->end || *text->at != quote)
-        return expected(text, "a closing quote");
-    word->length = (size_t)(text->at - word->begin);
-    text->at++;
-    return HSORT_OK;
-}
-
-static bool is(struct word word, const char *name)
-{
-    return word.length == strlen(name) && memcmp(word.begin, name, word.length) == 0;
-}
-
-/* '<u4' and its like: byte order, kind, bytes. */
-static hsort_status parse_descr(struct text *text, struct dictionary *dictionary)
-{
-    struct word descr = {0};
-    char shown[32];
-    if (take(text, "[") || take(text, "("))
-        return status_fail(HSORT_FORMAT, "%s: has a structured dtype; only plain keys can be sorted",
-                           text->path);
-    TRY(take_string(text, &descr));
-    if (descr.length >= 3 && (descr.begin[0] == '<' || descr.begin[0] == '>')) {
-        dictionary->swapped = descr.begin[0] == '>';
-        const struct word width = {descr.begin + 2, descr.length - 2};
-#define X(name, short_name, bytes)                              \
-    if (descr.begin[1] == short_name[0] && is(width, #bytes)) { \
-        dictionary->type = name;                                \
-        return HSORT_OK;                                        \
+    const struct npy_word width = {descr.begin + 2, descr.length - 2};
+#define X(name, short_name, bytes)                                       \
+    if (descr.begin[1] == short_name[0] && npy_word_is(width, #bytes)) { \
+        dictionary->type = name;                                         \
+        dictionary->is_key = true;                                       \
     }
-        HSORT_TYPE_LIST(X)
+    HSORT_TYPE_LIST(X)
 #undef X
-    }
-    return status_fail(HSORT_FORMAT,
-                       "%s: dtype '%s' is no key type; <u4 <i4 <f4 <u8 <i8 <f8 and their > forms are",
-                       text->path, printable(descr, shown));
+    dictionary->swapped = dictionary->is_key && descr.begin[0] == '>';
+    return dictionary->is_key;
 }
 
-static hsort_status parse_fortran_order(struct text *text)
+static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *dictionary)
 {
-    // Either value will do: in one dimension, the only shape accepted, both orders are the same.
-    return take(text, "True") || take(text, "False") ? HSORT_OK : expected(text, "True or False");
-}
-
-static hsort_status parse_extent(struct text *text, int64_t *extent)
-{
-    *extent = 0;
-    if (take(text, "-"))
-        return status_fail(HSORT_FORMAT, "%s: .npy header with a negative shape", text->path);
-    if (text->at == text->end || *text->at < '0' || *text->at > '9')
-        return expected(text, "a number");
-    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++) {
-        const int digit = *text->at - '0';
-        if (*extent > (INT64_MAX - digit) / 10)
-            return status_fail(HSORT_FORMAT, "%s: .npy header with a shape beyond 64 bits", text->path);
-        *extent = *extent * 10 + digit;
-    }
-    // Python 2 wrote long integers so.
-    if (text->at < text->end && *text->at == 'L')
-        text->at++;
+    struct npy_word descr = {0};
+    char shown[32];
+    if (npy_take(text, "[") || npy_take(text, "("))
+        return status_fail(
+            HSORT_FORMAT,
+            "%s: has a structured dtype; only plain keys can be sorted, unless --key names fields",
+            text->path);
+    TRY(npy_take_string(text, &descr));
+    if (!read_key_type(descr, dictionary))
+        return status_fail(HSORT_FORMAT,
+                           "%s: dtype '%s' is no key type; <u4 <i4 <f4 <u8 <i8 <f8 and their > forms are",
+                           text->path, npy_printable(descr, shown));
+    dictionary->item_bytes = hsort_type_bytes(dictionary->type);
     return HSORT_OK;
 }
 
-/* A tuple with one number: "(5,)". "(5)" is none in Python. */
-static hsort_status parse_shape(struct text *text, struct dictionary *dictionary)
+static hsort_status parse_descr(struct npy_text *text, struct dictionary *dictionary)
 {
-    int dimensions = 0;
+    if (!dictionary->any)
+        return parse_key_descr(text, dictionary);
+    npy_take(text, ""); // white space
+    dictionary->descr = text->at;
+    TRY(npy_take_dtype(text, 0, &dictionary->item_bytes));
+    dictionary->descr_end = text->at;
+    if (dictionary->descr[0] != '[')
+        read_key_type((struct npy_word){dictionary->descr + 1, (size_t)(text->at - dictionary->descr) - 2},
+                      dictionary);
+    return HSORT_OK;
+}
+
+static hsort_status parse_fortran_order(struct npy_text *text, struct dictionary *dictionary)
+{
+    // In one dimension both orders are the same.
+    dictionary->is_fortran = npy_take(text, "True");
+    return dictionary->is_fortran || npy_take(text, "False") ? HSORT_OK : npy_expected(text, "True or False");
+}
+
+/* A tuple of numbers: "(5,)". "(5)" is none in Python. */
+static hsort_status parse_shape(struct npy_text *text, struct dictionary *dictionary)
+{
     bool comma = true;
-    if (!take(text, "("))
-        return expected(text, "a tuple");
-    while (!take(text, ")")) {
+    if (!npy_take(text, "("))
+        return npy_expected(text, "a tuple");
+    while (!npy_take(text, ")")) {
         int64_t extent;
         if (!comma)
-            return expected(text, "',' or ')'");
-        TRY(parse_extent(text, &extent));
-        if (dimensions++ == 0)
-            dictionary->count = extent;
-        comma = take(text, ",");
+            return npy_expected(text, "',' or ')'");
+        TRY(npy_take_extent(text, &extent));
+        if (dictionary->dimensions < NPY_DIMENSIONS)
+            dictionary->extent[dictionary->dimensions] = extent;
+        dictionary->dimensions++;
+        comma = npy_take(text, ",");
     }
+    const int dimensions = dictionary->dimensions;
     if (dimensions == 1 && !comma)
-        return expected(text, "a tuple instead of a number in parentheses");
-    if (dimensions != 1)
-        return status_fail(HSORT_FORMAT, "%s: has %d dimensions; only arrays of one dimension can be sorted",
-                           text->path, dimensions);
+        return npy_expected(text, "a tuple instead of a number in parentheses");
+    if (dimensions != 1 && !dictionary->any)
+        return status_fail(
+            HSORT_FORMAT,
+            "%s: has %d dimensions; only arrays of one dimension can be sorted, unless --key names columns",
+            text->path, dimensions);
+    if (dimensions < 1 || dimensions > NPY_DIMENSIONS)
+        return status_fail(HSORT_FORMAT, "%s: has %d dimensions; 1 to %d can be read", text->path, dimensions,
+                           NPY_DIMENSIONS);
     return HSORT_OK;
 }
 
-static hsort_status parse_entry(struct text *text, struct dictionary *dictionary)
+static hsort_status parse_entry(struct npy_text *text, struct dictionary *dictionary)
 {
-    struct word name = {0};
+    struct npy_word name = {0};
     char shown[32];
-    TRY(take_string(text, &name));
-    if (!take(text, ":"))
-        return expected(text, "':'");
-    bool *seen = is(name, "descr")           ? &dictionary->has_descr
-                 : is(name, "fortran_order") ? &dictionary->has_fortran_order
-                 : is(name, "shape")         ? &dictionary->has_shape
-                                             : NULL;
+    TRY(npy_take_string(text, &name));
+    if (!npy_take(text, ":"))
+        return npy_expected(text, "':'");
+    bool *seen = npy_word_is(name, "descr")           ? &dictionary->has_descr
+                 : npy_word_is(name, "fortran_order") ? &dictionary->has_fortran_order
+                 : npy_word_is(name, "shape")         ? &dictionary->has_shape
+                                                      : NULL;
     if (!seen)
         return status_fail(HSORT_FORMAT, "%s: .npy header with an unknown entry '%s'", text->path,
-                           printable(name, shown));
+                           npy_printable(name, shown));
     if (*seen)
         return status_fail(HSORT_FORMAT, "%s: .npy header with two entries '%s'", text->path,
-                           printable(name, shown));
+                           npy_printable(name, shown));
     *seen = true;
     if (seen == &dictionary->has_descr)
         return parse_descr(text, dictionary);
     if (seen == &dictionary->has_shape)
         return parse_shape(text, dictionary);
-    return parse_fortran_order(text);
+    return parse_fortran_order(text, dictionary);
 }
 
-static hsort_status parse_dictionary(struct text *text, struct dictionary *dictionary)
+static hsort_status parse_dictionary(struct npy_text *text, struct dictionary *dictionary)
 {
     bool comma = true;
-    if (!take(text, "{"))
-        return expected(text, "'{'");
-    while (!take(text, "}")) {
+    if (!npy_take(text, "{"))
+        return npy_expected(text, "'{'");
+    while (!npy_take(text, "}")) {
         if (!comma)
-            return expected(text, "',' or '}'");
+            return npy_expected(text, "',' or '}'");
         TRY(parse_entry(text, dictionary));
-        comma = take(text, ",");
+        comma = npy_take(text, ",");
     }
-    skip_space(text);
+    npy_take(text, ""); // white space
     if (text->at != text->end)
-        return expected(text, "nothing more");
+        return npy_expected(text, "nothing more");
 
     const char *missing = !dictionary->has_descr           ? "descr"
                           : !dictionary->has_fortran_order ? "fortran_order"
@@ -244,10 +194,32 @@ static hsort_status parse_dictionary(struct text *text, struct dictionary *dicti
     return HSORT_OK;
 }
 
-hsort_status npy_parse(const char *path, const unsigned char *header, size_t header_bytes,
-                       struct npy_header *result)
+/* What all that has one first index takes. */
+static hsort_status measure_element(const char *path, const struct dictionary *dictionary,
+                                    size_t *element_bytes)
 {
-    size_t announced = 0;
+    size_t bytes = dictionary->item_bytes;
+    for (int i = 1; i < dictionary->dimensions; i++) {
+        if (dictionary->extent[i] > NPY_ELEMENT_MAX ||
+            bytes * (size_t)dictionary->extent[i] > NPY_ELEMENT_MAX)
+            return status_fail(HSORT_FORMAT, "%s: .npy header with rows of more than %d bytes", path,
+                               NPY_ELEMENT_MAX);
+        bytes *= (size_t)dictionary->extent[i];
+    }
+    if (bytes == 0)
+        return status_fail(HSORT_FORMAT, "%s: .npy header with elements of 0 bytes", path);
+    if (dictionary->is_fortran && dictionary->dimensions > 1)
+        return status_fail(HSORT_FORMAT,
+                           "%s: has %d dimensions in Fortran order; only rows in C order can be moved", path,
+                           dictionary->dimensions);
+    *element_bytes = bytes;
+    return HSORT_OK;
+}
+
+static hsort_status parse(const char *path, const unsigned char *header, size_t header_bytes, bool any,
+                          struct npy_header *result)
+{
+    size_t announced = 0, element_bytes = 0;
     TRY(npy_header_bytes(path, header, header_bytes < NPY_HEAD_BYTES ? header_bytes : NPY_HEAD_BYTES,
                          &announced));
     if (header_bytes < announced)
@@ -255,42 +227,94 @@ hsort_status npy_parse(const char *path, const unsigned char *header, size_t hea
                            announced);
 
     const char *begin = (const char *)header + VERSION_BYTES + (header[6] == 1 ? 2 : 4);
-    struct text text = {.path = path, .begin = begin, .at = begin, .end = (const char *)header + announced};
-    struct dictionary dictionary = {0};
+    struct npy_text text = {
+        .path = path, .begin = begin, .at = begin, .end = (const char *)header + announced};
+    struct dictionary dictionary = {.any = any};
     TRY(parse_dictionary(&text, &dictionary));
-    if (dictionary.count > INT64_MAX / (int64_t)hsort_type_bytes(dictionary.type))
+    TRY(measure_element(path, &dictionary, &element_bytes));
+    if (dictionary.extent[0] > INT64_MAX / (int64_t)element_bytes)
         return status_fail(HSORT_FORMAT,
-                           "%s: .npy header with %" PRId64 " keys, more than 64-bit offsets can reach", path,
-                           dictionary.count);
-    result->type = dictionary.type;
-    result->swapped = dictionary.swapped;
-    result->count = dictionary.count;
-    result->data_offset = (int64_t)announced;
+                           "%s: .npy header with %" PRId64 " %s, more than 64-bit offsets can reach", path,
+                           dictionary.extent[0], any ? "elements" : "keys");
+    *result = (struct npy_header){
+        .is_key = dictionary.is_key && dictionary.dimensions == 1,
+        .type = dictionary.type,
+        .swapped = dictionary.swapped,
+        .count = dictionary.extent[0],
+        .data_offset = (int64_t)announced,
+        .element = {.bytes = element_bytes, .major = header[6], .dimensions = dictionary.dimensions}};
+    memcpy(result->element.extent, dictionary.extent, sizeof dictionary.extent);
+    if (any) {
+        result->element.descr = dictionary.descr;
+        result->element.descr_bytes = (size_t)(dictionary.descr_end - dictionary.descr);
+    }
     return HSORT_OK;
+}
+
+hsort_status npy_parse(const char *path, const unsigned char *header, size_t header_bytes,
+                       struct npy_header *result)
+{
+    return parse(path, header, header_bytes, false, result);
+}
+
+hsort_status npy_parse_any(const char *path, const unsigned char *header, size_t header_bytes,
+                           struct npy_header *result)
+{
+    return parse(path, header, header_bytes, true, result);
+}
+
+/* Put magic, version and length before a text, and blanks behind it. Returns the whole length. */
+static size_t finish_header(int major, size_t length, unsigned char *header)
+{
+    // The keys begin at a multiple of 64 bytes, so that they can be mapped for vector loads.
+    const size_t before = VERSION_BYTES + (major == 1 ? 2 : 4), unpadded = before + length + 1;
+    const size_t total = (unpadded + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    memset(header + before + length, ' ', total - unpadded);
+    header[total - 1] = '\n';
+    memcpy(header, magic, sizeof magic);
+    header[6] = (unsigned char)major;
+    header[7] = 0;
+    for (size_t i = VERSION_BYTES; i < before; i++)
+        header[i] = (unsigned char)((total - before) >> 8 * (i - VERSION_BYTES) & 0xff);
+    return total;
+}
+
+size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned char *header, size_t bytes)
+{
+    char other[32];
+    const int other_bytes = snprintf(other, sizeof other, "'|V%zu'", element->bytes);
+    const bool has_descr = element->descr != NULL;
+    const size_t descr_bytes = has_descr ? element->descr_bytes : (size_t)other_bytes;
+    // Version 1.0 has Latin-1 and 16 bits for the length, 2.0 has 32 bits, 3.0 UTF-8 besides.
+    const int major = has_descr && element->major == 3                           ? 3
+                      : descr_bytes + NPY_HEADER_ROOM > NPY_DICT_MAX - ALIGNMENT ? 2
+                                                                                 : 1;
+    char *text = (char *)header + VERSION_BYTES + (major == 1 ? 2 : 4), *at = text;
+    char *end = (char *)header + bytes;
+    at += snprintf(at, (size_t)(end - at), "{'descr': ");
+    memcpy(at, has_descr ? element->descr : other, descr_bytes);
+    at += descr_bytes;
+    at += snprintf(at, (size_t)(end - at), ", 'fortran_order': False, 'shape': (%" PRId64 ",", count);
+    for (int i = 1; i < element->dimensions; i++)
+        at += snprintf(at, (size_t)(end - at), " %" PRId64 "%s", element->extent[i],
+                       i + 1 < element->dimensions ? "," : "");
+    at += snprintf(at, (size_t)(end - at), "), }");
+    return finish_header(major, (size_t)(at - text), header);
 }
 
 size_t npy_format(hsort_type type, int64_t count, unsigned char *header, size_t bytes)
 {
-    static const char *const descr[] = {
+    static const char *const names[] = {
 #define X(name, short_name, key_bytes) [name] = short_name,
         HSORT_TYPE_LIST(X)
 #undef X
     };
-    char *text = (char *)header + VERSION_BYTES + 2;
-    const size_t room = bytes - VERSION_BYTES - 2;
-    int length =
-        snprintf(text, room, "{'descr': '<%c%zu', 'fortran_order': False, 'shape': (%" PRId64 ",), }",
-                 descr[type][0], hsort_type_bytes(type), count);
-
-    // The keys begin at a multiple of 64 bytes, so that they can be mapped for vector loads.
-    const size_t unpadded = VERSION_BYTES + 2 + (size_t)length + 1;
-    const size_t total = (unpadded + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    memset(text + length, ' ', total - unpadded);
-    header[total - 1] = '\n';
-    memcpy(header, magic, sizeof magic);
-    header[6] = 1;
-    header[7] = 0;
-    header[8] = (unsigned char)((total - VERSION_BYTES - 2) & 0xff);
-    header[9] = (unsigned char)((total - VERSION_BYTES - 2) >> 8);
-    return total;
+    char descr[16];
+    const int length = snprintf(descr, sizeof descr, "'<%c%zu'", names[type][0], hsort_type_bytes(type));
+    const struct npy_element element = {.bytes = hsort_type_bytes(type),
+                                        .descr = descr,
+                                        .descr_bytes = (size_t)length,
+                                        .major = 1,
+                                        .dimensions = 1};
+    return npy_format_any(&element, count, header, bytes);
 }

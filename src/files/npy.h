@@ -7,25 +7,48 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "hypersort.h"
+#include "src/files/npy_fields.h"
 
-enum { NPY_HEAD_BYTES = 12, NPY_DICT_MAX = 65535 };
+enum { NPY_HEAD_BYTES = 12, NPY_DICT_MAX = 65535, NPY_HEADER_ROOM = 512 };
+
+/* What a header says of the elements, besides how many there are: enough to write it again. */
+struct npy_element {
+    size_t bytes;      /* of all that has the same first index: 1 .. NPY_ELEMENT_MAX */
+    const char *descr; /* [descr_bytes] the dtype's text, borrowed; NULL: bytes of which nothing is known */
+    size_t descr_bytes;
+    int major;                      /* of the version: what the text is written in */
+    int dimensions;                 /* 0 is as 1 */
+    int64_t extent[NPY_DIMENSIONS]; /* from extent[1] on those behind the count */
+};
 
 struct npy_header {
+    bool is_key; /* plain keys of `type` in one dimension */
     hsort_type type;
-    bool swapped;          /* '>' keys */
-    int64_t count;         /* of the one dimension */
-    int64_t data_offset;   /* from the start of the file */
+    bool swapped;               /* '>' keys */
+    int64_t count;              /* of the first dimension */
+    int64_t data_offset;        /* from the start of the file */
+    struct npy_element element; /* its descr is of npy_parse_any() only, and lies in the header */
 };
 
 /* Bytes of header, magic included, that the first `bytes` (up to NPY_HEAD_BYTES) of a file announce.
  * Errors   HSORT_FORMAT: not .npy, a version other than 1, 2, 3, cut off, or a dictionary beyond NPY_DICT_MAX. */
-hsort_status npy_header_bytes(const char *path, const unsigned char *head, size_t bytes, size_t *header_bytes);
+hsort_status npy_header_bytes(const char *path, const unsigned char *head, size_t bytes,
+                              size_t *header_bytes);
 
-/* Parse a whole header [header_bytes]. `path` is for the error's text. Errors HSORT_FORMAT. */
-hsort_status npy_parse(const char *path, const unsigned char *header, size_t header_bytes, struct npy_header *result);
+/* Parse a whole header [header_bytes] of plain keys. `path` is for the error's text. Errors HSORT_FORMAT. */
+hsort_status npy_parse(const char *path, const unsigned char *header, size_t header_bytes,
+                       struct npy_header *result);
+
+/* The same of elements of any dtype and of more dimensions, in C order. */
+hsort_status npy_parse_any(const char *path, const unsigned char *header, size_t header_bytes,
+                           struct npy_header *result);
 
 /* Write a version 1.0 header for `count` little-endian keys, padded to a multiple of 64 bytes. bytes >= 128.
  * Returns its length. */
 size_t npy_format(hsort_type type, int64_t count, unsigned char *header, size_t bytes);
+
+/* The same for elements of any dtype, in the least version that has room for it.
+ * bytes >= element->descr_bytes + NPY_HEADER_ROOM. */
+size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned char *header, size_t bytes);
 
 #endif

@@ -75,7 +75,7 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
         return context_fail(ctx, status);
     struct verifier verifier;
     hsort_check_result found;
-    verify_start(&verifier, type, order);
+    verify_start(&verifier, keymap_make(type, order));
     if ((status = context_finish(ctx, check_shard(ctx, &verifier, keys, count, bytes, stream))) != HSORT_OK)
         return status;
     if ((status = verify_finish(&verifier, &ctx->comm, &found)) != HSORT_OK)
@@ -117,7 +117,7 @@ hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order
     keep_first_error(&status, context_unmap(ctx, ctx->buffer_bytes[0] < bytes));
     if (status == HSORT_OK)
         status = context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes);
-    verify_start(&verifier, type, order);
+    verify_start(&verifier, keymap_make(type, order));
     stream->begin(stream->user);
     if (status == HSORT_OK)
         status = inspect_stream(ctx, &verifier, stream, count, &done);

@@ -257,6 +257,7 @@ static hsort_status set_up_context(hsort_context *ctx)
     TRY(choose_engine(ctx, &devices));
     TRY(comm_agree(comm, placement_here(comm, devices, ctx->options.binding, &ctx->placement, &ctx->info)));
     TRY(comm_agree(comm, open_engine(ctx, devices)));
+    ctx->spare.engine = ctx->engine;
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_offset_tables(ctx)));
     TRY(open_transport(ctx));
@@ -362,6 +363,8 @@ void hsort_destroy(hsort_context **ctx)
         c->engine->ops->free(c->engine, c->buffer[0]);
         c->engine->ops->free(c->engine, c->buffer[1]);
         c->engine->ops->free(c->engine, c->workspace);
+        c->engine->ops->free(c->engine, c->codes);
+        spare_drop(&c->spare);
         c->engine->ops->close(c->engine);
     }
     placement_release(&c->placement);
@@ -386,6 +389,7 @@ hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_byt
     if (bytes <= *have_bytes)
         return HSORT_OK;
     // Freed first: both at once would need the sum.
+    spare_drop(&ctx->spare);
     context_drop(ctx, memory, have_bytes);
     TRY(ctx->engine->ops->alloc(ctx->engine, bytes, memory));
     *have_bytes = bytes;

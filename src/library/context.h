@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 #include "mpi/comm/comm.h"
-#include "kernels/engine.h"
+#include "kernels/spare_memory.h"
 #include "hypersort.h"
 #include "mpi/comm/placement.h"
 #include "mpi/transport/transport.h"
@@ -23,13 +23,16 @@ struct hsort_context {
     size_t buffer_bytes[2];
     void *workspace; /* [workspace_bytes] of the local sort */
     size_t workspace_bytes;
+    struct spare_memory spare; /* of calls on elements; its engine is set with the one above */
+    void *codes; /* [codes_bytes] of elements: element_order.c */
+    size_t codes_bytes;
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
     void *exchange_tables[HSORT_EXCHANGES]; /* of exchange_ops.open() */
     void *exchange_memory;                 /* [exchange_bytes] of exchange_ops.memory_bytes() */
     size_t exchange_bytes;
     hsort_exchange exchange;               /* of the last sort */
-    uint64_t *ends;                        /* [3 * size] count, first and last encoded key of every rank */
+    key_code *ends;                        /* [3 * size] count, first and last encoded key of every rank */
 
     hsort_stats stats;
     bool has_stats;

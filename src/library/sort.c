@@ -21,6 +21,7 @@
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/rebalance.h"
+#include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
 #include "src/library/two_passes.h"
@@ -92,7 +93,7 @@ static void choose_exchanges(struct sort *s)
     s->sorted_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine,
                                          size, s->capacity, key_bytes);
     // A rung that was asked for is what sorts, unless an exchange was asked for, too.
-    if (o->local_rung < 0 || o->exchange != HSORT_EXCHANGE_AUTO)
+    if (sort_rung(ctx, key_bytes) < 0 || o->exchange != HSORT_EXCHANGE_AUTO)
         s->raw_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_RAW, ctx->usable_exchanges, engine,
                                           size, s->capacity, key_bytes);
     s->ctx->exchange = s->sorted_exchange->kind;
@@ -103,7 +104,8 @@ static hsort_status agree_on_plan(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     struct comm *comm = &ctx->comm;
-    TRY(context_agree_on_keys(ctx, s->type, s->order, check_arguments(s)));
+    const hsort_status mine = check_arguments(s);
+    TRY(s->are_codes ? comm_agree(comm, mine) : context_agree_on_keys(ctx, s->type, s->order, mine));
     int64_t most_in, most_out;
     TRY(gather_offsets(comm, s->in_count, ctx->have_offset, &most_in));
     TRY(gather_offsets(comm, s->out_count, ctx->want_offset, &most_out));
@@ -111,7 +113,6 @@ static hsort_status agree_on_plan(struct sort *s)
     if (ctx->want_offset[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
                                             (long long)s->total, (long long)ctx->want_offset[comm->size]));
-    s->map = keymap_make(s->type, s->order);
     s->capacity = s->total / comm->size + (s->total % comm->size != 0);
     for (int rank = 0; rank <= comm->size; rank++) {
         // Cannot overflow: counts are limited so that one capacity more per rank still fits.
@@ -148,7 +149,7 @@ static hsort_status came_sorted(struct sort *s, bool *sorted)
     hsort_context *ctx = s->ctx;
     struct verifier verifier;
     hsort_check_result found;
-    verify_start(&verifier, s->type, s->order);
+    verify_start(&verifier, s->map);
     keep_first_error(&s->status, ctx->engine->ops->stream_wait_caller(ctx->engine, s->stream));
     keep_first_error(&s->status, context_inspect(ctx, &verifier, s->in, s->in_count));
     TRY(comm_agree(&ctx->comm, s->status));
@@ -221,16 +222,17 @@ static bool in_order(struct sort *s)
     hsort_context *ctx = s->ctx;
     const struct keymap map = s->map;
     const int64_t last = s->x.count - 1;
-    uint64_t own[3] = {(uint64_t)s->x.count, 0, 0};
+    key_code own[3] = {(key_code)s->x.count, 0, 0};
     if (s->x.count > 0)
         keep_first_error(&s->status, ctx->engine->ops->gather(ctx->engine, s->x.key_bytes, s->held,
                                                               (int64_t[]){0, last}, 2, own + 1));
     for (int i = 1; i < 3 && s->form == FORM_RAW; i++)
         own[i] = keymap_encode(map, own[i]);
-    keep_first_error(&s->status, comm_gather_words(&ctx->comm, own, 3, ctx->ends));
-    uint64_t before = 0;
+    keep_first_error(&s->status, comm_gather_words(&ctx->comm, (const uint64_t *)own, 3 * KEY_CODE_WORDS,
+                                                   (uint64_t *)ctx->ends));
+    key_code before = 0;
     for (int rank = 0; rank < ctx->comm.size; rank++) {
-        const uint64_t *ends = ctx->ends + 3 * (size_t)rank;
+        const key_code *ends = ctx->ends + 3 * (size_t)rank;
         if (ends[0] == 0)
             continue;
         if (ends[1] < before)
@@ -286,7 +288,8 @@ static hsort_status stop_or_go_on(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     const hsort_options *o = &ctx->options;
-    if (s->status == HSORT_OK && o->should_stop && o->should_stop(o->should_stop_user))
+    const bool asks = o->should_stop && !s->are_codes; // inside of another call nobody could go on from there
+    if (s->status == HSORT_OK && asks && o->should_stop(o->should_stop_user))
         s->status = status_fail(HSORT_STOPPED, "asked to stop between local sort and exchange");
     const hsort_status status = context_agree(ctx, s->status);
     if (status != HSORT_STOPPED)
@@ -314,7 +317,7 @@ static hsort_status sort_shards(struct sort *s)
         return HSORT_OK;
     if (s->status == HSORT_OK)
         keep_first_error(&s->status,
-                         ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, s->map.key_bytes,
+                         ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, s->map.key_bytes), s->map.key_bytes,
                                                 s->x.keys, s->x.scratch, s->scratch_keys, s->x.count,
                                                 ctx->workspace, &raw, &sorted));
     if (sorted == s->x.scratch)
@@ -479,6 +482,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
     struct sort s = {.ctx = ctx,
                      .type = type,
                      .order = order,
+                     .map = keymap_make(type, order),
                      .in = in,
                      .in_count = count,
                      .out = out,
@@ -496,11 +500,27 @@ hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order
     struct sort s = {.ctx = ctx,
                      .type = type,
                      .order = order,
+                     .map = keymap_make(type, order),
                      .in_count = count,
                      .out_count = out_count,
                      .source = source,
                      .sink = sink,
                      .check = check};
+    return run_call(&s);
+}
+
+hsort_status sort_codes(hsort_context *ctx, int code_bytes, void *codes, int64_t count, void *out,
+                        int64_t out_count, void *stream)
+{
+    struct sort s = {.ctx = ctx,
+                     .are_codes = true,
+                     .map = keymap_of_codes(code_bytes),
+                     .in = codes,
+                     .in_count = count,
+                     .out = out,
+                     .out_count = out_count,
+                     .stream = stream,
+                     .held = codes};
     return run_call(&s);
 }
 

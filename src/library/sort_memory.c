@@ -8,6 +8,11 @@
 /* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
 enum { NODE_CHECK_BYTES = 1 << 20 };
 
+int sort_rung(const hsort_context *ctx, int key_bytes)
+{
+    return key_bytes == sizeof(key_code) ? -1 : ctx->options.local_rung;
+}
+
 /* Bytes of engine memory for the three things that a sort keeps in its context. */
 struct sort_sizes {
     size_t keys, scratch, workspace;
@@ -18,7 +23,7 @@ static hsort_status size_for(const struct sort *s, int64_t scratch, struct sort_
 {
     hsort_context *ctx = s->ctx;
     sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
-    return ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, s->map.key_bytes,
+    return ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, s->map.key_bytes), s->map.key_bytes,
                                             s->capacity, scratch, &sizes->workspace);
 }
 
@@ -26,14 +31,6 @@ static hsort_status size_for(const struct sort *s, int64_t scratch, struct sort_
 static bool lends(const struct sort *s)
 {
     return s->out_space == SPACE_ENGINE && s->out_count >= s->capacity && s->out_count > 0;
-}
-
-bool sort_outgrows(const struct sort *s)
-{
-    const hsort_context *ctx = s->ctx;
-    const size_t bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
-    return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
-           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
 }
 
 static size_t growth(size_t have, size_t want)
@@ -48,6 +45,35 @@ static size_t total_growth(const hsort_context *ctx, const struct sort_sizes *si
            growth(ctx->workspace_bytes, sizes->workspace);
 }
 
+static hsort_status has_memory(const struct sort *s, const struct sort_sizes *sizes, bool *enough)
+{
+    hsort_context *ctx = s->ctx;
+    size_t free_bytes = 0;
+    const size_t grows = total_growth(ctx, sizes);
+    if (grows > 0) { // the system is not asked before each of many small sorts
+        spare_drop(&ctx->spare);
+        TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    }
+    *enough = grows <= free_bytes;
+    return HSORT_OK;
+}
+
+/* Does what other sorts have left, larger than this one needs it, take the room for the rest? */
+static bool is_crowded(const struct sort *s)
+{
+    struct sort_sizes sizes = {.keys = lends(s) ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
+    bool enough;
+    return size_for(s, s->capacity, &sizes) == HSORT_OK && has_memory(s, &sizes, &enough) == HSORT_OK && !enough;
+}
+
+bool sort_outgrows(const struct sort *s)
+{
+    const hsort_context *ctx = s->ctx;
+    const size_t bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
+    return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
+           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s)) || is_crowded(s);
+}
+
 /* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each
  * rank's own, nor for small shards. Collective over the node. */
 static hsort_status check_node_memory(const struct sort *s, const struct sort_sizes *sizes)
@@ -56,17 +82,6 @@ static hsort_status check_node_memory(const struct sort *s, const struct sort_si
     if (small || hsort_engine_in_use(s->ctx) != HSORT_ENGINE_HOST)
         return HSORT_OK;
     return node_memory_check(&s->ctx->comm, total_growth(s->ctx, sizes));
-}
-
-static hsort_status has_memory(const struct sort *s, const struct sort_sizes *sizes, bool *enough)
-{
-    hsort_context *ctx = s->ctx;
-    size_t free_bytes = 0;
-    const size_t grows = total_growth(ctx, sizes);
-    if (grows > 0) // the system is not asked before each of many small sorts
-        TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *enough = grows <= free_bytes;
-    return HSORT_OK;
 }
 
 size_t usable_bytes(size_t free_bytes)
@@ -106,6 +121,14 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
 }
 
+/* Of several ranks, all have unmapped them: sort_outgrows(). */
+static void drop_buffers(hsort_context *ctx)
+{
+    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
+    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
+    context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+}
+
 hsort_status sort_reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -117,10 +140,11 @@ hsort_status sort_reserve(struct sort *s)
     if (!comm_is_alone(&ctx->comm)) // also after a failure: the other ranks wait there
         TRY(check_node_memory(s, &sizes));
     TRY(sized);
-    if (comm_is_alone(&ctx->comm))
-        TRY(has_memory(s, &sizes, &enough));
-    if (!enough)
+    TRY(has_memory(s, &sizes, &enough));
+    if (!enough && comm_is_alone(&ctx->comm))
         TRY(take_less(s, &sizes));
+    else if (!enough)
+        drop_buffers(ctx);
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
     TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes.keys));
@@ -161,6 +185,7 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
     sizes.keys = keys_bytes;
     if (total_growth(s->ctx, &sizes) == 0) // the context holds it all: the system need not be asked
         return HSORT_OK;
+    spare_drop(&s->ctx->spare);
     TRY(sort_engine_bytes(s->ctx, &bytes));
     *lacks = sizes.keys + sizes.scratch + sizes.workspace > bytes;
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
@@ -222,7 +247,7 @@ size_t sort_run_bytes(const struct sort *s)
 hsort_status sort_pass_workspace(void *pass_sort, int64_t keys, size_t *bytes)
 {
     const struct pass_sort *sort = pass_sort;
-    return sort->ctx->engine->ops->sort_workspace(sort->ctx->engine, sort->ctx->options.local_rung,
+    return sort->ctx->engine->ops->sort_workspace(sort->ctx->engine, sort_rung(sort->ctx, sort->key_bytes),
                                                   sort->key_bytes, keys, keys, bytes);
 }
 

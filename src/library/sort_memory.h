@@ -16,8 +16,9 @@ enum key_form {
 
 struct sort {
     hsort_context *ctx;
-    hsort_type type;
+    hsort_type type;   /* of keys that are no codes; so is the order */
     hsort_order order;
+    bool are_codes;    /* the keys are: sort_codes() */
     struct keymap map;
     const void *in;
     void *out;
@@ -60,6 +61,10 @@ hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes);
 
 /* Bytes of the runs, if they need memory of the library's own. Not collective. */
 size_t sort_run_bytes(const struct sort *s);
+
+/* The rung that sorts keys of so many bytes: the one that was asked for, but of 16 bytes, which few rungs sort, the engine's
+ * choice. Pure. */
+int sort_rung(const hsort_context *ctx, int key_bytes);
 
 /* pass_workspace_fn: workspace of the local sort with as much scratch as keys. */
 struct pass_sort {

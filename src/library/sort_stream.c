@@ -5,8 +5,8 @@
 
 void stream_check_begin(struct sort *s)
 {
-    verify_start(&s->before, s->type, s->order);
-    verify_start(&s->after, s->type, s->order);
+    verify_start(&s->before, s->map);
+    verify_start(&s->after, s->map);
 }
 
 hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, const void *keys,

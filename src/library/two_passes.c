@@ -246,7 +246,7 @@ static hsort_status sort_slot_keys(void *passes, void *keys, void *scratch, int6
     const struct raw_keys raw = {.map = p->s->map, .from = keys, .decode = true};
     if (!p->in_pass_2)
         TRY(stream_check_add(p->s, &p->s->before, keys, count));
-    TRY(ctx->engine->ops->sort(ctx->engine, ctx->options.local_rung, p->sort.key_bytes, keys, scratch,
+    TRY(ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, p->sort.key_bytes), p->sort.key_bytes, keys, scratch,
                                p->slot, count, ctx->workspace, &raw, sorted));
     return p->in_pass_2 ? stream_check_add(p->s, &p->s->after, *sorted, count) : HSORT_OK;
 }
@@ -312,7 +312,7 @@ static hsort_status make_runs(struct passes *p)
 /* ---- the cuts ------------------------------------------------------------------------------------------ */
 
 /* run_set.code_at: of the runs, which hold the caller's bits. */
-static uint64_t code_of_run(const void *passes, int64_t run, int64_t position)
+static key_code code_of_run(const void *passes, int64_t run, int64_t position)
 {
     const struct passes *p = passes;
     return keymap_encode(p->s->map, key_load(p->sort.key_bytes, p->run[run], position));

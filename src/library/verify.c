@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void verify_start(struct verifier *verifier, hsort_type type, hsort_order order)
+void verify_start(struct verifier *verifier, struct keymap map)
 {
     memset(verifier, 0, sizeof *verifier);
-    verifier->map = keymap_make(type, order);
+    verifier->map = map;
     verifier->first_descent = -1;
 }
 
@@ -32,8 +32,9 @@ hsort_status verify_add(struct verifier *verifier, struct engine *engine, const 
 
 /* What a rank sends to the others; only 64-bit numbers, so that it is sent as such. */
 struct verified_part {
+    key_code first, last;
     int64_t count, first_descent;
-    uint64_t first, last, fingerprint[2];
+    uint64_t fingerprint[2];
 };
 
 static void join_parts(const struct verified_part *parts, int size, hsort_check_result *result)
@@ -61,11 +62,11 @@ static void join_parts(const struct verified_part *parts, int size, hsort_check_
 
 hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, hsort_check_result *result)
 {
-    struct verified_part own = {verifier->count,
-                                verifier->first_descent,
-                                verifier->first,
-                                verifier->last,
-                                {verifier->fingerprint[0], verifier->fingerprint[1]}};
+    struct verified_part own = {.first = verifier->first,
+                                .last = verifier->last,
+                                .count = verifier->count,
+                                .first_descent = verifier->first_descent,
+                                .fingerprint = {verifier->fingerprint[0], verifier->fingerprint[1]}};
     struct verified_part *parts = malloc((size_t)comm->size * sizeof *parts);
     hsort_status status =
         parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);

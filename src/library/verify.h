@@ -13,12 +13,12 @@ struct verifier {
     struct keymap map;
     int64_t count;            /* keys seen on this rank */
     int64_t first_descent;    /* on this rank: position of the first key less than the one before; -1: none */
-    uint64_t first, last;     /* the first and the last key seen, encoded */
+    key_code first, last;     /* the first and the last key seen, encoded */
     uint64_t fingerprint[2];
 };
 
-/* Not collective. */
-void verify_start(struct verifier *verifier, hsort_type type, hsort_order order);
+/* map: of the keys' type and the order they should be in, or of codes. Not collective. */
+void verify_start(struct verifier *verifier, struct keymap map);
 
 /* The next keys [count] of this rank's part, in engine memory. Not collective. Errors: the engine's. */
 hsort_status verify_add(struct verifier *verifier, struct engine *engine, const void *keys, int64_t count);

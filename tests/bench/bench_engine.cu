@@ -31,7 +31,10 @@ static hsort_status workspace_of_ours(struct cuda_engine *engine, int, const str
 /* Bits to bits, in one call. */
 static hsort_status sort_bits(struct cuda_engine *engine, int type, struct sort_args *args)
 {
-    const struct raw_keys raw = {keymap_make((hsort_type)type, HSORT_ASCENDING), args->keys, true, false};
+    struct raw_keys raw = {};
+    raw.map = keymap_make((hsort_type)type, HSORT_ASCENDING);
+    raw.from = args->keys;
+    raw.decode = true;
     args->raw = &raw;
     const hsort_status status = ladder_sort(engine, rung_of(args), args);
     args->raw = NULL;

@@ -67,7 +67,8 @@ check "no history, a tree that differed" "$(COMMIT=0123456789ab-dirty where ladd
 
 # A copy, so that the paths in the captions stay.
 cp -r "$SOURCE/jobs" "$SOURCE/README.md" "$work"
-mkdir "$work/kernels" "$work/mpi"
+mkdir "$work/kernels" "$work/mpi" "$work/src"
+cp "$SOURCE/src/measured.md" "$work/src"
 cp "$SOURCE/kernels/measured.md" "$work/kernels"
 cp "$SOURCE/mpi/measured.md" "$work/mpi"
 cd "$work"
@@ -77,10 +78,16 @@ for keys in jobs/results/*/keys.csv; do
 done
 tuned=jobs/results/h200x1/tune.csv
 [ ! -e "$tuned" ] || "$python" jobs/tune_table.py "$tuned" "$SOURCE/kernels/cuda/ladder/tuning.h" kernels/measured.md
+for files in jobs/results/*/files.csv; do
+    "$python" jobs/files_table.py "$files" src/measured.md
+done
+for records in jobs/results/*/records.csv; do
+    [ ! -e "$records" ] || "$python" jobs/records_table.py "$records" src/measured.md
+done
 "$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md
 "$python" jobs/simulate_table.py jobs/results/simulated/exchange.csv mpi/measured.md
 "$python" jobs/first_table.py
-for page in README.md kernels/measured.md mpi/measured.md; do
+for page in README.md kernels/measured.md mpi/measured.md src/measured.md; do
     check "$page" "$(diff "$SOURCE/$page" "$page" | grep -c '^[<>]' || true) lines differ" "0 lines differ"
 done
 echo "$checks checks, $failures failures"

@@ -30,7 +30,8 @@ static inline hsort_status open_work(struct comm *team, const struct work *work,
 {
     struct file_in in;
     const char *const path = work->input;
-    const struct file_source source = {&path, 1, FILE_RAW, &work->type, HSORT_CHOICE_AUTO};
+    const struct file_source source = {
+        .paths = &path, .paths_count = 1, .format = FILE_RAW, .type = &work->type};
     hsort_status status = file_open(team, &source, &in);
     CHECK(status == HSORT_OK, "%s: %s", work->input, team->error);
     if (status != HSORT_OK)

@@ -100,7 +100,11 @@ static void test_foreign(void)
 /* Open the checkpoint of `work` for several inputs, which must be refused unless `wanted` is HSORT_OK. */
 static void open_several(const struct work *work, const char *const *paths, int count, hsort_status wanted)
 {
-    const struct file_source source = {paths, count, FILE_RAW, &work->type, HSORT_CHOICE_OFF};
+    const struct file_source source = {.paths = paths,
+                                       .paths_count = count,
+                                       .format = FILE_RAW,
+                                       .type = &work->type,
+                                       .direct_io = HSORT_CHOICE_OFF};
     struct file_in in;
     struct checkpoint checkpoint;
     expect_team(&comm, HSORT_OK, file_open(&comm, &source, &in), "opening");

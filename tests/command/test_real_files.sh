@@ -40,3 +40,16 @@ for file in coastline_morton_u64 coastline_latitude_f64 coastline_longitude_f32;
         compare "$ranks" "$data/$file.npy"
     done
 done
+
+# The same points as records.
+"$python" "$SOURCE/tests/command/real_records.py" make "$data" "$work/points.npy"
+for key in morton latitude:desc; do
+    for ranks in 1 3 7; do
+        # shellcheck disable=SC2086 # MPIRUN holds options too
+        $MPIRUN -n "$ranks" "$HYPERSORT" sort "$work/points.npy" -o "$work/sorted.npy" --key "$key" --index "$work/index.npy" \
+            </dev/null >"$work/report"
+        # shellcheck disable=SC2086 # two words
+        "$python" "$SOURCE/tests/command/real_records.py" check "$work/points.npy" "$work/sorted.npy" "$work/index.npy" ${key/:/ }
+        echo "coastline: $(sed -n 's/^records *//p' "$work/report") on $ranks ranks, as NumPy sorts it"
+    done
+done

@@ -157,7 +157,7 @@ static void test_beyond_4gib(void)
     file_close(&file);
 
     // Writing there: without file_create(), which would take 5 GiB of the disk.
-    struct file_out out = {.path = (char *)path, .format = FILE_RAW, .type = type, .count = count};
+    struct file_out out = {.path = (char *)path, .format = FILE_RAW, .key_bytes = 8, .count = count};
     out.fd = open(path, O_WRONLY);
     CHECK(block_open_output(path, out.fd, HSORT_CHOICE_AUTO, &out.blocks) == HSORT_OK, "%s", status_text());
     MPI_Barrier(comm.world);

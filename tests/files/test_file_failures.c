@@ -109,16 +109,28 @@ static void test_other_file(void)
     expect(HSORT_ARGUMENT, status, "twin.bin: is another file for rank 0", "another file");
 }
 
-static void test_two_outputs(void)
+/* As many outputs at a time as there may be, which appear together or not at all, and one more. */
+static void test_several_outputs(void)
 {
-    struct file_out first, second;
-    expect(HSORT_OK, create_keys(in_dir("first.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &first), "",
-           "create");
-    CHECK(create_keys(in_dir("second.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &second) == HSORT_INTERNAL,
-          "two");
-    status_clear();
-    expect(HSORT_OK, file_commit(&comm, &first, HSORT_OK), "first.bin", "the first of two outputs");
-    CHECK(access(in_dir("first.bin"), F_OK) == 0 && access(in_dir("second.bin"), F_OK) != 0, "outputs");
+    static const char *const names[FILE_OUTPUTS] = {"first.bin", "second.bin", "third.bin"};
+    for (int fails = 1; fails >= 0; fails--) {
+        struct file_out files[FILE_OUTPUTS], *list[FILE_OUTPUTS], more;
+        for (int i = 0; i < FILE_OUTPUTS; i++) {
+            list[i] = &files[i];
+            CHECK(create_keys(in_dir(names[i]), FILE_AUTO, HSORT_U64, 0, NULL, &files[i]) == HSORT_OK, "%s",
+                  comm.error);
+        }
+        CHECK(create_keys(in_dir("more.bin"), FILE_AUTO, HSORT_U64, 0, NULL, &more) == HSORT_INTERNAL,
+              "one more");
+        status_clear();
+        const hsort_status mine =
+            fails && comm.rank == comm.size - 1 ? status_fail(HSORT_IO, "first.bin: bad luck") : HSORT_OK;
+        expect(fails ? HSORT_IO : HSORT_OK, file_commit_all(&comm, list, FILE_OUTPUTS, mine), "first.bin",
+               "several outputs");
+        for (int i = 0; i < FILE_OUTPUTS; i++)
+            CHECK((access(in_dir(names[i]), F_OK) == 0) == !fails, "%s", names[i]);
+        MPI_Barrier(comm.world);
+    }
 }
 
 /* A file size limit stands in for a full disk: an error, not a signal that kills. */
@@ -223,7 +235,7 @@ static void test_all(void)
     test_cut_while_read();
     test_changed_while_read();
     test_other_file();
-    test_two_outputs();
+    test_several_outputs();
     put_old();
     test_size_limit();
     const int ranks[] = {0, comm.size / 2, comm.size - 1};

@@ -47,7 +47,7 @@ static void check_all(int64_t count, hsort_type type, const char *what)
         struct file_in in;
         for (int rank = 0; rank < comm.size; rank++)
             paths[rank] = strcpy(names[rank], own_name(rank));
-        const struct file_source source = {paths, comm.size, FILE_AUTO, NULL, direct_io};
+        const struct file_source source = {.paths = paths, .paths_count = comm.size, .direct_io = direct_io};
         expect(HSORT_OK, file_open(&comm, &source, &in), "", what);
         fill(wanted, 0, count, type);
         CHECK(in.count == count && in.type == type && file_read(&in, 0, count, keys) == HSORT_OK &&

@@ -11,7 +11,10 @@ enum { MANY = 1500 };
 static hsort_status open_list(const char *const *paths, int count, const hsort_type *type,
                               struct file_in *file)
 {
-    return file_open(&comm, &(struct file_source){paths, count, FILE_AUTO, type, direct_io}, file);
+    return file_open(
+        &comm,
+        &(struct file_source){.paths = paths, .paths_count = count, .type = type, .direct_io = direct_io},
+        file);
 }
 
 /* Keys first .. first + count - 1 of test_files() in a file of their own. */

@@ -221,6 +221,166 @@ static void test_round_trip(void)
         }
 }
 
+/* ---- Elements of any kind ------------------------------------------------------------------------------ */
+
+#define EVENTS                                                                                            \
+    "[('id', '<u8'), ('pos', '<f4', (3,)), ('in', [('x', '>i4'), ('', '|V4'), ('x.y', '|S3', (2, 2))]), " \
+    "(('a title', 'when'), '<M8[25us]'), ('n', '<U2', 2), ('half', '<f2')]"
+#define DICT_OF(descr, shape) "{'descr': " descr ", 'fortran_order': False, 'shape': " shape ", }"
+
+static hsort_status read_any(const char *dictionary, unsigned char *header, struct npy_header *result)
+{
+    status_clear();
+    return npy_parse_any("in.npy", header, build(1, dictionary, header), result);
+}
+
+static void accept_any(const char *dictionary, size_t bytes, int64_t count, bool is_key)
+{
+    unsigned char header[HEADER_ROOM], again[HEADER_ROOM];
+    struct npy_header result = {0}, back = {0};
+    CHECK(read_any(dictionary, header, &result) == HSORT_OK, "%s: %s", dictionary, status_text());
+    CHECK(result.element.bytes == bytes && result.count == count && result.is_key == is_key, "%s: %zu bytes",
+          dictionary, result.element.bytes);
+    // Written again, it says the same.
+    const size_t written = npy_format_any(&result.element, count + 1, again, sizeof again);
+    CHECK(npy_parse_any("in.npy", again, written, &back) == HSORT_OK && written % 64 == 0, "%s",
+          status_text());
+    CHECK(back.element.bytes == bytes && back.count == count + 1 &&
+              back.element.dimensions == result.element.dimensions,
+          "%s", dictionary);
+    CHECK(back.element.descr_bytes == result.element.descr_bytes &&
+              memcmp(back.element.descr, result.element.descr, back.element.descr_bytes) == 0,
+          "%s", dictionary);
+}
+
+static void refuse_any(const char *dictionary, const char *cause)
+{
+    unsigned char header[HEADER_ROOM];
+    struct npy_header result;
+    CHECK(read_any(dictionary, header, &result) == HSORT_FORMAT, "\"%s\" expected", cause);
+    CHECK(strstr(status_text(), cause), "\"%s\" is not in \"%s\"", cause, status_text());
+}
+
+static void find(const char *name, size_t offset, size_t bytes, char kind, char order)
+{
+    struct npy_field field = {0};
+    status_clear();
+    CHECK(npy_find_field("in.npy", EVENTS, strlen(EVENTS), name, &field) == HSORT_OK, "%s: %s", name,
+          status_text());
+    CHECK(field.offset == offset && field.bytes == bytes && field.kind == kind && field.order == order,
+          "%s: %zu bytes at %zu, '%s'", name, field.bytes, field.offset, field.dtype);
+}
+
+static void miss(const char *name, const char *cause)
+{
+    struct npy_field field;
+    status_clear();
+    CHECK(npy_find_field("in.npy", EVENTS, strlen(EVENTS), name, &field) == HSORT_ARGUMENT, "%s", name);
+    CHECK(strstr(status_text(), cause), "%s: \"%s\" is not in \"%s\"", name, cause, status_text());
+}
+
+static void test_fields(void)
+{
+    find("id", 0, 8, 'u', '<');
+    find("pos[0]", 8, 4, 'f', '<');
+    find("pos[2]", 16, 4, 'f', '<');
+    find("in.x", 20, 4, 'i', '>');
+    find("in.x.y[0][0]", 28, 3, 'S', '|');
+    find("in.x.y[1][0]", 34, 3, 'S', '|');
+    find("when", 40, 8, 'M', '<');
+    find("n[1]", 56, 8, 'U', '<');
+    find("half", 64, 2, 'f', '<');
+    miss("none", "has no field 'none'; its fields are id, pos, in, when, n, half");
+    miss("", "has no field ''");
+    miss("i", "has no field 'i'");
+    miss("idx", "has no field 'idx'");
+    miss("in.y", "has no field 'in.y'; those of in are x, x.y");
+    miss("in", "is a structure of x, x.y: name one of them, as 'in.x'");
+    miss("in.", "has no field 'in.'");
+    miss("id.x", "has no field 'id.x'");
+    miss("id[0]", "nothing is expected behind 'id'");
+    miss("pos", "field 'pos' is an array: name one of it, as 'pos[0]'");
+    miss("pos[3]", "from 0 to 2");
+    miss("pos[-1]", "from 0 to 2");
+    miss("pos[99999999999999999999]", "from 0 to 2");
+    miss("pos[1", "from 0 to 2");
+    miss("pos[1][0]", "nothing is expected behind 'pos[1]'");
+    miss("in.x.y[1]", "as 'in.x.y[1][0]'");
+}
+
+static void test_any(void)
+{
+    accept_any(DICT_OF(EVENTS, "(7,)"), 66, 7, false);
+    accept_any(DICT_OF("'<u8'", "(7,)"), 8, 7, true);
+    accept_any(DICT_OF("'>f4'", "(7,)"), 4, 7, true);
+    accept_any(DICT_OF("'<u8'", "(7, 3)"), 24, 7, false);
+    accept_any(DICT_OF("'|b1'", "(0, 3, 2)"), 6, 0, false);
+    accept_any(DICT_OF("'|S5'", "(7,)"), 5, 7, false);
+    accept_any(DICT_OF("[('x', '<u8')]", "(7,)"), 8, 7, false);
+    accept_any(DICT_OF("[('x', '<u8', ()), ('', '|V3'), ('y', '|S0')]", "(7,)"), 11, 7, false);
+    refuse_any(DICT_OF("[]", "(7,)"), "elements of 0 bytes");
+    refuse_any(DICT_OF("'<u8'", "(7, 0)"), "elements of 0 bytes");
+    refuse_any(DICT_OF("'<u8'", "()"), "0 dimensions");
+    refuse_any(DICT_OF("'<u8'", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "9 dimensions; 1 to 8");
+    refuse_any(DICT_OF("'<u8'", "(1, 134217729)"), "rows of more than 1073741824 bytes");
+    refuse_any(DICT_OF("'<u8'", "(1, 9223372036854775807)"), "rows of more than 1073741824 bytes");
+    refuse_any(DICT_OF("'|V1073741824'", "(9223372036854775807,)"), "more than 64-bit offsets");
+    refuse_any(DICT_OF("[('x', '|V1073741824'), ('y', '|V1')]", "(1,)"), "more than 1073741824 bytes");
+    refuse_any(DICT_OF("[('x', '|V1073741824', (3,))]", "(1,)"), "more than 1073741824 bytes");
+    refuse_any("{'descr': '<u8', 'fortran_order': True, 'shape': (7, 3), }", "Fortran order");
+    refuse_any(DICT_OF("[('x', '|O')]", "(7,)"), "Python objects");
+    const char *const dtypes[] = {
+        "<u3", "<u16",   "=u8",  "|u4", "u8", "<b2",          "<f1",         "<x8",
+        "<M4", "<M8[ns", "<u8x", "<S",  "",   "<V1073741825", "<U268435457", "<V99999999999999999999"};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        char dictionary[160], cause[64];
+        snprintf(dictionary, sizeof dictionary, DICT_OF("[('x', '%s')]", "(7,)"), dtypes[i]);
+        snprintf(cause, sizeof cause, "dtype '%s' is not known", dtypes[i]);
+        refuse_any(dictionary, cause);
+    }
+    refuse_any(DICT_OF("('<u8', (3,))", "(7,)"), "a string expected");
+    refuse_any(DICT_OF("['<u8']", "(7,)"), "'(' expected");
+    refuse_any(DICT_OF("[('x' '<u8')]", "(7,)"), "',' expected");
+    refuse_any(DICT_OF("[('x', '<u8' (3,))]", "(7,)"), "',' or ')' expected");
+    refuse_any(DICT_OF("[('x', '<u8', (-3,))]", "(7,)"), "negative shape");
+    refuse_any(DICT_OF("[('x', '<u8') ('y', '<u8')]", "(7,)"), "',' or ']' expected");
+    refuse_any(DICT_OF("[(('t', 'x', '<u8')]", "(7,)"), "')' expected");
+    refuse_any(DICT_OF("[('x', [('x', [('x', [('x', [('x', [('x', [('x', [('x', [('x', [('x', [('x', [('x', "
+                       "[('x', [('x', [('x', "
+                       "[('x', [('x', '<u8')])])])])])])])])])])])])])])])])]",
+                       "(7,)"),
+               "more than 16 deep");
+}
+
+/* A text that is too long for version 1.0, and one in UTF-8. */
+static void test_versions(void)
+{
+    static char descr[NPY_DICT_MAX];
+    static unsigned char header[NPY_DICT_MAX + NPY_HEADER_ROOM];
+    size_t length = (size_t)sprintf(descr, "[('x', '<u8')");
+    while (length < sizeof descr - 600)
+        length += (size_t)sprintf(descr + length, ", ('f%zu', '<u8')", length);
+    length += (size_t)sprintf(descr + length, "]");
+    struct npy_element element = {
+        .bytes = 8, .descr = descr, .descr_bytes = length, .major = 1, .dimensions = 1};
+    struct npy_header result;
+    size_t bytes = npy_format_any(&element, 5, header, sizeof header);
+    CHECK(npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK && result.count == 5, "%s",
+          status_text());
+    element.descr_bytes = NPY_DICT_MAX - 100; // not a whole text, but as long
+    bytes = npy_format_any(&element, 5, header, sizeof header);
+    CHECK(header[6] == 2 && bytes % 64 == 0, "version %d", header[6]);
+    element =
+        (struct npy_element){.bytes = 4, .descr = "[('\xce\xb1', '<u4')]", .descr_bytes = 15, .major = 3};
+    bytes = npy_format_any(&element, 5, header, sizeof header);
+    CHECK(header[6] == 3 && npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK, "%s", status_text());
+    element.descr = NULL;
+    bytes = npy_format_any(&element, 5, header, sizeof header);
+    CHECK(npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK && header[6] == 1 &&
+              result.element.bytes == 4 && memcmp(result.element.descr, "'|V4'", 5) == 0,
+          "%s", status_text());
+}
+
 /* Damage a header in one place: a byte changed, a byte taken out, a piece doubled, or the end cut off. */
 static size_t mutate(unsigned char *header, size_t bytes, uint64_t *seed)
 {
@@ -246,20 +406,44 @@ static size_t mutate(unsigned char *header, size_t bytes, uint64_t *seed)
     }
 }
 
+/* The same header, for elements of any kind. */
+static void mutated_any(const unsigned char *header, size_t bytes, int number)
+{
+    struct npy_header result;
+    struct npy_field field;
+    unsigned char *exact = malloc(bytes + (bytes == 0));
+    memcpy(exact, header, bytes);
+    status_clear();
+    if (npy_parse_any("in.npy", exact, bytes, &result) == HSORT_OK) {
+        const struct npy_element *element = &result.element;
+        CHECK(element->bytes >= 1 && element->bytes <= NPY_ELEMENT_MAX && result.count >= 0 &&
+                  result.count <= INT64_MAX / (int64_t)element->bytes,
+              "mutation %d: %zu bytes", number, element->bytes);
+        if (npy_find_field("in.npy", element->descr, element->descr_bytes, "in.x", &field) == HSORT_OK)
+            CHECK(field.offset + field.bytes <= element->bytes, "mutation %d: field at %zu", number,
+                  field.offset);
+    } else {
+        CHECK(strncmp(status_text(), "in.npy: ", 8) == 0, "mutation %d: %s", number, status_text());
+    }
+    free(exact);
+}
+
 static void test_mutations(uint64_t seed)
 {
     const char *const dictionaries[] = {
         DICT_U8 "                     \n",
         "{\"shape\": (7,), \"descr\": \">f4\", \"fortran_order\": True}",
         "{'descr': '<i4', 'fortran_order': False, 'shape': (922337203685477580,), }",
+        DICT_OF(EVENTS, "(7,)"),
     };
     int accepted = 0;
     for (int i = 0; i < MUTATIONS; i++) {
-        unsigned char header[512];
+        unsigned char header[1024];
         struct npy_header result = {.count = -1};
-        size_t bytes = build(1 + i % 3, dictionaries[check_random(&seed) % 3], header);
+        size_t bytes = build(1 + i % 3, dictionaries[check_random(&seed) % 4], header);
         for (uint64_t damages = check_random(&seed) % 3 + 1; damages > 0 && bytes > 0; damages--)
             bytes = mutate(header, bytes, &seed);
+        mutated_any(header, bytes, i);
         hsort_status status = read_header(header, bytes, &result);
         if (status == HSORT_OK) {
             accepted++;
@@ -286,6 +470,9 @@ int main(void)
     test_bad_dictionaries();
     test_bad_heads();
     test_round_trip();
+    test_fields();
+    test_any();
+    test_versions();
     test_mutations(seed);
     return check_failures > 0;
 }

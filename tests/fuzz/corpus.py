@@ -10,7 +10,11 @@ tests = pathlib.Path(__file__).resolve().parent.parent
 def npy():
     """The dictionaries of test_npy.c, behind a head of each version."""
     text = (tests / "files/test_npy.c").read_text()
-    for dictionary in set(re.findall(r'"(\{(?:[^"\\\n]|\\")*)"', text)):
+    dictionaries = set(re.findall(r'"(\{(?:[^"\\\n]|\\")*)"', text))
+    events = "".join(re.findall(r'"([^"]*)"', re.search(r"define EVENTS (.*?)\n\n", text, re.S)[1]))
+    for descr, shape in re.findall(r'DICT_OF\("([^"]*)", "([^"]*)"\)', text) + [(events, "(7,)")]:
+        dictionaries.add(f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}")
+    for dictionary in dictionaries:
         bytes_ = dictionary.replace('\\"', '"').encode()
         for version in 1, 2, 3:
             yield b"\x93NUMPY" + bytes([version, 0]) + len(bytes_).to_bytes(2 if version == 1 else 4, "little") + bytes_

@@ -41,7 +41,9 @@ static void check_values(const struct cli_options *options)
     PROMISE(options->command != CLI_GEN || options->count >= 0);
     PROMISE(options->nodes >= 0 && options->ranks_per_node >= 0 && options->sort.threads >= 0);
     PROMISE(!options->type_given || hsort_type_bytes(options->type) > 0);
-    PROMISE((options->command != CLI_GEN && options->command != CLI_SORT) || options->output[0] != '\0');
+    PROMISE(options->command != CLI_GEN || options->output[0] != '\0');
+    PROMISE(options->command != CLI_SORT || options->output || options->index || options->values);
+    PROMISE(!options->values == !options->values_output && (!options->checkpoint || !options->key));
     for (int i = 0; i < options->files_count; i++)
         PROMISE(options->files[i][0] != '\0');
 }

@@ -134,19 +134,26 @@ static const enum pattern few_patterns[] = {UNIFORM,    SORTED,     REVERSE,  RO
                                             TWO_VALUES, MAGNITUDES, CLUSTERS, LOW_16_BITS};
 enum { FEW_PATTERNS = sizeof few_patterns / sizeof few_patterns[0] };
 
-static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t count, uint64_t *random)
+/* Any code of 128 bits. */
+static inline key_code random_code(uint64_t *random)
 {
-    const uint64_t all = key_max(bits / 8);
-    const uint64_t any = check_random(random) & all;
+    const key_code upper = check_random(random);
+    return upper << 64 | check_random(random);
+}
+
+static inline key_code key_of(enum pattern pattern, int bits, int64_t i, int64_t count, uint64_t *random)
+{
+    const key_code all = key_max(bits / 8);
+    const key_code any = random_code(random) & all;
     switch (pattern) {
     case SORTED:
-        return (uint64_t)i * 3;
+        return (key_code)i * 3;
     case REVERSE:
-        return (uint64_t)(count - i) * 3;
+        return (key_code)(count - i) * 3;
     case REVERSE_STEPS:
         return (uint64_t)(count - i) / 100;
     case REVERSE_BUT_ONE:
-        return i == count - 1 ? all : (uint64_t)(count - i) * 3;
+        return i == count - 1 ? all : (key_code)(count - i) * 3;
     case ROTATED:
         return (uint64_t)(i < 1 + (count - 1) / 3 ? count + i : i);
     case EQUAL:
@@ -156,7 +163,7 @@ static inline uint64_t key_of(enum pattern pattern, int bits, int64_t i, int64_t
     case HALVES:
         return (any & 0xff) | (i % 2 ? all ^ (all >> 1) : 0);
     case SPARSE_BITS:
-        return any & UINT64_C(0x8080808080808080);
+        return any & (all / 255 << 7);
     case LOW_16_BITS:
         return any & 0xffff;
     case HIGH_BITS:
@@ -185,7 +192,7 @@ static inline void *keys_new(enum pattern pattern, int key_bytes, int64_t count,
 {
     char *keys = alloc_or_exit((size_t)count * (size_t)key_bytes + 1);
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t key = key_of(pattern, 8 * key_bytes, i, count, random);
+        const key_code key = key_of(pattern, 8 * key_bytes, i, count, random);
         memcpy(keys + i * key_bytes, &key, (size_t)key_bytes); // little-endian
     }
     return keys;
@@ -196,9 +203,61 @@ static inline hsort_type unsigned_type(int key_bytes)
     return key_bytes == 4 ? HSORT_U32 : HSORT_U64;
 }
 
+static inline int compare_u128(const void *a, const void *b)
+{
+    uint128 left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return (left > right) - (left < right);
+}
+
 static inline void sort_on_host(int key_bytes, void *keys, int64_t count)
 {
-    order_sort(unsigned_type(key_bytes), HSORT_ASCENDING, keys, count);
+    if (key_bytes == sizeof(uint128))
+        qsort(keys, (size_t)count, sizeof(uint128), compare_u128);
+    else
+        order_sort(unsigned_type(key_bytes), HSORT_ASCENDING, keys, count);
+}
+
+/* The types of keys, and behind them codes of 16 bytes, which have no type. */
+enum { KEY_KINDS = HSORT_F64 + 2 };
+
+static inline struct keymap map_of_kind(int kind, hsort_order order)
+{
+    if (kind <= HSORT_F64)
+        return keymap_make((hsort_type)kind, order);
+    struct keymap map = keymap_of_codes(sizeof(uint128));
+    map.descending = order == HSORT_DESCENDING;
+    map.identity = !map.descending;
+    return map;
+}
+
+static inline const char *kind_name(int kind)
+{
+    return kind <= HSORT_F64 ? hsort_type_name((hsort_type)kind) : "u128";
+}
+
+/* As order_compare(). */
+static inline int compare_kind(int kind, hsort_order order, const void *a, const void *b)
+{
+    if (kind <= HSORT_F64)
+        return order_compare((hsort_type)kind, order, a, b);
+    return order == HSORT_DESCENDING ? compare_u128(b, a) : compare_u128(a, b);
+}
+
+static inline void sort_kind_on_host(int kind, hsort_order order, void *keys, int64_t count)
+{
+    uint128 *wide = keys;
+    if (kind <= HSORT_F64) {
+        order_sort((hsort_type)kind, order, keys, count);
+        return;
+    }
+    sort_on_host(sizeof(uint128), keys, count);
+    for (int64_t i = 0; order == HSORT_DESCENDING && i < count / 2; i++) {
+        const uint128 low = wide[i];
+        wide[i] = wide[count - 1 - i];
+        wide[count - 1 - i] = low;
+    }
 }
 
 /* Where a result [count] first differs from what was expected; -1 if nowhere. */
@@ -211,7 +270,7 @@ static inline int64_t first_difference(const void *result, const void *expected,
     return -1;
 }
 
-static inline void store(int key_bytes, void *keys, int64_t i, uint64_t bits)
+static inline void store(int key_bytes, void *keys, int64_t i, key_code bits)
 {
     memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
 }

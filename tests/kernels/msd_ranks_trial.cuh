@@ -121,7 +121,10 @@ static void check_few_way(const std::vector<K> &codes, int way, uint64_t *state)
     poison(result_there, BUFFER_BYTES);
     poison(split_there, BUFFER_BYTES);
     to_device(from - AROUND, given.data(), given.size() * sizeof(K));
-    const struct raw_keys raw = {map, from, decodes, false};
+    struct raw_keys raw = {};
+    raw.map = map;
+    raw.from = from;
+    raw.decode = decodes;
     struct sort_args args = {};
     args.key_bytes = sizeof(K);
     args.count = (int64_t)codes.size();

@@ -25,7 +25,7 @@ static inline const char *shape_name(int shape)
 }
 
 struct trial {
-    hsort_type type;
+    int kind; // of keys: map_of_kind()
     hsort_order order;
     int shape, ranks, log;
     int64_t count;
@@ -36,13 +36,15 @@ struct trial {
 };
 
 /* What the map of a trial with a foreign map is made of: its first 2^log. */
-static uint64_t uniform_codes[SAMPLE_MAX];
+static key_code uniform_codes[SAMPLE_MAX];
 
+/* In the lowest bytes of a key. */
 static inline uint64_t float_bits(int key_bytes, double value)
 {
     const float narrow = (float)value;
     uint64_t bits = 0;
-    memcpy(&bits, key_bytes == 4 ? (const void *)&narrow : &value, (size_t)key_bytes);
+    memcpy(&bits, key_bytes == 4 ? (const void *)&narrow : &value,
+           key_bytes == 4 ? sizeof narrow : sizeof value);
     return bits;
 }
 
@@ -55,14 +57,14 @@ static inline double measured(uint64_t *random)
     return value * value * value + (double)(check_random(random) % 2);
 }
 
-static inline uint64_t partition_trial_bits(const struct trial *trial, struct keymap map, int64_t i,
+static inline key_code partition_trial_bits(const struct trial *trial, struct keymap map, int64_t i,
                                             uint64_t *random)
 {
     const int bits = 8 * map.key_bytes;
-    const uint64_t any = check_random(random);
+    const key_code any = check_random(random), wide = random_code(random);
     switch (trial->shape) {
     case ZIPF:
-        return (uint64_t)exp((double)(any >> 11) * 0x1p-53 * log((double)trial->count + 1));
+        return (uint64_t)exp((double)(uint64_t)(any >> 11) * 0x1p-53 * log((double)trial->count + 1));
     case FAR_CLUSTERS:
         return keymap_decode(map, (any & 0xffff) + (any >> 63 << (bits - 2)));
     case MEASURED:
@@ -70,15 +72,47 @@ static inline uint64_t partition_trial_bits(const struct trial *trial, struct ke
     case NEIGHBOURS:
         return keymap_decode(map, uniform_codes[any % (1u << trial->log)] + check_random(random) % 3 - 1);
     case SIGNED:
-        return float_bits(map.key_bytes, ((double)(any >> 11) * 0x1p-52 - 1) * (any % 8 ? 1 : 0x1p-40));
+        return float_bits(map.key_bytes,
+                          ((double)(uint64_t)(any >> 11) * 0x1p-52 - 1) * (any % 8 ? 1 : 0x1p-40));
     case STRAGGLERS:
         return keymap_decode(map, check_random(random) % 4096 == 0
-                                      ? any >> (64 - bits)
-                                      : (any >> (70 - bits)) + (any % 2 << (bits - 2)));
+                                      ? wide >> (128 - bits)
+                                      : (wide >> (134 - bits)) + (wide % 2 << (bits - 2)));
     default:
         CHECK(trial->shape < PATTERNS, "nobody makes keys of shape %s", shape_name(trial->shape));
         return key_of((enum pattern)trial->shape, bits, i, trial->count, random);
     }
+}
+
+/* Where key i of a sample lies. */
+static inline int64_t position_of(int64_t i, int64_t total, int log)
+{
+    return (int64_t)((__int128)i * total >> log);
+}
+
+/* codes [count] of key_words(). */
+static inline void shuffle_codes(int key_bytes, uint64_t *codes, int count, uint64_t *random)
+{
+    for (int i = count - 1; i > 0; i--) {
+        const int other = (int)(check_random(random) % (uint64_t)(i + 1));
+        const key_code kept = words_load(key_bytes, codes, i);
+        words_store(key_bytes, codes, i, words_load(key_bytes, codes, other));
+        words_store(key_bytes, codes, other, kept);
+    }
+}
+
+/* Cut the regions into chunks of any number that fits a call: chunk_at [chunks + 1]. How many chunks. */
+static inline int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
+{
+    const int most = ENGINE_PIECES_MAX / (2 * ranks);
+    int chunks = 0;
+    for (int region = 0; region < ENGINE_REGIONS; chunks++) {
+        chunk_at[chunks] = region;
+        region += check_random(random) % 4 ? most : 1 + (int)(check_random(random) % (uint64_t)most);
+        region = region < ENGINE_REGIONS ? region : ENGINE_REGIONS;
+    }
+    chunk_at[chunks] = ENGINE_REGIONS;
+    return chunks;
 }
 
 /* The keys of a trial, all ranks'. */
@@ -86,7 +120,7 @@ static inline char *trial_keys(const struct trial *trial, struct keymap map, uin
 {
     char *keys = alloc_or_exit((size_t)(trial->count * map.key_bytes));
     for (int i = 0; i < SAMPLE_MAX; i++)
-        uniform_codes[i] = check_random(random) >> (64 - 8 * map.key_bytes);
+        uniform_codes[i] = random_code(random) >> (128 - 8 * map.key_bytes);
     for (int64_t i = 0; i < trial->count; i++)
         store(map.key_bytes, keys, i, partition_trial_bits(trial, map, i, random));
     return keys;

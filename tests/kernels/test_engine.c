@@ -160,11 +160,12 @@ static void test_lanes(uint64_t random)
 static void test_gather(uint64_t random)
 {
     enum { COUNT = 100003 };
-    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
         char *keys = keys_new(UNIFORM, key_bytes, COUNT, &random);
         struct buffer in = buffer_new(keys, (size_t)COUNT * (size_t)key_bytes, (size_t)key_bytes);
         int64_t positions[ENGINE_GATHER_MAX];
-        uint64_t codes[ENGINE_GATHER_MAX + 1];
+        key_code codes[ENGINE_GATHER_MAX + 1], poison;
+        memset(&poison, POISON, sizeof poison);
         for (int i = 0; i < ENGINE_GATHER_MAX; i++)
             positions[i] = (int64_t)(check_random(&random) % COUNT);
         positions[0] = positions[5] = 0;
@@ -173,18 +174,18 @@ static void test_gather(uint64_t random)
             memset(codes, POISON, sizeof codes);
             must(ops->gather(engine, key_bytes, buffer_keys(&in), positions, count, codes), "gather");
             for (int i = 0; i < count; i++) {
-                uint64_t expected = 0;
+                key_code expected = 0;
                 memcpy(&expected, keys + positions[i] * key_bytes, (size_t)key_bytes);
                 CHECK(codes[i] == expected, "gather of u%d, %d positions: code %d", 8 * key_bytes, count, i);
             }
-            CHECK(codes[count] == UINT64_C(0xa5a5a5a5a5a5a5a5), "gather wrote more than %d codes", count);
+            CHECK(codes[count] == poison, "gather wrote more than %d codes", count);
         }
         buffer_free(&in);
         free(keys);
     }
 }
 
-static uint64_t code_of(struct keymap map, const void *keys, int64_t i)
+static key_code code_of(struct keymap map, const void *keys, int64_t i)
 {
     return keymap_encode(map, key_load(map.key_bytes, keys, i));
 }
@@ -198,7 +199,7 @@ static void check_encode(struct keymap map, int64_t count, bool in_place, uint64
                  shift = (size_t)map.key_bytes * (size_t)(count % 5);
     char *keys = keys_new(UNIFORM, map.key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t code = code_of(map, keys, i);
+        const key_code code = code_of(map, keys, i);
         memcpy(expected + i * map.key_bytes, &code, (size_t)map.key_bytes);
     }
     struct buffer from = buffer_new(keys, bytes, shift), other = buffer_new(NULL, bytes, 0);
@@ -220,12 +221,11 @@ static void check_encode(struct keymap map, int64_t count, bool in_place, uint64
 static void test_encode(uint64_t random)
 {
     static const int64_t counts[] = {0, 1, 2, 31, 255, 256, 257, 4097, 300007};
-    for (int type = HSORT_U32; type <= HSORT_F64; type++)
+    for (int kind = 0; kind < KEY_KINDS; kind++)
         for (int order = HSORT_ASCENDING; order <= HSORT_DESCENDING; order++)
             for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
                 for (int in_place = 0; in_place < 2; in_place++)
-                    check_encode(keymap_make((hsort_type)type, (hsort_order)order), counts[i], in_place,
-                                 &random);
+                    check_encode(map_of_kind(kind, (hsort_order)order), counts[i], in_place, &random);
 }
 
 /* ---- inspect ---- */
@@ -243,7 +243,7 @@ static struct engine_inspection inspect_slowly(struct keymap map, const void *ke
 {
     struct engine_inspection result = {.first_descent = count};
     for (int64_t i = 0; i < count; i++) {
-        fingerprint_add(key_load(map.key_bytes, keys, i), result.fingerprint);
+        key_fingerprint_add(map.key_bytes, key_load(map.key_bytes, keys, i), result.fingerprint);
         if (i > 0 && i < result.first_descent && code_of(map, keys, i) < code_of(map, keys, i - 1))
             result.first_descent = i;
     }
@@ -263,7 +263,8 @@ static bool same_fingerprint(const struct engine_inspection *a, const struct eng
  * descent, at `at`. */
 static void swap_neighbours(const struct buffer *keys, int key_bytes, int64_t at)
 {
-    char pair[16], turned[16], *place = (char *)buffer_keys(keys) + (at - 1) * key_bytes;
+    char pair[2 * sizeof(uint128)], turned[2 * sizeof(uint128)],
+        *place = (char *)buffer_keys(keys) + (at - 1) * key_bytes;
     copy_now(pair, place, (size_t)key_bytes * 2);
     memcpy(turned, pair + key_bytes, (size_t)key_bytes);
     memcpy(turned + key_bytes, pair, (size_t)key_bytes);
@@ -311,7 +312,7 @@ static void check_fingerprint(struct keymap map, struct buffer *keys, int64_t co
     const struct engine_inspection before = inspect(map, keys, count);
     const int64_t places[] = {1, count / 2, count - 1};
     for (int i = 0; i < 3; i++) {
-        char pair[16], *place = (char *)buffer_keys(keys) + (places[i] - 1) * map.key_bytes;
+        char pair[2 * sizeof(uint128)], *place = (char *)buffer_keys(keys) + (places[i] - 1) * map.key_bytes;
         copy_now(pair, place, (size_t)map.key_bytes * 2);
         copy_now(place + map.key_bytes, pair, (size_t)map.key_bytes);
         const struct engine_inspection after = inspect(map, keys, count);
@@ -325,13 +326,13 @@ static void check_fingerprint(struct keymap map, struct buffer *keys, int64_t co
 static void test_inspect(uint64_t random)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 33, 256, 1023, 4096, 4097, 20000, 131073};
-    for (int type = HSORT_U32; type <= HSORT_F64; type++) {
+    for (int kind = 0; kind < KEY_KINDS; kind++) {
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++) {
-            const struct keymap map = keymap_make((hsort_type)type, (hsort_order)(i % 2));
+            const struct keymap map = map_of_kind(kind, (hsort_order)(i % 2));
             const int64_t count = counts[i];
             char what[96];
-            snprintf(what, sizeof what, "%s, inspect %lld keys of type %d", ops->name, (long long)count,
-                     type);
+            snprintf(what, sizeof what, "%s, inspect %lld keys, %s", ops->name, (long long)count,
+                     kind_name(kind));
             char *keys = keys_new(UNIFORM, map.key_bytes, count, &random);
             struct buffer buffer =
                 buffer_new(keys, (size_t)count * (size_t)map.key_bytes, (size_t)map.key_bytes);
@@ -342,11 +343,12 @@ static void test_inspect(uint64_t random)
             CHECK(count == 0 || (found.first == expected.first && found.last == expected.last), "%s: ends",
                   what);
             buffer_free(&buffer);
-            // Codes one apart, so that keys ascend without a repeat.
+            // Codes one apart, so that keys ascend without a repeat; of 16 bytes, some with another upper half.
+            const key_code first = map.key_bytes == 4   ? 0x7f7f0000u
+                                   : map.key_bytes == 8 ? UINT64_C(0x7fef000000000000)
+                                                        : ((key_code)5 << 64) - (key_code)(count / 2);
             for (int64_t k = 0; k < count; k++) {
-                const uint64_t code =
-                    (uint64_t)k + (map.key_bytes == 4 ? 0x7f7f0000u : UINT64_C(0x7fef000000000000));
-                const uint64_t key = keymap_decode(map, code);
+                const key_code key = keymap_decode(map, first + (key_code)k);
                 memcpy(keys + k * map.key_bytes, &key, (size_t)map.key_bytes);
             }
             buffer = buffer_new(keys, (size_t)count * (size_t)map.key_bytes, (size_t)map.key_bytes);
@@ -371,7 +373,7 @@ static hsort_status call(int which, void *keys, void *other)
     struct engine_inspection inspection;
     const int64_t position = 3;
     int64_t from_keys;
-    uint64_t code;
+    key_code code;
     void *sorted;
     switch (which) {
     case 0:
@@ -426,7 +428,7 @@ static void test_faults(void)
 
 /* ---- keys of a width that there are no kernels for ---- */
 
-enum { STRANGE_BYTES = 16, STRANGE_COUNT = 64 };
+enum { STRANGE_BYTES = 32, STRANGE_COUNT = 64 };
 
 /* Every function that takes keys, the nth of them; HSORT_OK behind the last. */
 static hsort_status call_strangely(int nth, void *keys, void *other, const char **name)
@@ -439,7 +441,8 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     const struct engine_piece piece = {.keys = keys, .count = STRANGE_COUNT};
     const int64_t positions[] = {0}, run_offset[] = {0, STRANGE_COUNT / 2, STRANGE_COUNT};
     struct engine_inspection found;
-    uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN] = {0};
+    uint64_t words[1 << ENGINE_SAMPLE_LOG_MIN] = {0};
+    key_code code = 0;
     int64_t number, other_number;
     size_t bytes;
     bool flag, other_flag;
@@ -458,12 +461,12 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     CALL(, merge_runs, STRANGE_BYTES, keys, run_offset, 2, other, &result)
     CALL(, cut, STRANGE_BYTES, keys, STRANGE_COUNT, other, STRANGE_COUNT, 1, &number)
     CALL(, swap, STRANGE_BYTES, keys, other, STRANGE_COUNT)
-    CALL(, gather, STRANGE_BYTES, keys, positions, 1, codes)
-    CALL(, search, STRANGE_BYTES, keys, STRANGE_COUNT, codes, 1, &number, &other_number)
+    CALL(, gather, STRANGE_BYTES, keys, positions, 1, &code)
+    CALL(, search, STRANGE_BYTES, keys, STRANGE_COUNT, &code, 1, &number, &other_number)
     CALL(, inspect, map, keys, STRANGE_COUNT, &found)
     CALL(partition->, sample, STRANGE_BYTES, &raw, 0, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1, other,
-         codes)
-    CALL(partition->, make_map, STRANGE_BYTES, codes, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, other, &regions,
+         words)
+    CALL(partition->, make_map, STRANGE_BYTES, words, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, other, &regions,
          &flag)
     CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag, &other_flag)
     CALL(partition->, scatter, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, other)
@@ -485,7 +488,7 @@ static void test_strange_width(void)
         if (!name)
             break;
         CHECK(status == HSORT_INTERNAL, "%s: %s", name, hsort_strerror(status));
-        CHECK(strstr(status_text(), "keys of 16 bytes"), "%s: \"%s\"", name, status_text());
+        CHECK(strstr(status_text(), "keys of 32 bytes"), "%s: \"%s\"", name, status_text());
     }
     status_clear();
     buffer_result(&keys, "strange width");

@@ -23,14 +23,14 @@ static int64_t most_of_rung(int rung)
     return (ops->kind == HSORT_ENGINE_HOST ? 1 << 15 : 1 << 17) + 1;
 }
 
-/* Does the engine have this rung? If not it must say so with a status and a text. */
-static bool rung_exists(int rung)
+/* Does the engine have this rung, with kernels for such keys? If not it must say so with a status and a text. */
+static bool rung_exists(int rung, int key_bytes)
 {
     size_t bytes;
     status_clear();
-    const hsort_status status = ops->sort_workspace(engine, rung, 8, 1000, 1000, &bytes);
+    const hsort_status status = ops->sort_workspace(engine, rung, key_bytes, 1000, 1000, &bytes);
     CHECK(status == HSORT_OK || (status == HSORT_ARGUMENT && status_text()[0] != '\0'),
-          "rung %d: status %d, \"%s\"", rung, status, status_text());
+          "rung %d, u%d: status %d, \"%s\"", rung, 8 * key_bytes, status, status_text());
     status_clear();
     return status == HSORT_OK;
 }
@@ -82,13 +82,13 @@ static void test_sort_count(const bool *rungs, int key_bytes, int64_t count, uin
 static void test_sort(uint64_t random)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 31, 32, 33, 255, 257, 1000};
-    bool rungs[RUNGS + 1];
-    int found = 0;
-    for (int rung = -1; rung < RUNGS; rung++)
-        found += rungs[rung + 1] = rung_exists(rung);
-    CHECK(rungs[0] && found >= 2, "the engine has %d rungs", found);
-    CHECK(!rung_exists(RUNGS) && !rung_exists(-2), "a rung that does not exist");
-    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
+        bool rungs[RUNGS + 1];
+        int found = 0;
+        for (int rung = -1; rung < RUNGS; rung++)
+            found += rungs[rung + 1] = rung_exists(rung, key_bytes);
+        CHECK(rungs[0] && found >= 2, "the engine has %d rungs for u%d", found, 8 * key_bytes);
+        CHECK(!rung_exists(RUNGS, key_bytes) && !rung_exists(-2, key_bytes), "a rung that does not exist");
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
             test_sort_count(rungs, key_bytes, counts[i], &random);
         for (int log_tile = 6; log_tile <= 17; log_tile++)
@@ -102,7 +102,7 @@ static void test_sort(uint64_t random)
 
 /* Keys that are not codes yet: in the buffer that the codes would lie in, or apart; wanted back as codes, or as they were. */
 struct given {
-    hsort_type type;
+    int kind;
     hsort_order order;
     bool apart, decode, in_scratch;
 };
@@ -110,15 +110,15 @@ struct given {
 static void check_given(struct given given, int64_t count, enum pattern pattern, uint64_t *random)
 {
     char what[128];
-    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, hsort_type_name(given.type),
+    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, kind_name(given.kind),
              given.order == HSORT_ASCENDING ? "ascending" : "descending", given.apart ? ", apart" : "",
              given.decode ? ", and back" : "", (long long)count, pattern_names[pattern]);
-    const int key_bytes = (int)hsort_type_bytes(given.type);
+    const struct keymap map = map_of_kind(given.kind, given.order);
+    const int key_bytes = map.key_bytes;
     const size_t bytes = (size_t)count * (size_t)key_bytes, shift = given.apart ? (size_t)key_bytes : 0;
     void *keys = keys_new(pattern, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
     memcpy(expected, keys, bytes);
-    order_sort(given.type, given.order, expected, count);
-    const struct keymap map = keymap_make(given.type, given.order);
+    sort_kind_on_host(given.kind, given.order, expected, count);
     for (int64_t i = 0; i < count && !given.decode; i++)
         store(key_bytes, expected, i, keymap_encode(map, key_load(key_bytes, expected, i)));
 
@@ -128,7 +128,10 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
     struct buffer scratch = buffer_new(NULL, bytes, 2 * shift),
                   workspace = buffer_new(NULL, workspace_bytes, 0);
     struct buffer from = buffer_new(keys, bytes, 3 * shift);
-    const struct raw_keys raw = {map, buffer_keys(given.apart ? &from : &in), given.decode, given.in_scratch};
+    const struct raw_keys raw = {.map = map,
+                                 .from = buffer_keys(given.apart ? &from : &in),
+                                 .decode = given.decode,
+                                 .in_scratch = given.in_scratch};
     void *sorted = NULL;
     must(ops->sort(engine, -1, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
                    buffer_keys(&workspace), &raw, &sorted),
@@ -155,10 +158,10 @@ static void test_given(uint64_t random)
     static const int64_t counts[] = {0, 1, 2, 100, 5000, 8193, 70001, 300007};
     int turn = 0;
     for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
-        for (int type = 0; type < 6; type++)
+        for (int kind = 0; kind < KEY_KINDS; kind++)
             for (int pattern = 0; pattern < FEW_PATTERNS;
                  pattern++, turn += 3) // 3 and 16 have no common factor
-                check_given((struct given){(hsort_type)type, turn & 4 ? HSORT_DESCENDING : HSORT_ASCENDING,
+                check_given((struct given){kind, turn & 4 ? HSORT_DESCENDING : HSORT_ASCENDING,
                                            turn & 1, turn & 2, turn & 8},
                             counts[i], few_patterns[pattern], &random);
 }
@@ -181,13 +184,13 @@ enum runs {
 static void fill_run(enum runs runs, int key_bytes, bool is_b, char *keys, int64_t count, uint64_t *random)
 {
     for (int64_t i = 0; i < count; i++) {
-        uint64_t key = check_random(random);
+        key_code key = random_code(random);
         if (runs == RUNS_EQUAL)
             key = 5;
         else if (runs == RUNS_FEW_VALUES)
             key %= 7;
         else if (runs == RUNS_ALTERNATING)
-            key = (uint64_t)i * 2 + is_b;
+            key = (key_code)i * 2 + is_b;
         else if (runs == RUNS_A_FIRST || runs == RUNS_B_FIRST)
             key = key % 1000 + (is_b == (runs == RUNS_A_FIRST) ? 1000 : 0); // 999 and 1000 do not tie
         memcpy(keys + i * key_bytes, &key, (size_t)key_bytes);
@@ -229,7 +232,7 @@ static void test_merge(uint64_t random)
         {1, 1},       {1, 5000},      {5000, 1},    {2, 3},        {17, 4096},       {1000, 1000},
         {1023, 1025}, {4095, 4097},   {2048, 2048}, {3, 300000},   {300000, 3},      {16383, 16385},
         {1, 1000003}, {65536, 65537}, {65536, 100}, {511, 130000}, {150001, 150000}, {800000, 700001}};
-    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
             for (int runs = 0; runs < RUNS; runs++)
                 check_merge(key_bytes, (enum runs)runs, counts[i][0], counts[i][1], &random);
@@ -285,7 +288,7 @@ static void test_merge_runs(uint64_t random)
 {
     static const int ks[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 255, 256, 257, MOST_RUNS};
     static const int64_t counts[] = {0, 1, 10, 1000, 8192, 8193, 40000, MANY / 4};
-    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
         for (int kind = 0; kind < RUNS; kind++)
             for (int i = 0; i < (int)(sizeof ks / sizeof ks[0]); i++)
                 for (int c = 0; c < (int)(sizeof counts / sizeof counts[0]); c++)
@@ -296,19 +299,19 @@ static void test_merge_runs(uint64_t random)
 /* ---- search ---- */
 
 /* Probes that are keys, their neighbours, and anything. */
-static uint64_t draw_probe(int key_bytes, const char *keys, int64_t count, uint64_t *random)
+static key_code draw_probe(int key_bytes, const char *keys, int64_t count, uint64_t *random)
 {
-    const uint64_t draw = check_random(random);
-    uint64_t key = 0;
+    const key_code draw = random_code(random);
+    key_code key = 0;
     if (count > 0)
         memcpy(&key, keys + (int64_t)(check_random(random) % (uint64_t)count) * key_bytes, (size_t)key_bytes);
-    const uint64_t probe = draw % 4 == 0 ? key + 1 : draw % 4 == 1 ? key - 1 : draw % 8 == 2 ? draw : key;
+    const key_code probe = draw % 4 == 0 ? key + 1 : draw % 4 == 1 ? key - 1 : draw % 8 == 2 ? draw : key;
     return probe & key_max(key_bytes);
 }
 
 static void check_search(int key_bytes, enum runs kind, int64_t count, int probe_count, uint64_t *random)
 {
-    static uint64_t probes[ENGINE_SEARCH_MAX];
+    static key_code probes[ENGINE_SEARCH_MAX];
     static int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     char *run = alloc_or_exit((size_t)count * (size_t)key_bytes + 1);
     fill_run(kind, key_bytes, false, run, count, random);
@@ -322,7 +325,7 @@ static void check_search(int key_bytes, enum runs kind, int64_t count, int probe
     for (int i = 0; i < probe_count; i++) {
         int64_t below = 0, equal = 0;
         for (int64_t at = 0; at < count && kind != RUNS_UNSORTED; at++) {
-            uint64_t key = 0;
+            key_code key = 0;
             memcpy(&key, run + at * key_bytes, (size_t)key_bytes);
             below += key < probes[i];
             equal += key == probes[i];
@@ -341,7 +344,7 @@ static void check_search(int key_bytes, enum runs kind, int64_t count, int probe
 static void test_search(uint64_t random)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 31, 1000, 4097};
-    for (int key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
         for (int kind = 0; kind < RUNS; kind++) {
             for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
                 check_search(key_bytes, (enum runs)kind, counts[i], (int[]){0, 1, 500}[i % 3], &random);

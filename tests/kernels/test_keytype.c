@@ -1,7 +1,8 @@
-/* The maps of kernels/base/keytype.h against the slow comparison of order.h, which compares values and flips no bits.
- * */
+/* The maps of kernels/base/keytype.h against the slow comparison of order.h, which compares values and flips no bits; and the
+ * codes of fields (kernels/base/key_field.h) against numbers put together byte by byte. */
 #include "tests/support/check.h"
-#include "kernels/base/keytype.h"
+#include "kernels/base/key_field.h"
+#include "kernels/base/key_width.h"
 #include "tests/support/order.h"
 
 enum { CODE_STRIDE = 251 }; // a prime: the 2^32 codes of narrow types are walked in steps of it
@@ -125,11 +126,168 @@ static void test_documented(void)
     }
 }
 
+/* ---- codes of 16 bytes ------------------------------------------------------------------------------------------- */
+
+static key_code random_wide(uint64_t *random)
+{
+    const key_code upper = check_random(random);
+    return upper << 64 | check_random(random);
+}
+
+static void test_wide(uint64_t seed)
+{
+    const struct keymap up = keymap_of_codes(16);
+    struct keymap down = up;
+    down.descending = true;
+    down.identity = false;
+    CHECK(key_max(16) == ~(key_code)0 && key_max(8) == UINT64_MAX && key_max(4) == UINT32_MAX &&
+              key_max(12) == 0,
+          "the largest codes");
+    for (int i = 0; i < 100000; i++) {
+        const key_code a = random_wide(&seed) >> (i % 128), b = i % 3 ? random_wide(&seed) : a + 1;
+        CHECK(keymap_encode(up, a) == a && keymap_decode(up, a) == a, "a code of 16 bytes is not itself");
+        CHECK((keymap_encode(down, a) < keymap_encode(down, b)) == (a > b), "descending codes of 16 bytes");
+        CHECK(keymap_decode(down, keymap_encode(down, a)) == a, "a code of 16 bytes does not come back");
+    }
+}
+
+/* ---- narrow keys ------------------------------------------------------------------------------------------------- */
+
+/* A number as a double, which holds all of two bytes; floats have an exponent of what is left beside sign and mantissa. */
+static double value_of(enum key_kind kind, int bytes, int mantissa, uint64_t bits)
+{
+    const int width = 8 * bytes, exponents = width - 1 - mantissa, bias = (1 << (exponents - 1)) - 1;
+    const bool minus = bits >> (width - 1);
+    if (kind != KEY_FLOAT)
+        return (double)bits - (kind == KEY_SIGNED && minus ? ldexp(1, width) : 0);
+    const int exponent = (int)(bits >> mantissa & ((1u << exponents) - 1));
+    const double fraction = (double)(bits & ((UINT64_C(1) << mantissa) - 1));
+    const double size = exponent == (1 << exponents) - 1 ? fraction > 0 ? NAN : INFINITY
+                        : exponent == 0                  ? ldexp(fraction, 1 - bias - mantissa)
+                                        : ldexp(1 + ldexp(fraction, -mantissa), exponent - bias);
+    return minus ? -size : size;
+}
+
+static int compare_narrow(enum key_kind kind, int bytes, int mantissa, hsort_order order, uint64_t a,
+                          uint64_t b)
+{
+    const double left = value_of(kind, bytes, mantissa, a), right = value_of(kind, bytes, mantissa, b);
+    const int ascending =
+        kind == KEY_FLOAT ? order_doubles(left, right, a, b) : (left > right) - (left < right);
+    return order == HSORT_DESCENDING && !isnan(left) && !isnan(right) ? -ascending : ascending;
+}
+
+/* Every code of one or two bytes, upwards: each comes from one key, and the keys come in order. */
+static void check_narrow(enum key_kind kind, int bytes, int mantissa, hsort_order order)
+{
+    const struct keymap map = keymap_of_kind(kind, bytes, mantissa, order);
+    const uint64_t last = UINT64_MAX >> (64 - 8 * bytes);
+    uint64_t before = 0;
+    for (uint64_t code = 0; code <= last; code++) {
+        const uint64_t bits = keymap_decode_narrow(map, code);
+        CHECK(bits <= last && keymap_encode_narrow(map, bits) == code,
+              "kind %d of %d bytes, mantissa %d: code %llx", kind, bytes, mantissa, (unsigned long long)code);
+        CHECK(code == 0 || compare_narrow(kind, bytes, mantissa, order, before, bits) < 0,
+              "kind %d of %d bytes, mantissa %d, order %d: code %llx does not follow the one before", kind,
+              bytes, mantissa, order, (unsigned long long)code);
+        CHECK(!map.identity || bits == code, "kind %d of %d bytes is no identity", kind, bytes);
+        before = bits;
+    }
+}
+
+static void test_narrow(uint64_t seed)
+{
+    for (int o = 0; o < ORDERS; o++) {
+        for (int bytes = 1; bytes <= 2; bytes++) {
+            check_narrow(KEY_UNSIGNED, bytes, 0, orders[o]);
+            check_narrow(KEY_SIGNED, bytes, 0, orders[o]);
+        }
+        check_narrow(KEY_FLOAT, 1, 3, orders[o]);
+        check_narrow(KEY_FLOAT, 2, 10, orders[o]); // half precision
+        check_narrow(KEY_FLOAT, 2, 7, orders[o]);  // bfloat16
+        for (int i = 0; i < 300000; i++) {         // of 4 and 8 bytes: as the maps that were tested above
+            const struct keymap map = keymap_make(types[i % TYPES], orders[o]);
+            const uint64_t bits = check_random(&seed) >> (64 - 8 * map.key_bytes) >> (i % 7 ? 0 : i % 32);
+            CHECK(keymap_encode_narrow(map, bits) == encode(map, bits) &&
+                      keymap_decode_narrow(map, bits) == decode(map, bits),
+                  "%s, order %d: %llx", hsort_type_name(types[i % TYPES]), orders[o],
+                  (unsigned long long)bits);
+        }
+    }
+}
+
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
+
+/* Do the bytes of a come before those of b? The most significant byte is the first, or the last. */
+static int compare_bytes(const unsigned char *a, const unsigned char *b, int bytes, bool big_endian)
+{
+    for (int i = 0; i < bytes; i++) {
+        const int at = big_endian ? i : bytes - 1 - i;
+        if (a[at] != b[at])
+            return a[at] < b[at] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* Bytes alone: their codes are in the order of the bytes, and fill as many bits. */
+static void check_bytes(int bytes, bool big_endian, bool descending, uint64_t *random)
+{
+    unsigned char elements[2][37];
+    struct key_field field = {.from = elements[0] + 1 + check_random(random) % 20,
+                              .stride = sizeof elements[0]};
+    field.bytes = bytes;
+    field.big_endian = big_endian;
+    field.map.descending = descending;
+    field.shift = (int)(check_random(random) % (uint64_t)(129 - 8 * bytes));
+    for (size_t i = 0; i < sizeof elements; i++) // few values, so that first bytes are often the same
+        ((unsigned char *)elements)[i] = (unsigned char)(check_random(random) % 3 * 127);
+    const unsigned char *a = field.from, *b = a + field.stride;
+    const key_code codes[2] = {field_code(&field, 0), field_code(&field, 1)};
+    const int order = compare_bytes(a, b, bytes, big_endian),
+              found = (codes[0] > codes[1]) - (codes[0] < codes[1]);
+    CHECK(found == (descending ? -order : order), "%d bytes, big endian %d, descending %d: order %d", bytes,
+          big_endian, descending, found);
+    for (int i = 0; i < 2; i++) {
+        const key_code code = codes[i] >> field.shift, rest = bytes < 16 ? code >> (8 * bytes) : 0;
+        CHECK(rest == 0 && code << field.shift == codes[i], "%d bytes: bits outside of the code", bytes);
+    }
+}
+
+/* A number in a field has the code of the number, whichever end comes first. */
+static void check_number(int bytes, bool big_endian, uint64_t *random)
+{
+    const int mantissas[] = {0, 3, 10, 0, 23, 0, 0, 0, 52};
+    unsigned char element[24];
+    const struct keymap map = keymap_of_kind((enum key_kind)(check_random(random) % 3), bytes,
+                                             mantissas[bytes], orders[check_random(random) % 2]);
+    const uint64_t bits = check_random(random) >> (64 - 8 * bytes);
+    const size_t offset = check_random(random) % 16;
+    struct key_field field = {element + offset, 0, bytes, big_endian, map, (int)(check_random(random) % 65)};
+    for (int i = 0; i < bytes; i++)
+        element[offset + (size_t)(big_endian ? bytes - 1 - i : i)] = (unsigned char)(bits >> 8 * i);
+    CHECK(field_code(&field, 0) == (key_code)keymap_encode_narrow(map, bits) << field.shift,
+          "a number of %d bytes, big endian %d", bytes, big_endian);
+}
+
+static void test_fields(uint64_t seed)
+{
+    for (int turn = 0; turn < 2000; turn++)
+        for (int bytes = 1; bytes <= 16; bytes++)
+            for (int way = 0; way < 4; way++) {
+                check_bytes(bytes, way & 1, way & 2, &seed);
+                if (bytes <= 8 && (bytes & (bytes - 1)) == 0)
+                    check_number(bytes, way & 1, &seed);
+            }
+}
+
 int main(void)
 {
     const uint64_t seed = check_seed();
     printf("test_keytype: seed %llu\n", (unsigned long long)seed);
     test_documented();
+    test_wide(seed);
+    test_narrow(seed);
+    test_fields(seed);
     for (int t = 0; t < TYPES; t++) {
         for (int o = 0; o < ORDERS; o++) {
             const struct keymap map = keymap_make(types[t], orders[o]);

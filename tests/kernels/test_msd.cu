@@ -143,6 +143,85 @@ static void check_wholes(uint64_t *seed)
     CHECK(small_form || (took[1] > 0 && took[2] > 0 && took[3] > 0), "u%d: the decoys do not work", BITS<K>);
 }
 
+/* Are codes of numbered keys, or only their positions, those of all keys [count] and in order? Positions that are theirs and
+ * codes that rise are. */
+template <typename S, typename K>
+static bool are_numbered_in_order(const std::vector<S> &keys, const struct raw_keys &raw, const void *sorted)
+{
+    const uint64_t below = UINT64_MAX >> (64 - raw.position_bits);
+    K before = 0;
+    for (size_t i = 0; i < keys.size(); i++) {
+        const K found = raw.decode ? (K)((const uint64_t *)sorted)[i] : ((const K *)sorted)[i];
+        const uint64_t position = (uint64_t)found & below, at = position - (uint64_t)raw.first;
+        if (at >= keys.size() || (raw.decode && found != position))
+            return false;
+        const K code = (K)keymap_encode_narrow(raw.map, keys[at]) << raw.position_bits | position;
+        if ((!raw.decode && code != found) || (i > 0 && code <= before))
+            return false;
+        before = code;
+    }
+    return true;
+}
+
+/* Sort numbered keys S by codes K, with decoys, so that what waits for another level is seen: to positions, and to codes. */
+template <typename S, typename K>
+static void check_whole_numbered(int shape, int64_t count, uint64_t seed)
+{
+    uint64_t state = seed;
+    std::vector<S> keys(count);
+    const S base = (S)(BEHIND_ALL<S> / 4 + random_up_to(&state, (S)(BEHIND_ALL<S> / 2)));
+    struct raw_keys raw = {};
+    raw.map = any_keymap<S>(&state);
+    raw.position_bits = sizeof(K) == 8 ? 32 : 33 + (int)(check_random(&state) % 31);
+    raw.first = (int64_t)(check_random(&state) % (UINT64_C(1) << 31));
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = whole_key(shape, i, base, &state);
+    place_decoys(keys, &state); // as many as codes K have in their sample
+    for (S &key : keys)
+        key = few_key(raw.map, key);
+    device_scope scope(engine);
+    struct sort_args args = {};
+    args.key_bytes = sizeof(K);
+    args.count = count;
+    args.raw = &raw;
+    size_t bytes;
+    void *from;
+    MUST(ladder_workspace(engine, 8, &args, &bytes));
+    MUST(ops->alloc(&engine->base, bytes, &args.workspace));
+    MUST(ops->alloc(&engine->base, count * sizeof(S), &from));
+    MUST(ops->alloc(&engine->base, count * sizeof(K), &args.keys));
+    MUST(ops->alloc(&engine->base, count * sizeof(K), &args.scratch_keys));
+    MUST(ops->alloc(&engine->base, count * sizeof(int64_t), (void **)&raw.positions));
+    to_device(from, keys.data(), count * sizeof(S));
+    raw.from = from;
+    for (int way = 0; way < 2; way++) {
+        raw.decode = way == 0;
+        raw.in_scratch = check_random(&state) % 2;
+        poison(raw.positions, count * sizeof(int64_t));
+        MUST(ladder_sort(engine, 8, &args));
+        std::vector<K> found(count);
+        from_device(found.data(), args.sorted_keys, count * (raw.decode ? sizeof(int64_t) : sizeof(K)));
+        CHECK((are_numbered_in_order<S, K>(keys, raw, found.data())),
+              "a whole sort of numbered keys, u%d by u%d, %lld keys, %s, seed %llu: wrong %s", BITS<S>,
+              BITS<K>, (long long)count, whole_words[shape], (unsigned long long)seed,
+              way ? "codes" : "positions");
+        cases++;
+    }
+    for (void *memory : {args.workspace, from, args.keys, args.scratch_keys, (void *)raw.positions})
+        ops->free(&engine->base, memory);
+}
+
+/* Two levels; two, and a region that no batch has room for. */
+template <typename S, typename K>
+static void check_wholes_numbered(uint64_t *seed)
+{
+    for (int64_t least : {5000000, 10000000}) {
+        for (int shape = 0; shape < WHOLE_SHAPES && !small_form; shape++)
+            check_whole_numbered<S, K>(shape, least + (int64_t)(check_random(seed) % 1000),
+                                       check_random(seed));
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct cuda_device device;
@@ -187,6 +266,9 @@ int main(int argc, char **argv)
     check_wholes<uint32_t>(&seed);
     check_wholes<uint64_t>(&seed);
     check_wholes<u128>(&seed);
+    check_wholes_numbered<uint32_t, uint64_t>(&seed);
+    check_wholes_numbered<uint32_t, u128>(&seed);
+    check_wholes_numbered<uint64_t, u128>(&seed);
     for (void *there : {given_there, result_there, split_there, counts_there})
         ops->free(&engine->base, there);
     ops->close(&engine->base);

@@ -34,13 +34,19 @@ struct rank {
 /* What the map says of its regions. */
 struct values {
     bool is_one[ENGINE_REGIONS];
-    uint64_t code[ENGINE_REGIONS];
+    key_code code[ENGINE_REGIONS];
 };
 
 static struct {
     int trials, refused, left, written;
 } seen;
-static struct buffer workspaces[2][RANKS_MAX]; // of keys of 4 bytes and of 8; never cleaned between trials
+enum { WIDTHS = 3 };                                // 4, 8 and 16 bytes
+static struct buffer workspaces[WIDTHS][RANKS_MAX]; // never cleaned between trials
+
+static void *workspace_of(int key_bytes, int rank)
+{
+    return buffer_keys(&workspaces[key_bytes / 8][rank]);
+}
 
 /* ---- one trial, step by step ---- */
 
@@ -61,7 +67,7 @@ static void share_out_keys(const struct trial *trial, int key_bytes, const char 
         rank->keys = buffer_new(keys + before * key_bytes, (size_t)(rank->count * key_bytes), shift);
         rank->to = buffer_new(NULL, (size_t)(rank->count * key_bytes),
                               (size_t)key_bytes * (check_random(random) % 16));
-        rank->workspace = buffer_keys(&workspaces[key_bytes == 8][r]);
+        rank->workspace = workspace_of(key_bytes, r);
         before += rank->count;
     }
 }
@@ -71,34 +77,30 @@ static const void *keys_of(const struct rank *rank)
     return rank->count > 0 ? buffer_keys(&rank->keys) : NULL;
 }
 
-static int64_t position_of(int64_t i, int64_t total, int log)
-{
-    return (int64_t)((__int128)i * total >> log);
-}
-
 /* Every rank's part of the sample, which must be of the keys at the positions that the contract names. */
 static void take_sample(const struct trial *trial, struct keymap map, const void *keys,
                         const struct rank *ranks, uint64_t *codes)
 {
-    const int sample = 1 << trial->log;
+    const int sample = 1 << trial->log, words = key_words(map.key_bytes);
     int first = 0;
-    memset(codes, POISON, (size_t)sample * sizeof *codes);
+    memset(codes, POISON, (size_t)(sample * words) * sizeof *codes);
     for (int r = 0; r < trial->ranks; r++) {
         const struct raw_keys raw = {.map = map, .from = keys_of(&ranks[r])};
         int until = first;
         while (until < sample &&
                position_of(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
             until++;
-        const uint64_t next = until < sample ? codes[until] : 0;
+        const uint64_t next = until < sample ? codes[until * words] : 0;
         must(ops->partition->sample(engine, map.key_bytes, &raw, ranks[r].before, trial->count, trial->log,
-                                    first, until - first, ranks[r].workspace, codes + first),
+                                    first, until - first, ranks[r].workspace, codes + first * words),
              trial->what);
-        CHECK(until == sample || codes[until] == next, "%s: more codes than the sample has", trial->what);
+        CHECK(until == sample || codes[until * words] == next, "%s: more codes than the sample has",
+              trial->what);
         first = until;
     }
     int wrong = 0;
     for (int i = 0; i < sample; i++)
-        wrong += codes[i] !=
+        wrong += words_load(map.key_bytes, codes, i) !=
                  keymap_encode(map, key_load(map.key_bytes, keys, position_of(i, trial->count, trial->log)));
     CHECK(wrong == 0, "%s: %d keys of the sample are not those at its positions", trial->what, wrong);
 }
@@ -109,7 +111,7 @@ static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
 {
     struct engine_map made;
     bool is_made;
-    shuffle(codes, 1 << trial->log, random); // any order will do
+    shuffle_codes(key_bytes, codes, 1 << trial->log, random); // any order will do
     memset(&made, POISON, sizeof made);
     must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace,
                                   &made, &is_made),
@@ -124,18 +126,21 @@ static void find_values(const struct trial *trial, int key_bytes, uint64_t *code
                         const struct engine_map *map, struct values *values)
 {
     const int64_t sample = INT64_C(1) << trial->log;
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        values->is_one[region] =
-            ops->partition->region_value(engine, key_bytes, map, region, &values->code[region]);
-    order_sort(HSORT_U64, HSORT_ASCENDING, codes, sample);
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        uint64_t code[KEY_CODE_WORDS];
+        values->is_one[region] = ops->partition->region_value(engine, key_bytes, map, region, code);
+        values->code[region] = words_load(key_bytes, code, 0);
+    }
+    sort_on_host(8 * key_words(key_bytes), codes, sample);
     for (int64_t i = 0, end; i < sample; i = end) {
         int regions = 0;
-        for (end = i; end < sample && codes[end] == codes[i]; end++)
+        const key_code code = words_load(key_bytes, codes, i);
+        for (end = i; end < sample && words_load(key_bytes, codes, end) == code; end++)
             continue;
         for (int region = 0; region < ENGINE_REGIONS && end - i >= sample / LARGE_SHARE; region++)
-            regions += values->is_one[region] && values->code[region] == codes[i];
+            regions += values->is_one[region] && values->code[region] == code;
         CHECK(regions == (end - i >= sample / LARGE_SHARE),
-              "%s: value %llx, %lld of the sample, has %d regions", trial->what, (unsigned long long)codes[i],
+              "%s: value %llx, %lld of the sample, has %d regions", trial->what, (unsigned long long)code,
               (long long)(end - i), regions);
     }
 }
@@ -147,7 +152,7 @@ static void find_steps(const struct trial *trial, int key_bytes, const char *key
     *ascends = *descends = false;
     for (int64_t i = 1; i < count; i++) {
         const int step =
-            order_compare(trial->type, trial->order, keys + (i - 1) * key_bytes, keys + i * key_bytes);
+            compare_kind(trial->kind, trial->order, keys + (i - 1) * key_bytes, keys + i * key_bytes);
         *ascends |= step < 0;
         *descends |= step > 0;
     }
@@ -201,7 +206,7 @@ static void partition_shard(const struct trial *trial, struct keymap map, const 
 }
 
 /* Note a key of a region. */
-static void hold(int region, uint64_t code, uint64_t *low, uint64_t *high, int64_t *held)
+static void hold(int region, key_code code, key_code *low, key_code *high, int64_t *held)
 {
     low[region] = held[region] == 0 || code < low[region] ? code : low[region];
     high[region] = held[region] == 0 || code > high[region] ? code : high[region];
@@ -211,7 +216,7 @@ static void hold(int region, uint64_t code, uint64_t *low, uint64_t *high, int64
 /* Every code of a shard is there again, or is one of a region of one value, as many as were counted; and nothing is written
  * behind those that are there. Its regions' keys are added to low, high and held. */
 static void check_shard(const struct trial *trial, struct keymap map, const char *shard,
-                        const struct values *values, struct rank *rank, uint64_t *low, uint64_t *high,
+                        const struct values *values, struct rank *rank, key_code *low, key_code *high,
                         int64_t *held)
 {
     const char *to = buffer_result(&rank->to, trial->what), *from = buffer_result(&rank->keys, trial->what);
@@ -219,16 +224,16 @@ static void check_shard(const struct trial *trial, struct keymap map, const char
     CHECK(first_difference(from, shard, map.key_bytes, rank->count) < 0, "%s: the keys have changed",
           trial->what);
     for (int64_t i = 0; i < rank->count; i++)
-        fingerprint_add(keymap_encode(map, key_load(map.key_bytes, shard, i)), expected);
+        key_fingerprint_add(map.key_bytes, keymap_encode(map, key_load(map.key_bytes, shard, i)), expected);
     for (int64_t i = 0; i < rank->moved; i++)
-        fingerprint_add(key_load(map.key_bytes, to, i), found);
+        key_fingerprint_add(map.key_bytes, key_load(map.key_bytes, to, i), found);
     for (int region = 0; region < ENGINE_REGIONS; region++)
         for (int64_t i = 0; i < rank->counts[region]; i++) {
-            const uint64_t code = values->is_one[region]
+            const key_code code = values->is_one[region]
                                       ? values->code[region]
                                       : key_load(map.key_bytes, to, rank->starts[region] + i);
             if (values->is_one[region])
-                fingerprint_add(code, found);
+                key_fingerprint_add(map.key_bytes, code, found);
             hold(region, code, low, high, held);
         }
     CHECK(memcmp(expected, found, sizeof found) == 0, "%s: scatter() loses keys", trial->what);
@@ -242,7 +247,7 @@ static void check_shard(const struct trial *trial, struct keymap map, const char
 static void check_partition(const struct trial *trial, struct keymap map, const char *keys,
                             const struct values *values, struct rank *ranks)
 {
-    uint64_t low[ENGINE_REGIONS], high[ENGINE_REGIONS];
+    key_code low[ENGINE_REGIONS], high[ENGINE_REGIONS];
     int64_t held[ENGINE_REGIONS] = {0}, most = 0;
     for (int r = 0; r < trial->ranks; r++)
         check_shard(trial, map, keys + ranks[r].before * map.key_bytes, values, &ranks[r], low, high, held);
@@ -299,20 +304,6 @@ static int64_t scratch_need(const struct trial *trial, const struct values *valu
     return need;
 }
 
-/* Cut the regions into chunks of any number that fits a call: chunk_at [chunks + 1]. How many chunks. */
-static int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
-{
-    const int most = ENGINE_PIECES_MAX / (2 * ranks);
-    int chunks = 0;
-    for (int region = 0; region < ENGINE_REGIONS; chunks++) {
-        chunk_at[chunks] = region;
-        region += check_random(random) % 4 ? most : 1 + (int)(check_random(random) % (uint64_t)most);
-        region = region < ENGINE_REGIONS ? region : ENGINE_REGIONS;
-    }
-    chunk_at[chunks] = ENGINE_REGIONS;
-    return chunks;
-}
-
 /* Sort all regions, chunk by chunk in any order, so that what one writes beside its place falls on finished keys.
  * The scratch of each ends where the guard begins. */
 static void sort_all(const struct trial *trial, struct keymap map, const struct engine_map *regions,
@@ -362,10 +353,14 @@ static bool any_left(const struct trial *trial, const struct raw_keys *raw, cons
 /* What sort_regions() may leave undone: keys of a region in no order. */
 static void finish_regions(const struct trial *trial, int key_bytes, char *keys, const int64_t *starts)
 {
-    const hsort_type type = trial->decode ? trial->type : unsigned_type(key_bytes);
-    const hsort_order order = trial->decode ? trial->order : HSORT_ASCENDING;
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        order_sort(type, order, keys + starts[region] * key_bytes, starts[region + 1] - starts[region]);
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        char *from = keys + starts[region] * key_bytes;
+        const int64_t count = starts[region + 1] - starts[region];
+        if (trial->decode)
+            sort_kind_on_host(trial->kind, trial->order, from, count);
+        else
+            sort_on_host(key_bytes, from, count);
+    }
 }
 
 static void check_sorted(const struct trial *trial, struct keymap map, const char *keys,
@@ -375,7 +370,7 @@ static void check_sorted(const struct trial *trial, struct keymap map, const cha
     char *sorted = alloc_or_exit(bytes), *expected = alloc_or_exit(bytes);
     memcpy(sorted, buffer_result(out, trial->what), bytes);
     memcpy(expected, keys, bytes);
-    order_sort(trial->type, trial->order, expected, trial->count);
+    sort_kind_on_host(trial->kind, trial->order, expected, trial->count);
     for (int64_t i = 0; i < trial->count && !trial->decode; i++)
         store(map.key_bytes, expected, i, keymap_encode(map, key_load(map.key_bytes, expected, i)));
     if (left)
@@ -417,13 +412,13 @@ static void sort_by_map(const struct trial *trial, struct keymap map, const char
 
 static void run_trial(struct trial *trial, uint64_t *random)
 {
-    const struct keymap map = keymap_make(trial->type, trial->order);
-    static uint64_t codes[SAMPLE_MAX];
+    const struct keymap map = map_of_kind(trial->kind, trial->order);
+    static uint64_t codes[KEY_CODE_WORDS * SAMPLE_MAX];
     struct rank ranks[RANKS_MAX];
     struct engine_map regions;
     struct values values;
     snprintf(trial->what, sizeof trial->what, "%s, %lld keys %s %s, %s, %d ranks, sample 2^%d%s%s%s",
-             ops->name, (long long)trial->count, hsort_type_name(trial->type),
+             ops->name, (long long)trial->count, kind_name(trial->kind),
              trial->order == HSORT_ASCENDING ? "ascending" : "descending", shape_name(trial->shape),
              trial->ranks, trial->log, trial->foreign ? ", foreign map" : "",
              trial->decode ? ", and back" : "", trial->late ? ", without a wait" : "");
@@ -431,8 +426,8 @@ static void run_trial(struct trial *trial, uint64_t *random)
     share_out_keys(trial, map.key_bytes, keys, ranks, random);
 
     take_sample(trial, map, keys, ranks, codes);
-    if (trial->foreign)
-        memcpy(codes, uniform_codes, sizeof codes);
+    for (int i = 0; i < SAMPLE_MAX && trial->foreign; i++)
+        words_store(map.key_bytes, codes, i, uniform_codes[i]);
     const bool able = make_map(trial, map.key_bytes, codes, ranks, &regions, random);
     CHECK(able || ops->kind == HSORT_ENGINE_CUDA, "%s: no map", trial->what);
     if (able) {
@@ -451,11 +446,11 @@ static void run_trial(struct trial *trial, uint64_t *random)
 /* ---- all trials ---- */
 
 /* A trial whose other properties are drawn. Keys that divide badly are also sorted by the map of others. */
-static void try_count(int64_t count, int type, int shape, uint64_t *random)
+static void try_count(int64_t count, int kind, int shape, uint64_t *random)
 {
     static const int rank_counts[] = {1, 2, 3, 5, 7, 8};
     const uint64_t draw = check_random(random);
-    struct trial trial = {.type = (hsort_type)type,
+    struct trial trial = {.kind = kind,
                           .order = draw & 1 ? HSORT_DESCENDING : HSORT_ASCENDING,
                           .shape = shape,
                           .ranks = rank_counts[(draw >> 8) % 6],
@@ -475,23 +470,24 @@ static void test_trials(bool small, uint64_t random)
                                  OUTLIER,         HALF_ZERO,  ZIPF,       FAR_CLUSTERS,  MAGNITUDES,
                                  MAGNITUDES_DOWN, MEASURED,   NEIGHBOURS, SIGNED,        STRAGGLERS};
     for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)
-        for (int type = 0; type < 6 && (!small || counts[i] == 4097); type++)
-            for (int s = small ? type : 0; s < (int)(sizeof shapes / sizeof shapes[0]); s += small ? 6 : 1)
-                try_count(counts[i], type, shapes[s], &random);
+        for (int kind = 0; kind < KEY_KINDS && (!small || counts[i] == 4097); kind++)
+            for (int s = small ? kind : 0; s < (int)(sizeof shapes / sizeof shapes[0]); s += small ? 6 : 1)
+                try_count(counts[i], kind, shapes[s], &random);
     if (ops->kind != HSORT_ENGINE_CUDA || small)
         return;
     static const int large_shapes[] = {UNIFORM, SORTED,   ZIPF,    FAR_CLUSTERS, STRAGGLERS,
                                        SIGNED,  CLUSTERS, ROTATED, MEASURED};
     for (int s = 0; s < (int)(sizeof large_shapes / sizeof large_shapes[0]); s++)
-        for (int type = s % 3; type < 6; type += 3) // one of each width
-            try_count(2000003 + 1000003 * s, type, large_shapes[s], &random);
+        for (int kind = s % 3; kind < KEY_KINDS;
+             kind += kind < 3 ? 3 : KEY_KINDS - 1 - kind) // one of each width
+            try_count(2000003 + 1000003 * s, kind, large_shapes[s], &random);
 }
 
 /* A few keys of very many: positions whose products do not fit 64 bits. */
 static void test_far_samples(uint64_t random)
 {
     for (int turn = 0; turn < 400; turn++) {
-        const int key_bytes = turn % 2 ? 8 : 4, log = ENGINE_SAMPLE_LOG_MIN + turn % 5;
+        const int kind = turn % KEY_KINDS, log = ENGINE_SAMPLE_LOG_MIN + turn % 5;
         const int64_t total = (int64_t)(check_random(&random) >> (1 + check_random(&random) % 30)) | 1 << 20;
         const int64_t first = (int64_t)(check_random(&random) % (1u << log)),
                       at = position_of(first, total, log);
@@ -499,18 +495,16 @@ static void test_far_samples(uint64_t random)
                 before = at - (int64_t)(check_random(&random) % (uint64_t)count);
         before = before < 0 ? 0 : before;
         count = count < total - before ? count : total - before;
-        const struct keymap map = keymap_make(turn % 3         ? unsigned_type(key_bytes)
-                                              : key_bytes == 4 ? HSORT_F32
-                                                               : HSORT_F64,
-                                              turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
+        const struct keymap map = map_of_kind(kind, turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
+        const int key_bytes = map.key_bytes;
         char *keys = keys_new(UNIFORM, key_bytes, count, &random);
         struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
         const struct raw_keys raw = {.map = map, .from = buffer_keys(&from)};
-        uint64_t code = 0;
+        uint64_t code[KEY_CODE_WORDS] = {0};
         must(ops->partition->sample(engine, key_bytes, &raw, before, total, log, first, 1,
-                                    buffer_keys(&workspaces[key_bytes == 8][0]), &code),
+                                    workspace_of(key_bytes, 0), code),
              "sample");
-        CHECK(code == keymap_encode(map, key_load(key_bytes, keys, at - before)),
+        CHECK(words_load(key_bytes, code, 0) == keymap_encode(map, key_load(key_bytes, keys, at - before)),
               "%s: sample %lld of 2^%d of %lld keys is wrong", ops->name, (long long)first, log,
               (long long)total);
         buffer_free(&from);
@@ -525,7 +519,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     static struct engine_map regions;
     static int64_t counts[ENGINE_REGIONS];
     static uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN];
-    const struct raw_keys raw = {keymap_make(HSORT_U64, HSORT_ASCENDING), buffer_keys(keys), false, false};
+    const struct raw_keys raw = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING), .from = buffer_keys(keys)};
     const int64_t count = (int64_t)(keys->bytes / 8);
     const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
     char *spare = (char *)buffer_keys(to) + keys->bytes;
@@ -554,7 +548,7 @@ static void test_faults(uint64_t random)
     char *keys = keys_new(UNIFORM, 8, count, &random);
     struct buffer from = buffer_new(keys, (size_t)count * 8, 0), to = buffer_new(NULL, (size_t)count * 32, 0);
     for (int which = 0; which < 5; which++) {
-        void *workspace = buffer_keys(&workspaces[1][0]);
+        void *workspace = workspace_of(8, 0);
         fault_set(FAULT_KERNEL, 1);
         const hsort_status status = call(which, &from, &to, workspace);
         CHECK(status != HSORT_OK && status_text()[0] != '\0', "%s, call %d passes a fault, text \"%s\"",
@@ -580,15 +574,15 @@ int main(int argc, char **argv)
         return CHECK_SKIPPED;
     }
     printf("test_partition %s: seed %llu\n", ops->name, (unsigned long long)seed);
-    for (int i = 0; i < 2 * RANKS_MAX; i++)
+    for (int i = 0; i < WIDTHS * RANKS_MAX; i++)
         workspaces[i / RANKS_MAX][i % RANKS_MAX] =
-            buffer_new(NULL, ops->partition->workspace(engine, i < RANKS_MAX ? 4 : 8), 0);
+            buffer_new(NULL, ops->partition->workspace(engine, 4 << i / RANKS_MAX), 0);
     test_far_samples(seed);
     test_trials(argc > 2 && strcmp(argv[2], "small") == 0, seed); // for compute-sanitizer
 #ifdef HSORT_FAULTS
     test_faults(seed);
 #endif
-    for (int i = 0; i < 2 * RANKS_MAX; i++) {
+    for (int i = 0; i < WIDTHS * RANKS_MAX; i++) {
         buffer_result(&workspaces[i / RANKS_MAX][i % RANKS_MAX], "workspace");
         buffer_free(&workspaces[i / RANKS_MAX][i % RANKS_MAX]);
     }

@@ -7,7 +7,7 @@
 #define STRUCTS(X)                                                                                         \
     X(hsort_rates)                                                                                         \
     X(hsort_plan_exchange) X(hsort_plan_result) X(hsort_options) X(hsort_check_result) X(hsort_path_stats) \
-        X(hsort_stats) X(hsort_rank_info) X(hsort_path_speed)
+        X(hsort_stats) X(hsort_rank_info) X(hsort_path_speed) X(hsort_field)
 
 static void print_list(void)
 {
@@ -40,6 +40,8 @@ static void print_list(void)
     PRINT(HSORT_PHASES_MAX);
     PRINT(HSORT_TRANSPORTS_MAX);
     PRINT(HSORT_RATES_MAX);
+    PRINT(HSORT_FIELDS_MAX);
+    PRINT(HSORT_KEY_BYTES_MAX);
 #undef PRINT
 }
 

@@ -6,7 +6,8 @@
  *     test_faults          the host engine
  *     test_faults cuda     the cuda engine
  *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
- *     test_faults passes   the host engine with so little memory that keys are sorted in two passes */
+ *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
+ *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique */
 #include "kernels/engine.h"
 #include "tests/support/faults.h"
 #include "hypersort.h"
@@ -25,9 +26,10 @@ static size_t limit;            /* of engine memory, of all contexts; 0: none */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
-enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEEDS };
+enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE, DEEDS };
 
-static const char *const deed_names[DEEDS] = {"create", "check", "sort", "sort to other counts"};
+static const char *const deed_names[DEEDS] = {"create",  "check", "sort",   "sort to other counts",
+                                              "records", "pairs", "scatter", "unique"};
 
 struct fault {
     enum fault_site site;
@@ -56,7 +58,7 @@ static const char *word_of(enum fault_site site)
 static void make_keys(struct keys *keys, enum deed deed)
 {
     uint64_t random = (uint64_t)rank + 1;
-    const bool even = deed != DEED_SORT_TO;
+    const bool even = deed != DEED_SORT_TO && deed != DEED_PAIRS;
     const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : limit > 0 ? PASSES_SCALE : 1;
     const int uneven = limit > 0 ? 40 : 90; // each piece of two passes is a passage
     keys->count = scale * (even ? 24 : rank == 0 ? uneven : rank % 2);
@@ -93,9 +95,55 @@ static hsort_status check_order(hsort_context *ctx, const uint64_t *keys, int64_
     return hsort_check(ctx, HSORT_U64, order, keys, count, NULL, result);
 }
 
+/* Records of two keys, in place, by both of them: so long a key takes two rounds. */
+static hsort_status sort_records(hsort_context *ctx, struct keys *keys)
+{
+    const hsort_field fields[2] = {{.type = HSORT_U64},
+                                   {.type = HSORT_U64, .offset = 8, .order = HSORT_DESCENDING}};
+    return hsort_sort_records(ctx, keys->in, 16, fields, 2, keys->count / 2, NULL);
+}
+
+/* The keys themselves are their values. */
+static hsort_status sort_pairs(hsort_context *ctx, struct keys *keys)
+{
+    return hsort_sort_pairs_to(ctx, HSORT_U64, HSORT_DESCENDING, keys->in, keys->in, 8, keys->count, NULL, keys->out,
+                               keys->out_count, NULL);
+}
+
+/* Every key goes to its place counted from the end. */
+static hsort_status scatter_keys(hsort_context *ctx, struct keys *keys)
+{
+    int64_t index[MOST_KEYS];
+    for (int64_t i = 0; i < keys->count; i++)
+        index[i] = size * keys->count - 1 - (rank * keys->count + i);
+    return hsort_scatter(ctx, keys->in, keys->count, 8, index, keys->out, keys->out_count, NULL);
+}
+
+/* Keys in no order, so that most runs are of one key, in place. */
+static hsort_status keep_unique(hsort_context *ctx, struct keys *keys)
+{
+    int64_t kept = 0, counts[MOST_KEYS], first[MOST_KEYS], ids[MOST_KEYS];
+    const hsort_status status = hsort_unique(ctx, HSORT_U64, keys->in, keys->count, keys->in, &kept, counts, first, ids,
+                                             NULL);
+    for (int64_t run = 0; status == HSORT_OK && run < kept; run++) {
+        const int64_t at = first[run] - rank * keys->count;
+        CHECK(at >= 0 && at < keys->count && keys->in[run] == keys->kept[at] && counts[run] > 0, "%s: run %d", faults_case,
+              (int)run);
+    }
+    return status;
+}
+
 static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport transport, struct keys *keys)
 {
     hsort_check_result result;
+    if (deed == DEED_RECORDS)
+        return sort_records(*ctx, keys);
+    if (deed == DEED_PAIRS)
+        return sort_pairs(*ctx, keys);
+    if (deed == DEED_SCATTER)
+        return scatter_keys(*ctx, keys);
+    if (deed == DEED_UNIQUE)
+        return keep_unique(*ctx, keys);
     if (deed == DEED_CREATE)
         return create(transport, ctx);
     if (deed == DEED_CHECK)
@@ -140,7 +188,14 @@ static void check_recovery(enum deed deed, hsort_context *ctx, struct keys *keys
 static void check_success(enum deed deed, hsort_context *ctx, const struct keys *keys)
 {
     hsort_check_result before, after = {.count = 0};
-    if (deed != DEED_SORT && deed != DEED_SORT_TO)
+    if (deed == DEED_RECORDS) {
+        for (int64_t i = 2; i < keys->count; i += 2)
+            CHECK(keys->in[i - 2] < keys->in[i] ||
+                      (keys->in[i - 2] == keys->in[i] && keys->in[i - 1] >= keys->in[i + 1]),
+                  "%s: record %d is not in order", faults_case, (int)i / 2);
+        return;
+    }
+    if (deed != DEED_SORT && deed != DEED_SORT_TO && deed != DEED_PAIRS)
         return;
     const bool in_place = deed == DEED_SORT;
     CHECK(check_order(ctx, keys->kept, keys->count, HSORT_ASCENDING, &before) == HSORT_OK, "%s", faults_case);
@@ -243,6 +298,14 @@ static void check_passes(enum deed deed)
     hsort_destroy(&ctx);
 }
 
+static void walk_records(hsort_transport transport)
+{
+    walk_all(DEED_RECORDS, transport);
+    walk_all(DEED_PAIRS, transport);
+    walk_all(DEED_SCATTER, transport);
+    walk_all(DEED_UNIQUE, transport);
+}
+
 static void walk_two_passes(void)
 {
     enum { SLOTS = 4, SLOT_BYTES = 256 };
@@ -275,6 +338,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "passes") == 0) {
         walk_two_passes();
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "records") == 0) {
+        walk_records(HSORT_TRANSPORT_AUTO);
         return ranks_finish();
     }
     walk_all(DEED_CREATE, HSORT_TRANSPORT_STAGED);

@@ -73,7 +73,7 @@ static hsort_check_result verify(struct array *array, int64_t chunk)
     hsort_check_result result = {.count = -1};
     const int64_t first = first_of(array, comm.rank), count = array->counts[comm.rank];
     status_clear();
-    verify_start(&verifier, array->type, array->order);
+    verify_start(&verifier, keymap_make(array->type, array->order));
     hsort_status status = HSORT_OK;
     for (int64_t done = 0; done < count && status == HSORT_OK; done += chunk)
         status = verify_add(&verifier, engine, key_of(array, first + done),

@@ -37,14 +37,21 @@ static struct comm comm;
 static struct runs of_rank[MOST_RANKS]; /* of every rank, on every rank */
 static struct place *all;               /* [total] sorted */
 static int64_t total, position[MOST_CUTS];
-static int cuts;
+static int cuts, halves;
 
-static uint64_t code_at(const void *state, int64_t run, int64_t at)
+static uint64_t key_at(const void *state, int64_t run, int64_t at)
 {
     const struct runs *own = state;
     CHECK(at >= 0 && at < own->count[run], "%s: key %lld of run %lld is looked at", faults_case,
           (long long)at, (long long)run);
     return own->step ? (uint64_t)at * own->step + (uint64_t)run : own->key[run][at];
+}
+
+/* Codes that differ in their upper halves alone, in their lower ones alone, or in both. */
+static key_code code_at(const void *state, int64_t run, int64_t at)
+{
+    const key_code key = key_at(state, run, at);
+    return halves == 0 ? key : halves == 1 ? key << 64 : key << 64 | key;
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------------------------- */
@@ -135,6 +142,7 @@ static int64_t *find(hsort_status *status)
     if (!cut_offset || run_cuts_open(&comm, own->runs, &tables) != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     memset(cut_offset, 0xee, (entries + 1) * sizeof *cut_offset);
+    halves = (halves + 1) % 3;
     status_clear();
     faults_watch(60);
     *status = run_cuts_find(tables, &set, total, position, cuts, cut_offset);
@@ -200,10 +208,10 @@ static void keys_at(const int64_t *cut_offset, uint64_t *before, uint64_t *behin
     *behind = UINT64_MAX;
     for (int64_t run = 0; run < own->runs; run++) {
         const int64_t cut = cut_offset[run];
-        if (cut > 0 && code_at(own, run, cut - 1) > *before)
-            *before = code_at(own, run, cut - 1);
-        if (cut < own->count[run] && code_at(own, run, cut) < *behind)
-            *behind = code_at(own, run, cut);
+        if (cut > 0 && key_at(own, run, cut - 1) > *before)
+            *before = key_at(own, run, cut - 1);
+        if (cut < own->count[run] && key_at(own, run, cut) < *behind)
+            *behind = key_at(own, run, cut);
     }
 }
 

@@ -28,17 +28,23 @@ static uint64_t key_at(const struct run *run, int64_t position)
     return run->keys ? run->keys[position] : run->start + (uint64_t)(position / run->width) * run->step;
 }
 
+/* Keys of 16 bytes: in both halves, so that they are in the same order and differ in their lowest bits. */
+static key_code wide_code(int key_bytes, uint64_t key)
+{
+    return key_bytes == 16 ? (key_code)key << 64 | key : key;
+}
+
 static hsort_status gather(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions,
-                           int count, uint64_t *codes)
+                           int count, key_code *codes)
 {
     (void)engine;
     const struct run *run = keys;
-    CHECK(key_bytes == 4 || key_bytes == 8, "%d bytes", key_bytes);
+    CHECK(KEY_WIDTH_KNOWN(key_bytes), "%d bytes", key_bytes);
     CHECK(count > 0 && count <= ENGINE_GATHER_MAX, "%d keys at once", count);
     for (int i = 0; i < count; i++) {
         CHECK(positions[i] >= 0 && positions[i] < run->count, "key %lld of %lld", (long long)positions[i],
               (long long)run->count);
-        codes[i] = key_at(run, positions[i]);
+        codes[i] = wide_code(key_bytes, key_at(run, positions[i]));
     }
     if (gathers_before_failure > 0 && --gathers_before_failure == 0)
         return status_fail(HSORT_CUDA, "gather was made to fail");
@@ -131,7 +137,7 @@ static void test_merged(uint64_t random)
                               : kind == 1 ? larger + 1 + (int64_t)(check_random(&random) % 3)
                                           : larger + (int64_t)(check_random(&random) % (uint64_t)(most + 1));
         const bool narrow = apart + different <= UINT32_MAX && check_random(&random) % 2;
-        check_cut(&lower, &higher, capacity, narrow ? 4 : 8, merged_cut(&lower, &higher, capacity));
+        check_cut(&lower, &higher, capacity, narrow ? 4 : pair % 2 ? 16 : 8, merged_cut(&lower, &higher, capacity));
     }
 }
 
@@ -143,7 +149,7 @@ static void test_at_rest(void)
     for (int64_t count = 0; count <= LARGE; count = count * 3 + 1) {
         fill_run(&lower, count, 0, 100, &random);
         fill_run(&higher, count, 99, 100, &random);
-        check_cut(&lower, &higher, count, 8, (struct cut){count, 0});
+        check_cut(&lower, &higher, count, 16, (struct cut){count, 0});
         fill_run(&lower, count, 7, 1, &random);
         fill_run(&higher, count, 7, 1, &random);
         check_cut(&lower, &higher, count, 8, (struct cut){count, 0});
@@ -222,7 +228,7 @@ static void test_counted(uint64_t random)
         const struct run lower = virtual_run(&random), higher = virtual_run(&random);
         const int64_t larger = lower.count > higher.count ? lower.count : higher.count;
         const int64_t capacity = larger + (int64_t)(check_random(&random) % 3 * (uint64_t)(larger / 5));
-        check_cut(&lower, &higher, capacity, 8, counted_cut(&lower, &higher, capacity));
+        check_cut(&lower, &higher, capacity, pair % 2 ? 16 : 8, counted_cut(&lower, &higher, capacity));
     }
 }
 

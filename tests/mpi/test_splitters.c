@@ -42,6 +42,12 @@ static uint64_t key_at(const struct run *run, int64_t position)
     return run->keys ? run->keys[position] : run->start + (uint64_t)(position / run->width) * run->step;
 }
 
+/* Keys of 16 bytes are the others, each in both halves: multiples of 2^64 + 1. */
+static key_code stretch(int key_bytes)
+{
+    return key_bytes == 16 ? ((key_code)1 << 64) + 1 : 1;
+}
+
 /* Keys of a run that are less than `code`, or not greater; of keys that are not sorted, too. */
 static int64_t count_below(const struct run *run, uint64_t code, bool or_equal)
 {
@@ -59,31 +65,32 @@ static int64_t count_below(const struct run *run, uint64_t code, bool or_equal)
 }
 
 static hsort_status gather(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions,
-                           int count, uint64_t *codes)
+                           int count, key_code *codes)
 {
     (void)engine;
     const struct run *run = keys;
-    CHECK(key_bytes == 4 || key_bytes == 8, "%d bytes", key_bytes);
+    CHECK(KEY_WIDTH_KNOWN(key_bytes), "%d bytes", key_bytes);
     CHECK(count > 0 && count <= ENGINE_GATHER_MAX, "%s: %d keys at once", case_text, count);
     for (int i = 0; i < count; i++) {
         CHECK(positions[i] >= 0 && positions[i] < run->count, "%s: key %lld of %lld", case_text,
               (long long)positions[i], (long long)run->count);
-        codes[i] = key_at(run, positions[i]);
+        codes[i] = key_at(run, positions[i]) * stretch(key_bytes);
     }
     return maybe_fail();
 }
 
 static hsort_status search(struct engine *engine, int key_bytes, const void *keys, int64_t count,
-                           const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater)
+                           const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater)
 {
-    (void)engine, (void)key_bytes;
+    (void)engine;
     const struct run *run = keys;
     CHECK(probe_count > 0 && probe_count <= ENGINE_SEARCH_MAX && count == run->count, "%s: %d probes",
           case_text, probe_count);
     for (int i = 0; i < probe_count; i++) {
         CHECK(i == 0 || probes[i] > probes[i - 1], "%s: probes do not ascend", case_text);
-        less[i] = count_below(run, probes[i], false);
-        not_greater[i] = count_below(run, probes[i], true);
+        const uint64_t code = (uint64_t)(probes[i] / stretch(key_bytes));
+        less[i] = count_below(run, code, probes[i] % stretch(key_bytes) != 0); // between two keys: both
+        not_greater[i] = count_below(run, code, true);
         if (nonsense) {
             less[i] = (int64_t)(check_random(&nonsense) % (uint64_t)(count + 1));
             not_greater[i] = (int64_t)(check_random(&nonsense) % (uint64_t)(count + 1));
@@ -243,7 +250,7 @@ static void test_small(uint64_t seed)
         const enum layout layout = (enum layout)(check_random(&random) % LAYOUTS),
                           out_layout = (enum layout)(check_random(&random) % LAYOUTS);
         const int64_t total = (int64_t)(check_random(&random) % (draw % 8 ? 60 : MOST_KEYS));
-        const int key_bytes = draw & 64 ? 4 : 8;
+        const int key_bytes = draw & 64 ? 4 : draw & 128 ? 16 : 8;
         int64_t target_offset[MOST_RANKS + 1];
         snprintf(case_text, sizeof case_text, "case %d: %lld keys of skew %d, layouts %d and %d, %d bytes", i,
                  (long long)total, skew, layout, out_layout, key_bytes);
@@ -315,7 +322,7 @@ static void test_virtual(uint64_t seed)
         const uint64_t random = seed + (uint64_t)i * 1000003;
         snprintf(case_text, sizeof case_text, "virtual case %d", i);
         targets((enum layout)(i % LAYOUTS), make_virtual(random), random, target_offset);
-        check_cuts(target_offset, 8, 12, counted_by_codes);
+        check_cuts(target_offset, i / LAYOUTS % 2 ? 16 : 8, 12, counted_by_codes);
     }
     // Alike on all ranks and 2^31 keys each: the first round leaves 2^31 / 2^12 or so, each further one a thousandth.
     snprintf(case_text, sizeof case_text, "interleaved runs");
@@ -323,12 +330,14 @@ static void test_virtual(uint64_t seed)
         runs[r] = (struct run){.count = INT64_C(1) << 31, .width = 1, .start = (uint64_t)r, .step = 1000};
     targets(LAYOUT_BALANCED, (int64_t)comm.size << 31, seed, target_offset);
     check_cuts(target_offset, 8, 5, counted_by_codes);
+    check_cuts(target_offset, 16, 5, counted_by_codes);
     // So many that offers alone would take a round more: the codes of evenly spread keys are estimated.
     snprintf(case_text, sizeof case_text, "long interleaved runs");
     for (int r = 0; r < comm.size; r++)
         runs[r] = (struct run){.count = INT64_C(1) << 45, .width = 1, .start = (uint64_t)r, .step = 1000};
     targets(LAYOUT_BALANCED, (int64_t)comm.size << 45, seed, target_offset);
     check_cuts(target_offset, 8, comm.size <= 3 ? 4 : 5, counted_by_codes);
+    check_cuts(target_offset, 16, comm.size <= 3 ? 4 : 5, counted_by_codes);
 }
 
 /* ---- Failure ---------------------------------------------------------------------------------------------------- */
@@ -368,8 +377,10 @@ static void test_nonsense(uint64_t seed)
         nonsense = i % 3 ? seed + (uint64_t)(comm.size * i + comm.rank) : 0;
         // Borders that are no positions of these keys either.
         targets(LAYOUT_RANDOM, i % 2 ? total : 3 * total + 5, random, target_offset);
-        const int rounds = find(target_offset, 8, &status, cut_offset);
-        CHECK(status == HSORT_OK && rounds <= 65, "%s: status %d after %d rounds", case_text, status, rounds);
+        const int key_bytes = i / 2 % 2 ? 16 : 8,
+                  rounds = find(target_offset, key_bytes, &status, cut_offset);
+        CHECK(status == HSORT_OK && rounds <= 8 * key_bytes + 1, "%s: status %d after %d rounds", case_text,
+              status, rounds);
     }
     nonsense = 0;
 }

@@ -98,14 +98,14 @@ static hsort_status timed_decode(struct engine *engine, struct keymap map, void 
 }
 
 static hsort_status timed_gather(struct engine *engine, int key_bytes, const void *keys,
-                                 const int64_t *positions, int count, uint64_t *codes)
+                                 const int64_t *positions, int count, key_code *codes)
 {
     spend(0);
     return host->gather(engine, key_bytes, keys, positions, count, codes);
 }
 
 static hsort_status timed_search(struct engine *engine, int key_bytes, const void *keys, int64_t count,
-                                 const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater)
+                                 const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater)
 {
     spend(0);
     return host->search(engine, key_bytes, keys, count, probes, probe_count, less, not_greater);

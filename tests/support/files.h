@@ -95,7 +95,11 @@ static hsort_choice direct_io; /* of what the next three open */
 static inline hsort_status open_keys(const char *path, enum file_format format, const hsort_type *type,
                                      struct file_in *file)
 {
-    return file_open(&comm, &(struct file_source){&path, 1, format, type, direct_io}, file);
+    return file_open(
+        &comm,
+        &(struct file_source){
+            .paths = &path, .paths_count = 1, .format = format, .type = type, .direct_io = direct_io},
+        file);
 }
 
 static inline struct file_target even_target(const char *path, enum file_format format, hsort_type type,

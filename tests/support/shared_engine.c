@@ -215,7 +215,7 @@ static int exchanged_count, sorts, settles;
 
 static void exchange_keys(struct exchanged ends, size_t key_bytes)
 {
-    char key[8];
+    char key[sizeof(uint128)];
     memcpy(key, ends.first, key_bytes);
     memcpy(ends.first, ends.last, key_bytes);
     memcpy(ends.last, key, key_bytes);

@@ -15,8 +15,8 @@ enum { WARP = 32 };
 /* Pinned memory that kernels read and write directly: small results need no copy of their own. */
 struct cuda_result {
     int64_t positions[ENGINE_GATHER_MAX];
-    uint64_t codes[ENGINE_GATHER_MAX];
-    uint64_t probes[ENGINE_SEARCH_MAX];
+    key_code codes[ENGINE_GATHER_MAX];
+    key_code probes[ENGINE_SEARCH_MAX];
     int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     struct engine_inspection inspection;
     int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
@@ -163,7 +163,7 @@ hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to
 hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
                          int64_t count);
 hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
-                         const int64_t *positions, int count, uint64_t *codes);
+                         const int64_t *positions, int count, key_code *codes);
 hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys, int64_t count,
                           struct engine_inspection *found);
 hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
@@ -171,7 +171,7 @@ hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a
 hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs, const int64_t *run_offset,
                              int k, void *out, void **merged);
 hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys, int64_t count,
-                         const uint64_t *probes, int probe_count, int64_t *less, int64_t *not_greater);
+                         const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater);
 hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                       const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
 hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
@@ -180,6 +180,23 @@ hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void 
 hsort_status copy_bytes(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
 hsort_status copy_transfers(struct engine *engine, const struct engine_transfer *in, int in_count,
                             const struct engine_transfer *out, int out_count);
+
+/* engine_ops.make_codes(), .split_codes(), .take() and .place(): elements.cu. */
+hsort_status elements_make_codes(struct engine *engine, int code_bytes, void *codes, int64_t count,
+                                 const struct key_field *fields, int field_count, int position_bits,
+                                 int64_t first);
+hsort_status elements_split_codes(struct engine *engine, int code_bytes, const void *codes, int64_t count,
+                                  int position_bits, int64_t *positions, struct keymap map, void *keys);
+hsort_status elements_take(struct engine *engine, size_t element_bytes, void *to, const void *from,
+                           int64_t from_count, const int64_t *positions, int64_t first, int64_t count,
+                           int64_t *outside);
+hsort_status elements_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count,
+                            const void *from, const int64_t *positions, int64_t first, int64_t count,
+                            int64_t *outside);
+
+/* engine_ops.count_runs() and .write_runs(): runs.cu. */
+hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
+hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
 
 /* The groups of functions that not every engine has: peer.cu, msd/partition.cu, yardstick/yardstick.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;

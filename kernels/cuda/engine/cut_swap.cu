@@ -4,7 +4,8 @@
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 
-enum { SWAP_TILE = PASS_THREADS * PASS_KEYS };
+template <typename K>
+constexpr int swap_keys = by_width<K>(PASS_KEYS, PASS_KEYS, PASS_KEYS_16);
 
 /* *cut = keys of a among the first `outputs` merged ones; the search along a diagonal that merge.cu pictures.
  * The answer is in [low, high]; each turn cuts that into CUT_THREADS pieces, and every thread looks at the
@@ -54,16 +55,16 @@ template <typename K>
 static __global__ void __launch_bounds__(PASS_THREADS)
     swap_kernel(K *__restrict__ a, K *__restrict__ b, int64_t count)
 {
-    const int64_t first = (int64_t)blockIdx.x * SWAP_TILE + threadIdx.x;
-    K from_a[PASS_KEYS], from_b[PASS_KEYS];
+    const int64_t first = (int64_t)blockIdx.x * PASS_THREADS * swap_keys<K> + threadIdx.x;
+    K from_a[swap_keys<K>], from_b[swap_keys<K>];
 #pragma unroll
-    for (int k = 0; k < PASS_KEYS; k++) {
+    for (int k = 0; k < swap_keys<K>; k++) {
         const int64_t i = first + k * PASS_THREADS;
         from_a[k] = i < count ? a[i] : 0;
         from_b[k] = i < count ? b[i] : 0;
     }
 #pragma unroll
-    for (int k = 0; k < PASS_KEYS; k++) {
+    for (int k = 0; k < swap_keys<K>; k++) {
         const int64_t i = first + k * PASS_THREADS;
         if (i < count) {
             a[i] = from_b[k];
@@ -75,9 +76,9 @@ static __global__ void __launch_bounds__(PASS_THREADS)
 extern "C" hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    const unsigned blocks = (unsigned)divide_up(count, SWAP_TILE);
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
+        const unsigned blocks = (unsigned)divide_up(count, PASS_THREADS * swap_keys<K>);
         swap_kernel<<<blocks, PASS_THREADS, 0, stream>>>((K *)a, (K *)b, count);
         TRY_LAUNCH("swap");
         return HSORT_OK;

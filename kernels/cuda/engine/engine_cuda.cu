@@ -251,7 +251,7 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
 }
 
 /* How to sort with the scratch there is: by which rung, and how many keys at a time; all, unless a radix rung
- * has too little scratch for that. */
+ * has too little scratch for that. A network, which needs none, does not take keys of 16 bytes. */
 struct sort_plan {
     int rung;
     int64_t chunk;
@@ -268,6 +268,10 @@ static hsort_status plan_sort(int rung, int key_bytes, int64_t count, int64_t sc
     if (chunk == 0 && rung != -1)
         return status_fail(HSORT_ARGUMENT, "rung %d sorts no %lld keys with scratch for %lld", rung,
                            (long long)count, (long long)scratch_count);
+    if (chunk == 0 && key_bytes > (int)sizeof(uint64_t))
+        return status_fail(HSORT_DEVICE_MEMORY,
+                           "%lld keys of %d bytes are sorted with scratch for 1 / %d of them at least, not for %lld",
+                           (long long)count, key_bytes, (int)ENGINE_CHUNKS_MAX, (long long)scratch_count);
     plan->chunk = chunk > 0 ? chunk : count;
     if (rung == -1)
         plan->rung = chunk > 0 ? tuning_rung(key_bytes, chunk) : TUNING_IN_PLACE_RUNG;
@@ -290,12 +294,12 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
 
 /* With less scratch than keys, which every chunk's rung would have to encode for itself. */
 static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *plan,
-                                   const struct sort_args *args, int64_t scratch_count)
+                                   const struct sort_args *args, int64_t scratch_count, void **sorted)
 {
     TRY(ladder_encode(cuda(base), args));
     TRY(in_place_sort(base, plan->rung, args->key_bytes, args->keys, args->count, args->scratch_keys,
                       scratch_count, args->workspace));
-    return ladder_decode(cuda(base), args, args->keys);
+    return ladder_decode(cuda(base), args, sorted);
 }
 
 static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, void *keys, void *scratch,
@@ -315,7 +319,7 @@ static hsort_status engine_sort(struct engine *base, int rung, int key_bytes, vo
     TRY(kernel_takes("sort", key_bytes));
     TRY(plan_sort(rung, key_bytes, count, scratch_count, &plan));
     if (plan.chunk < count)
-        return sort_in_chunks(base, &plan, &args, scratch_count);
+        return sort_in_chunks(base, &plan, &args, scratch_count, sorted);
     TRY(ladder_sort(cuda(base), plan.rung, &args));
     *sorted = args.sorted_keys;
     return HSORT_OK;
@@ -355,7 +359,7 @@ static hsort_status engine_swap(struct engine *base, int key_bytes, void *a, voi
 }
 
 static hsort_status engine_gather(struct engine *base, int key_bytes, const void *keys,
-                                  const int64_t *positions, int count, uint64_t *codes)
+                                  const int64_t *positions, int count, key_code *codes)
 {
     device_scope scope(cuda(base));
     TRY(kernel_takes("gather", key_bytes));
@@ -363,7 +367,7 @@ static hsort_status engine_gather(struct engine *base, int key_bytes, const void
 }
 
 static hsort_status engine_search(struct engine *base, int key_bytes, const void *keys, int64_t count,
-                                  const uint64_t *probes, int probe_count, int64_t *less,
+                                  const key_code *probes, int probe_count, int64_t *less,
                                   int64_t *not_greater)
 {
     device_scope scope(cuda(base));
@@ -526,6 +530,12 @@ static const struct engine_ops cuda_ops = {
     .swap = engine_swap,
     .gather = engine_gather,
     .search = engine_search,
+    .make_codes = elements_make_codes,
+    .split_codes = elements_split_codes,
+    .take = elements_take,
+    .place = elements_place,
+    .count_runs = runs_count,
+    .write_runs = runs_write,
     .inspect = engine_inspect,
 };
 

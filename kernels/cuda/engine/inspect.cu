@@ -1,12 +1,16 @@
 /* One pass over keys: encode, decode, inspect; and gather, which reads a few of them. All but gather are
- * bound by the bytes they read, so each thread has PASS_KEYS loads in flight before it uses the first. */
+ * bound by the bytes they read, so each thread has some loads in flight before it uses the first. */
 #include "kernels/cuda/msd/coding.cuh"
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <string.h>
 
-enum { PASS_TILE = PASS_THREADS * PASS_KEYS };
+template <typename K>
+constexpr int pass_keys = by_width<K>(PASS_KEYS, PASS_KEYS, PASS_KEYS_16);
+
+template <typename K>
+constexpr int pass_tile = PASS_THREADS * pass_keys<K>;
 
 /* ---- encode, decode ------------------------------------------------------------------------------------ */
 
@@ -16,15 +20,15 @@ template <typename K>
 static __global__ void __launch_bounds__(PASS_THREADS)
     map_kernel(struct keymap map, bool encoding, K *to, const K *from, int64_t count)
 {
-    const int64_t first = (int64_t)blockIdx.x * PASS_TILE + threadIdx.x;
-    K keys[PASS_KEYS];
+    const int64_t first = (int64_t)blockIdx.x * pass_tile<K> + threadIdx.x;
+    K keys[pass_keys<K>];
 #pragma unroll
-    for (int k = 0; k < PASS_KEYS; k++) {
+    for (int k = 0; k < pass_keys<K>; k++) {
         const int64_t i = first + k * PASS_THREADS;
         keys[k] = i < count ? from[i] : 0;
     }
 #pragma unroll
-    for (int k = 0; k < PASS_KEYS; k++) {
+    for (int k = 0; k < pass_keys<K>; k++) {
         const int64_t i = first + k * PASS_THREADS;
         if (i < count)
             to[i] = encoding ? encode(map, keys[k]) : decode(map, keys[k]);
@@ -35,7 +39,6 @@ static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool
                              const void *from, int64_t count)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    const unsigned blocks = (unsigned)divide_up(count, PASS_TILE);
     if (map.identity && to == from)
         return HSORT_OK;
     if (map.identity)
@@ -43,6 +46,7 @@ static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool
                           "cudaMemcpyAsync");
     return with_key_type(map.key_bytes, [&](auto key) {
         typedef decltype(key) K;
+        const unsigned blocks = (unsigned)divide_up(count, pass_tile<K>);
         map_kernel<<<blocks, PASS_THREADS, 0, stream>>>(map, encoding, (K *)to, (const K *)from, count);
         TRY_LAUNCH("encode or decode");
         return HSORT_OK;
@@ -100,6 +104,15 @@ static __device__ void block_add(struct partial p, struct engine_inspection *fou
 }
 
 template <typename K>
+static __device__ void add_fingerprint(K bits, uint64_t sum[2])
+{
+    if constexpr (sizeof(K) == sizeof(uint128))
+        fingerprint_add_u128(bits, sum);
+    else
+        fingerprint_add(bits, sum);
+}
+
+template <typename K>
 static __global__ void start_inspection_kernel(struct keymap map, const K *keys, int64_t count,
                                                struct engine_inspection *found)
 {
@@ -115,20 +128,20 @@ static __global__ void __launch_bounds__(PASS_THREADS)
                    struct engine_inspection *found)
 {
     struct partial p = {INT64_MAX, {0, 0}};
-    for (int64_t tile = blockIdx.x; tile * PASS_TILE < count; tile += gridDim.x) {
-        const int64_t first = tile * PASS_TILE + threadIdx.x;
-        K here[PASS_KEYS], left[PASS_KEYS];
+    for (int64_t tile = blockIdx.x; tile * pass_tile<K> < count; tile += gridDim.x) {
+        const int64_t first = tile * pass_tile<K> + threadIdx.x;
+        K here[pass_keys<K>], left[pass_keys<K>];
 #pragma unroll
-        for (int k = 0; k < PASS_KEYS; k++) {
+        for (int k = 0; k < pass_keys<K>; k++) {
             const int64_t i = first + k * PASS_THREADS;
             here[k] = i < count ? keys[i] : 0;
             left[k] = i < count && i > 0 ? keys[i - 1] : here[k]; // from the cache: a neighbour reads it too
         }
 #pragma unroll
-        for (int k = 0; k < PASS_KEYS; k++) {
+        for (int k = 0; k < pass_keys<K>; k++) {
             const int64_t i = first + k * PASS_THREADS;
             if (i < count) {
-                fingerprint_add(here[k], p.sum);
+                add_fingerprint(here[k], p.sum);
                 if (encode(map, here[k]) < encode(map, left[k]))
                     p.descent = min(p.descent, i);
             }
@@ -143,7 +156,7 @@ static hsort_status launch_inspect(struct cuda_engine *engine, struct keymap map
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t blocks =
-        min(divide_up(count, PASS_TILE), (int64_t)engine->multiprocessors * INSPECT_BLOCKS);
+        min(divide_up(count, pass_tile<K>), (int64_t)engine->multiprocessors * INSPECT_BLOCKS);
     start_inspection_kernel<<<1, 1, 0, stream>>>(map, keys, count, engine->inspection);
     inspect_kernel<<<(unsigned)blocks, PASS_THREADS, 0, stream>>>(map, keys, count, engine->inspection);
     TRY_LAUNCH("inspect");
@@ -176,7 +189,7 @@ static __global__ void gather_kernel(const K *keys, int count, struct cuda_resul
 }
 
 extern "C" hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
-                                    const int64_t *positions, int count, uint64_t *codes)
+                                    const int64_t *positions, int count, key_code *codes)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     memcpy(engine->result->positions, positions, (size_t)count * sizeof *positions);

@@ -1,10 +1,11 @@
 /* From widths that are known at run time to the types that kernels are made for. The only place on this side
  * that asks for a width: one that it does not know is an error, and kernels for a new one are made by a line
- * here. */
+ * of KEY_WIDTH_LIST. */
 #ifndef KEY_TYPE_CUH
 #define KEY_TYPE_CUH
 
 #include "kernels/base/key_width.h"
+#include "kernels/cuda/engine/cuda_engine.h"
 
 /* No value beside a key. */
 struct no_value {
@@ -24,23 +25,29 @@ static hsort_status with_key_type(int key_bytes, F run)
     return key_width_check(key_bytes);
 }
 
-/* The same for 16 bytes too: codes of two words, which only the MSD sort and CUB take. */
+/* The same for one word: most rungs have no kernels for keys of 16 bytes, which are two. */
 template <typename F>
-static hsort_status with_wide_key_type(int key_bytes, F run)
+static hsort_status with_narrow_key_type(int key_bytes, F run)
 {
-    return key_bytes == 16 ? run((unsigned __int128)0) : with_key_type(key_bytes, run);
+    switch (key_bytes) {
+    case 4:
+        return run(uint32_t());
+    case 8:
+        return run(uint64_t());
+    }
+    return status_fail(HSORT_INTERNAL, "no kernels of this kind for keys of %d bytes", key_bytes);
 }
 
-/* run(K(), V()) with the types of a key and of the value beside it: no_value for 0 bytes. Errors
+/* run(K(), V()) with the types of a key of one word and of the value beside it: no_value for 0 bytes. Errors
  * HSORT_INTERNAL. */
 template <typename F>
 static hsort_status with_element_types(int key_bytes, int value_bytes, F run)
 {
     switch (value_bytes) {
     case 0:
-        return with_key_type(key_bytes, [&](auto key) { return run(key, no_value()); });
+        return with_narrow_key_type(key_bytes, [&](auto key) { return run(key, no_value()); });
     case 4:
-        return with_key_type(key_bytes, [&](auto key) { return run(key, uint32_t()); });
+        return with_narrow_key_type(key_bytes, [&](auto key) { return run(key, uint32_t()); });
     case 8:
         if (key_bytes == 8)
             return run(uint64_t(), uint64_t());
@@ -55,6 +62,26 @@ static __host__ __device__ constexpr int by_width(int of_4, int of_8)
 {
     static_assert(sizeof(K) == 4 || sizeof(K) == 8, "there is a number for this width");
     return sizeof(K) == 4 ? of_4 : of_8;
+}
+
+template <typename K>
+static __host__ __device__ constexpr int by_width(int of_4, int of_8, int of_16)
+{
+    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "there is a number for this width");
+    return sizeof(K) == 4 ? of_4 : sizeof(K) == 8 ? of_8 : of_16;
+}
+
+/* A key of another lane: the types of keys have no shuffle in common. Whole warps call it. */
+template <typename K>
+static __device__ K of_lane(K key, int lane)
+{
+    if constexpr (sizeof(K) <= sizeof(uint64_t)) {
+        return __shfl_sync(ALL_LANES, key, lane);
+    } else {
+        const uint64_t lower = __shfl_sync(ALL_LANES, (uint64_t)key, lane),
+                       upper = __shfl_sync(ALL_LANES, (uint64_t)(key >> 64), lane);
+        return (K)upper << 64 | lower;
+    }
 }
 
 #endif

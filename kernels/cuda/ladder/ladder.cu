@@ -1,4 +1,5 @@
 #include "kernels/cuda/ladder/ladder.h"
+#include "kernels/numbered_keys.h"
 
 static hsort_status fail_rung(int rung)
 {
@@ -7,13 +8,22 @@ static hsort_status fail_rung(int rung)
 #undef X
 }
 
+/* Of a rung that there is: has it kernels for keys so wide? */
+static hsort_status check_width(int rung, int key_bytes)
+{
+    return key_bytes <= (int)sizeof(uint64_t) || rung_is_wide(rung)
+               ? HSORT_OK
+               : status_fail(HSORT_ARGUMENT, "rung %d has no kernels for keys of %d bytes", rung, key_bytes);
+}
+
 extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct sort_args *args,
                                          size_t *bytes)
 {
     *bytes = 0;
     switch (rung) {
-#define X(number, name, ...) \
-    case number:             \
+#define X(number, name, ...)                       \
+    case number:                                   \
+        TRY(check_width(number, args->key_bytes)); \
         return args->count > 1 ? rung_##number##_##name##_workspace(engine, args, bytes) : HSORT_OK;
         LADDER(X)
 #undef X
@@ -24,16 +34,23 @@ extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, c
 extern "C" hsort_status ladder_encode(struct cuda_engine *engine, const struct sort_args *args)
 {
     const struct raw_keys *raw = args->raw;
-    return raw && args->count > 0 ? keys_encode(engine, raw->map, args->keys, raw->from, args->count)
-                                  : HSORT_OK;
+    if (!raw || args->count == 0)
+        return HSORT_OK;
+    return is_numbered(raw)
+               ? numbered_keys_encode(&engine->base, args->key_bytes, raw, args->keys, args->count)
+               : keys_encode(engine, raw->map, args->keys, raw->from, args->count);
 }
 
-extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args,
-                                      const void *sorted)
+extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args, void **sorted)
 {
-    return args->raw && args->raw->decode && args->count > 0
-               ? keys_decode(engine, args->raw->map, args->keys, sorted, args->count)
-               : HSORT_OK;
+    const struct raw_keys *raw = args->raw;
+    const void *codes = *sorted;
+    if (is_numbered(raw))
+        return numbered_keys_decode(&engine->base, args->key_bytes, raw, args->count, sorted);
+    if (!raw || !raw->decode)
+        return HSORT_OK;
+    *sorted = args->keys;
+    return args->count > 0 ? keys_decode(engine, raw->map, args->keys, codes, args->count) : HSORT_OK;
 }
 
 static hsort_status sort_nothing(struct cuda_engine *, struct sort_args *)
@@ -48,10 +65,9 @@ extern "C" hsort_status ladder_sort_codes(struct cuda_engine *engine, struct sor
     codes.raw = NULL;
     TRY(ladder_encode(engine, args));
     TRY(rung(engine, &codes));
-    TRY(ladder_decode(engine, args, codes.sorted_keys));
-    args->sorted_keys = args->raw && args->raw->decode ? args->keys : codes.sorted_keys;
+    args->sorted_keys = codes.sorted_keys;
     args->sorted_values = codes.sorted_values;
-    return HSORT_OK;
+    return ladder_decode(engine, args, &args->sorted_keys);
 }
 
 extern "C" hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct sort_args *args)
@@ -61,6 +77,7 @@ extern "C" hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct
     switch (rung) {
 #define X(number, name, order, kind, takes, ...)                                  \
     case number:                                                                  \
+        TRY(check_width(number, args->key_bytes));                                \
         if (RUNG_##takes == RUNG_BITS && args->value_bytes == 0 && args->count > 1) \
             return rung_##number##_##name(engine, args);                           \
         return ladder_sort_codes(engine, args, args->count > 1 ? rung_##number##_##name : sort_nothing);

@@ -6,33 +6,33 @@
 
 #include "kernels/cuda/engine/cuda_engine.h"
 
-/* X(number, name, order, kind, takes, "one change against the step below"): enum rung_order, rung_kind and
- * rung_takes, below, say what the words promise. */
+/* X(number, name, order, kind, takes, widths, "one change against the step below"): enum rung_order, rung_kind,
+ * rung_takes and rung_widths, below, say what the words promise. */
 // clang-format off
 #define LADDER(X) \
-    X(0, cub,               STABLE,   RADIX,   CODES, "the vendor's radix sort: the yardstick") \
-    X(1, bitonic_global,    UNSTABLE, NETWORK, CODES, "one compare-exchange step of the network per launch") \
-    X(2, bitonic_shared,    UNSTABLE, NETWORK, CODES, "one launch for all steps below the tile size") \
-    X(3, bitonic_warp,      UNSTABLE, NETWORK, CODES, "tiles in registers, short strides by shuffles") \
-    X(4, bitonic_multistep, UNSTABLE, NETWORK, CODES, "several steps of large strides per pass") \
-    X(5, packed,            UNSTABLE, NETWORK, CODES, "tiles of any bits of the positions: more steps per pass") \
-    X(6, radix_4way,        STABLE,   RADIX,   CODES, "radix, 2 bits per pass: no comparisons") \
-    X(7, onesweep,          STABLE,   RADIX,   CODES, "radix, 8 bits per pass, each in one sweep over the keys") \
-    X(8, msd,               STABLE,   RADIX,   BITS,  "radix from the top digit, finished in shared memory")
+    X(0, cub,               STABLE,   RADIX,   CODES, WIDE,   "the vendor's radix sort: the yardstick") \
+    X(1, bitonic_global,    UNSTABLE, NETWORK, CODES, NARROW, "one compare-exchange step of the network per launch") \
+    X(2, bitonic_shared,    UNSTABLE, NETWORK, CODES, NARROW, "one launch for all steps below the tile size") \
+    X(3, bitonic_warp,      UNSTABLE, NETWORK, CODES, NARROW, "tiles in registers, short strides by shuffles") \
+    X(4, bitonic_multistep, UNSTABLE, NETWORK, CODES, NARROW, "several steps of large strides per pass") \
+    X(5, packed,            UNSTABLE, NETWORK, CODES, NARROW, "tiles of any bits of the positions: more steps per pass") \
+    X(6, radix_4way,        STABLE,   RADIX,   CODES, NARROW, "radix, 2 bits per pass: no comparisons") \
+    X(7, onesweep,          STABLE,   RADIX,   CODES, NARROW, "radix, 8 bits per pass, each in one sweep over the keys") \
+    X(8, msd,               STABLE,   RADIX,   BITS,  WIDE,   "radix from the top digit, finished in shared memory")
 // clang-format on
 
 /* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
  * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types,
  * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
 struct sort_args {
-    int key_bytes;                     /* 4 or 8; rungs 0 and 8 take codes of 16, without values */
+    int key_bytes;                     /* 4 or 8; 16 where rung_is_wide(), without values */
     int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
     void *values, *scratch_values;     /* [count] the same; NULL without values */
     const struct raw_keys *raw;        /* NULL: keys are codes. Keys alone may be others */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
-    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result */
+    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result, or raw->positions */
 };
 
 /* What ladder_sort() guarantees of equal keys. */
@@ -49,6 +49,11 @@ enum rung_kind {
 enum rung_takes {
     RUNG_CODES, /* `raw` is not looked at */
     RUNG_BITS /* keys alone: of any type, from raw->from, which it leaves as it is unless that is args->keys */
+};
+
+enum rung_widths {
+    RUNG_NARROW, /* keys of 4 and 8 bytes */
+    RUNG_WIDE    /* keys alone of 16 bytes too */
 };
 
 /* The columns of LADDER for one rung. */
@@ -88,6 +93,18 @@ static inline enum rung_takes rung_takes(int rung)
     return RUNG_CODES;
 }
 
+static inline bool rung_is_wide(int rung)
+{
+    switch (rung) {
+#define X(number, name, order, kind, takes, widths, ...) \
+    case number:                                         \
+        return RUNG_##widths == RUNG_WIDE;
+        LADDER(X)
+#undef X
+    }
+    return false;
+}
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -105,15 +122,15 @@ LADDER(X)
 #undef X
 
 /* The same by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
- * rung, naming those there are. */
+ * rung, naming those there are, and for keys of 16 bytes where the rung has no kernels for them. */
 hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct sort_args *args,
                               size_t *bytes);
 hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct sort_args *args);
 
 /* Without args->raw nothing. Otherwise: have the codes of its keys in args->keys; and, if they are to be
- * decoded, the keys of the codes at `sorted` in args->keys. */
+ * decoded, the keys of the codes at *sorted in args->keys, which *sorted then is. Of numbered keys the same with positions. */
 hsort_status ladder_encode(struct cuda_engine *engine, const struct sort_args *args);
-hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args, const void *sorted);
+hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args, void **sorted);
 
 /* Sort by a rung that takes codes, whatever form the keys have. */
 hsort_status ladder_sort_codes(struct cuda_engine *engine, struct sort_args *args,

@@ -1,8 +1,8 @@
 /* Rung 0: the radix sort of CUB, NVIDIA's library, as it comes with the toolkit.
  *
  * Idea     The yardstick: every number of the ladder is measured beside it, every result of the tests
- *          compared with it. Never chosen by itself. CUB's merge sort of keys is here too, as the yardstick
- *          of the sorts that compare.
+ *          compared with it. Not chosen by itself, but for keys of 16 bytes where rung 8 lacks shared memory.
+ *          CUB's merge sort of keys is here too, as the yardstick of the sorts that compare.
  * Change   None of ours.
  * Cost     Per 8-bit digit one read and one write of each key and value, constant digits included, after one
  *          read of the keys that counts all digits. In the form used here the two buffers of the caller are
@@ -46,7 +46,7 @@ static hsort_status sort_cub(struct cuda_engine *engine, struct sort_args *args,
                              size_t *workspace_bytes)
 {
     if (args->key_bytes == 16 && args->value_bytes == 0)
-        return cub_sort_keys<unsigned __int128>(engine, args, workspace, workspace_bytes);
+        return cub_sort_keys<uint128>(engine, args, workspace, workspace_bytes);
     return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
         if constexpr (std::is_same<decltype(value), no_value>::value)
             return cub_sort_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
@@ -115,7 +115,7 @@ static hsort_status cub_merge_keys(struct cuda_engine *engine, struct sort_args 
 static hsort_status merge_sort_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                                     size_t *workspace_bytes)
 {
-    return with_key_type(args->key_bytes, [&](auto key) {
+    return with_narrow_key_type(args->key_bytes, [&](auto key) {
         return cub_merge_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
     });
 }

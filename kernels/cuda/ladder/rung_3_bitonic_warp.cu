@@ -388,7 +388,7 @@ static hsort_status sort_rows(struct cuda_engine *engine, void (*kernel)(K *, in
 extern "C" hsort_status rung_3_sort_rows(struct cuda_engine *engine, int key_bytes, void *keys, int64_t rows,
                                          int repeats)
 {
-    return with_key_type(key_bytes, [&](auto key) {
+    return with_narrow_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         return sort_rows(engine, sort_rows_kernel<K>, (K *)keys, rows, repeats);
     });
@@ -397,7 +397,7 @@ extern "C" hsort_status rung_3_sort_rows(struct cuda_engine *engine, int key_byt
 extern "C" hsort_status rung_3_sort_rows_shared(struct cuda_engine *engine, int key_bytes, void *keys,
                                                 int64_t rows, int repeats)
 {
-    return with_key_type(key_bytes, [&](auto key) {
+    return with_narrow_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         return sort_rows(engine, sort_rows_shared_kernel<K>, (K *)keys, rows, repeats);
     });

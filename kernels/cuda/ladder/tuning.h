@@ -169,13 +169,17 @@ enum {
     MERGE_KEYS_4 = 29,
     MERGE_KEYS_8 = 27,
     MERGE_KEYS_8_TIGHT = 15,
+    MERGE_KEYS_16 = 13,
+    MERGE_KEYS_16_TIGHT = 7,
     MERGE_BLOCKS_4 = 3,
     MERGE_BLOCKS_8 = 2,
+    MERGE_BLOCKS_16 = 2,
     MERGE_ROOMY_BYTES = 112 << 10,
     /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: more of them fetch less
      * twice */
     MERGE_MANY_KEYS_4 = 27,
     MERGE_MANY_KEYS_8 = 21,
+    MERGE_MANY_KEYS_16 = 9,
     MERGE_PAGES = 64,
 
     /* the network that sorts where there is no scratch at all; threads that look for a cut together */
@@ -186,10 +190,29 @@ enum {
      * blocks */
     SEARCH_THREADS = 32,
 
-    /* encode, decode, inspect, swap */
+    /* encode, decode, inspect, swap: keys of a thread by bytes of the keys */
     PASS_THREADS = 256,
     PASS_KEYS = 8,
-    INSPECT_BLOCKS = 8 /* per multiprocessor */
+    PASS_KEYS_16 = 4,
+    INSPECT_BLOCKS = 8, /* per multiprocessor */
+
+    /* codes of elements, and elements that move: of a thread at a time. Of elements that go word by word: words of a
+     * thread at a time, bytes of a tile, and elements of one at most */
+    ELEMENT_THREADS = 256,
+    ELEMENT_BLOCKS = 32,  /* per multiprocessor, not all at a time: the last ones then end together */
+    ELEMENT_TOGETHER = 6, /* blocks that share a multiprocessor, where elements move */
+    ELEMENT_CODES = 4,
+    ELEMENT_MOVES = 4,
+    ELEMENT_WORDS = 4,
+    ELEMENT_TILE_BYTES = 1 << 15,
+    ELEMENT_TILE_MOST = 1 << 10,
+
+    /* runs of equal keys: keys of a thread at a time, by bytes of the keys, and blocks per multiprocessor, of which as many
+     * as fit run at a time */
+    RUN_THREADS = 256,
+    RUN_KEYS = 8,
+    RUN_KEYS_16 = 4,
+    RUN_BLOCKS = 16
 };
 
 /* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none
@@ -205,6 +228,7 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         {4, INT64_MAX, 8},
         {8, INT64_MAX, 8},
         // clang-format on
+        {16, INT64_MAX, 8}, // no other rung of ours takes them
     };
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++)
         if (rows[row].key_bytes == key_bytes && count <= rows[row].up_to)

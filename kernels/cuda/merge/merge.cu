@@ -211,10 +211,12 @@ extern "C" hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, co
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         const struct two_runs<K> runs = {(const K *)a, (const K *)b, a_count, b_count, (K *)out, 0, 0};
-        if constexpr (sizeof(K) == 8)
+        constexpr int KEYS = by_width<K>(MERGE_KEYS_4, MERGE_KEYS_8, MERGE_KEYS_16);
+        constexpr int TIGHT = by_width<K>(MERGE_KEYS_4, MERGE_KEYS_8_TIGHT, MERGE_KEYS_16_TIGHT);
+        constexpr int BLOCKS = by_width<K>(MERGE_BLOCKS_4, MERGE_BLOCKS_8, MERGE_BLOCKS_16);
+        if constexpr (TIGHT != KEYS)
             if (engine->block_bytes < MERGE_ROOMY_BYTES)
-                return merge_by<MERGE_KEYS_8_TIGHT, MERGE_BLOCKS_8>(engine, runs);
-        constexpr int KEYS = by_width<K>(MERGE_KEYS_4, MERGE_KEYS_8);
-        return merge_by<KEYS, by_width<K>(MERGE_BLOCKS_4, MERGE_BLOCKS_8)>(engine, runs);
+                return merge_by<TIGHT, BLOCKS>(engine, runs);
+        return merge_by<KEYS, BLOCKS>(engine, runs);
     });
 }

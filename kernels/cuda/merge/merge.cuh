@@ -70,10 +70,15 @@ template <typename K>
 static __device__ K thread_read(uint32_t address)
 {
     K key;
-    if constexpr (sizeof(K) == 4)
+    if constexpr (sizeof(K) == 4) {
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(key) : "r"(address) : "memory");
-    else
+    } else if constexpr (sizeof(K) == 8) {
         asm volatile("ld.shared.u64 %0, [%1];" : "=l"(key) : "r"(address) : "memory");
+    } else {
+        uint64_t lower, upper;
+        asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];" : "=l"(lower), "=l"(upper) : "r"(address) : "memory");
+        key = (K)upper << 64 | lower;
+    }
     return key;
 }
 

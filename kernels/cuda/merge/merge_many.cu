@@ -177,18 +177,23 @@ static __device__ void block_find_cuts(const struct many_runs<K> &runs, S *share
 template <typename K>
 static __device__ K warp_min(K key)
 {
+    if constexpr (sizeof(K) == sizeof(uint128)) {
+        const uint64_t upper = (uint64_t)(key >> 64), least = warp_min(upper);
+        return (K)least << 64 | warp_min(upper == least ? (uint64_t)key : UINT64_MAX);
+    } else {
 #if __CUDA_ARCH__ >= 800
-    if constexpr (sizeof(K) == 4)
-        return __reduce_min_sync(ALL_LANES, key);
-    const uint32_t high = __reduce_min_sync(ALL_LANES, (uint32_t)((uint64_t)key >> 32));
-    const uint32_t low =
-        __reduce_min_sync(ALL_LANES, (uint64_t)key >> 32 == high ? (uint32_t)key : UINT32_MAX);
-    return (K)((uint64_t)high << 32 | low);
+        if constexpr (sizeof(K) == 4)
+            return __reduce_min_sync(ALL_LANES, key);
+        const uint32_t high = __reduce_min_sync(ALL_LANES, (uint32_t)((uint64_t)key >> 32));
+        const uint32_t low =
+            __reduce_min_sync(ALL_LANES, (uint64_t)key >> 32 == high ? (uint32_t)key : UINT32_MAX);
+        return (K)((uint64_t)high << 32 | low);
 #else
-    for (int flip = 1; flip < WARP; flip *= 2)
-        key = min(key, __shfl_xor_sync(ALL_LANES, key, flip));
-    return key;
+        for (int flip = 1; flip < WARP; flip *= 2)
+            key = min(key, __shfl_xor_sync(ALL_LANES, key, flip));
+        return key;
 #endif
+    }
 }
 
 /* What the planning warp knows; each lane of the run of its number. Page p is keys first + p * PAGE on. */
@@ -242,7 +247,7 @@ static __device__ void warp_plan_tile(struct planner<K> &my, const K *page_ends,
         if (lane == due)
             lane_plan_page<PAGE, RUNS>(my, page_ends);
     }
-    const K pivot = __shfl_sync(ALL_LANES, my.last, max(due, 0));
+    const K pivot = of_lane(my.last, max(due, 0));
     my.carries = due >= 0 && my.pages > 0 && (my.last > pivot || (my.last == pivot && lane > due));
 
     const int skew = lane < RUNS ? merge_skew((uintptr_t)(my.keys + from), sizeof(K)) : 0;
@@ -455,7 +460,7 @@ static hsort_status merge_any(struct cuda_engine *engine, const void *const *run
 }
 
 template <typename K>
-constexpr int many_keys = by_width<K>(MERGE_MANY_KEYS_4, MERGE_MANY_KEYS_8);
+constexpr int many_keys = by_width<K>(MERGE_MANY_KEYS_4, MERGE_MANY_KEYS_8, MERGE_MANY_KEYS_16);
 
 extern "C" bool keys_merge_many_fits(const struct cuda_engine *engine, int key_bytes)
 {
@@ -473,6 +478,7 @@ extern "C" hsort_status keys_merge_many(struct cuda_engine *engine, int key_byte
 {
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        return merge_any<many_keys<K>, by_width<K>(MERGE_BLOCKS_4, MERGE_BLOCKS_8)>(engine, runs, counts, k, (K *)out);
+        constexpr int BLOCKS = by_width<K>(MERGE_BLOCKS_4, MERGE_BLOCKS_8, MERGE_BLOCKS_16);
+        return merge_any<many_keys<K>, BLOCKS>(engine, runs, counts, k, (K *)out);
     });
 }

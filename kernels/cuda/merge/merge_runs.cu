@@ -3,17 +3,22 @@
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <string.h>
+#include <type_traits>
 
 /* ---- search -------------------------------------------------------------------------------------------- */
 
+/* A code that need not be one of keys K. */
+template <typename K>
+using probe = typename std::conditional<sizeof(K) == sizeof(uint128), uint128, uint64_t>::type;
+
 /* Keys of a run that are less than `code`, or, if or_equal, not greater; at least `low` are. */
 template <typename K>
-static __device__ int64_t thread_find(const K *keys, int64_t low, int64_t count, uint64_t code, bool or_equal)
+static __device__ int64_t thread_find(const K *keys, int64_t low, int64_t count, probe<K> code, bool or_equal)
 {
     int64_t high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        const uint64_t key = keys[middle];
+        const probe<K> key = keys[middle];
         if (key < code || (or_equal && key == code))
             low = middle + 1;
         else
@@ -31,14 +36,14 @@ static __global__ void __launch_bounds__(SEARCH_THREADS)
     const int i = blockIdx.x * SEARCH_THREADS + threadIdx.x;
     if (i >= probe_count)
         return;
-    const uint64_t code = result->probes[i];
+    const probe<K> code = (probe<K>)result->probes[i];
     const int64_t less = thread_find(keys, 0, count, code, false);
     result->less[i] = less;
     result->not_greater[i] = thread_find(keys, less, count, code, true);
 }
 
 extern "C" hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys,
-                                    int64_t count, const uint64_t *probes, int probe_count, int64_t *less,
+                                    int64_t count, const key_code *probes, int probe_count, int64_t *less,
                                     int64_t *not_greater)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];

@@ -13,7 +13,7 @@ static __host__ __device__ constexpr int with_gaps(int i)
     return i + i / (128 / (int)sizeof(K));
 }
 
-/* The types of keys have no minimum, maximum and shuffle in common. */
+/* The types of keys have no minimum and maximum in common. */
 template <typename K>
 static __device__ K smaller_key(K a, K b)
 {
@@ -24,18 +24,6 @@ template <typename K>
 static __device__ K larger_key(K a, K b)
 {
     return a < b ? b : a;
-}
-
-template <typename K>
-static __device__ K of_lane(K key, int lane)
-{
-    if constexpr (sizeof(K) <= sizeof(uint64_t)) {
-        return __shfl_sync(ALL_LANES, key, lane);
-    } else {
-        const uint64_t lower = __shfl_sync(ALL_LANES, (uint64_t)key, lane),
-                       upper = __shfl_sync(ALL_LANES, (uint64_t)(key >> 64), lane);
-        return (K)upper << 64 | lower;
-    }
 }
 
 static __device__ uint32_t warp_max(uint32_t value)

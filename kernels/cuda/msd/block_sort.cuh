@@ -34,23 +34,52 @@ static __host__ __device__ constexpr int block_sort_bytes()
 
 /* ---- the block sort ------------------------------------------------------------------------------------ */
 
-template <typename S, bool DECODES, typename K>
-static __device__ void store_places(const struct coding &coding, const K *places, K *to, int count)
+/* Store codes of which it is known how: stored(code). */
+template <typename S, typename K, typename T, typename STORED>
+static __device__ void store_places_as(const K *places, T *to, int count, const STORED &stored)
 {
     for_rows<S>(count, [&](int k) {
-        const K code = places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)];
-        to[threadIdx.x + k * S::THREADS] = DECODES ? decode(coding.map, code) : code;
+        to[threadIdx.x + k * S::THREADS] =
+            stored(places[with_gaps<K>(threadIdx.x) + k * with_gaps<K>(S::THREADS)]);
     });
 }
 
-/* Keys [count] that are equal, or in order for another reason: copy every `stride`-th from `first` on. */
-template <typename K>
-static __device__ void copy_in_order(const struct coding &coding, const K *from, K *to, int64_t count,
-                                     int64_t first, int64_t stride)
+template <typename S, typename K>
+static __device__ void store_places(const struct coding &coding, const K *places, K *to, int count)
+{
+    if (coding.decodes)
+        store_places_as<S>(places, to, count, [&](K code) { return decode(coding.map, code); });
+    else
+        store_places_as<S>(places, to, count, [](K code) { return code; });
+}
+
+template <typename S, typename K>
+static __device__ void store_places(const struct positions_of<K> &last, const K *places, int64_t *to,
+                                    int count)
+{
+    store_places_as<S>(places, to, count, [&](K code) { return stored_key(last, code); });
+}
+
+/* Keys [count] that are equal, or in order for another reason: copy every `stride`-th from `begin` on. */
+template <typename K, typename FIRST, typename LAST, typename S, typename T>
+static __device__ void copy_in_order(const FIRST &first, const LAST &last, const S *from, T *to,
+                                     int64_t count, int64_t begin, int64_t stride)
 {
 #pragma unroll 4
-    for (int64_t i = first; i < count; i += stride)
-        to[i] = stored_key(coding, loaded_code(coding, from[i]));
+    for (int64_t i = begin; i < count; i += stride)
+        to[i] = stored_key(last, load_code<K>(first, from + i));
+}
+
+/* What a block sort does to keys as it loads them: codes of which positions are stored are codes already. */
+static __device__ const struct coding &coding_of_load(const struct coding &coding)
+{
+    return coding;
+}
+
+template <typename K>
+static __device__ struct coding coding_of_load(const struct positions_of<K> &)
+{
+    return {};
 }
 
 /* The shared memory of a block sort, when none is running. */
@@ -60,12 +89,12 @@ static __device__ void *block_sort_shared()
     return block_sort_memory;
 }
 
-/* Sort keys from [count] into `to` [count], which may be the same array; at most S::CAPACITY. `known` of the
- * codes: the bins to begin with; or none, and the exact range is found first. Every thread calls it; the next
- * call waits for a barrier. */
-template <typename S, typename K>
-static __device__ void block_sort(const struct coding &coding, const K *from, K *to, int count,
-                                  even_parts<K> known)
+/* Sort keys from [count] into `to` [count], which may be the same array; at most S::CAPACITY. coding: `struct coding`, of
+ * both ways; or positions_of codes. `known` of the codes: the bins to begin with; or none, and the exact range is found first.
+ * Every thread calls it; the next call waits for a barrier. */
+template <typename S, typename K, typename CODING>
+static __device__ void block_sort(const CODING &coding, const K *from,
+                                  typename stored_as<K, CODING>::type *to, int count, even_parts<K> known)
 {
     extern __shared__ uint4 block_sort_memory[];
     uint32_t *bins = (uint32_t *)block_sort_memory;
@@ -79,7 +108,7 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
         if ((int)threadIdx.x + k * S::THREADS < count)
             keys[k] = from[threadIdx.x + k * S::THREADS];
     }
-    encode_loaded(coding, keys);
+    encode_loaded(coding_of_load(coding), keys);
 
     // 2. count the bins; if one has many of all keys, once more with the exact range
     scaled_bins<S, K> bin_of = known;
@@ -91,7 +120,7 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
     if (fullest > max((int)CROWD, count / CROWDED_SHARE) && (!known.is_known() || !bin_of.are_values())) {
         fullest = count_in_range<S>(keys, count, bin_of, bins);
         if (fullest == 0)
-            return copy_in_order(coding, from, to, count, threadIdx.x, S::THREADS);
+            return copy_in_order<K>(coding_of_load(coding), coding, from, to, count, threadIdx.x, S::THREADS);
     }
 
     // 3. put the keys in the order of their bins, or of finer ones; then settle the order inside these. In bins of one value
@@ -109,10 +138,7 @@ static __device__ void block_sort(const struct coding &coding, const K *from, K 
         settle_windows<S>(places, count, min(fullest, (int)CROWD));
         settle_seams<S>(places, count, min(fullest, (int)CROWD));
     }
-    if (coding.decodes)
-        store_places<S, true>(coding, places, to, count);
-    else
-        store_places<S, false>(coding, places, to, count);
+    store_places<S>(coding, places, to, count);
 }
 
 #endif

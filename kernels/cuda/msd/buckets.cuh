@@ -93,10 +93,10 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
  *
  * Runs beside rest_kernel(), which is queued before: it is sent when all blocks of that one have waited, so what came before
  * both is done. Who waits for this kernel waits for both, as its last block ends behind that one. */
-template <typename S, typename K>
+template <typename S, typename K, typename LAST, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    usual_kernel(const __grid_constant__ struct coding coding, const K *scratch, K *out,
-                 struct level_tables<K> level, volatile uint64_t *told, uint32_t number)
+    usual_kernel(const __grid_constant__ LAST coding, const K *scratch, T *out, struct level_tables<K> level,
+                 volatile uint64_t *told, uint32_t number)
 {
     let_next_be_sent();
     if (blockIdx.x == 0 && threadIdx.x == 0)
@@ -172,9 +172,9 @@ static __device__ void copy_giant(const K *from, K *to, uint32_t count, struct l
 }
 
 /* All other tasks; and usual ones from `first` on. What is known of a bucket is for bins of another number. */
-template <typename S, typename K>
+template <typename S, typename K, typename LAST, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    rest_kernel(const __grid_constant__ struct coding coding, const K *scratch, K *out, uint32_t first,
+    rest_kernel(const __grid_constant__ LAST coding, const K *scratch, T *out, uint32_t first,
                 struct level_tables<K> level)
 {
     static_assert(S::WARPS == WARP, "extremes of as many warps as a warp has lanes");
@@ -198,7 +198,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
             is_one_value(split, bucket, ends_of_bucket(split.splitters, bucket), &value);
             fill_keys(out + task.goal, task.count, stored_key(coding, value));
         } else {
-            copy_giant(scratch + task.begin, out + task.goal, task.count,
+            copy_giant(scratch + task.begin, place_of_waiting(coding, out) + task.goal, task.count,
                        task.number < level.left_room ? &level.next_left[task.number] : NULL);
         }
         __syncthreads(); // before the next one takes the memory

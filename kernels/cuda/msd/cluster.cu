@@ -295,7 +295,7 @@ static __device__ void sort_bucket(const struct coding &coding, K *keys, int cou
         const K low = board.splitters[bucket], high = board.splitters[bucket + 1];
         if (low == high) { // all are equal
             if (coding.decodes)
-                copy_in_order(coding, keys, keys, count, threadIdx.x, CLUSTER_THREADS);
+                copy_in_order<K>(coding, coding, keys, keys, count, threadIdx.x, CLUSTER_THREADS);
             return;
         }
         known = parts_of_range<log2_of(cluster_sort_size::BINS)>(low, high);
@@ -477,6 +477,6 @@ extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct 
 
 extern "C" hsort_status msd_cluster_sort(struct cuda_engine *engine, struct sort_args *args, bool *done)
 {
-    return with_key_type(args->key_bytes,
-                         [&](auto key) { return sort_by_cluster<decltype(key)>(engine, args, done); });
+    return with_narrow_key_type(
+        args->key_bytes, [&](auto key) { return sort_by_cluster<decltype(key)>(engine, args, done); });
 }

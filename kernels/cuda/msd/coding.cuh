@@ -2,7 +2,13 @@
  *
  * A kernel asks once for all keys that a thread holds, not for each of them, and has one version: where keys are codes as they
  * come, that is one branch per tile, the same for all threads. A version of each kernel for each map would triple the code for
- * nothing that can be measured. */
+ * nothing that can be measured.
+ *
+ * Numbered keys do have versions of their own, as what lies in memory is narrower than a code: where keys are first loaded
+ * (FIRST) `struct numbering` may stand for `struct coding`, and where codes are last stored (LAST) `struct positions_of`:
+ *
+ *     keys S     --- numbering<S> --->  codes K     --- positions_of<K> --->  int64_t
+ *     keys K     --- coding       --->  codes K     --- coding          --->  keys K */
 #ifndef CODING_CUH
 #define CODING_CUH
 
@@ -21,14 +27,13 @@ struct coding {
     bool encodes, decodes;
 };
 
-/* Keys of 16 bytes are codes already. */
 template <typename K>
 static __device__ K encode(const struct keymap &map, K bits)
 {
     static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
     return sizeof(K) == 4   ? (K)keymap_encode_u32(map, (uint32_t)bits)
            : sizeof(K) == 8 ? (K)keymap_encode_u64(map, (uint64_t)bits)
-                            : bits;
+                            : (K)keymap_encode_u128(map, bits);
 }
 
 template <typename K>
@@ -37,13 +42,55 @@ static __device__ K decode(const struct keymap &map, K code)
     static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
     return sizeof(K) == 4   ? (K)keymap_decode_u32(map, (uint32_t)code)
            : sizeof(K) == 8 ? (K)keymap_decode_u64(map, (uint64_t)code)
-                            : code;
+                            : (K)keymap_decode_u128(map, code);
 }
+
+/* By value, to kernels: how keys [count] S from `keys` on become the codes that make_codes() of engine.h makes of them. */
+template <typename S>
+struct numbering {
+    struct keymap map;
+    const S *keys;
+    int64_t first;     /* position of keys[0] */
+    int position_bits; /* 1 .. 63 */
+};
+
+/* By value, to kernels: of codes only the lowest bits are stored, their positions. Those that wait for another level go to
+ * `codes`, as they are. */
+template <typename K>
+struct positions_of {
+    K *codes;
+    uint64_t mask;
+};
+
+/* What lies in memory before codes K are made of it, and behind. */
+template <typename K, typename FIRST>
+struct loaded_as {
+    typedef K type;
+};
+template <typename K, typename S>
+struct loaded_as<K, struct numbering<S>> {
+    typedef S type;
+};
+template <typename K, typename LAST>
+struct stored_as {
+    typedef K type;
+};
+template <typename K>
+struct stored_as<K, struct positions_of<K>> {
+    typedef int64_t type;
+};
 
 /* Of the keys that a thread has loaded. Those that do not exist come to no harm. */
 template <typename K, int KEYS>
 static __device__ void encode_loaded(const struct coding &coding, K (&keys)[KEYS])
 {
+    if constexpr (sizeof(K) == sizeof(uint128)) { // of such keys all bits are flipped: a branch would take registers
+        const uint64_t flipped = coding.encodes ? ~UINT64_C(0) : 0;
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            keys[k] ^= (K)flipped << 64 | flipped;
+        return;
+    }
     if (!coding.encodes)
         return;
 #pragma unroll
@@ -62,6 +109,82 @@ template <typename K>
 static __device__ K stored_key(const struct coding &coding, K code)
 {
     return coding.decodes ? decode(coding.map, code) : code;
+}
+
+/* The same of numbered keys. */
+template <typename K>
+static __device__ int64_t stored_key(const struct positions_of<K> &last, K code)
+{
+    return (int64_t)((uint64_t)code & last.mask);
+}
+
+/* A code with its position below it. */
+template <typename K>
+static __device__ K above_position(uint64_t code, int position_bits, uint64_t position)
+{
+    static_assert(sizeof(K) == 8 || sizeof(K) == 16, "a code of a known width");
+    const uint64_t lower = code << position_bits | position;
+    if constexpr (sizeof(K) == sizeof(uint64_t))
+        return lower;
+    else // by words: a shift of 128 bits has to ask how far it goes
+        return (K)(code >> (64 - position_bits)) << 64 | lower;
+}
+
+/* The code of the key that lies at `at`. */
+template <typename K>
+static __device__ K load_code(const struct coding &coding, const K *at)
+{
+    return loaded_code(coding, *at);
+}
+
+template <typename K, typename S>
+static __device__ K load_code(const struct numbering<S> &first, const S *at)
+{
+    return above_position<K>(encode(first.map, *at), first.position_bits,
+                             (uint64_t)(first.first + (at - first.keys)));
+}
+
+/* The codes of keys that a thread has loaded; number k from at[place(k)]. Those that do not exist come to no harm. */
+template <typename K, int KEYS, typename PLACE>
+static __device__ void codes_of_loaded(const struct coding &coding, const K *, const PLACE &,
+                                       const K (&loaded)[KEYS], K (&codes)[KEYS])
+{
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        codes[k] = loaded[k];
+    encode_loaded(coding, codes);
+}
+
+template <typename K, typename S, int KEYS, typename PLACE>
+static __device__ void codes_of_loaded(const struct numbering<S> &first, const S *at, const PLACE &place,
+                                       const S (&loaded)[KEYS], K (&codes)[KEYS])
+{
+    const uint64_t position = (uint64_t)(first.first + (at - first.keys));
+    S narrow[KEYS];
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        narrow[k] = loaded[k];
+    if (!first.map.identity) {
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            narrow[k] = encode(first.map, narrow[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        codes[k] = above_position<K>(narrow[k], first.position_bits, position + (uint64_t)place(k));
+}
+
+/* Where a bucket of codes goes that waits for another level; `out`: where it is stored at last. */
+template <typename K>
+static __device__ K *place_of_waiting(const struct coding &, K *out)
+{
+    return out;
+}
+
+template <typename K>
+static __device__ K *place_of_waiting(const struct positions_of<K> &last, int64_t *)
+{
+    return last.codes;
 }
 
 /* ---- on the host --------------------------------------------------------------------------------------- */

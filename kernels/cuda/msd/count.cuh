@@ -43,23 +43,24 @@ static __device__ void count_buckets(const uint32_t (&buckets)[KEYS], int own, u
     }
 }
 
-/* Does the order of a thread's keys, with those of other lanes behind, go up or down? Vector v of a thread is followed by
- * vector v of the next lane. `own` vectors are there; `behind`: the key behind the last one of the last lane's vector. */
-template <typename K, int PER, int VECTORS, typename BEHIND>
-static __device__ void notice_order(const key_vector<K> (&loaded)[VECTORS], int own, const BEHIND &behind,
+/* Does the order of a thread's keys, PER to a vector, with those of other lanes behind, go up or down? Vector v of a thread is
+ * followed by vector v of the next lane. `own` vectors are there; `behind`: the key behind the last one of the last lane's
+ * vector. */
+template <int PER, typename K, int KEYS, typename BEHIND>
+static __device__ void notice_order(const K (&keys)[KEYS], int own, const BEHIND &behind,
                                     struct notice *notice)
 {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) {
-        K next = of_lane(loaded[v].keys[0], (lane + 1) % WARP);
+    for (int v = 0; v < KEYS / PER; v++) {
+        K next = of_lane(keys[v * PER], (lane + 1) % WARP);
         if (v < own) {
-            behind(v, loaded[v].keys[PER - 1], &next);
+            behind(v, keys[v * PER + PER - 1], &next);
 #pragma unroll
             for (int k = 0; k < PER; k++) {
-                const K above = k + 1 < PER ? loaded[v].keys[k + 1] : next;
-                notice->ascents |= loaded[v].keys[k] < above;
-                notice->descents |= loaded[v].keys[k] > above;
+                const K above = k + 1 < PER ? keys[v * PER + k + 1] : next;
+                notice->ascents |= keys[v * PER + k] < above;
+                notice->descents |= keys[v * PER + k] > above;
             }
         }
     }
@@ -94,15 +95,15 @@ static __device__ void note_found(const uint32_t *buckets, uint8_t *found)
 }
 
 /* The keys before the first whole vector and behind the last one: by the first block. */
-template <typename K, typename BUCKETS>
-static __device__ void count_ends(const struct coding &coding, const K *__restrict__ keys, int64_t count,
+template <typename K, typename FIRST, typename S, typename BUCKETS>
+static __device__ void count_ends(const FIRST &coding, const S *__restrict__ keys, int64_t count,
                                   int64_t front, int64_t rest, const BUCKETS &find_buckets, uint32_t *counts,
                                   uint8_t *found, struct notice *notice)
 {
     for (int64_t i = threadIdx.x; i < front + count - rest; i += COUNT_THREADS) {
         const int64_t at = i < front ? i : rest + i - front;
-        const K key[1] = {loaded_code(coding, keys[at])};
-        const K next = at + 1 < count ? loaded_code(coding, keys[at + 1]) : key[0];
+        const K key[1] = {load_code<K>(coding, keys + at)};
+        const K next = at + 1 < count ? load_code<K>(coding, keys + at + 1) : key[0];
         uint32_t bucket[1];
         notice->ascents |= key[0] < next;
         notice->descents |= key[0] > next;
@@ -113,41 +114,52 @@ static __device__ void count_ends(const struct coding &coding, const K *__restri
     }
 }
 
+/* Vectors of a thread at a time: fewer where codes are four times as wide as what is loaded, as it holds the codes. */
+template <typename K, typename S>
+constexpr int count_vectors = sizeof(K) <= 2 * sizeof(S) ? COUNT_VECTORS : COUNT_VECTORS / 2;
+
 /* Count a block's share of the keys: whole vectors by all blocks. Once both orders have been seen nobody looks. */
-template <typename K, typename BUCKETS>
-static __device__ void count_share(const struct coding &coding, const K *__restrict__ keys, int64_t count,
+template <typename K, typename FIRST, typename S, typename BUCKETS>
+static __device__ void count_share(const FIRST &coding, const S *__restrict__ keys, int64_t count,
                                    const BUCKETS &find_buckets, uint32_t *counts, uint8_t *found,
                                    struct notice *notice)
 {
-    constexpr int PER = sizeof(uint4) / sizeof(K), STRIDE = COUNT_THREADS * COUNT_VECTORS;
+    constexpr int PER = sizeof(uint4) / sizeof(S), VECTORS = count_vectors<K, S>,
+                  STRIDE = COUNT_THREADS * VECTORS;
     const int lane = threadIdx.x % WARP;
     const int64_t front = keys_in_front(keys, count);
     const int64_t vectors = (count - front) / PER;
     if (blockIdx.x == 0)
-        count_ends(coding, keys, count, front, front + vectors * PER, find_buckets, counts, found, notice);
+        count_ends<K>(coding, keys, count, front, front + vectors * PER, find_buckets, counts, found, notice);
     const uint4 *from = (const uint4 *)(keys + front);
     for (int64_t first = (int64_t)blockIdx.x * STRIDE; first < vectors;
          first += (int64_t)gridDim.x * STRIDE) {
         const int left = (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x;
         const int own = max(left + COUNT_THREADS - 1, 0) / COUNT_THREADS; // vectors of this thread
-        key_vector<K> loaded[COUNT_VECTORS] = {};
-        uint32_t buckets[COUNT_VECTORS * PER];
-        K(&all)[COUNT_VECTORS * PER] = *(K(*)[COUNT_VECTORS * PER]) loaded;
+        const auto place = [&](int v) { return front + (first + threadIdx.x + v * COUNT_THREADS) * PER; };
+        S loaded[VECTORS * PER];
+        K all[VECTORS * PER];
+        uint32_t buckets[VECTORS * PER];
 #pragma unroll
-        for (int v = 0; v < COUNT_VECTORS; v++) {
+        for (int v = 0; v < VECTORS; v++) {
+            key_vector<S> vector = {};
             if (v < own)
-                loaded[v].whole = from[first + threadIdx.x + v * COUNT_THREADS];
+                vector.whole = from[first + threadIdx.x + v * COUNT_THREADS];
+#pragma unroll
+            for (int k = 0; k < PER; k++)
+                loaded[v * PER + k] = vector.keys[k];
         }
-        encode_loaded(coding, all);
+        const auto far = [](int k) { return k / PER * COUNT_THREADS * PER + k % PER; };
+        codes_of_loaded(coding, keys + place(0), far, loaded, all);
         if (!__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents)) {
-            notice_order<K, PER>(
-                loaded, own,
+            notice_order<PER>(
+                all, own,
                 [&](int v, K last, K *next) {
-                    const int64_t at = front + (first + threadIdx.x + v * COUNT_THREADS + 1) * PER;
+                    const int64_t at = place(v) + PER;
                     if (at >= count)
                         *next = last;
                     else if (lane == WARP - 1 || v * COUNT_THREADS + 1 >= left)
-                        *next = loaded_code(coding, keys[at]);
+                        *next = load_code<K>(coding, keys + at);
                 },
                 notice);
         }
@@ -155,11 +167,9 @@ static __device__ void count_share(const struct coding &coding, const K *__restr
         count_buckets(buckets, own * PER, counts);
         if (found) {
 #pragma unroll
-            for (int v = 0; v < COUNT_VECTORS; v++) {
+            for (int v = 0; v < VECTORS; v++) {
                 if (v < own)
-                    note_found<PER>(buckets + v * PER,
-                                    found_at(found, keys, count,
-                                             front + (first + threadIdx.x + v * COUNT_THREADS) * PER));
+                    note_found<PER>(buckets + v * PER, found_at(found, keys, count, place(v)));
             }
         }
     }
@@ -180,9 +190,9 @@ static __device__ bool is_worth_noting(const struct split_head<K> &split)
 
 /* Zeroed counts. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each key, if is_worth_noting(); NULL: nobody
  * asks. */
-template <typename K>
+template <typename K, typename FIRST, typename S>
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
-    count_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys, int64_t count,
+    count_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys, int64_t count,
                  const struct split<K> *split, struct region_counts *counts, uint8_t *found)
 {
     __shared__ uint32_t words[COUNT_COPIES][SPLIT_BUCKETS];
@@ -193,8 +203,8 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     wait_for_kernels_before();
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
-        count_share(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES],
-                    is_worth_noting<K>(*split) ? found : NULL, &notice);
+        count_share<K>(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES],
+                       is_worth_noting<K>(*split) ? found : NULL, &notice);
     });
     __syncthreads();
     const bool ascends = __syncthreads_or(notice.ascents), descends = __syncthreads_or(notice.descents);

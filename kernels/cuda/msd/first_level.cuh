@@ -55,26 +55,28 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
 }
 
 /* `to` may be `from`. */
-template <typename K>
+template <typename K, typename FIRST, typename LAST, typename S, typename T>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    copy_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int64_t count)
+    copy_kernel(const __grid_constant__ FIRST first, const __grid_constant__ LAST last, const S *from, T *to,
+                int64_t count)
 {
     wait_for_kernels_before();
-    copy_in_order(coding, from, to, count, (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x,
-                  (int64_t)gridDim.x * MSD_WRITE_THREADS);
+    copy_in_order<K>(first, last, from, to, count, (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x,
+                     (int64_t)gridDim.x * MSD_WRITE_THREADS);
 }
 
 /* The same. */
-template <typename K>
+template <typename K, typename FIRST, typename LAST, typename S, typename T>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    reverse_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int64_t count)
+    reverse_kernel(const __grid_constant__ FIRST first, const __grid_constant__ LAST last, const S *from,
+                   T *to, int64_t count)
 {
     const int64_t i = (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x, mirror = count - 1 - i;
     wait_for_kernels_before();
-    if (i <= mirror) {
-        const K lower = from[i], upper = from[mirror]; // both before either is overwritten
-        to[i] = stored_key(coding, loaded_code(coding, upper));
-        to[mirror] = stored_key(coding, loaded_code(coding, lower));
+    if (i <= mirror) { // both are loaded before either is overwritten
+        const K lower = load_code<K>(first, from + i), upper = load_code<K>(first, from + mirror);
+        to[i] = stored_key(last, upper);
+        to[mirror] = stored_key(last, lower);
     }
 }
 

@@ -179,13 +179,13 @@ static inline __host__ __device__ int64_t sample_position(int i, int seen, int64
     return (int64_t)upper_product((uint64_t)i * step + fraction, (uint64_t)count);
 }
 
-/* Key `at` of all pieces of a segment, of which piece `piece` is the first. */
-template <typename K>
-static __device__ K key_of_segment(const struct pieces &pieces, int piece, int64_t at)
+/* Where key `at` of all pieces of a segment lies, of which piece `piece` is the first. */
+template <typename S>
+static __device__ const S *key_of_segment(const struct pieces &pieces, int piece, int64_t at)
 {
     while (at >= pieces.piece[piece].count)
         at -= pieces.piece[piece++].count;
-    return ((const K *)pieces.piece[piece].keys)[at];
+    return (const S *)pieces.piece[piece].keys + at;
 }
 
 /* The first piece of a segment. */
@@ -228,12 +228,12 @@ static __device__ void zero_counts(const struct level_tables<K> &level)
 
 /* Take the sample of each segment, and note how many keys it has. Row y of the grid is for segment y. A kernel of its
  * own, as one multiprocessor would take long to fetch keys from so many places. */
-template <typename K>
+template <typename K, typename FIRST>
 static __global__ void __launch_bounds__(SAMPLE_THREADS)
-    take_samples_kernel(const __grid_constant__ struct coding coding,
-                        const __grid_constant__ struct pieces pieces, struct level_plan plan,
-                        struct level_tables<K> level)
+    take_samples_kernel(const __grid_constant__ FIRST coding, const __grid_constant__ struct pieces pieces,
+                        struct level_plan plan, struct level_tables<K> level)
 {
+    typedef typename loaded_as<K, FIRST>::type S;
     const int piece = first_piece_of(pieces, blockIdx.y);
     const int64_t count = keys_of_segment(pieces, blockIdx.y, piece);
     const int seen = sample_size<K>(count, plan);
@@ -242,7 +242,7 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     wait_for_kernels_before();
     if (i < seen)
         level.samples[(int64_t)blockIdx.y * SAMPLE_MAX<K> + i] =
-            loaded_code(coding, key_of_segment<K>(pieces, piece, position));
+            load_code<K>(coding, key_of_segment<S>(pieces, piece, position));
     if (i == 0)
         level.counts[blockIdx.y] = count;
     if (blockIdx.x == 0)
@@ -512,25 +512,26 @@ static __device__ const struct piece &piece_of_tile(const struct pieces &pieces,
 }
 static_assert(LEVEL_PIECES <= 128, "steps of the search for a piece");
 
-template <int KEYS, typename K>
-static __device__ void scatter_piece(const struct coding &coding, const struct piece &piece, uint32_t tile,
+template <int KEYS, typename K, typename FIRST>
+static __device__ void scatter_piece(const FIRST &coding, const struct piece &piece, uint32_t tile,
                                      K *scratch, const struct level_tables<K> &level,
                                      struct scatter_words<K> &words)
 {
+    typedef typename loaded_as<K, FIRST>::type S;
     const int64_t first = (int64_t)(tile - piece.first_tile) * (SCATTER_THREADS * KEYS);
     const int valid = (int)min((int64_t)(SCATTER_THREADS * KEYS), piece.count - first);
     const goals_with_room<K> goals = {scratch, &level.buckets[piece.segment * SPLIT_BUCKETS],
                                       &level.overflows[piece.segment], &level.head->any_overflow};
-    const K *keys = (const K *)piece.keys;
+    const S *keys = (const S *)piece.keys;
     const struct split<K> &split = level.splits[piece.segment];
     const uint8_t *found =
         level.found && is_worth_noting<K>(split) ? found_at(level.found, keys, piece.count, first) : NULL;
     scatter<KEYS>(coding, keys + first, valid, split, found, goals, words);
 }
 
-template <typename K, int KEYS>
+template <typename K, int KEYS, typename FIRST>
 static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
-    scatter_kernel(const __grid_constant__ struct coding coding, const __grid_constant__ struct pieces pieces,
+    scatter_kernel(const __grid_constant__ FIRST coding, const __grid_constant__ struct pieces pieces,
                    K *scratch, struct level_tables<K> level)
 {
     __shared__ struct scatter_words<K> words;

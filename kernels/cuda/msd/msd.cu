@@ -5,16 +5,20 @@
  *     more           two levels:    keys --- first level, counted ---> via
  *                                   via  --- a level for some regions at a time ---> scratch ---> out
  *
- * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written.
+ * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written. Numbered
+ * keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
+ * not to out (coding.cuh).
+ *
  * Buckets that no block can sort lie in out at last; each is a segment of another level, split into parts of its exact
  * range. That is seldom, as a sample has to be wrong first, and it ends: such a level leaves little more than
- * 1 / SPLIT_BUCKETS of a range, and the last one fills in a single value, so keys of 8 bytes take at most eight of them, keys
- * of 4 bytes five. A region that no batch has room for gets a first level of its own, by another sample; how often that can
- * follow itself is not bounded but by the keys that each sample takes out.
+ * 1 / SPLIT_BUCKETS of a range, and the last one fills in a single value, so keys of 16 bytes take at most 14 of them, of
+ * 8 bytes eight, of 4 bytes five. A region that no batch has room for gets a first level of its own, by another sample; how
+ * often that can follow itself is not bounded but by the keys that each sample takes out.
  *
  * kernels/README.md has the chapter, with an example. */
 #include "kernels/cuda/msd/cluster.h"
 #include "kernels/cuda/msd/queue_level.cuh"
+#include "kernels/numbered_keys.h"
 
 /* ---- the workspace: tables of a level | of the first level | what is left | scratch ---------------------- */
 
@@ -64,19 +68,20 @@ static struct msd_memory<K> lay_out(void *workspace, int64_t count) {
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
 /* What all levels of a sort have in common. */
-template <typename K>
+template <typename K, typename LAST>
 struct msd_sort {
     struct cuda_engine *engine;
     struct msd_memory<K> memory;
-    struct coding last; /* as keys are stored */
-    K *out, *spare;     /* [count] each */
+    LAST last;                               /* as keys are stored */
+    typename stored_as<K, LAST>::type *goal; /* [count] and where: out, or positions */
+    K *out, *spare;                          /* [count] each; codes that wait for another level lie in out */
     K *scratch; /* [scratch_room] of a level: memory.scratch, or all of spare while that is not in use */
     int64_t scratch_room;
 };
 
 /* For levels behind the first one. */
-template <typename K>
-static struct msd_sort<K> with_own_scratch(struct msd_sort<K> sort) {
+template <typename K, typename LAST>
+static struct msd_sort<K, LAST> with_own_scratch(struct msd_sort<K, LAST> sort) {
     sort.scratch = sort.memory.scratch;
     sort.scratch_room = sort.memory.scratch_room;
     sort.memory.first.zeroes_left_count = sort.memory.level.zeroes_left_count = false;
@@ -96,19 +101,19 @@ wait_for_regions(struct cuda_engine *engine, struct region_answer *regions, enum
 }
 
 /* Queue a level for the segments so far, and forget them. */
-template <typename K>
-static hsort_status flush_level(const struct msd_sort<K> &sort, struct level_input *input)
+template <typename K, typename LAST>
+static hsort_status flush_level(const struct msd_sort<K, LAST> &sort, struct level_input *input)
 {
     TRY(queue_level(sort.engine, codes_only, sort.last, *input, plan_of_batch(), sort.memory.level,
-                    sort.scratch, sort.out));
+                    sort.scratch, sort.goal));
     *input = {};
     return HSORT_OK;
 }
 
 /* Add keys from [count], codes, as a segment for out [count] from `first` on; before, queue a level if it is full. */
-template <typename K>
-static hsort_status batch_segment(const struct msd_sort<K> &sort, const K *from, int64_t first, int64_t count,
-                                  int left, struct level_input *input)
+template <typename K, typename LAST>
+static hsort_status batch_segment(const struct msd_sort<K, LAST> &sort, const K *from, int64_t first,
+                                  int64_t count, int left, struct level_input *input)
 {
     if (!has_room(input, sort.memory.segments, 1, count, sort.scratch_room))
         TRY(flush_level(sort, input));
@@ -131,76 +136,92 @@ static struct level_plan plan_of_first(int64_t count)
     return plan_of_regions(keys, can_be_noted ? max(keys, noted) : keys, true);
 }
 
-/* Queue the first level of keys from [count], which are for out [count] from `first` on: into via [count], unless they
+/* Queue the first level of keys from [count], which are for [count] places from `begin` on: into via [count], unless they
  * can stay where they are. */
-template <typename K>
-static hsort_status queue_first(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
-                                K *via, int64_t first, int64_t count, int left)
+template <typename K, typename LAST, typename FIRST, typename S>
+static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
+                                K *via, int64_t begin, int64_t count, int left)
 {
     struct level_tables<K> level = sort.memory.first;
     struct level_input input = {};
     level.left = sort.memory.level.left;
     // which no other level needs yet. Not sort.scratch: all of spare may be where the keys come from
     level.found = (uint8_t *)sort.memory.scratch;
-    add_segment(&input, count, first, left);
+    add_segment(&input, count, begin, left);
     add_piece(&input, from, count, tile_keys<K>);
-    TRY(queue_splits(sort.engine, coding, input, plan_of_first(count), level));
-    TRY(queue_count(sort.engine, coding, from, count, true, level, level.region_counts));
-    TRY(queue_scatter(sort.engine, coding, input, level, via));
-    return queue_rest(sort.engine, sort.last, level, 0, via, sort.out + first);
+    TRY(queue_splits(sort.engine, first, input, plan_of_first(count), level));
+    TRY(queue_count(sort.engine, first, from, count, true, level, level.region_counts));
+    TRY(queue_scatter(sort.engine, first, input, level, via));
+    // of the rest only values that are written anew
+    return queue_rest(sort.engine, sort.last, level, 0, via, sort.goal + begin);
+}
+
+/* Are keys that are in order also where and what they are to be? */
+template <typename K>
+static bool can_stay(const struct coding &first, const struct coding &last, const K *from, const K *to)
+{
+    return from == to && first.encodes == last.decodes;
+}
+
+template <typename FIRST, typename LAST, typename S, typename T>
+static bool can_stay(const FIRST &, const LAST &, const S *, const T *)
+{
+    return false;
 }
 
 /* Queue what is left to do for keys that are in order, or the wrong way round. */
-template <typename K>
-static hsort_status queue_ordered(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
-                                  K *to, int64_t count, enum first_verdict verdict)
+template <typename K, typename LAST, typename FIRST, typename S>
+static hsort_status queue_ordered(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
+                                  int64_t begin, int64_t count, enum first_verdict verdict)
 {
-    const struct coding both = {sort.last.map, coding.encodes, sort.last.decodes};
+    typedef typename stored_as<K, LAST>::type T;
+    T *to = sort.goal + begin;
     if (verdict == FIRST_REVERSED)
-        return launch_behind(sort.engine, "reversed keys", reverse_kernel<K>,
+        return launch_behind(sort.engine, "reversed keys", reverse_kernel<K, FIRST, LAST, S, T>,
                              (unsigned)divide_up(count - count / 2, MSD_WRITE_THREADS), MSD_WRITE_THREADS, 0,
-                             both, from, to, count);
-    if (from != to || both.encodes != both.decodes)
-        return launch_behind(sort.engine, "keys in order", copy_kernel<K>, sort.engine->multiprocessors * 8,
-                             MSD_WRITE_THREADS, 0, both, from, to, count);
-    return HSORT_OK;
+                             first, sort.last, from, to, count);
+    if (can_stay(first, sort.last, from, to))
+        return HSORT_OK;
+    return launch_behind(sort.engine, "keys in order", copy_kernel<K, FIRST, LAST, S, T>,
+                         sort.engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, first, sort.last, from, to,
+                         count);
 }
 
-/* Sort keys from [count] into out [count] from `first` on, by way of via [count]: out there, or memory that overlaps
+/* Sort keys from [count] into the goal [count] from `begin` on, by way of via [count]: out there, or memory that overlaps
  * neither it nor the keys. left: of those that a level before has left; -1: of none. */
-template <typename K>
-static hsort_status sort_large(const struct msd_sort<K> &sort, const struct coding &coding, const K *from,
-                               K *via, int64_t first, int64_t count, int left)
+template <typename K, typename LAST, typename FIRST, typename S>
+static hsort_status sort_large(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
+                               K *via, int64_t begin, int64_t count, int left)
 {
     struct region_answer regions[SPLIT_BUCKETS];
     struct level_input input = {};
     enum first_verdict verdict;
     int64_t at = 0;
-    TRY(queue_first(sort, coding, from, via, first, count, left));
+    TRY(queue_first(sort, first, from, via, begin, count, left));
     TRY(wait_for_regions(sort.engine, regions, &verdict));
     if (verdict != FIRST_SPLIT)
-        return queue_ordered(sort, coding, from, sort.out + first, count, verdict);
+        return queue_ordered(sort, first, from, begin, count, verdict);
     const auto fits = [&](const struct region_answer &region) {
         return region.keys == 0 || region.is_one_value || scratch_keys(region.keys) <= sort.scratch_room;
     };
     for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
         if (regions[i].keys > 0 && !regions[i].is_one_value && fits(regions[i]))
-            TRY(batch_segment(sort, via + at, first + at, regions[i].keys, -1, &input));
+            TRY(batch_segment(sort, via + at, begin + at, regions[i].keys, -1, &input));
     }
     TRY(flush_level(sort, &input));
     at = 0;
     for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
-        K *out = sort.out + first + at, *other = via + at == out ? sort.spare + first + at : out;
+        K *out = sort.out + begin + at, *other = via + at == out ? sort.spare + begin + at : out;
         if (!fits(regions[i]))
-            TRY(sort_large(with_own_scratch(sort), codes_only, via + at, other, first + at, regions[i].keys,
+            TRY(sort_large(with_own_scratch(sort), codes_only, via + at, other, begin + at, regions[i].keys,
                            -1));
     }
     return HSORT_OK;
 }
 
 /* Sort what the levels so far have left in out. */
-template <typename K>
-static hsort_status sort_left(const struct msd_sort<K> &sort, const struct left_list *list)
+template <typename K, typename LAST>
+static hsort_status sort_left(const struct msd_sort<K, LAST> &sort, const struct left_list *list)
 {
     struct level_input input = {};
     const auto fits = [&](int64_t keys) { return scratch_keys(keys) <= sort.scratch_room; };
@@ -239,8 +260,8 @@ static hsort_status wait_for_left(struct cuda_engine *engine, uint32_t before, u
 
 /* Sort what levels have left, until nothing is; `before`: as above. Returns when that is known; the last level may
  * still be at work. */
-template <typename K>
-static hsort_status settle_left(struct msd_sort<K> sort, uint32_t before)
+template <typename K, typename LAST>
+static hsort_status settle_left(struct msd_sort<K, LAST> sort, uint32_t before)
 {
     sort = with_own_scratch(sort);
     for (;;) {
@@ -283,7 +304,8 @@ static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t co
 
 /* Queue the only level of a sort. */
 template <typename SIZES, typename K>
-static hsort_status queue_alone(const struct msd_sort<K> &sort, const struct source<K> &source, int64_t count)
+static hsort_status queue_alone(const struct msd_sort<K, coding> &sort, const struct source<K> &source,
+                                int64_t count)
 {
     struct level_input input = {};
     struct level_tables<K> level = sort.memory.level;
@@ -296,7 +318,8 @@ static hsort_status queue_alone(const struct msd_sort<K> &sort, const struct sou
 
 /* The same: by small tiles, so that all multiprocessors have some; by blocks for large buckets. */
 template <typename K>
-static hsort_status sort_alone(const struct msd_sort<K> &sort, const struct source<K> &source, int64_t count)
+static hsort_status sort_alone(const struct msd_sort<K, coding> &sort, const struct source<K> &source,
+                               int64_t count)
 {
     typedef block_size<ALONE_SORT_THREADS, ALONE_SORT_KEYS, sizeof(K) == 16 ? 1 : (int)ALONE_SORT_BLOCKS>
         large;
@@ -307,35 +330,88 @@ static hsort_status sort_alone(const struct msd_sort<K> &sort, const struct sour
     return queue_alone<level_sizes<scatter_keys_of_thread<K>, large>>(sort, source, count);
 }
 
+/* What a sort works on, and into which codes or keys. from: where the keys come from. */
+template <typename K, typename LAST>
+static struct msd_sort<K, LAST> begin_sort(struct cuda_engine *engine, const struct sort_args *args,
+                                           const void *from, const LAST &last) {
+    struct msd_sort<K, LAST> sort = {
+    };
+    K *scratch = (K *)args->scratch_keys;
+    sort.engine = engine;
+    sort.memory = lay_out<K>(args->workspace, args->count);
+    sort.memory.level.next_left = sort.memory.left[0];
+    sort.memory.level.left = sort.memory.left[1];
+    sort.last = last;
+    sort.out = goal_of<K>(args);
+    sort.spare = sort.out == scratch ? (K *)args->keys : scratch;
+    sort = with_own_scratch(sort);
+    if (from != sort.out && args->count > sort.scratch_room) { // nothing goes by way of it
+        sort.scratch = sort.spare;
+        sort.scratch_room = args->count;
+    }
+    return sort;
+}
+
+/* Sort by two levels, and as many more as it takes. */
+template <typename K, typename LAST, typename FIRST, typename S>
+static hsort_status sort_by_levels(struct msd_sort<K, LAST> sort, const FIRST &first, const S *from, K *via,
+                                   int64_t count)
+{
+    const uint32_t before = sort.engine->levels;
+    sort.memory.first.zeroes_left_count = true;
+    TRY(sort_large(sort, first, from, via, 0, count, -1));
+    return settle_left(sort, before);
+}
+
 template <typename K>
 static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *args)
 {
     const struct source<K> source = source_of<K>(args);
-    struct msd_sort<K> sort = {
-    };
-    sort.engine = engine;
-    sort.memory = lay_out<K>(args->workspace, args->count);
-    K *scratch = (K *)args->scratch_keys;
-    sort.memory.level.next_left = sort.memory.left[0];
-    sort.memory.level.left = sort.memory.left[1];
-    sort.out = goal_of<K>(args);
-    sort.last = {source.coding.map, false, source.coding.decodes};
-    sort.spare = sort.out == scratch ? (K *)args->keys : scratch;
-    sort = with_own_scratch(sort);
-    if (source.keys != sort.out && args->count > sort.scratch_room) { // nothing goes by way of it
-        sort.scratch = sort.spare;
-        sort.scratch_room = args->count;
-    }
-    args->sorted_keys = sort.out;
+    const struct coding last = {source.coding.map, false, source.coding.decodes};
+    struct msd_sort<K, coding> sort = begin_sort<K>(engine, args, source.keys, last);
     const uint32_t before = engine->levels;
-    if (args->count > LEVEL_ALONE_KEYS) {
-        sort.memory.first.zeroes_left_count = true;
-        TRY(sort_large(sort, source.coding, source.keys, source.keys == sort.out ? scratch : sort.out, 0,
-                       args->count, -1));
-    } else {
-        TRY(sort_alone(sort, source, args->count));
-    }
+    args->sorted_keys = sort.goal = sort.out;
+    if (args->count > LEVEL_ALONE_KEYS)
+        return sort_by_levels(sort, source.coding, source.keys,
+                              source.keys == sort.out ? (K *)args->scratch_keys : sort.out, args->count);
+    TRY(sort_alone(sort, source, args->count));
     return settle_left(sort, before);
+}
+
+/* Sort numbered keys S into their codes K, or into the positions alone. */
+template <typename K, typename S>
+static hsort_status sort_numbered(struct cuda_engine *engine, struct sort_args *args)
+{
+    const struct raw_keys *raw = args->raw;
+    const S *from = (const S *)raw->from;
+    const struct numbering<S> first = {
+        raw->map, from, raw->first, raw->position_bits
+    };
+    if (!wants_positions(raw)) {
+        struct msd_sort<K, coding> sort = begin_sort<K>(engine, args, from, codes_only);
+        args->sorted_keys = sort.goal = sort.out;
+        return sort_by_levels(sort, first, from, sort.out, args->count);
+    }
+    const struct positions_of<K> last = {
+        goal_of<K>(args), UINT64_MAX >> (64 - raw->position_bits)
+    };
+    struct msd_sort<K, positions_of<K>> sort = begin_sort<K>(engine, args, from, last);
+    args->sorted_keys = sort.goal = raw->positions;
+    return sort_by_levels(sort, first, from, sort.out, args->count);
+}
+
+/* The keys as they are numbered: there are codes of twice their width, or more. */
+template <typename K>
+static hsort_status msd_sort_numbered(struct cuda_engine *engine, struct sort_args *args)
+{
+    return with_narrow_key_type(args->raw->map.key_bytes, [&](auto key) {
+        typedef decltype(key) S;
+        if constexpr (sizeof(S) < sizeof(K))
+            return sort_numbered<K, S>(engine, args);
+        else
+            return status_fail(HSORT_INTERNAL, "no codes of %d bytes for numbered keys of %d", (int)sizeof(K),
+                               (int)sizeof(S));
+    });
 }
 
 /* ---- few keys ------------------------------------------------------------------------------------------ */
@@ -357,8 +433,9 @@ static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
     const K *from = source.keys;
     args->sorted_keys = keys;
     if (from == keys) {
-        TRY(launch_behind(engine, "copy of the keys", copy_kernel<K>, engine->multiprocessors,
-                          MSD_WRITE_THREADS, 0, codes_only, from, scratch, args->count));
+        TRY(launch_behind(engine, "copy of the keys", copy_kernel<K, coding, coding, K, K>,
+                          engine->multiprocessors, MSD_WRITE_THREADS, 0, codes_only, codes_only, from,
+                          scratch, args->count));
         from = scratch;
     }
     return launch_behind(engine, "ranks", ranks_kernel<K>, (unsigned)divide_up(args->count, (int64_t)RANKED),
@@ -367,33 +444,54 @@ static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
 
 /* ---- the rung ------------------------------------------------------------------------------------------ */
 
+/* What another rung sorts: values have to keep their order, which a scatter does not; and a device may lack the shared
+ * memory. Rung 7, but for keys of 16 bytes, which it does not take. */
+static bool is_for_another(const struct cuda_engine *engine, const struct sort_args *args)
+{
+    return args->value_bytes > 0 || engine->block_bytes < MSD_ROOMY_BYTES;
+}
+
+static bool is_for_cub(const struct sort_args *args)
+{
+    return args->value_bytes == 0 && args->key_bytes == sizeof(uint128);
+}
+
+/* Numbered keys of two levels become codes as they are loaded; of fewer keys, or of narrower ones, in a pass before. */
+static hsort_status sort_any_numbered(struct cuda_engine *engine, struct sort_args *args)
+{
+    if (args->count <= LEVEL_ALONE_KEYS || args->raw->map.key_bytes < 4)
+        return ladder_sort_codes(engine, args, rung_8_msd);
+    return with_key_type(args->key_bytes,
+                         [&](auto key) { return msd_sort_numbered<decltype(key)>(engine, args); });
+}
+
 extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct sort_args *args,
                                              size_t *bytes)
 {
-    if (args->value_bytes > 0 || engine->block_bytes < MSD_ROOMY_BYTES)
-        return rung_7_onesweep_workspace(engine, args, bytes);
+    if (is_for_another(engine, args))
+        return is_for_cub(args) ? rung_0_cub_workspace(engine, args, bytes)
+                                : rung_7_onesweep_workspace(engine, args, bytes);
     *bytes = 0;
     if (args->count <= FEW_KEYS)
         return HSORT_OK;
-    return with_wide_key_type(args->key_bytes, [&](auto key) {
+    return with_key_type(args->key_bytes, [&](auto key) {
         *bytes = lay_out<decltype(key)>(NULL, args->count).bytes;
         return HSORT_OK;
     });
 }
 
-/* Values have to keep their order, which a scatter does not: rung 7 sorts them. */
 extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct sort_args *args)
 {
-    if (args->value_bytes > 0)
-        return rung_7_onesweep(engine, args);
-    if (engine->block_bytes < MSD_ROOMY_BYTES)
-        return ladder_sort_codes(engine, args, rung_7_onesweep);
+    if (is_for_another(engine, args))
+        return ladder_sort_codes(engine, args, is_for_cub(args) ? rung_0_cub : rung_7_onesweep);
+    if (is_numbered(args->raw))
+        return sort_any_numbered(engine, args);
     bool done = false;
     if (msd_cluster_fits(engine, args))
         TRY(msd_cluster_sort(engine, args, &done));
     if (done)
         return HSORT_OK;
-    return with_wide_key_type(args->key_bytes, [&](auto key) {
+    return with_key_type(args->key_bytes, [&](auto key) {
         typedef decltype(key) K;
         return args->count <= FEW_KEYS ? sort_few<K>(engine, args) : msd_sort_keys<K>(engine, args);
     });

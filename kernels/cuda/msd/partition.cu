@@ -11,14 +11,18 @@ enum {
 };
 static_assert((int)ENGINE_REGIONS == (int)SPLIT_BUCKETS, "a region for each bucket of the first level");
 
+/* A code of a sample on the host's side: of words of 64 bits. */
+template <typename K>
+using sampled = typename std::conditional<sizeof(K) == sizeof(uint128), uint128, uint64_t>::type;
+
 /* The workspace. The split is what it begins with. */
 template <typename K>
 struct partition_memory {
     struct split<K> *split;
     struct level_tables<K> level, first;
     struct left_bucket *left[2];
-    uint64_t *codes; /* [2^ENGINE_SAMPLE_LOG_MAX] of a sample */
-    K *narrow;       /* the same in their own width */
+    sampled<K> *codes; /* [2^ENGINE_SAMPLE_LOG_MAX] of a sample */
+    K *narrow;         /* the same in their own width */
     size_t bytes;
 };
 
@@ -35,7 +39,7 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
     memory.first.region_counts = take_array<struct region_counts>(&next, 1);
-    memory.codes = take_array<uint64_t>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
+    memory.codes = take_array<sampled<K>>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.narrow = take_array<K>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.bytes = (size_t)(next - (char *)workspace);
     memory.level.next_left = memory.left[0];
@@ -59,7 +63,8 @@ cuda_partition_workspace(const struct engine *, int key_bytes)
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_THREADS)
     shard_sample_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys,
-                        int64_t before, int64_t total, int log, int64_t first, int sample, uint64_t *codes)
+                        int64_t before, int64_t total, int log, int64_t first, int sample,
+                        sampled<K> *codes)
 {
     const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
     if (i < sample)
@@ -69,7 +74,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
 }
 
 template <typename K>
-static __global__ void __launch_bounds__(SPLIT_THREADS) narrow_kernel(const uint64_t *codes, K *narrow)
+static __global__ void __launch_bounds__(SPLIT_THREADS) narrow_kernel(const sampled<K> *codes, K *narrow)
 {
     const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
     narrow[i] = (K)codes[i];
@@ -87,11 +92,11 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
         return HSORT_OK;
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        uint64_t *taken = lay_out_partition<K>(workspace).codes;
+        sampled<K> *taken = lay_out_partition<K>(workspace).codes;
         shard_sample_kernel<<<(unsigned)divide_up(sample, SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(
             coding_of(raw), (const K *)raw->from, before, total, log, first, sample, taken);
         TRY_LAUNCH("the sample of a shard");
-        TRY_CUDA(cudaMemcpyAsync(codes, taken, (size_t)sample * sizeof *codes, cudaMemcpyDefault, stream));
+        TRY_CUDA(cudaMemcpyAsync(codes, taken, (size_t)sample * sizeof *taken, cudaMemcpyDefault, stream));
         return cuda_check(cudaStreamSynchronize(stream), "the sample of a shard");
     });
 }
@@ -107,9 +112,9 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     const int64_t wanted =
         min(max(total / REGION_KEYS, (int64_t)REGIONS_WANTED_MIN), (int64_t)REGIONS_WANTED_MAX);
     struct level_input input = {};
-    TRY_CUDA(cudaMemcpyAsync(memory.codes, codes, sizeof *codes << log, cudaMemcpyDefault, stream));
-    narrow_kernel<<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(memory.codes,
-                                                                                  memory.narrow);
+    TRY_CUDA(cudaMemcpyAsync(memory.codes, codes, sizeof *memory.codes << log, cudaMemcpyDefault, stream));
+    narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(memory.codes,
+                                                                                     memory.narrow);
     add_segment(&input, seen, 0, -1);
     add_piece(&input, memory.narrow, seen, tile_keys<K>);
     TRY(queue_splits(engine, codes_only, input,
@@ -134,18 +139,31 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     return HSORT_OK;
 }
 
-/* The map is a split. */
+/* The map is a split, but aligned to words of 64 bits only. */
+template <typename K>
+static bool region_value(const struct engine_map *map, int region, K *value)
+{
+    const struct split<K> *shared = (const struct split<K> *)map;
+    struct split_head<K> head;
+    struct bucket_ends<K> ends;
+    memcpy(&head, map, sizeof head);
+    if (region >= head.buckets)
+        return false;
+    memcpy(&ends.begin, &shared->splitters[region > 0 ? region - 1 : 0], sizeof ends.begin);
+    memcpy(&ends.next, &shared->splitters[region], sizeof ends.next);
+    return is_one_value(head, region, ends, value);
+}
+
 static bool cuda_region_value(const struct engine *, int key_bytes, const struct engine_map *map, int region,
                               uint64_t *code)
 {
     bool is_one = false;
     with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        const auto &shared = *(const struct split<K> *)map;
         K value = 0;
-        is_one = region < shared.buckets &&
-                 is_one_value(shared, region, ends_of_bucket(shared.splitters, region), &value);
-        *code = (uint64_t)value;
+        is_one = region_value(map, region, &value);
+        const sampled<K> word = value;
+        memcpy(code, &word, sizeof word);
         return HSORT_OK;
     });
     return is_one;
@@ -222,20 +240,24 @@ static hsort_status queue_regions(struct cuda_engine *engine, const struct level
 }
 
 /* Regions of one value, and how often it is written. By value, to a kernel. */
+template <typename K>
 struct value_fills {
+    static constexpr int MOST = sizeof(K) == sizeof(uint128) ? ENGINE_PIECES_MAX / 2 : ENGINE_PIECES_MAX;
     int count;
     int64_t most; /* keys of one */
     struct {
-        uint64_t first, keys, code; /* place in `out`, as above */
-    } fill[ENGINE_PIECES_MAX];
+        uint64_t first, keys; /* place in `out`, as above */
+        sampled<K> code;
+    } fill[MOST];
 };
-static_assert(sizeof(struct value_fills) <= 3600, "parameters of a kernel");
+static_assert(sizeof(struct value_fills<uint64_t>) <= 3600 && sizeof(struct value_fills<uint128>) <= 3600,
+              "parameters of a kernel");
 
 /* Row y of the grid writes value y, its blocks a run of FILL_KEYS at a time. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     fill_regions_kernel(const __grid_constant__ struct coding coding,
-                        const __grid_constant__ struct value_fills fills)
+                        const __grid_constant__ struct value_fills<K> fills)
 {
     const auto &fill = fills.fill[blockIdx.y];
     K *out = (K *)(uintptr_t)(fill.first * sizeof(K));
@@ -248,7 +270,7 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
 
 template <typename K>
 static hsort_status queue_fills(struct cuda_engine *engine, const struct raw_keys *raw,
-                                const struct value_fills &fills)
+                                const struct value_fills<K> &fills)
 {
     const int64_t blocks =
         min(divide_up(fills.most, FILL_KEYS), (int64_t)engine->multiprocessors * FILL_BLOCKS);
@@ -257,6 +279,20 @@ static hsort_status queue_fills(struct cuda_engine *engine, const struct raw_key
     return launch_behind(engine, "regions of one value", fill_regions_kernel<K>,
                          dim3((unsigned)blocks, (unsigned)fills.count), MSD_WRITE_THREADS, 0,
                          decoding_of(raw), fills);
+}
+
+/* Add a value; before, queue those so far if there are as many as a launch takes. */
+template <typename K>
+static hsort_status add_fill(struct cuda_engine *engine, const struct raw_keys *raw, uint64_t first, int64_t keys,
+                             K value, struct value_fills<K> *fills)
+{
+    if (fills->count == value_fills<K>::MOST) {
+        TRY(queue_fills(engine, raw, *fills));
+        *fills = {};
+    }
+    fills->fill[fills->count++] = {first, (uint64_t)keys, value};
+    fills->most = max(fills->most, keys);
+    return HSORT_OK;
 }
 
 static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
@@ -269,16 +305,15 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         struct level_input input = {};
-        struct value_fills fills = {};
+        struct value_fills<K> fills = {};
         const struct level_tables<K> level = lay_out_partition<K>(workspace).level;
         int64_t scratch_used = 0, place = (int64_t)((uintptr_t)out / sizeof(K)), keys;
         for (int i = 0, end; i < count; i = end, place += keys) {
-            uint64_t code;
+            K value;
             for (keys = 0, end = i; end < count && pieces[end].region == pieces[i].region; end++)
                 keys += pieces[end].count;
-            if (cuda_region_value(base, key_bytes, map, pieces[i].region, &code)) {
-                fills.fill[fills.count++] = {(uint64_t)place, (uint64_t)keys, code};
-                fills.most = max(fills.most, keys);
+            if (region_value(map, pieces[i].region, &value)) {
+                TRY(add_fill(engine, raw, (uint64_t)place, keys, value, &fills));
                 continue;
             }
             if (input.segments.count == LEVEL_SEGMENTS) {
@@ -290,7 +325,7 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
             for (int piece = i; piece < end; piece++)
                 add_piece(&input, pieces[piece].keys, pieces[piece].count, tile_keys<K>);
         }
-        TRY(queue_fills<K>(engine, raw, fills));
+        TRY(queue_fills(engine, raw, fills));
         return queue_regions(engine, input, raw, level, (K *)scratch + scratch_used);
     });
 }

@@ -33,10 +33,11 @@ using huge_size = block_size<1024, sizeof(K) == 16 ? 10 : 18, 1>;
 
 /* Of variables in shared memory, at most. */
 enum { REST_OWN_BYTES = 2 << 10, SPLITS_OWN_BYTES = 24 << 10 };
-static_assert(block_sort_bytes<huge_size<uint64_t>, uint64_t>() + REST_OWN_BYTES <= MSD_ROOMY_BYTES &&
-                  block_sort_bytes<sample_sort_size<uint64_t>, uint64_t>() + SPLITS_OWN_BYTES <=
-                      MSD_ROOMY_BYTES,
-              "what rung 8 asks a GPU for");
+template <typename K>
+constexpr bool is_roomy_enough = block_sort_bytes<huge_size<K>, K>() + REST_OWN_BYTES <= MSD_ROOMY_BYTES &&
+                                 block_sort_bytes<sample_sort_size<K>, K>() + SPLITS_OWN_BYTES <=
+                                     MSD_ROOMY_BYTES;
+static_assert(is_roomy_enough<uint64_t> && is_roomy_enough<uint128>, "what rung 8 asks a GPU for");
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
@@ -120,24 +121,24 @@ template <typename K>
 constexpr int tile_keys = batch_sizes<K>::TILE;
 
 /* Queue the scatter of all pieces. */
-template <typename K, int KEYS = scatter_keys_of_thread<K>>
-static hsort_status queue_scatter(struct cuda_engine *engine, const struct coding &coding,
+template <typename K, int KEYS = scatter_keys_of_thread<K>, typename FIRST>
+static hsort_status queue_scatter(struct cuda_engine *engine, const FIRST &coding,
                                   const struct level_input &input, const struct level_tables<K> &level,
                                   K *scratch)
 {
-    return launch_behind(engine, "scatter", scatter_kernel<K, KEYS>, input.tiles, SCATTER_THREADS,
+    return launch_behind(engine, "scatter", scatter_kernel<K, KEYS, FIRST>, input.tiles, SCATTER_THREADS,
                          sizeof(scatter_tile<K, KEYS>), coding, input.pieces, scratch, level);
 }
 
 /* Queue the choice of each segment's split. */
-template <typename K>
-static hsort_status queue_splits(struct cuda_engine *engine, const struct coding &coding,
+template <typename K, typename FIRST>
+static hsort_status queue_splits(struct cuda_engine *engine, const FIRST &coding,
                                  const struct level_input &input, const struct level_plan &plan,
                                  const struct level_tables<K> &level)
 {
     const int most = sample_size<K>(input.keys, plan); // of any segment
     const dim3 blocks((unsigned)divide_up(max(most, 1), SAMPLE_THREADS), (unsigned)input.segments.count);
-    TRY(launch_behind(engine, "samples", take_samples_kernel<K>, blocks, SAMPLE_THREADS, 0, coding,
+    TRY(launch_behind(engine, "samples", take_samples_kernel<K, FIRST>, blocks, SAMPLE_THREADS, 0, coding,
                       input.pieces, plan, level));
     // the first one does something else. One wave: a multiprocessor has room for one
     const unsigned rankers =
@@ -149,22 +150,22 @@ static hsort_status queue_splits(struct cuda_engine *engine, const struct coding
 }
 
 /* Queue the tasks that are not usual, and usual ones from `first` on. */
-template <typename K>
-static hsort_status queue_rest(struct cuda_engine *engine, const struct coding &last,
-                               const struct level_tables<K> &level, uint32_t first, K *scratch, K *out)
+template <typename K, typename LAST, typename T>
+static hsort_status queue_rest(struct cuda_engine *engine, const LAST &last,
+                               const struct level_tables<K> &level, uint32_t first, K *scratch, T *out)
 {
     typedef huge_size<K> huge;
-    return launch_behind(engine, "rest of the buckets", rest_kernel<huge, K>, engine->multiprocessors,
-                         huge::THREADS, block_sort_bytes<huge, K>(), last, scratch, out, first, level);
+    return launch_behind(engine, "rest of the buckets", rest_kernel<huge, K, LAST, T>,
+                         engine->multiprocessors, huge::THREADS, block_sort_bytes<huge, K>(), last, scratch,
+                         out, first, level);
 }
 
-/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored. The pieces are cut
- * into tiles of SIZES. */
-template <typename K, typename SIZES = batch_sizes<K>>
-static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first,
-                                const struct coding &last, const struct level_input &input,
-                                const struct level_plan &plan, const struct level_tables<K> &level,
-                                K *scratch, K *out)
+/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored (coding.cuh).
+ * The pieces are cut into tiles of SIZES. */
+template <typename K, typename SIZES = batch_sizes<K>, typename LAST, typename T>
+static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first, const LAST &last,
+                                const struct level_input &input, const struct level_plan &plan,
+                                const struct level_tables<K> &level, K *scratch, T *out)
 {
     typedef typename SIZES::usual usual;
     constexpr int KEYS = SIZES::KEYS;
@@ -182,9 +183,9 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
     const int64_t buckets =
         min(input.keys / plan.tree_keys + 8 * segments, (int64_t)segments * SPLIT_BUCKETS);
     TRY(queue_rest(engine, last, level, (uint32_t)buckets, scratch, out));
-    return launch_behind(engine, "block sorts", usual_kernel<usual, K>, (unsigned)buckets, usual::THREADS,
-                         block_sort_bytes<usual, K>(), last, scratch, out, level, &engine->result->left,
-                         ++engine->levels);
+    return launch_behind(engine, "block sorts", usual_kernel<usual, K, LAST, T>, (unsigned)buckets,
+                         usual::THREADS, block_sort_bytes<usual, K>(), last, scratch, out, level,
+                         &engine->result->left, ++engine->levels);
 }
 
 /* ---- the first level ------------------------------------------------------------------------------------- */
@@ -193,17 +194,16 @@ static_assert((int)SPLIT_BUCKETS <= (int)ENGINE_SEARCH_MAX,
               "place_regions_kernel() tells the host of each region");
 
 /* Queue the count of keys [count] by the split of the first level, and where its regions then begin; counts: zero. */
-template <typename K>
-static hsort_status queue_count(struct cuda_engine *engine, const struct coding &coding, const K *keys,
-                                int64_t count, bool fills, const struct level_tables<K> &level,
-                                struct region_counts *counts)
+template <typename K, typename FIRST, typename S>
+static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
+                                bool fills, const struct level_tables<K> &level, struct region_counts *counts)
 {
     const int64_t vectors =
-        divide_up(count * (int64_t)sizeof(K), (int64_t)sizeof(uint4) * COUNT_THREADS * COUNT_VECTORS);
+        divide_up(count * (int64_t)sizeof(S), (int64_t)sizeof(uint4) * COUNT_THREADS * count_vectors<K, S>);
     struct cuda_result *result = engine->result;
     *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
     if (count > 0)
-        TRY(launch_behind(engine, "count of regions", count_kernel<K>,
+        TRY(launch_behind(engine, "count of regions", count_kernel<K, FIRST, S>,
                           (unsigned)min(vectors, (int64_t)engine->multiprocessors), COUNT_THREADS, 0, coding,
                           keys, count, level.splits, counts, level.found));
     return launch_behind(engine, "places of regions", place_regions_kernel<K>, 1, SPLIT_BUCKETS, 0, counts,

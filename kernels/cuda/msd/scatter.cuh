@@ -163,22 +163,24 @@ struct noted_buckets {
     }
 };
 
-template <bool FULL, int KEYS, typename K, typename GOALS>
-static __device__ void scatter_some(const struct coding &coding, const K *__restrict__ from, int valid,
+template <bool FULL, int KEYS, typename K, typename FIRST, typename S, typename GOALS>
+static __device__ void scatter_some(const FIRST &coding, const S *__restrict__ from, int valid,
                                     const struct split<K> &split, const uint8_t *found, const GOALS &goal_of,
                                     struct scatter_words<K> &words)
 {
     const struct split_head<K> head = split;
     const int turns = (head.buckets + SCATTER_THREADS - 1) / SCATTER_THREADS;
+    S loaded[KEYS];
     K keys[KEYS];
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        keys[k] = FULL || (int)threadIdx.x + k * SCATTER_THREADS < valid
-                      ? from[threadIdx.x + k * SCATTER_THREADS]
-                      : 0;
+        loaded[k] = FULL || (int)threadIdx.x + k * SCATTER_THREADS < valid
+                        ? from[threadIdx.x + k * SCATTER_THREADS]
+                        : 0;
     for (int turn = 0; turn < turns; turn++)
         words.counts[threadIdx.x + turn * SCATTER_THREADS] = 0;
-    encode_loaded(coding, keys);
+    const auto far = [](int k) { return k * SCATTER_THREADS; };
+    codes_of_loaded(coding, from + threadIdx.x, far, loaded, keys);
     if (found)
         scatter_loaded<FULL>(keys, valid, turns, noted_buckets{found, valid}, goal_of, words);
     else
@@ -189,10 +191,9 @@ static __device__ void scatter_some(const struct coding &coding, const K *__rest
 
 /* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goal_of(bucket, keys) is where
  * the keys of a bucket go, NULL for nowhere; it is called once for each bucket that the tile has. */
-template <int KEYS, typename K, typename GOALS>
-static __device__ void scatter(const struct coding &coding, const K *from, int valid,
-                               const struct split<K> &split, const uint8_t *found, const GOALS &goal_of,
-                               struct scatter_words<K> &words)
+template <int KEYS, typename K, typename FIRST, typename S, typename GOALS>
+static __device__ void scatter(const FIRST &coding, const S *from, int valid, const struct split<K> &split,
+                               const uint8_t *found, const GOALS &goal_of, struct scatter_words<K> &words)
 {
     if (valid == SCATTER_THREADS * KEYS)
         scatter_some<true, KEYS>(coding, from, valid, split, found, goal_of, words);

@@ -117,7 +117,7 @@ static hsort_status fill_input(struct engine *base, const struct input *input, i
     TRY(kernel_fault("fill"));
     if (count == 0)
         return HSORT_OK;
-    return with_key_type(input_key_bits(input->type) / 8, [&](auto key) {
+    return with_narrow_key_type(input_key_bits(input->type) / 8, [&](auto key) {
         typedef decltype(key) K;
         input_kernel<<<blocks_for(engine, count), YARDSTICK_THREADS, 0, engine->streams[STREAM_WORK]>>>(
             source, first, count, (K *)keys);

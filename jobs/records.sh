@@ -1,0 +1,42 @@
+#!/bin/bash
+# How fast sorts of what travels with keys are (an index, values, records) in device memory, beside CUB's sorts of pairs and copies:
+# on one GPU, and on all.
+#
+#   jobs/records.sh [KEYS]       default 2^28 = 268435456, of records a quarter
+#   jobs/records.sh --from CSV   only the table of src/measured.md, from a CSV that is there
+#
+# Writes every row to jobs/results/MACHINE/records.csv (results_of in setup.sh). A time is the median of five calls, of the slowest rank.
+# Every result is compared (tests/bench/bench_records.cu). Exits with 1 if one is wrong.
+set -euo pipefail
+
+jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ "${1:-}" = --from ]; then
+    exec python3 "$jobs/records_table.py" "${2:?"a CSV has to follow"}" "$jobs/../src/measured.md"
+fi
+
+# shellcheck source=setup.sh
+. "$jobs/setup.sh" build
+keys=${1:-268435456}
+build release bench_records --preset release
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+results=$(results_of records)
+status=0
+
+measure_all()
+{
+    local ranks
+    about_machine | sed 's/^/# /'
+    for ranks in 1 $((gpus > 1 ? gpus : 0)); do
+        if [ "$ranks" -gt 0 ]; then
+            "${MPIRUN[@]}" -n "$ranks" "$ROOT/build/release/tests/bench_records" "$keys" uniform,zipf:20,kmer:31,equal || status=1
+        fi
+    done
+    return "$status"
+}
+
+measure_all | name_once >"$results" || status=$?
+if [[ $results = "$ROOT"/jobs/results/* ]]; then
+    python3 "$jobs/records_table.py" "$results" "$ROOT/src/measured.md"
+fi
+echo "every row: $results" >&2
+exit "$status"

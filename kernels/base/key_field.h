@@ -1,0 +1,51 @@
+/* Keys inside of elements, and the codes of such keys. A leaf: every layer may include it, CUDA code too.
+ *
+ * A code of 8 or 16 bytes holds the codes of an element's fields, the first one highest, and below them its global
+ * position. So no two codes are equal, and any sort of them as bare keys is a stable sort of the elements:
+ *
+ *     element     fields           code, of bits      87654321 87654321        here 8 + 4 + 4 bits
+ *     2 of all    a = 7, b = 1                        00000111 0001 0010
+ *     5 of all    a = 7, b = 1                        00000111 0001 0101       the same key: behind the one before it
+ */
+#ifndef KEY_FIELD_H
+#define KEY_FIELD_H
+
+#include <stddef.h>
+#include "kernels/base/keytype.h"
+
+/* A part of the keys of elements: of element i the bytes at from + i * stride, which need no alignment. */
+struct key_field {
+    const void *from; /* engine memory */
+    size_t stride;
+    int bytes;         /* 1 .. 16 */
+    bool big_endian;   /* the first byte is the most significant one: byte strings, and numbers so stored */
+    struct keymap map; /* of 1, 2, 4 or 8 bytes: keymap_of_kind(). Of other fields `descending` alone counts */
+    int shift;         /* of its code in the element's */
+};
+
+KEYTYPE_FN uint128 field_bits(const struct key_field *field, int64_t i)
+{
+    const unsigned char *bytes = (const unsigned char *)field->from + (size_t)i * field->stride;
+    uint128 bits = 0;
+    for (int at = 0; at < field->bytes; at++)
+        bits = bits << 8 | bytes[field->big_endian ? at : field->bytes - 1 - at];
+    return bits;
+}
+
+/* The code of a field with such bits, shifted to its place; and that of the field of element i. */
+KEYTYPE_FN uint128 field_code_of_bits(const struct key_field *field, uint128 bits)
+{
+    const bool mapped = field->map.key_bytes == field->bytes;
+    const uint128 all = ~(uint128)0 >> (128 - 8 * field->bytes);
+    const uint128 code = mapped                   ? keymap_encode_narrow(field->map, (uint64_t)bits)
+                         : field->map.descending ? all ^ bits
+                                                  : bits;
+    return code << field->shift;
+}
+
+KEYTYPE_FN uint128 field_code(const struct key_field *field, int64_t i)
+{
+    return field_code_of_bits(field, field_bits(field, i));
+}
+
+#endif

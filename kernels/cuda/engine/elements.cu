@@ -1,0 +1,442 @@
+/* Elements that something travels with: their codes, and moving them to their places. All of it is bound by the bytes
+ * that move. */
+#include "kernels/cuda/engine/key_type.cuh"
+#include "kernels/cuda/engine/scan.cuh"
+#include "kernels/cuda/ladder/tuning.h"
+#include "kernels/cuda/msd/coding.cuh"
+
+/* Each block takes one tile after the other, so that their number has a bound; no more than ENGINE_SEARCH_MAX, as each
+ * has a word for its answer. */
+static unsigned element_blocks(const struct cuda_engine *engine, int64_t tiles)
+{
+    const int64_t most = min((int64_t)engine->multiprocessors * ELEMENT_BLOCKS, (int64_t)ENGINE_SEARCH_MAX);
+    return (unsigned)min(tiles, most);
+}
+
+/* ---- codes --------------------------------------------------------------------------------------------- */
+
+/* Fields by value, to a kernel; and in which words each is read, of 1, 2, 4 or 8 bytes: as its alignment allows. */
+struct field_list {
+    int count;
+    struct key_field field[ENGINE_FIELDS_MAX];
+    int word[ENGINE_FIELDS_MAX];
+};
+static_assert(sizeof(struct field_list) <= 3600, "parameters of a kernel");
+
+static __device__ uint64_t load_word(const unsigned char *from, int word)
+{
+    switch (word) {
+    case 1:
+        return *from;
+    case 2:
+        return *(const uint16_t *)from;
+    case 4:
+        return *(const uint32_t *)from;
+    default:
+        return *(const uint64_t *)from;
+    }
+}
+
+static __device__ uint64_t reversed(uint64_t bytes)
+{
+    const uint32_t upper = __byte_perm((uint32_t)bytes, 0, 0x0123);
+    return (uint64_t)upper << 32 | __byte_perm((uint32_t)(bytes >> 32), 0, 0x0123);
+}
+
+/* What field_bits() finds. */
+static __device__ uint128 load_field(const struct key_field &field, int word, int64_t i)
+{
+    const unsigned char *from = (const unsigned char *)field.from + (size_t)i * field.stride;
+    uint64_t lower = 0, upper = 0;
+    for (int at = 0; at < field.bytes; at += word) { // no word lies across both halves
+        const uint64_t part = load_word(from + at, word) << 8 * (at % 8);
+        lower |= at < 8 ? part : 0;
+        upper |= at < 8 ? 0 : part;
+    }
+    return field.big_endian ? ((uint128)reversed(lower) << 64 | reversed(upper)) >> (128 - 8 * field.bytes)
+                            : (uint128)upper << 64 | lower;
+}
+
+template <typename C>
+static __global__ void __launch_bounds__(ELEMENT_THREADS)
+    fields_kernel(const __grid_constant__ struct field_list fields, C *codes, int64_t count,
+                  bool has_position, int64_t first)
+{
+    for (int64_t i = (int64_t)blockIdx.x * ELEMENT_THREADS + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * ELEMENT_THREADS) {
+        C code = has_position ? (C)(first + i) : 0;
+        for (int f = 0; f < fields.count; f++)
+            code |= (C)field_code_of_bits(&fields.field[f], load_field(fields.field[f], fields.word[f], i));
+        codes[i] = code;
+    }
+}
+
+/* Keys that lie one behind the other, with nothing beside them. */
+template <typename C, typename K>
+static __global__ void __launch_bounds__(ELEMENT_THREADS)
+    bare_keys_kernel(struct keymap map, const K *__restrict__ keys, int shift, C *codes, int64_t count,
+                     bool has_position, int64_t first)
+{
+    constexpr int TILE = ELEMENT_THREADS * ELEMENT_CODES;
+    for (int64_t tile = blockIdx.x; tile * TILE < count; tile += gridDim.x) {
+        const int64_t own = tile * TILE + threadIdx.x;
+        K bits[ELEMENT_CODES];
+#pragma unroll
+        for (int k = 0; k < ELEMENT_CODES; k++) {
+            const int64_t i = own + k * ELEMENT_THREADS;
+            bits[k] = i < count ? keys[i] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < ELEMENT_CODES; k++) {
+            const int64_t i = own + k * ELEMENT_THREADS;
+            if (i < count)
+                codes[i] = (C)encode(map, bits[k]) << shift | (has_position ? (C)(first + i) : 0);
+        }
+    }
+}
+
+/* Either of positions and keys may be NULL, the same for all threads. */
+template <typename C, typename K>
+static __global__ void __launch_bounds__(ELEMENT_THREADS)
+    split_codes_kernel(const C *__restrict__ codes, int64_t count, int position_bits, uint64_t position_mask,
+                       int64_t *positions, struct keymap map, K *keys)
+{
+    constexpr int TILE = ELEMENT_THREADS * ELEMENT_CODES;
+    for (int64_t tile = blockIdx.x; tile * TILE < count; tile += gridDim.x) {
+        const int64_t own = tile * TILE + threadIdx.x;
+        C code[ELEMENT_CODES];
+#pragma unroll
+        for (int k = 0; k < ELEMENT_CODES; k++) {
+            const int64_t i = own + k * ELEMENT_THREADS;
+            code[k] = i < count ? codes[i] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < ELEMENT_CODES; k++) {
+            const int64_t i = own + k * ELEMENT_THREADS;
+            if (i < count && positions)
+                positions[i] = (int64_t)((uint64_t)code[k] & position_mask);
+            if (i < count && keys)
+                keys[i] = (K)keymap_decode_narrow(map, (uint64_t)(code[k] >> position_bits));
+        }
+    }
+}
+
+/* run(C()) with the type of a code. Errors HSORT_INTERNAL. */
+template <typename F>
+static hsort_status with_code_type(int code_bytes, F run)
+{
+    switch (code_bytes) {
+    case 8:
+        return run(uint64_t());
+    case 16:
+        return run(uint128());
+    }
+    return status_fail(HSORT_INTERNAL, "no codes of elements of %d bytes", code_bytes);
+}
+
+/* run(T()) with an unsigned integer of 1, 2, 4 or 8 bytes. Errors HSORT_INTERNAL. */
+template <typename F>
+static hsort_status with_part_type(int bytes, F run)
+{
+    switch (bytes) {
+    case 1:
+        return run(uint8_t());
+    case 2:
+        return run(uint16_t());
+    case 4:
+        return run(uint32_t());
+    case 8:
+        return run(uint64_t());
+    }
+    return status_fail(HSORT_INTERNAL, "no keys of elements of %d bytes", bytes);
+}
+
+/* The largest power of two, `most` at most, that divides a number. */
+static int unit_of(uint64_t number, int most)
+{
+    int unit = most;
+    while (number % (unsigned)unit != 0)
+        unit /= 2;
+    return unit;
+}
+
+static bool is_bare(const struct key_field &field)
+{
+    return (field.bytes == 4 || field.bytes == 8) && field.stride == (size_t)field.bytes &&
+           !field.big_endian && field.map.key_bytes == field.bytes &&
+           (uintptr_t)field.from % field.bytes == 0;
+}
+
+template <typename C>
+static hsort_status launch_codes(struct cuda_engine *engine, C *codes, int64_t count,
+                                 const struct key_field *fields, int field_count, bool has_position,
+                                 int64_t first)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    if (field_count == 1 && is_bare(*fields))
+        return with_narrow_key_type(fields->bytes, [&](auto key) {
+            const unsigned blocks = element_blocks(engine, divide_up(count, ELEMENT_THREADS * ELEMENT_CODES));
+            bare_keys_kernel<<<blocks, ELEMENT_THREADS, 0, stream>>>(
+                fields->map, (const decltype(key) *)fields->from, fields->shift, codes, count, has_position,
+                first);
+            TRY_LAUNCH("codes of bare keys");
+            return HSORT_OK;
+        });
+    struct field_list list = {};
+    list.count = field_count;
+    for (int f = 0; f < field_count; f++) {
+        list.field[f] = fields[f];
+        list.word[f] = unit_of((uintptr_t)fields[f].from | fields[f].stride | (size_t)fields[f].bytes, 8);
+    }
+    fields_kernel<<<element_blocks(engine, divide_up(count, ELEMENT_THREADS)), ELEMENT_THREADS, 0, stream>>>(
+        list, codes, count, has_position, first);
+    TRY_LAUNCH("codes");
+    return HSORT_OK;
+}
+
+extern "C" hsort_status elements_make_codes(struct engine *base, int code_bytes, void *codes, int64_t count,
+                                            const struct key_field *fields, int field_count,
+                                            int position_bits, int64_t first)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    TRY(kernel_fault("codes"));
+    if (field_count < 0 || field_count > ENGINE_FIELDS_MAX)
+        return status_fail(HSORT_INTERNAL, "no codes of %d fields", field_count);
+    return with_code_type(code_bytes, [&](auto code) {
+        typedef decltype(code) C;
+        return count > 0
+                   ? launch_codes(engine, (C *)codes, count, fields, field_count, position_bits > 0, first)
+                   : HSORT_OK;
+    });
+}
+
+extern "C" hsort_status elements_split_codes(struct engine *base, int code_bytes, const void *codes,
+                                             int64_t count, int position_bits, int64_t *positions,
+                                             struct keymap map, void *keys)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    const uint64_t mask = position_bits > 0 ? UINT64_MAX >> (64 - position_bits) : 0;
+    const unsigned blocks = element_blocks(engine, divide_up(count, ELEMENT_THREADS * ELEMENT_CODES));
+    TRY(kernel_fault("codes"));
+    return with_code_type(code_bytes, [&](auto code) {
+        return with_part_type(keys ? map.key_bytes : (int)sizeof(uint64_t), [&](auto key) {
+            if (count == 0)
+                return HSORT_OK;
+            split_codes_kernel<<<blocks, ELEMENT_THREADS, 0, engine->streams[STREAM_WORK]>>>(
+                (const decltype(code) *)codes, count, position_bits, mask, positions, map,
+                (decltype(key) *)keys);
+            TRY_LAUNCH("split of codes");
+            return HSORT_OK;
+        });
+    });
+}
+
+/* ---- elements ------------------------------------------------------------------------------------------ */
+
+/* Elements that move: near ones in order, [count], and far ones by positions, [far_count]. By value, to kernels. */
+struct move {
+    void *to;
+    const void *from;
+    const int64_t *positions; /* [count] */
+    int64_t first;            /* the position of the first far element */
+    uint64_t far_count;
+    int64_t count;
+    int64_t *outside; /* [blocks] pinned: how many positions each block has found that name no far element */
+};
+
+#define NOWHERE (~UINT64_C(0)) /* a place that no element has */
+
+/* Where the far element of near element i lies; outside: counted. */
+static __device__ uint64_t far_place(const struct move &move, int64_t i, uint64_t *outside)
+{
+    const uint64_t at = (uint64_t)move.positions[i] - (uint64_t)move.first; // one below is far beyond
+    if (at < move.far_count)
+        return at;
+    ++*outside;
+    return NOWHERE;
+}
+
+/* Tell the host what a block has found: a word for each costs less than atomics on the host's memory. Every thread calls
+ * it. */
+static __device__ void tell_outside(const struct move &move, uint64_t outside)
+{
+    __shared__ uint64_t sums[ELEMENT_THREADS / WARP];
+    const uint64_t before = block_sum_before(outside, sums);
+    if (threadIdx.x == ELEMENT_THREADS - 1)
+        move.outside[blockIdx.x] = (int64_t)(before + outside);
+}
+
+static __global__ void __launch_bounds__(ELEMENT_THREADS)
+    find_outside_kernel(const __grid_constant__ struct move move)
+{
+    uint64_t outside = 0;
+    for (int64_t i = (int64_t)blockIdx.x * ELEMENT_THREADS + threadIdx.x; i < move.count;
+         i += (int64_t)gridDim.x * ELEMENT_THREADS)
+        far_place(move, i, &outside);
+    tell_outside(move, outside);
+}
+
+/* Elements E, each by a thread. */
+template <bool TAKES, typename E>
+static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
+    move_whole_kernel(const __grid_constant__ struct move move)
+{
+    constexpr int TILE = ELEMENT_THREADS * ELEMENT_MOVES;
+    const E *from = (const E *)move.from;
+    E *to = (E *)move.to;
+    uint64_t outside = 0;
+    for (int64_t tile = blockIdx.x; tile * TILE < move.count; tile += gridDim.x) {
+        const int64_t own = tile * TILE + threadIdx.x;
+        uint64_t places[ELEMENT_MOVES];
+        E elements[ELEMENT_MOVES];
+#pragma unroll
+        for (int k = 0; k < ELEMENT_MOVES; k++) {
+            const int64_t i = own + k * ELEMENT_THREADS;
+            places[k] = i < move.count ? far_place(move, i, &outside) : NOWHERE;
+            if (!TAKES && i < move.count)
+                elements[k] = from[i];
+        }
+#pragma unroll
+        for (int k = 0; k < ELEMENT_MOVES; k++)
+            if (TAKES && places[k] != NOWHERE)
+                elements[k] = from[places[k]];
+#pragma unroll
+        for (int k = 0; k < ELEMENT_MOVES; k++)
+            if (places[k] != NOWHERE)
+                to[TAKES ? (uint64_t)(own + k * ELEMENT_THREADS) : places[k]] = elements[k];
+    }
+    tell_outside(move, outside);
+}
+
+/* Copy the elements of a tile, near elements from `first` on, by words W: consecutive lanes have consecutive words of the near
+ * ones, and of the far ones within an element.
+ *   places  [elements] the first word of each far element, or NOWHERE
+ *   words   of an element */
+template <bool TAKES, typename W>
+static __device__ void block_copy_words(const W *from, W *to, const uint64_t *places, int64_t first,
+                                        uint32_t elements, uint32_t words)
+{
+    const uint32_t all = elements * words, step = ELEMENT_THREADS / words,
+                   step_words = ELEMENT_THREADS % words;
+    const uint64_t near_first = (uint64_t)first * words;
+    uint32_t element = threadIdx.x / words, word = threadIdx.x % words;
+    for (uint32_t own = threadIdx.x; own < all; own += ELEMENT_WORDS * ELEMENT_THREADS) {
+        W loaded[ELEMENT_WORDS];
+        uint64_t far[ELEMENT_WORDS];
+#pragma unroll
+        for (int k = 0; k < ELEMENT_WORDS; k++) {
+            const uint32_t at = own + k * ELEMENT_THREADS;
+            far[k] = at < all ? places[element] : NOWHERE;
+            if (far[k] != NOWHERE) {
+                far[k] += word;
+                loaded[k] = from[TAKES ? far[k] : near_first + at];
+            }
+            element += step; // without a division for each word
+            word += step_words;
+            if (word >= words) {
+                word -= words;
+                element++;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < ELEMENT_WORDS; k++)
+            if (far[k] != NOWHERE)
+                to[TAKES ? near_first + own + k * ELEMENT_THREADS : far[k]] = loaded[k];
+    }
+}
+
+/* Elements of so many words W, `tile` of them at a time by a block. */
+template <bool TAKES, typename W>
+static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
+    move_words_kernel(const __grid_constant__ struct move move, uint32_t words, int tile)
+{
+    __shared__ uint64_t places[ELEMENT_TILE_MOST];
+    uint64_t outside = 0;
+    for (int64_t first = (int64_t)blockIdx.x * tile; first < move.count; first += (int64_t)gridDim.x * tile) {
+        const int elements = (int)min((int64_t)tile, move.count - first);
+        __syncthreads(); // the places of the tile before are in use until here
+        for (int e = threadIdx.x; e < elements; e += ELEMENT_THREADS) {
+            const uint64_t place = far_place(move, first + e, &outside);
+            places[e] = place == NOWHERE ? NOWHERE : place * words;
+        }
+        __syncthreads();
+        block_copy_words<TAKES>((const W *)move.from, (W *)move.to, places, first, (uint32_t)elements, words);
+    }
+    tell_outside(move, outside);
+}
+
+/* run(W()) with a word of 1, 2, 4, 8 or 16 bytes. */
+template <typename F>
+static hsort_status with_word_type(int bytes, F run)
+{
+    return bytes == 16 ? run(uint4()) : with_part_type(bytes, run);
+}
+
+/* Launch what moves elements; by *blocks, which all tell what they found. */
+template <bool TAKES>
+static hsort_status launch_move(struct cuda_engine *engine, size_t element_bytes, const struct move &move,
+                                unsigned *blocks)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    if (element_bytes == 0) {
+        *blocks = element_blocks(engine, divide_up(move.count, ELEMENT_THREADS));
+        find_outside_kernel<<<*blocks, ELEMENT_THREADS, 0, stream>>>(move);
+        TRY_LAUNCH("search for positions outside");
+        return HSORT_OK;
+    }
+    const int unit = unit_of((uintptr_t)move.to | (uintptr_t)move.from | element_bytes, sizeof(uint4));
+    return with_word_type(unit, [&](auto whole) {
+        typedef decltype(whole) W;
+        if constexpr (sizeof(W) >= sizeof(uint32_t)) {
+            if (element_bytes == sizeof(W)) {
+                *blocks = element_blocks(engine, divide_up(move.count, ELEMENT_THREADS * ELEMENT_MOVES));
+                move_whole_kernel<TAKES, W><<<*blocks, ELEMENT_THREADS, 0, stream>>>(move);
+                TRY_LAUNCH("elements");
+                return HSORT_OK;
+            }
+        }
+        const int tile = max(min(ELEMENT_TILE_BYTES / (int)element_bytes, (int)ELEMENT_TILE_MOST), 1);
+        *blocks = element_blocks(engine, divide_up(move.count, tile));
+        move_words_kernel<TAKES, W>
+            <<<*blocks, ELEMENT_THREADS, 0, stream>>>(move, (uint32_t)(element_bytes / sizeof(W)), tile);
+        TRY_LAUNCH("elements by words");
+        return HSORT_OK;
+    });
+}
+
+template <bool TAKES>
+static hsort_status move_elements(struct engine *base, const char *what, size_t element_bytes,
+                                  struct move move, int64_t *outside)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    unsigned blocks = 0;
+    *outside = 0;
+    TRY(kernel_fault(what));
+    if (move.count == 0)
+        return HSORT_OK;
+    move.outside = engine->result->less;
+    TRY(launch_move<TAKES>(engine, element_bytes, move, &blocks));
+    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
+    for (unsigned block = 0; block < blocks; block++)
+        *outside += engine->result->less[block];
+    return HSORT_OK;
+}
+
+extern "C" hsort_status elements_take(struct engine *base, size_t element_bytes, void *to, const void *from,
+                                      int64_t from_count, const int64_t *positions, int64_t first,
+                                      int64_t count, int64_t *outside)
+{
+    return move_elements<true>(base, "take", element_bytes,
+                               {to, from, positions, first, (uint64_t)from_count, count, NULL}, outside);
+}
+
+extern "C" hsort_status elements_place(struct engine *base, size_t element_bytes, void *to, int64_t to_count,
+                                       const void *from, const int64_t *positions, int64_t first,
+                                       int64_t count, int64_t *outside)
+{
+    return move_elements<false>(base, "place", element_bytes,
+                                {to, from, positions, first, (uint64_t)to_count, count, NULL}, outside);
+}

@@ -1,0 +1,82 @@
+#include "kernels/spare_memory.h"
+
+enum { WASTE = 4 }; // a block is not given to who wants less than this part of it
+
+/* The smallest block that does, or NULL. */
+static struct spare_block *find_block(struct spare_memory *spare, size_t bytes)
+{
+    struct spare_block *found = NULL;
+    for (struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
+        if (b->memory && !b->taken && b->bytes >= bytes && b->bytes / WASTE <= bytes &&
+            (!found || b->bytes < found->bytes))
+            found = b;
+    return found;
+}
+
+/* A place for one more block, or NULL. */
+static struct spare_block *empty_block(struct spare_memory *spare)
+{
+    for (struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
+        if (!b->memory)
+            return b;
+    return NULL;
+}
+
+static bool has_spare(const struct spare_memory *spare)
+{
+    for (const struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
+        if (b->memory && !b->taken)
+            return true;
+    return false;
+}
+
+/* Where memory is short, drop what nobody has. Not by a second try: a failure of alloc() is never one that did not count. */
+static hsort_status make_room(struct spare_memory *spare, size_t bytes)
+{
+    size_t free_bytes;
+    if (!has_spare(spare))
+        return HSORT_OK;
+    TRY(spare->engine->ops->memory_free(spare->engine, &free_bytes));
+    if (free_bytes < bytes)
+        spare_drop(spare);
+    return HSORT_OK;
+}
+
+hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory)
+{
+    struct engine *engine = spare->engine;
+    *memory = NULL;
+    if (bytes == 0)
+        return HSORT_OK;
+    struct spare_block *block = find_block(spare, bytes);
+    if (!block) {
+        TRY(make_room(spare, bytes));
+        TRY(engine->ops->alloc(engine, bytes, memory));
+        if (!(block = empty_block(spare)))
+            return HSORT_OK; // it is freed when it is given back
+        *block = (struct spare_block){.memory = *memory, .bytes = bytes};
+    }
+    block->taken = true;
+    *memory = block->memory;
+    return HSORT_OK;
+}
+
+void spare_give(struct spare_memory *spare, void *memory)
+{
+    for (struct spare_block *b = spare->block; memory && b < spare->block + SPARE_BLOCKS; b++)
+        if (b->memory == memory) {
+            b->taken = false;
+            return;
+        }
+    if (memory)
+        spare->engine->ops->free(spare->engine, memory);
+}
+
+void spare_drop(struct spare_memory *spare)
+{
+    for (struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
+        if (b->memory && !b->taken) {
+            spare->engine->ops->free(spare->engine, b->memory);
+            *b = (struct spare_block){0};
+        }
+}

@@ -1,0 +1,32 @@
+/* Engine memory that a call takes, gives back, and the next one takes again: to get gigabytes from a driver takes longer than
+ * to sort them. No other process maps such memory while nobody has it. */
+#ifndef SPARE_MEMORY_H
+#define SPARE_MEMORY_H
+
+#include "kernels/engine.h"
+
+enum { SPARE_BLOCKS = 32 };
+
+struct spare_block {
+    void *memory; /* owned; NULL: no block */
+    size_t bytes;
+    bool taken;
+};
+
+/* All 0 but for the engine, at first. */
+struct spare_memory {
+    struct engine *engine;
+    struct spare_block block[SPARE_BLOCKS];
+};
+
+/* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. Where there is none left,
+ * blocks that nobody has are freed for it. Errors: those of the engine's alloc(). */
+hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory);
+
+/* NULL is fine. */
+void spare_give(struct spare_memory *spare, void *memory);
+
+/* Free the blocks that nobody has. */
+void spare_drop(struct spare_memory *spare);
+
+#endif

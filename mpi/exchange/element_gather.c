@@ -1,0 +1,499 @@
+/* Two walks over the same two lists (element_gather.h pictures them): `wanted`, the positions that the index of this rank
+ * names, sorted and so rank by rank, and `asked`, those of this rank's elements that each other rank names. The place of an
+ * entry in its index is the lower part of its code, so one sort of codes gives `wanted`, the borders between its owners, and
+ * the places beside it:
+ *
+ *     code      position | place          of the bits that the array's elements and the own entries need
+ *     sorted    0 3 | 2 1 | 5 2 | 7 0     wanted 0 2 | 5 7      places 3 1 | 2 0      border: the codes below 4 0
+ *
+ * There are P - 1 steps, as in exchange_direct.c: in step s rank r sends to r + s and receives from r - s. Elements go in
+ * slices, through two buffers; a slice of the sender and one of the receiver are the same elements:
+ *
+ *     gather     owner    in  --take, at asked-->   out_slice --sendrecv--> in_slice  --place, at places-->  out
+ *     scatter             in  --take, at places-->  out_slice --sendrecv--> in_slice  --place, at asked-->   out   the owner
+ *
+ * The slices of a step are as many as the longer of its two lists has. Both ranks of a pair know the list between them, and
+ * count its slices from the first on; where a side's list has ended it sends or receives 0 bytes. So no rank has to know what
+ * its peers do with others.
+ *
+ * All ranks agree that nothing has failed before a list moves: only then do both sides know its length. */
+#include "mpi/exchange/element_gather.h"
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/first_error.h"
+
+enum { SLICE_BYTES = 64 << 20, CODE_BITS_NARROW = 64 };
+
+struct element_gather {
+    struct comm *comm;
+    struct spare_memory *spare; /* of the engine */
+    struct engine *engine;
+    struct transport *transport;
+    const int64_t *offset, *index;
+    int64_t count;
+
+    int64_t *tables;        /* host memory of the three below */
+    int64_t *wanted_offset; /* [size + 1] which entries of wanted name elements of rank r: from [r] to [r + 1] - 1 */
+    int64_t *asked_offset; /* [size + 1] the same of asked; none for this rank itself */
+    int64_t *asks;         /* [size] how many of each rank's elements this one names */
+
+    int64_t *wanted; /* [count] global positions, ascending */
+    int64_t *places; /* [count] whose entry of index each of them is */
+    int64_t *asked;  /* [asked_offset[size]] global positions */
+
+    size_t slice_bytes; /* of a slice at most, unless it is one element */
+    int64_t most;       /* elements between this rank and any one, itself included */
+    size_t slices_fit;  /* bytes of the elements that the slices have been made for; 0: there are none */
+    char *out_slice, *in_slice;
+};
+
+/* Positions that say which elements of an array [elements] are meant; its first one has position `first`. */
+struct element_list {
+    const int64_t *positions; /* [count] engine memory */
+    int64_t count;
+    int64_t first, elements;
+};
+
+/* One walk. */
+struct element_walk {
+    struct element_gather *gather;
+    bool gathers; /* elements go to who names them; otherwise from there to their owner */
+    size_t element_bytes;
+    int64_t slice; /* elements of a slice at most */
+    const char *in;
+    char *out;
+    int64_t *moved_bytes;
+};
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
+
+static hsort_status make_gather(struct comm *comm, struct spare_memory *spare, struct element_gather **gather)
+{
+    const size_t size = (size_t)comm->size, entries = 3 * size + 2;
+    struct element_gather *g = calloc(1, sizeof *g);
+    int64_t *tables = calloc(entries, sizeof *tables);
+    if (!g || !tables || fault_hit(FAULT_ALLOC)) {
+        free(g);
+        free(tables);
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of elements of %d ranks", comm->size);
+    }
+    g->comm = comm;
+    g->spare = spare;
+    g->engine = spare->engine;
+    g->slice_bytes = SLICE_BYTES;
+    g->tables = tables;
+    g->wanted_offset = tables;
+    g->asked_offset = tables + size + 1;
+    g->asks = tables + 2 * (size + 1);
+    *gather = g;
+    return HSORT_OK;
+}
+
+void element_gather_close(struct element_gather *g)
+{
+    if (!g)
+        return;
+    void *const memory[] = {g->wanted, g->places, g->asked, g->out_slice, g->in_slice};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        spare_give(g->spare, memory[i]);
+    free(g->tables);
+    free(g);
+}
+
+void element_gather_limit_slices(struct element_gather *g, size_t bytes)
+{
+    g->slice_bytes = bytes;
+}
+
+/* Let no rank map memory of another one, so that it may be freed. Collective. */
+static hsort_status unmap_elements(struct element_gather *g)
+{
+    if (g->transport->ops->forget)
+        g->transport->ops->forget(g->transport, FORGET_ALL);
+    return comm_agree(g->comm, HSORT_OK);
+}
+
+/* ---- which elements are wanted ------------------------------------------------------------------------- */
+
+static hsort_status check_inside(int64_t outside, int64_t count, int64_t elements)
+{
+    if (outside == 0)
+        return HSORT_OK;
+    return status_fail(HSORT_ARGUMENT, "%lld of %lld positions lie outside of the array of %lld elements",
+                       (long long)outside, (long long)count, (long long)elements);
+}
+
+static hsort_status check_index(const struct element_gather *g)
+{
+    const int64_t elements = g->offset[g->comm->size];
+    int64_t outside = 0;
+    if (g->count > 0)
+        TRY(g->engine->ops->take(g->engine, 0, NULL, NULL, elements, g->index, 0, g->count, &outside));
+    return check_inside(outside, g->count, elements);
+}
+
+/* Bits of numbers up to `most`. */
+static int bits_up_to(int64_t most)
+{
+    int bits = 0;
+    while (bits < 63 && most >> bits > 0)
+        bits++;
+    return bits;
+}
+
+/* The codes of an index. */
+struct index_codes {
+    int code_bytes, place_bits;
+    void *buffer[2]; /* [count] codes each; sort() wants a second one */
+    void *workspace;
+    void *sorted; /* which of them it is */
+};
+
+static void drop_codes(struct spare_memory *spare, struct index_codes *c)
+{
+    spare_give(spare, c->buffer[0]);
+    spare_give(spare, c->buffer[1]);
+    spare_give(spare, c->workspace);
+    *c = (struct index_codes){0};
+}
+
+static hsort_status sort_codes_of_index(const struct element_gather *g, struct index_codes *c)
+{
+    struct engine *engine = g->engine;
+    const struct engine_ops *ops = engine->ops;
+    const struct key_field field = {.from = g->index,
+                                    .stride = sizeof *g->index,
+                                    .bytes = sizeof *g->index,
+                                    .map = keymap_of_kind(KEY_UNSIGNED, sizeof *g->index, 0, HSORT_ASCENDING),
+                                    .shift = c->place_bits};
+    const size_t bytes = (size_t)g->count * (size_t)c->code_bytes;
+    size_t workspace_bytes = 0;
+    TRY(spare_take(g->spare, bytes, &c->buffer[0]));
+    TRY(spare_take(g->spare, bytes, &c->buffer[1]));
+    TRY(ops->sort_workspace(engine, -1, c->code_bytes, g->count, g->count, &workspace_bytes));
+    TRY(spare_take(g->spare, workspace_bytes, &c->workspace));
+    TRY(ops->make_codes(engine, c->code_bytes, c->buffer[0], g->count, &field, 1, c->place_bits, 0));
+    TRY(ops->sort(engine, -1, c->code_bytes, c->buffer[0], c->buffer[1], g->count, g->count, c->workspace,
+                  NULL, &c->sorted));
+    return ops->stream_synchronize(engine, STREAM_WORK);
+}
+
+/* Where in the sorted codes those of each rank's elements begin. */
+static hsort_status find_owners(struct element_gather *g, const struct index_codes *c)
+{
+    const int borders = g->comm->size + 1;
+    const size_t most = borders < ENGINE_SEARCH_MAX ? (size_t)borders : ENGINE_SEARCH_MAX;
+    key_code *probes = calloc(most, sizeof *probes);
+    int64_t *not_greater = calloc(most, sizeof *not_greater);
+    hsort_status status = HSORT_OK;
+    if (!probes || !not_greater || fault_hit(FAULT_ALLOC))
+        status = status_fail(HSORT_HOST_MEMORY, "no memory to search the owners of elements");
+    for (int done = 0; status == HSORT_OK && done < borders;) {
+        const int some = borders - done < ENGINE_SEARCH_MAX ? borders - done : ENGINE_SEARCH_MAX;
+        for (int i = 0; i < some; i++)
+            probes[i] = (key_code)g->offset[done + i] << c->place_bits;
+        status = g->engine->ops->search(g->engine, c->code_bytes, c->sorted, g->count, probes, some,
+                                        g->wanted_offset + done, not_greater);
+        done += some;
+    }
+    free(probes);
+    free(not_greater);
+    return status;
+}
+
+/* Sorted codes -> wanted and places. */
+static hsort_status split_index(struct element_gather *g, struct index_codes *c)
+{
+    struct engine *engine = g->engine;
+    const size_t bytes = (size_t)g->count * sizeof(int64_t);
+    const struct keymap map = keymap_of_kind(KEY_UNSIGNED, sizeof(int64_t), 0, HSORT_ASCENDING);
+    // All but the sorted codes: their room is what the lists take.
+    void **unsorted = &c->buffer[c->sorted == c->buffer[0]];
+    spare_give(g->spare, *unsorted);
+    spare_give(g->spare, c->workspace);
+    *unsorted = c->workspace = NULL;
+    TRY(spare_take(g->spare, bytes, (void **)&g->wanted));
+    TRY(spare_take(g->spare, bytes, (void **)&g->places));
+    TRY(engine->ops->split_codes(engine, c->code_bytes, c->sorted, g->count, c->place_bits, g->places, map,
+                                 g->wanted));
+    return engine->ops->stream_synchronize(engine, STREAM_WORK);
+}
+
+/* Make wanted, places and wanted_offset. */
+static hsort_status sort_index(struct element_gather *g)
+{
+    if (g->count == 0)
+        return HSORT_OK;
+    struct index_codes codes = {.place_bits = bits_up_to(g->count)};
+    const int bits = codes.place_bits + bits_up_to(g->offset[g->comm->size]);
+    codes.code_bytes = bits <= CODE_BITS_NARROW ? 8 : 16;
+    hsort_status status = sort_codes_of_index(g, &codes);
+    if (status == HSORT_OK)
+        status = find_owners(g, &codes);
+    if (status == HSORT_OK)
+        status = split_index(g, &codes);
+    drop_codes(g->spare, &codes);
+    if (status != HSORT_OK) // others are not to be told what is wrong, and to fail at that
+        memset(g->wanted_offset, 0, ((size_t)g->comm->size + 1) * sizeof *g->wanted_offset);
+    return status;
+}
+
+/* ---- which elements are asked for ---------------------------------------------------------------------- */
+
+/* Tell every rank how many of its elements this one names. Collective. */
+static hsort_status tell_counts(struct element_gather *g)
+{
+    const int rank = g->comm->rank, size = g->comm->size;
+    for (int owner = 0; owner < size; owner++)
+        g->asks[owner] = g->wanted_offset[owner + 1] - g->wanted_offset[owner];
+    int64_t *asked = g->asked_offset + 1;
+    const hsort_status status = comm_check(
+        MPI_Alltoall(g->asks, 1, MPI_INT64_T, asked, 1, MPI_INT64_T, g->comm->world), "MPI_Alltoall", true);
+    asked[rank] = 0; // they are in wanted
+    for (int peer = 0; peer < size; peer++) {
+        const int64_t longer = asked[peer] > g->asks[peer] ? asked[peer] : g->asks[peer];
+        g->most = longer > g->most ? longer : g->most;
+        asked[peer] += g->asked_offset[peer];
+    }
+    return status;
+}
+
+/* Send every rank the positions of its elements that this one names. Collective. */
+static hsort_status tell_positions(struct element_gather *g)
+{
+    const int rank = g->comm->rank, size = g->comm->size;
+    hsort_status status = HSORT_OK;
+    int64_t moved_bytes = 0;
+    for (int step = 1; step < size; step++) {
+        const int to = (rank + step) % size, from = (rank - step + size) % size;
+        const int64_t send = g->asks[to], receive = g->asked_offset[from + 1] - g->asked_offset[from];
+        const int64_t *out = send > 0 ? g->wanted + g->wanted_offset[to] : NULL;
+        int64_t *in = receive > 0 ? g->asked + g->asked_offset[from] : NULL;
+        if (send > 0 || receive > 0)
+            keep_first_error(
+                &status, g->transport->ops->sendrecv(g->transport, to, out, (size_t)send * sizeof *out, from,
+                                                     in, (size_t)receive * sizeof *in, &moved_bytes));
+    }
+    return status;
+}
+
+/* Make the lists of all ranks. Collective; errors are agreed. */
+static hsort_status make_lists(struct element_gather *g)
+{
+    hsort_status status = sort_index(g);
+    keep_first_error(&status, tell_counts(g));
+    if (status == HSORT_OK)
+        status = spare_take(g->spare, (size_t)g->asked_offset[g->comm->size] * sizeof *g->asked,
+                            (void **)&g->asked);
+    status = comm_agree(g->comm, status);
+    if (status != HSORT_OK)
+        return status;
+    status = comm_agree(g->comm, tell_positions(g));
+    if (status != HSORT_OK)
+        (void)unmap_elements(g); // the lists will be freed
+    return status;
+}
+
+hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct transport *transport,
+                                 const int64_t *offset, const int64_t *index, int64_t count,
+                                 struct element_gather **gather)
+{
+    struct element_gather *g = NULL;
+    *gather = NULL;
+    hsort_status status = make_gather(comm, spare, &g);
+    if (status == HSORT_OK) {
+        g->transport = transport;
+        g->offset = offset;
+        g->index = index;
+        g->count = count;
+        status = check_index(g);
+    }
+    status = comm_agree(comm, status);
+    if (status == HSORT_OK && !comm_is_alone(comm))
+        status = make_lists(g);
+    if (status == HSORT_OK)
+        *gather = g;
+    else
+        element_gather_close(g);
+    return status;
+}
+
+/* ---- elements move ------------------------------------------------------------------------------------- */
+
+/* Which elements of this rank's part of the array `peer` names. */
+static struct element_list list_of_owner(const struct element_gather *g, int peer)
+{
+    const int rank = g->comm->rank;
+    struct element_list list = {.first = g->offset[rank], .elements = g->offset[rank + 1] - g->offset[rank]};
+    list.count = peer == rank ? g->asks[rank] : g->asked_offset[peer + 1] - g->asked_offset[peer];
+    if (list.count > 0)
+        list.positions = peer == rank ? g->wanted + g->wanted_offset[rank] : g->asked + g->asked_offset[peer];
+    return list;
+}
+
+/* The entries of this rank's index that name elements of `peer`. */
+static struct element_list list_of_places(const struct element_gather *g, int peer)
+{
+    return (struct element_list){.positions = g->asks[peer] > 0 ? g->places + g->wanted_offset[peer] : NULL,
+                                 .count = g->asks[peer],
+                                 .elements = g->count};
+}
+
+static struct element_list sends_to(const struct element_walk *w, int peer)
+{
+    return w->gathers ? list_of_owner(w->gather, peer) : list_of_places(w->gather, peer);
+}
+
+static struct element_list receives_from(const struct element_walk *w, int peer)
+{
+    return w->gathers ? list_of_places(w->gather, peer) : list_of_owner(w->gather, peer);
+}
+
+/* Elements of the slice of a list that begins at `at`; 0 behind its end. */
+static int64_t slice_length(const struct element_walk *w, const struct element_list *list, int64_t at)
+{
+    const int64_t left = at < list->count ? list->count - at : 0;
+    return left < w->slice ? left : w->slice;
+}
+
+/* A slice of in -> slice. */
+static hsort_status take_slice(const struct element_walk *w, const struct element_list *list, int64_t at,
+                               void *slice)
+{
+    struct engine *engine = w->gather->engine;
+    const int64_t some = slice_length(w, list, at);
+    int64_t outside = 0;
+    if (some > 0)
+        TRY(engine->ops->take(engine, w->element_bytes, slice, w->in, list->elements, list->positions + at,
+                              list->first, some, &outside));
+    return check_inside(outside, some, list->elements);
+}
+
+/* slice -> a slice of out. */
+static hsort_status place_slice(const struct element_walk *w, const struct element_list *list, int64_t at,
+                                const void *slice)
+{
+    struct engine *engine = w->gather->engine;
+    const int64_t some = slice_length(w, list, at);
+    int64_t outside = 0;
+    if (some > 0)
+        TRY(engine->ops->place(engine, w->element_bytes, w->out, list->elements, slice, list->positions + at,
+                               list->first, some, &outside));
+    return check_inside(outside, some, list->elements);
+}
+
+/* What this rank names of its own. */
+static hsort_status move_own(const struct element_walk *w)
+{
+    const struct element_gather *g = w->gather;
+    const struct element_list from = sends_to(w, g->comm->rank), to = receives_from(w, g->comm->rank);
+    for (int64_t at = 0; at < from.count; at += w->slice) {
+        TRY(take_slice(w, &from, at, g->out_slice));
+        TRY(place_slice(w, &to, at, g->out_slice));
+    }
+    return HSORT_OK;
+}
+
+/* Send to one rank and receive from another, slice by slice. Collective. */
+static hsort_status move_step(const struct element_walk *w, int to, int from)
+{
+    const struct element_gather *g = w->gather;
+    const struct element_list sends = sends_to(w, to), receives = receives_from(w, from);
+    hsort_status status = HSORT_OK;
+    for (int64_t at = 0; at < sends.count || at < receives.count; at += w->slice) {
+        const size_t send_bytes = (size_t)slice_length(w, &sends, at) * w->element_bytes;
+        const size_t receive_bytes = (size_t)slice_length(w, &receives, at) * w->element_bytes;
+        keep_first_error(&status, take_slice(w, &sends, at, g->out_slice));
+        keep_first_error(&status,
+                         g->transport->ops->sendrecv(g->transport, to, g->out_slice, send_bytes, from,
+                                                     g->in_slice, receive_bytes, w->moved_bytes));
+        keep_first_error(&status, place_slice(w, &receives, at, g->in_slice));
+    }
+    return status;
+}
+
+/* A rank alone has no lists: its index is one. */
+static hsort_status move_alone(const struct element_walk *w)
+{
+    const struct element_gather *g = w->gather;
+    struct engine *engine = g->engine;
+    int64_t outside = 0;
+    if (g->count > 0 && w->gathers)
+        TRY(engine->ops->take(engine, w->element_bytes, w->out, w->in, g->offset[1], g->index, 0, g->count,
+                              &outside));
+    else if (g->count > 0)
+        TRY(engine->ops->place(engine, w->element_bytes, w->out, g->offset[1], w->in, g->index, 0, g->count,
+                               &outside));
+    return check_inside(outside, g->count, g->offset[1]);
+}
+
+static int64_t slice_elements(const struct element_gather *g, size_t element_bytes)
+{
+    const size_t elements = g->slice_bytes / element_bytes;
+    return elements > 0 ? (int64_t)elements : 1;
+}
+
+/* Make slices for elements of so many bytes, unless there are some for such or larger ones: that all ranks decide alike.
+ * Slices for larger elements suit smaller ones: they hold as many elements as there are, or slice_bytes, or one element.
+ * Collective; errors are agreed. */
+static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
+{
+    const size_t all = (size_t)g->most * element_bytes;
+    const size_t full = element_bytes > g->slice_bytes ? element_bytes : g->slice_bytes;
+    const size_t bytes = all < full ? all : full;
+    if (element_bytes <= g->slices_fit)
+        return HSORT_OK;
+    hsort_status status = g->slices_fit > 0 ? unmap_elements(g) : HSORT_OK;
+    if (status != HSORT_OK)
+        return status;
+    g->slices_fit = 0;
+    spare_give(g->spare, g->out_slice);
+    spare_give(g->spare, g->in_slice);
+    g->out_slice = g->in_slice = NULL;
+    status = spare_take(g->spare, bytes, (void **)&g->out_slice);
+    if (status == HSORT_OK)
+        status = spare_take(g->spare, bytes, (void **)&g->in_slice);
+    status = comm_agree(g->comm, status);
+    if (status == HSORT_OK)
+        g->slices_fit = element_bytes;
+    return status;
+}
+
+/* Collective. */
+static hsort_status walk_elements(const struct element_walk *w)
+{
+    const struct element_gather *g = w->gather;
+    const int rank = g->comm->rank, size = g->comm->size;
+    hsort_status status = comm_is_alone(g->comm) ? move_alone(w) : move_own(w);
+    for (int step = 1; step < size; step++)
+        keep_first_error(&status, move_step(w, (rank + step) % size, (rank - step + size) % size));
+    keep_first_error(&status, g->engine->ops->stream_synchronize(g->engine, STREAM_WORK));
+    return comm_agree(g->comm, status);
+}
+
+static hsort_status run_walk(struct element_gather *g, bool gathers, size_t element_bytes, const void *in,
+                             void *out, int64_t *moved_bytes)
+{
+    const struct element_walk walk = {.gather = g,
+                                      .gathers = gathers,
+                                      .element_bytes = element_bytes,
+                                      .slice = slice_elements(g, element_bytes),
+                                      .in = in,
+                                      .out = out,
+                                      .moved_bytes = moved_bytes};
+    if (!comm_is_alone(g->comm))
+        TRY(make_slices(g, element_bytes));
+    return walk_elements(&walk);
+}
+
+hsort_status element_gather_run(struct element_gather *gather, size_t element_bytes, const void *in,
+                                void *out, int64_t *moved_bytes)
+{
+    return run_walk(gather, true, element_bytes, in, out, moved_bytes);
+}
+
+hsort_status element_scatter_run(struct element_gather *gather, size_t element_bytes, const void *in,
+                                 void *out, int64_t *moved_bytes)
+{
+    return run_walk(gather, false, element_bytes, in, out, moved_bytes);
+}

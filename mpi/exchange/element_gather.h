@@ -1,0 +1,65 @@
+/* Elements of a distributed array, carried to where they are asked for, or to where they belong:
+ *
+ *     gather    out[i] = in[index[i]]        global positions count through the ranks in order
+ *     scatter   out[index[i]] = in[i]
+ *
+ * Each rank sorts its index, with the place of each entry below it, and tells every rank which of its elements it means.
+ * Both directions then walk the same lists:
+ *
+ *     rank 1, index  7 2 5 0      owners: rank 0 has 0..3, rank 1 has 4..7
+ *     sorted         0 2 | 5 7    rank 0 is told "0 2", and the places are 3 1 | 2 0
+ *     gather         rank 0 takes its elements 0 2, sends them; they go to places 3 1 here
+ *     scatter        the elements at places 3 1 go to rank 0, which puts them at 0 2
+ *
+ * An element crosses between ranks once, and one that an index names twice crosses twice. Index, in and out lie in engine
+ * memory. */
+#ifndef ELEMENT_GATHER_H
+#define ELEMENT_GATHER_H
+
+#include "kernels/spare_memory.h"
+#include "mpi/comm/comm.h"
+#include "mpi/transport/transport.h"
+
+struct element_gather;
+
+/* Learn who means which elements. Collective.
+ *   spare      all engine memory is taken from it, and given back by close(); borrowed until then
+ *   transport  a rank that is alone needs none
+ *   offset     [size + 1] global position of each rank's first element of the array that the index is into; borrowed until
+ *              close(), the same on every rank
+ *   index      [count] global positions, any, also repeated; engine memory, not changed, borrowed until close()
+ *   gather     [1] written; NULL after an error
+ * Memory   engine memory: 32 bytes for each entry, or 24 if 64 bits hold the number of elements beside that of entries, what
+ *          the engine's sort needs, and 8 bytes for each entry of other ranks that means an element here; until close() 16
+ *          and 8. A rank that is alone takes none.
+ * Errors   agreed: HSORT_ARGUMENT, a position outside of the array; HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_MPI, those of
+ *          the engine. */
+hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct transport *transport,
+                                 const int64_t *offset, const int64_t *index, int64_t count,
+                                 struct element_gather **gather);
+
+/* Let slices have at most so many bytes (64 MiB without it), or one element: the same number on every rank, and before the
+ * first run. Not collective. */
+void element_gather_limit_slices(struct element_gather *gather, size_t bytes);
+
+/* out[i] = in[index[i]]. Collective. As often as wanted, for elements of any size.
+ *   element_bytes  1 .. 65536, the same on every rank
+ *   in             [offset[rank + 1] - offset[rank]] elements, not changed
+ *   out            [count] elements; overlaps nothing; undefined after an error
+ *   moved_bytes    grows by what this rank has sent; the positions that open() sends are not counted
+ * Memory   engine memory until close(): two slices, of 64 MiB each or what all elements between any two ranks take. They are
+ *          made anew where elements are larger than in all runs before.
+ * Errors   agreed, as above. Complete on return. */
+hsort_status element_gather_run(struct element_gather *gather, size_t element_bytes, const void *in,
+                                void *out, int64_t *moved_bytes);
+
+/* out[index[i]] = in[i]. As above, with in [count] and out [offset[rank + 1] - offset[rank]]; an element of out that no index
+ * names stays as it was, one that several name is any of theirs, or parts of several. */
+hsort_status element_scatter_run(struct element_gather *gather, size_t element_bytes, const void *in,
+                                 void *out, int64_t *moved_bytes);
+
+/* NULL is fine. Other ranks may have mapped its memory: after forget() of the transport on every rank, and an agreement
+ * (transport.h pictures it). After open() has failed there is nothing to close. Not collective otherwise. */
+void element_gather_close(struct element_gather *gather);
+
+#endif

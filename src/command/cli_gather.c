@@ -1,0 +1,203 @@
+/* hypersort gather: every rank reads its share of the elements and of the index, and gets its share of the output. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "mpi/comm/node_memory.h"
+#include "src/command/launch.h"
+#include "src/command/record_io.h"
+#include "src/command/records_report.h"
+#include "src/command/cli.h"
+
+struct gather_run {
+    struct comm *comm;
+    const struct cli_options *options;
+    hsort_context *ctx;
+    struct progress progress;
+    struct record_io io;
+    struct file_in in, by;
+    bool has_in, has_by;
+    int64_t first, count;       /* of this rank's elements */
+    int64_t by_first, by_count; /* of its entries of the index */
+    void *read, *gathered;
+    int64_t *index;
+    double read_seconds, gather_seconds, write_seconds;
+};
+
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
+
+/* Collective. */
+static hsort_status open_gathered(struct gather_run *run)
+{
+    const struct cli_options *options = run->options;
+    const hsort_type raw_type = HSORT_I64;
+    const struct file_source source = {.paths = options->files,
+                                       .paths_count = options->files_count,
+                                       .format = options->format,
+                                       .direct_io = options->direct_io,
+                                       .any = true,
+                                       .record_bytes = options->record_bytes,
+                                       .record_word = "--record"};
+    struct file_source by = {.paths = &options->by, .paths_count = 1, .direct_io = options->direct_io};
+    TRY(file_open(run->comm, &source, &run->in));
+    run->has_in = true;
+    if (run->in.element.bytes > CLI_RECORD_MOST)
+        return report_fail(run->comm, HSORT_ARGUMENT, "%s: has elements of %zu bytes; %d can be moved",
+                           run->in.path, run->in.element.bytes, CLI_RECORD_MOST);
+    const size_t length = strlen(options->by);
+    if (length < 4 || strcasecmp(options->by + length - 4, ".npy") != 0)
+        by.type = &raw_type;
+    TRY(file_open(run->comm, &by, &run->by));
+    run->has_by = true;
+    if (run->by.type != HSORT_I64 && run->by.type != HSORT_U64)
+        return report_fail(run->comm, HSORT_FORMAT, "%s: holds %s; an index is of <i8 or <u8", run->by.path,
+                           hsort_type_name(run->by.type));
+    const int rank = run->comm->rank, size = run->comm->size;
+    run->first = launch_share(run->in.count, rank, size);
+    run->count = launch_share(run->in.count, rank + 1, size) - run->first;
+    run->by_first = launch_share(run->by.count, rank, size);
+    run->by_count = launch_share(run->by.count, rank + 1, size) - run->by_first;
+    return HSORT_OK;
+}
+
+/* Not collective. */
+static hsort_status take_gathered(struct gather_run *run)
+{
+    const size_t bytes = run->in.element.bytes;
+    TRY(node_memory_check(run->comm, (uint64_t)run->count * bytes +
+                                         (uint64_t)run->by_count * (bytes + sizeof *run->index)));
+    run->read = malloc((size_t)run->count * bytes + 1);
+    run->gathered = malloc((size_t)run->by_count * bytes + 1);
+    run->index = malloc((size_t)run->by_count * sizeof *run->index + 1);
+    return run->read && run->gathered && run->index
+               ? HSORT_OK
+               : status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " elements of %zu bytes",
+                             run->in.path, run->count, bytes);
+}
+
+/* Every entry must name an element. Not collective. */
+static hsort_status check_entries(const struct gather_run *run)
+{
+    for (int64_t i = 0; i < run->by_count; i++)
+        if (run->index[i] < 0 || run->index[i] >= run->in.count) {
+            char text[REPORT_KEY_TEXT];
+            return status_fail(HSORT_ARGUMENT, "%s: entry %" PRId64 " is %s, but %s has %" PRId64 " elements",
+                               run->by.path, run->by_first + i,
+                               report_key_text(run->by.type, (uint64_t)run->index[i], text), run->in.path,
+                               run->in.count);
+        }
+    return HSORT_OK;
+}
+
+/* Not collective. */
+static hsort_status read_gathered(struct gather_run *run)
+{
+    const double start = MPI_Wtime();
+    TRY(record_io_read(&run->io, &run->by, run->by_first, run->by_count, run->index));
+    TRY(check_entries(run));
+    TRY(record_io_read(&run->io, &run->in, run->first, run->count, run->read));
+    run->read_seconds = MPI_Wtime() - start;
+    TRY(file_check_unchanged(&run->by));
+    return file_check_unchanged(&run->in);
+}
+
+/* ---- The work: collective ------------------------------------------------------------------------------ */
+
+static hsort_status open_gather(struct gather_run *run)
+{
+    const hsort_status status = hsort_create(run->comm->world, &run->options->sort, &run->ctx);
+    if (status != HSORT_OK)
+        return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
+    status_clear();
+    return comm_agree(run->comm,
+                      record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
+}
+
+static hsort_status gather(struct gather_run *run, const struct file_out *out)
+{
+    TRY(comm_agree(run->comm, take_gathered(run)));
+    TRY(comm_agree(run->comm, read_gathered(run)));
+    const double start = MPI_Wtime();
+    const hsort_status status = hsort_gather(run->ctx, run->read, run->count, run->in.element.bytes,
+                                             run->index, run->gathered, run->by_count, NULL);
+    if (status != HSORT_OK)
+        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+    const double written = MPI_Wtime();
+    run->gather_seconds = written - start;
+    const hsort_status wrote = record_io_write(&run->io, out, run->by_first, run->by_count, run->gathered);
+    run->write_seconds = MPI_Wtime() - written;
+    return comm_agree(run->comm, wrote);
+}
+
+static hsort_status write_gathered(struct gather_run *run)
+{
+    const struct file_target target = {.path = run->options->output,
+                                       .format = run->options->output_format,
+                                       .element = &run->in.element,
+                                       .count = run->by.count,
+                                       .first = run->by_first,
+                                       .mine = run->by_count,
+                                       .input = &run->in,
+                                       .other_input = &run->by,
+                                       .direct_io = run->options->direct_io};
+    struct file_out out;
+    TRY(file_create(run->comm, &target, &out));
+    report_stale(run->comm, &out);
+    hsort_status status = gather(run, &out);
+    const double start = MPI_Wtime();
+    status = launch_commit(run->comm, &out, status);
+    run->write_seconds += MPI_Wtime() - start;
+    return status;
+}
+
+static hsort_status print_gathered(struct gather_run *run)
+{
+    const double own[] = {run->read_seconds, run->gather_seconds, run->write_seconds};
+    double most[3];
+    TRY(comm_largest(run->comm, own, 3, most));
+    struct records_report report = {.word = "record",
+                                    .plural = "elements",
+                                    .input = &run->in,
+                                    .other = &run->by,
+                                    .other_word = "by",
+                                    .output = run->options->output,
+                                    .count = run->by.count,
+                                    .element_bytes = run->in.element.bytes,
+                                    .ranks = run->comm->size,
+                                    .engine = hsort_engine_name(hsort_engine_in_use(run->ctx)),
+                                    .read_seconds = most[0],
+                                    .sort_seconds = most[1],
+                                    .write_seconds = most[2],
+                                    .work = "gather"};
+    TRY(job_open(run->comm, &report.job));
+    const hsort_status printed =
+        run->comm->rank == 0 ? records_report_print(&report, run->options->json) : HSORT_OK;
+    job_close(&report.job);
+    return comm_agree(run->comm, printed);
+}
+
+static hsort_status gather_phases(struct gather_run *run)
+{
+    TRY(open_gathered(run));
+    TRY(open_gather(run));
+    TRY(write_gathered(run));
+    return print_gathered(run);
+}
+
+hsort_status cli_gather(struct comm *comm, const struct cli_options *options)
+{
+    struct gather_run run = {.comm = comm, .options = options};
+    progress_start(&run.progress, options->progress && comm->rank == 0);
+    const hsort_status status = gather_phases(&run);
+    if (!launch_lost(comm, status))
+        hsort_destroy(&run.ctx);
+    record_io_close(&run.io);
+    if (run.has_in)
+        file_close(&run.in);
+    if (run.has_by)
+        file_close(&run.by);
+    free(run.read);
+    free(run.gathered);
+    free(run.index);
+    return status;
+}

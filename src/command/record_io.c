@@ -1,0 +1,101 @@
+#include "src/command/record_io.h"
+#include <stdlib.h>
+#include <string.h>
+#include "src/command/cli.h"
+#include "src/command/launch.h"
+
+hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io)
+{
+    io->progress = progress;
+    TRY(launch_threads(comm, threads, &threads));
+    return engine_open_host(threads, 0, &io->engine);
+}
+
+void record_io_close(struct record_io *io)
+{
+    if (io->engine)
+        io->engine->ops->close(io->engine);
+    io->engine = NULL;
+}
+
+/* engine_transfer.move: of a struct file_in, or of a struct file_out. */
+static hsort_status read_elements(void *file, int64_t at, size_t bytes, void *host)
+{
+    return file_read_at(file, at, bytes, host);
+}
+
+static hsort_status write_elements(void *file, int64_t at, size_t bytes, void *host)
+{
+    return file_write_at(file, at, bytes, host);
+}
+
+static hsort_status read_back_elements(void *file, int64_t at, size_t bytes, void *host)
+{
+    return file_read_back_at(file, at, bytes, host);
+}
+
+hsort_status record_io_read(struct record_io *io, const struct file_in *file, int64_t first, int64_t count,
+                            void *memory)
+{
+    const int64_t width = (int64_t)file->element.bytes, bytes = count * width;
+    for (int64_t done = 0, part; done < bytes; done += part) {
+        part = bytes - done < CLI_CHUNK_BYTES ? bytes - done : CLI_CHUNK_BYTES / width * width;
+        const int64_t at = first * width + done;
+        const struct engine_transfer transfer = {.memory = (char *)memory + done,
+                                                 .bytes = (size_t)part,
+                                                 .move = read_elements,
+                                                 .user = (void *)file,
+                                                 .at = at,
+                                                 .lead = file_in_lead(file, at)};
+        TRY(io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0));
+        if (io->progress)
+            progress_bytes(io->progress, "read", done + part, bytes, file->count * width);
+    }
+    return HSORT_OK;
+}
+
+hsort_status record_io_write(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
+                             const void *memory)
+{
+    const int64_t width = (int64_t)file->key_bytes, bytes = count * width;
+    for (int64_t done = 0, part; done < bytes; done += part) {
+        part = bytes - done < CLI_CHUNK_BYTES ? bytes - done : CLI_CHUNK_BYTES;
+        const int64_t at = first * width + done;
+        const struct engine_transfer transfer = {.memory = (char *)memory + done,
+                                                 .bytes = (size_t)part,
+                                                 .move = write_elements,
+                                                 .user = (void *)file,
+                                                 .at = at,
+                                                 .lead = file_out_lead(file, at)};
+        TRY(io->engine->ops->transfer(io->engine, NULL, 0, &transfer, 1));
+        if (io->progress)
+            progress_bytes(io->progress, "write", done + part, bytes, file->count * width);
+    }
+    return HSORT_OK;
+}
+
+hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
+                               int64_t count, const void *memory, bool *same)
+{
+    const int64_t width = (int64_t)file->key_bytes, bytes = count * width;
+    const int64_t most = bytes < CLI_CHUNK_BYTES ? bytes : CLI_CHUNK_BYTES;
+    hsort_status status = HSORT_OK;
+    char *found = malloc((size_t)most + 1);
+    *same = true;
+    if (!found)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it back", file->path);
+    for (int64_t done = 0, part; done < bytes && status == HSORT_OK; done += part) {
+        part = bytes - done < most ? bytes - done : most;
+        const int64_t at = first * width + done;
+        const struct engine_transfer transfer = {.memory = found,
+                                                 .bytes = (size_t)part,
+                                                 .move = read_back_elements,
+                                                 .user = (void *)file,
+                                                 .at = at,
+                                                 .lead = file_out_lead(file, at)};
+        status = io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0);
+        *same = *same && memcmp(found, (const char *)memory + done, (size_t)part) == 0;
+    }
+    free(found);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* Elements between files and memory, by all threads of a rank. */
+#ifndef RECORD_IO_H
+#define RECORD_IO_H
+
+#include "kernels/engine.h"
+#include "mpi/comm/comm.h"
+#include "src/command/progress.h"
+#include "src/files/file.h"
+
+struct record_io {
+    struct engine *engine;     /* for its threads; owned */
+    struct progress *progress; /* or NULL: the caller says how far it is */
+};
+
+/* Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
+hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io);
+void record_io_close(struct record_io *io); /* also of one that is all 0 */
+
+/* memory = elements first .. first + count - 1 of an input. Not collective. Errors: file_read_at()'s. */
+hsort_status record_io_read(struct record_io *io, const struct file_in *file, int64_t first, int64_t count,
+                            void *memory);
+
+/* The same to an output. */
+hsort_status record_io_write(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
+                             const void *memory);
+
+/* *same: the output has these elements. Errors also HSORT_HOST_MEMORY. */
+hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
+                               int64_t count, const void *memory, bool *same);
+
+#endif

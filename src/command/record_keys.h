@@ -1,0 +1,43 @@
+/* The keys of records, as --key names them: fields of a structured .npy file, columns of one of two dimensions, places of raw
+ * records. Bare keys are records of one field. */
+#ifndef RECORD_KEYS_H
+#define RECORD_KEYS_H
+
+#include "kernels/base/key_field.h"
+#include "src/files/file.h"
+
+struct record_keys {
+    const char *text; /* --key, borrowed; NULL: bare keys */
+    hsort_field fields[HSORT_FIELDS_MAX];
+    int count;
+    int key_bytes; /* of all fields */
+};
+
+/* The keys that `text` names of the elements of a file. Not collective.
+ * Errors   HSORT_ARGUMENT: the text names the file, and the field and its dtype if that is wrong. */
+hsort_status record_keys_parse(const char *text, const struct file_in *file, struct record_keys *keys);
+
+/* The same of raw records of so many bytes; `path` is for texts. */
+hsort_status record_keys_parse_raw(const char *text, const char *path, size_t record_bytes,
+                                   struct record_keys *keys);
+
+/* The key of bare keys. Not collective. */
+struct record_keys record_keys_bare(hsort_type type, hsort_order order);
+
+/* fields [keys->count] = those of `records`, for record_code(). Not collective. */
+void record_keys_point(const struct record_keys *keys, const void *records, size_t record_bytes,
+                       struct key_field *fields);
+
+/* A number that orders record i as its keys do. */
+static inline uint128 record_code(const struct key_field *fields, int count, int64_t i)
+{
+    uint128 code = 0;
+    for (int f = 0; f < count; f++)
+        code |= field_code(&fields[f], i);
+    return code;
+}
+
+/* Bytes of a field. */
+size_t record_field_bytes(const hsort_field *field);
+
+#endif

@@ -1,0 +1,485 @@
+#include "src/command/records.h"
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "mpi/comm/node_memory.h"
+#include "src/command/launch.h"
+#include "src/command/record_check.h"
+#include "src/command/record_io.h"
+#include "src/command/records_report.h"
+
+/* An input, and this rank's part of it before and after. */
+struct column {
+    bool given;
+    struct file_in in;
+    size_t bytes;        /* of an element */
+    void *read, *sorted; /* [count * bytes] owned; sorted: or NULL, if nobody wants it */
+};
+
+/* A file to write, and this rank's part of it. */
+struct output {
+    const char *path;
+    struct file_out file;
+    const void *memory; /* borrowed */
+};
+
+struct record_run {
+    struct comm *comm;
+    const struct cli_options *options;
+    hsort_order order;
+    hsort_context *ctx;
+    struct progress progress;
+    struct record_io io;
+    struct column elements, values;
+    struct record_keys keys;
+    bool indexed;         /* positions are found, for a file or to bring elements there */
+    int64_t *index;       /* [count] owned, or NULL */
+    int64_t first, count; /* of this rank */
+    struct output outputs[FILE_OUTPUTS];
+    int output_count;
+    double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
+    struct records_report report;
+};
+
+/* Keep the library's error line: it is the same on every rank. */
+static hsort_status keep_line(const struct record_run *run, hsort_status status)
+{
+    if (status != HSORT_OK)
+        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+    status_clear();
+    return HSORT_OK;
+}
+
+/* ---- Inputs: collective -------------------------------------------------------------------------------- */
+
+static hsort_status open_elements(struct record_run *run)
+{
+    const struct cli_options *options = run->options;
+    const struct file_source source = {.paths = options->files,
+                                       .paths_count = options->files_count,
+                                       .format = options->format,
+                                       .type = options->type_given ? &options->type : NULL,
+                                       .direct_io = options->direct_io,
+                                       .any = options->key != NULL,
+                                       .record_bytes = options->record_bytes,
+                                       .record_word = "--record"};
+    TRY(file_open(run->comm, &source, &run->elements.in));
+    run->elements.given = true;
+    run->elements.bytes = run->elements.in.element.bytes;
+    run->keys = record_keys_bare(run->elements.in.type, run->order);
+    if (!options->key)
+        return HSORT_OK;
+    return comm_agree(run->comm, record_keys_parse(options->key, &run->elements.in, &run->keys));
+}
+
+static hsort_status open_values(struct record_run *run)
+{
+    const struct cli_options *options = run->options;
+    const struct file_source source = {.paths = &options->values,
+                                       .paths_count = 1,
+                                       .direct_io = options->direct_io,
+                                       .any = true,
+                                       .record_bytes = options->value_bytes,
+                                       .record_word = "--value-bytes"};
+    if (!options->values)
+        return HSORT_OK;
+    TRY(file_open(run->comm, &source, &run->values.in));
+    const struct file_in *in = &run->values.in;
+    run->values.given = true;
+    run->values.bytes = in->element.bytes;
+    if (in->count != run->elements.in.count)
+        return report_fail(run->comm, HSORT_ARGUMENT, "%s: has %" PRId64 " elements, and %s has %" PRId64,
+                           in->path, in->count, run->elements.in.path, run->elements.in.count);
+    if (in->element.bytes > CLI_RECORD_MOST)
+        return report_fail(run->comm, HSORT_ARGUMENT, "%s: has elements of %zu bytes; %d can be moved",
+                           in->path, in->element.bytes, CLI_RECORD_MOST);
+    return HSORT_OK;
+}
+
+static hsort_status open_columns(struct record_run *run)
+{
+    TRY(open_elements(run));
+    TRY(open_values(run));
+    run->indexed = run->options->index || (run->options->key && run->options->values);
+    run->first = launch_share(run->elements.in.count, run->comm->rank, run->comm->size);
+    run->count = launch_share(run->elements.in.count, run->comm->rank + 1, run->comm->size) - run->first;
+    return HSORT_OK;
+}
+
+/* ---- Outputs: collective ------------------------------------------------------------------------------- */
+
+/* No two outputs of this rank may be one file. Not collective. */
+static hsort_status check_apart(const struct record_run *run)
+{
+    const struct cli_options *options = run->options;
+    const char *const paths[FILE_OUTPUTS] = {options->output, options->values_output, options->index};
+    char names[FILE_OUTPUTS][PATH_MAX];
+    for (int i = 0; i < FILE_OUTPUTS; i++) {
+        if (!paths[i])
+            continue;
+        TRY(file_output_name_of(paths[i], run->comm->rank, &run->elements.in, names[i]));
+        for (int before = 0; before < i; before++)
+            if (paths[before] && strcmp(names[before], names[i]) == 0)
+                return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", paths[i]);
+    }
+    return HSORT_OK;
+}
+
+/* Add one. element: NULL for keys of `type`. */
+static hsort_status add_output(struct record_run *run, const char *path, enum file_format format,
+                               hsort_type type, const struct npy_element *element)
+{
+    const struct file_target target = {.path = path,
+                                       .format = format,
+                                       .type = type,
+                                       .element = element,
+                                       .count = run->elements.in.count,
+                                       .first = run->first,
+                                       .mine = run->count,
+                                       .input = &run->elements.in,
+                                       .other_input = run->values.given ? &run->values.in : NULL,
+                                       .direct_io = run->options->direct_io};
+    if (!path)
+        return HSORT_OK;
+    struct output *output = &run->outputs[run->output_count];
+    output->path = path;
+    TRY(file_create(run->comm, &target, &output->file));
+    run->output_count++;
+    report_stale(run->comm, &output->file);
+    return HSORT_OK;
+}
+
+static hsort_status open_outputs(struct record_run *run)
+{
+    const struct cli_options *options = run->options;
+    const struct file_in *in = &run->elements.in;
+    TRY(comm_agree(run->comm, check_apart(run)));
+    TRY(add_output(run, options->output, options->output_format, in->type,
+                   options->key ? &in->element : NULL));
+    TRY(add_output(run, options->values_output, FILE_AUTO, in->type, &run->values.in.element));
+    return add_output(run, options->index, FILE_AUTO, HSORT_I64, NULL);
+}
+
+static hsort_status end_outputs(struct record_run *run, hsort_status status)
+{
+    struct file_out *files[FILE_OUTPUTS];
+    for (int i = 0; i < run->output_count; i++)
+        files[i] = &run->outputs[i].file;
+    const double start = MPI_Wtime();
+    if (run->output_count > 0)
+        status = launch_commit_all(run->comm, files, run->output_count, status);
+    run->write_seconds += MPI_Wtime() - start;
+    return status;
+}
+
+/* ---- Memory: not collective ---------------------------------------------------------------------------- */
+
+static bool wants_elements(const struct record_run *run)
+{
+    return run->options->output || !run->options->no_verify;
+}
+
+/* Take an array of this rank's elements of so many bytes each. */
+static hsort_status take(const struct record_run *run, size_t bytes, void *array)
+{
+    void *memory = malloc((size_t)run->count * bytes + 1);
+    memcpy(array, &memory, sizeof memory);
+    return memory ? HSORT_OK
+                  : status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " elements of %zu bytes",
+                                run->elements.in.path, run->count, bytes);
+}
+
+/* All that a rank takes; it asks first, with the other ranks of its node. */
+static hsort_status take_columns(struct record_run *run)
+{
+    const bool sorted = wants_elements(run);
+    const uint64_t bytes =
+        (uint64_t)run->elements.bytes * (sorted ? 2 : 1) + (uint64_t)run->values.bytes * 2 +
+        (run->indexed ? sizeof(int64_t) + (run->options->key ? (size_t)run->keys.key_bytes : 0) : 0);
+    const uint64_t all = run->count > 0 && bytes > UINT64_MAX / (uint64_t)run->count
+                             ? UINT64_MAX
+                             : bytes * (uint64_t)run->count;
+    TRY(node_memory_check(run->comm, all));
+    TRY(take(run, run->elements.bytes, &run->elements.read));
+    if (sorted)
+        TRY(take(run, run->elements.bytes, &run->elements.sorted));
+    if (run->indexed)
+        TRY(take(run, sizeof *run->index, &run->index));
+    if (!run->values.given)
+        return HSORT_OK;
+    TRY(take(run, run->values.bytes, &run->values.read));
+    return take(run, run->values.bytes, &run->values.sorted);
+}
+
+static hsort_status read_column(struct record_run *run, struct column *column)
+{
+    if (!column->given)
+        return HSORT_OK;
+    TRY(record_io_read(&run->io, &column->in, run->first, run->count, column->read));
+    return file_check_unchanged(&column->in);
+}
+
+/* ---- The sort: collective ------------------------------------------------------------------------------ */
+
+/* Copy a field of all records into an array of its own. */
+static void copy_field(const struct record_run *run, const hsort_field *field, char *to)
+{
+    const size_t bytes = record_field_bytes(field), record_bytes = run->elements.bytes;
+    const char *from = (const char *)run->elements.read + field->offset;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < run->count; i++)
+        memcpy(to + (size_t)i * bytes, from + (size_t)i * record_bytes, bytes);
+}
+
+/* The order of records by their keys, copied out of them. */
+static hsort_status find_index(struct record_run *run)
+{
+    const void *columns[HSORT_FIELDS_MAX];
+    hsort_field fields[HSORT_FIELDS_MAX];
+    char *memory = NULL;
+    const hsort_status status = comm_agree(run->comm, take(run, (size_t)run->keys.key_bytes, &memory));
+    char *at = memory;
+    for (int i = 0; i < run->keys.count && status == HSORT_OK; i++) {
+        fields[i] = run->keys.fields[i];
+        copy_field(run, &fields[i], at);
+        columns[i] = at;
+        at += record_field_bytes(&fields[i]) * (size_t)run->count;
+        fields[i].offset = 0;
+    }
+    const hsort_status found =
+        status != HSORT_OK ? status
+                           : keep_line(run, hsort_argsort_columns(run->ctx, columns, fields, run->keys.count,
+                                                                  run->count, run->index, run->count, NULL));
+    free(memory);
+    return found;
+}
+
+static hsort_status gather_column(struct record_run *run, struct column *column)
+{
+    if (!column->sorted)
+        return HSORT_OK;
+    return keep_line(run, hsort_gather(run->ctx, column->read, run->count, column->bytes, run->index,
+                                       column->sorted, run->count, NULL));
+}
+
+static hsort_status sort_records(struct record_run *run)
+{
+    struct column *elements = &run->elements;
+    if (!run->indexed)
+        return keep_line(run, hsort_sort_records_to(run->ctx, elements->read, elements->bytes,
+                                                    run->keys.fields, run->keys.count, run->count,
+                                                    elements->sorted, run->count, NULL));
+    TRY(find_index(run));
+    TRY(gather_column(run, elements));
+    return gather_column(run, &run->values);
+}
+
+static hsort_status sort_bare_keys(struct record_run *run)
+{
+    struct column *keys = &run->elements, *values = &run->values;
+    const hsort_type type = keys->in.type;
+    if (!run->indexed)
+        return keep_line(run, hsort_sort_pairs_to(run->ctx, type, run->order, keys->read, values->read,
+                                                  values->bytes, run->count, keys->sorted, values->sorted,
+                                                  run->count, NULL));
+    TRY(keep_line(run, hsort_argsort(run->ctx, type, run->order, keys->read, run->count, run->index,
+                                     keys->sorted, run->count, NULL)));
+    return gather_column(run, values);
+}
+
+/* ---- Checks: collective -------------------------------------------------------------------------------- */
+
+/* What belongs together, before the sort or after it. */
+static hsort_status look(struct record_run *run, bool after, struct record_result *result)
+{
+    const struct column *elements = &run->elements, *values = &run->values;
+    const struct record_rows rows = {.records = after ? elements->sorted : elements->read,
+                                     .record_bytes = elements->bytes,
+                                     .values = !values->given ? NULL
+                                               : after        ? values->sorted
+                                                              : values->read,
+                                     .value_bytes = values->bytes,
+                                     .numbered = run->indexed,
+                                     .index = after ? run->index : NULL,
+                                     .first = run->first,
+                                     .count = run->count};
+    struct record_scan scan;
+    const double start = MPI_Wtime();
+    record_check_start(&scan, after ? &run->keys : NULL);
+    record_check_add(&scan, &rows);
+    run->verify_seconds += MPI_Wtime() - start;
+    return record_check_finish(&scan, run->comm, result);
+}
+
+/* Compare what was seen before and after. */
+static hsort_status compare_looks(struct record_run *run, const struct record_result *before,
+                                  const struct record_result *after)
+{
+    struct records_report *report = &run->report;
+    report->verified = true;
+    report->sorted = after->first_disorder < 0;
+    report->stable = after->first_unstable < 0;
+    report->count_ok = after->count == before->count && after->count == run->elements.in.count;
+    report->fingerprint_ok = memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
+    if (report->sorted && report->stable && report->count_ok && report->fingerprint_ok)
+        return HSORT_OK;
+    return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted %s are %s; nothing was written",
+                       run->elements.in.path, run->options->key ? "records" : "keys",
+                       !report->sorted   ? "not in order"
+                       : !report->stable ? "not in the order of the input where they are equal"
+                                         : "not those of the file, or not beside what belongs to them");
+}
+
+/* Look at what the outputs have. */
+static hsort_status reread(struct record_run *run)
+{
+    for (int i = 0; i < run->output_count; i++) {
+        const struct output *output = &run->outputs[i];
+        bool same = false;
+        const double start = MPI_Wtime();
+        hsort_status status =
+            record_io_compare(&run->io, &output->file, run->first, run->count, output->memory, &same);
+        if (status == HSORT_OK && !same)
+            status =
+                status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", output->path);
+        run->verify_seconds += MPI_Wtime() - start;
+        TRY(comm_agree(run->comm, status));
+    }
+    return HSORT_OK;
+}
+
+/* ---- Phases: collective -------------------------------------------------------------------------------- */
+
+/* Memory, and what the inputs hold. */
+static hsort_status read_columns(struct record_run *run)
+{
+    TRY(comm_agree(run->comm, take_columns(run)));
+    const double start = MPI_Wtime();
+    hsort_status status = read_column(run, &run->elements);
+    if (status == HSORT_OK)
+        status = read_column(run, &run->values);
+    run->read_seconds = MPI_Wtime() - start;
+    return comm_agree(run->comm, status);
+}
+
+static hsort_status write_outputs(struct record_run *run)
+{
+    const double start = MPI_Wtime();
+    hsort_status status = HSORT_OK;
+    for (int i = 0; i < run->output_count && status == HSORT_OK; i++) {
+        struct output *output = &run->outputs[i];
+        output->memory = output->path == run->options->output          ? run->elements.sorted
+                         : output->path == run->options->values_output ? run->values.sorted
+                                                                       : (const void *)run->index;
+        status = record_io_write(&run->io, &output->file, run->first, run->count, output->memory);
+    }
+    run->write_seconds = MPI_Wtime() - start;
+    return comm_agree(run->comm, status);
+}
+
+/* From the opened files to outputs that only lack their names. */
+static hsort_status work(struct record_run *run)
+{
+    const bool looks = !run->options->no_verify;
+    struct record_result before, after;
+    TRY(read_columns(run));
+    if (looks)
+        TRY(look(run, false, &before));
+    const double start = MPI_Wtime();
+    TRY(run->options->key ? sort_records(run) : sort_bare_keys(run));
+    run->sort_seconds = MPI_Wtime() - start;
+    if (looks) {
+        TRY(look(run, true, &after));
+        TRY(compare_looks(run, &before, &after));
+    }
+    TRY(write_outputs(run));
+    return looks && run->options->verify == CLI_VERIFY_REREAD ? reread(run) : HSORT_OK;
+}
+
+static hsort_status open_library(struct record_run *run)
+{
+    hsort_options options = run->options->sort;
+    options.progress = run->options->progress ? progress_steps : NULL;
+    options.progress_user = &run->progress;
+    const hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
+    if (status != HSORT_OK)
+        return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
+    status_clear();
+    return comm_agree(run->comm,
+                      record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
+}
+
+static hsort_status print_records(struct record_run *run)
+{
+    const struct cli_options *options = run->options;
+    struct records_report *report = &run->report;
+    const double own[] = {run->read_seconds, run->sort_seconds, run->write_seconds, run->verify_seconds};
+    double most[4];
+    TRY(comm_largest(run->comm, own, 4, most));
+    report->read_seconds = most[0];
+    report->sort_seconds = most[1];
+    report->write_seconds = most[2];
+    report->verify_seconds = most[3];
+    report->work = "sort";
+    report->word = options->key ? "record" : hsort_type_name(run->elements.in.type);
+    report->plural = options->key ? "records" : "keys";
+    report->key = options->key;
+    report->order = options->key ? NULL : options->reverse ? "descending" : "ascending";
+    report->input = &run->elements.in;
+    report->other = run->values.given ? &run->values.in : NULL;
+    report->other_word = "values";
+    report->output = options->output;
+    report->index = options->index;
+    report->values_output = options->values_output;
+    report->count = run->elements.in.count;
+    report->element_bytes = run->elements.bytes;
+    report->other_bytes = run->values.bytes;
+    report->ranks = run->comm->size;
+    report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
+    report->exchange = hsort_exchange_name(hsort_exchange_in_use(run->ctx));
+    TRY(job_open(run->comm, &report->job));
+    const hsort_status printed =
+        run->comm->rank == 0 ? records_report_print(report, options->json) : HSORT_OK;
+    job_close(&report->job);
+    return comm_agree(run->comm, printed);
+}
+
+static hsort_status run_records(struct record_run *run)
+{
+    TRY(open_columns(run));
+    TRY(open_library(run));
+    hsort_status status = open_outputs(run);
+    if (status == HSORT_OK)
+        status = work(run);
+    status = end_outputs(run, status);
+    if (status == HSORT_OK)
+        return print_records(run);
+    if (status == HSORT_MISMATCH) // what was seen; the error line stays
+        print_records(run);
+    return status;
+}
+
+static void free_column(struct column *column)
+{
+    free(column->read);
+    free(column->sorted);
+    if (column->given)
+        file_close(&column->in);
+}
+
+hsort_status records_sort(struct comm *comm, const struct cli_options *options)
+{
+    struct record_run run = {
+        .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
+    progress_start(&run.progress, options->progress && comm->rank == 0);
+    const hsort_status status = run_records(&run);
+    if (!launch_lost(comm, status))
+        hsort_destroy(&run.ctx);
+    record_io_close(&run.io);
+    free_column(&run.elements);
+    free_column(&run.values);
+    free(run.index);
+    return status;
+}

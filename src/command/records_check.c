@@ -1,0 +1,128 @@
+/* hypersort check --key: every rank streams its share of the records through record_check.h. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "mpi/comm/node_memory.h"
+#include "src/command/launch.h"
+#include "src/command/record_io.h"
+#include "src/command/records.h"
+#include "src/command/records_report.h"
+
+struct check_run {
+    struct comm *comm;
+    const struct cli_options *options;
+    struct progress progress;
+    struct record_io io;
+    struct file_in file, other;
+    bool has_file, has_other;
+    struct record_keys keys;
+    void *chunk; /* [CLI_CHUNK_BYTES] owned */
+};
+
+/* Collective. */
+static hsort_status open_files(struct check_run *run)
+{
+    const struct cli_options *options = run->options;
+    struct file_source source = {.paths = options->files,
+                                 .paths_count = options->files_count,
+                                 .format = options->format,
+                                 .direct_io = options->direct_io,
+                                 .any = true,
+                                 .record_bytes = options->record_bytes,
+                                 .record_word = "--record"};
+    TRY(file_open(run->comm, &source, &run->file));
+    run->has_file = true;
+    TRY(comm_agree(run->comm, record_keys_parse(options->key, &run->file, &run->keys)));
+    source.paths = &options->against;
+    source.paths_count = 1;
+    if (!options->against)
+        return HSORT_OK;
+    TRY(file_open(run->comm, &source, &run->other));
+    run->has_other = true;
+    if (run->other.element.bytes != run->file.element.bytes)
+        return report_fail(run->comm, HSORT_FORMAT, "%s: has records of %zu bytes, and %s of %zu",
+                           run->other.path, run->other.element.bytes, run->file.path,
+                           run->file.element.bytes);
+    return HSORT_OK;
+}
+
+/* Collective over the node, as open_scanner() of keys. */
+static hsort_status open_reader(struct check_run *run)
+{
+    TRY(node_memory_check(run->comm, CLI_CHUNK_BYTES));
+    TRY(record_io_open(run->comm, run->options->sort.threads, NULL, &run->io));
+    run->chunk = malloc(CLI_CHUNK_BYTES);
+    return run->chunk ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
+}
+
+/* Not collective. */
+static hsort_status add_records(struct check_run *run, const struct file_in *file, struct record_scan *scan)
+{
+    const int64_t width = (int64_t)file->element.bytes, most = CLI_CHUNK_BYTES / width;
+    const int64_t first = launch_share(file->count, run->comm->rank, run->comm->size);
+    const int64_t count = launch_share(file->count, run->comm->rank + 1, run->comm->size) - first;
+    for (int64_t done = 0; done < count;) {
+        const int64_t part = count - done < most ? count - done : most;
+        const struct record_rows rows = {
+            .records = run->chunk, .record_bytes = file->element.bytes, .first = first + done, .count = part};
+        TRY(record_io_read(&run->io, file, first + done, part, run->chunk));
+        record_check_add(scan, &rows);
+        done += part;
+        progress_bytes(&run->progress, "check", done, count, file->count * width);
+    }
+    return file_check_unchanged(file);
+}
+
+/* Collective. */
+static hsort_status scan_file(struct check_run *run, const struct file_in *file, struct record_result *result)
+{
+    struct record_scan scan;
+    record_check_start(&scan, &run->keys);
+    TRY(comm_agree(run->comm, add_records(run, file, &scan)));
+    return record_check_finish(&scan, run->comm, result);
+}
+
+/* Both scans and the report. Collective. */
+static hsort_status check_record_files(struct check_run *run)
+{
+    struct comm *comm = run->comm;
+    const struct cli_options *options = run->options;
+    struct records_check_report report = {
+        .file = &run->file, .against = options->against, .key = options->key, .ranks = comm->size};
+    const double start = MPI_Wtime();
+    TRY(scan_file(run, &run->file, &report.found));
+    if (run->has_other)
+        TRY(scan_file(run, &run->other, &report.other));
+    report.seconds = MPI_Wtime() - start;
+    TRY(comm_agree(comm, comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));
+
+    const int64_t place = report.found.first_disorder;
+    const bool others = run->has_other && !records_report_same(&report);
+    if (place >= 0)
+        return report_fail(
+            comm, HSORT_MISMATCH,
+            "%s: not in order by %.128s: record %" PRId64 " belongs before record %" PRId64 "%s%s",
+            run->file.path, options->key, place, place - 1,
+            others ? "; nor does it hold the records of " : "", others ? options->against : "");
+    if (others)
+        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the records of %s", run->file.path,
+                           run->other.path);
+    return HSORT_OK;
+}
+
+hsort_status records_check(struct comm *comm, const struct cli_options *options)
+{
+    struct check_run run = {.comm = comm, .options = options};
+    progress_start(&run.progress, options->progress && comm->rank == 0);
+    hsort_status status = open_files(&run);
+    if (status == HSORT_OK)
+        status = comm_agree(comm, open_reader(&run));
+    if (status == HSORT_OK)
+        status = check_record_files(&run);
+    record_io_close(&run.io);
+    free(run.chunk);
+    if (run.has_other)
+        file_close(&run.other);
+    if (run.has_file)
+        file_close(&run.file);
+    return status;
+}

@@ -1,0 +1,148 @@
+#include "src/command/records_report.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static double gigabytes(const struct records_report *report)
+{
+    return (double)report->count * (double)(report->element_bytes + report->other_bytes) / 1e9;
+}
+
+static void print_verify_json(struct json *json, const struct records_report *report)
+{
+    if (!report->verified) {
+        json_null(json, "verify");
+        return;
+    }
+    json_open(json, "verify", '{');
+    json_bool(json, "sorted", report->sorted);
+    json_bool(json, "stable", report->stable);
+    json_bool(json, "count_ok", report->count_ok);
+    json_bool(json, "fingerprint_ok", report->fingerprint_ok);
+    json_close(json, '}');
+}
+
+static hsort_status print_json(const struct records_report *report)
+{
+    struct json json = {false};
+    report_open_json(&json);
+    json_integer(&json, "ranks", report->ranks);
+    json_text(&json, "engine", report->engine);
+    json_text(&json, "type", report->word);
+    json_text(&json, "order", report->order);
+    json_text(&json, "key", report->key);
+    json_integer(&json, report->plural[0] == 'k' ? "keys" : report->plural, report->count);
+    json_integer(&json, "element_bytes", (int64_t)report->element_bytes);
+    json_integer(&json, "value_bytes", (int64_t)report->other_bytes);
+    json_text(&json, "exchange", report->exchange);
+    json_open(&json, "phases", '{');
+    json_real(&json, "read", report->read_seconds);
+    json_real(&json, report->work, report->sort_seconds);
+    json_real(&json, "write", report->write_seconds);
+    json_real(&json, "verify", report->verify_seconds);
+    json_close(&json, '}');
+    print_verify_json(&json, report);
+    report_files_json(&json, "input", "inputs", report->input);
+    json_text(&json, report->other_word, report->other ? report->other->path : NULL);
+    json_text(&json, "output", report->output);
+    json_text(&json, "values_output", report->values_output);
+    json_text(&json, "index", report->index);
+    report_job_json(&json, &report->job);
+    return report_close_json(&json);
+}
+
+hsort_status records_report_print(const struct records_report *report, bool json)
+{
+    if (json)
+        return print_json(report);
+    printf("%-12s %" PRId64, report->plural, report->count);
+    if (report->key)
+        printf(" of %zu bytes, by ", report->element_bytes), report_name(report->key);
+    else if (report->order)
+        printf(" %s, %s", report->word, report->order);
+    else
+        printf(" of %zu bytes", report->element_bytes);
+    if (report->other_bytes > 0)
+        printf(", values of %zu bytes", report->other_bytes);
+    printf(", %.9g GB\n", gigabytes(report));
+    printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
+           report->exchange ? ", exchange " : "", report->exchange ? report->exchange : "");
+    report_job(&report->job);
+    printf("%-11s %10.6f s\n", "read", report->read_seconds);
+    printf("%-11s %10.6f s\n", report->work, report->sort_seconds);
+    printf("%-11s %10.6f s\n", "write", report->write_seconds);
+    if (report->verified)
+        printf("%-11s %10.6f s\n", "verify", report->verify_seconds);
+    if (report->verified)
+        printf("verified     %s, %s%s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",
+               report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",
+               report->count_ok ? "same count" : "ANOTHER COUNT",
+               report->fingerprint_ok ? "the same" : "NOT THE SAME");
+    return report_flush();
+}
+
+/* ---- check --------------------------------------------------------------------------------------------- */
+
+bool records_report_same(const struct records_check_report *report)
+{
+    return report->found.count == report->other.count &&
+           memcmp(report->found.fingerprint, report->other.fingerprint, sizeof report->found.fingerprint) ==
+               0;
+}
+
+static hsort_status print_checked_json(const struct records_check_report *report)
+{
+    struct json json = {false};
+    char text[40];
+    const struct record_result *found = &report->found;
+    const int64_t element_bytes = (int64_t)report->file->element.bytes;
+    report_open_json(&json);
+    report_files_json(&json, "file", "files", report->file);
+    json_integer(&json, "ranks", report->ranks);
+    json_text(&json, "type", "record");
+    json_text(&json, "key", report->key);
+    json_integer(&json, "records", found->count);
+    json_integer(&json, "element_bytes", element_bytes);
+    json_integer(&json, "bytes", found->count * element_bytes);
+    json_bool(&json, "sorted", found->first_disorder < 0);
+    if (found->first_disorder >= 0) {
+        json_open(&json, "first_disorder", '{');
+        json_integer(&json, "position", found->first_disorder);
+        json_close(&json, '}');
+    } else {
+        json_null(&json, "first_disorder");
+    }
+    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
+    json_text(&json, "fingerprint", text);
+    if (report->against) {
+        json_open(&json, "against", '{');
+        json_text(&json, "file", report->against);
+        json_integer(&json, "records", report->other.count);
+        json_bool(&json, "same_records", records_report_same(report));
+        json_close(&json, '}');
+    } else {
+        json_null(&json, "against");
+    }
+    json_real(&json, "seconds", report->seconds);
+    return report_close_json(&json);
+}
+
+hsort_status records_report_check(const struct records_check_report *report, bool json)
+{
+    if (json)
+        return print_checked_json(report);
+    const struct record_result *found = &report->found;
+    printf("records      %" PRId64 " of %zu bytes\n", found->count, report->file->element.bytes);
+    printf("order        %sby ", found->first_disorder < 0 ? "" : "NOT ");
+    report_name(report->key);
+    if (found->first_disorder >= 0)
+        printf(": record %" PRId64 " belongs before the one before it", found->first_disorder);
+    printf("\nfingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
+    if (report->against) {
+        printf("against      ");
+        report_name(report->against);
+        printf(", %" PRId64 " records: %s\n", report->other.count,
+               records_report_same(report) ? "the same records" : "NOT THE SAME RECORDS");
+    }
+    return report_flush();
+}

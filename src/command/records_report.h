@@ -1,0 +1,44 @@
+/* What is said of sorts of records and values, of indices, and of gathers. Rank 0 prints; nothing here is collective. */
+#ifndef RECORDS_REPORT_H
+#define RECORDS_REPORT_H
+
+#include "src/command/record_check.h"
+#include "src/command/report.h"
+
+struct records_report {
+    const char *word;                           /* of one element: "record", or the type of keys */
+    const char *plural;                         /* of several: "records", "keys", "elements" */
+    const struct file_in *input, *other;        /* other: values, index of a gather; or NULL */
+    const char *other_word;                     /* "values", "by" */
+    const char *output, *index, *values_output; /* or NULL */
+    const char *key;                            /* --key, or NULL */
+    const char *order;                          /* of bare keys, or NULL */
+    int64_t count;
+    size_t element_bytes, other_bytes;
+    int ranks;
+    const char *engine, *exchange;                                    /* exchange: or NULL */
+    double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
+    const char *work; /* what the second of them is of: "sort", "gather" */
+    bool verified;    /* the four below mean something */
+    bool sorted, stable, count_ok, fingerprint_ok;
+    struct job job;
+};
+
+struct records_check_report {
+    const struct file_in *file;
+    const char *against; /* or NULL */
+    const char *key;
+    int ranks;
+    struct record_result found, other; /* of the two files */
+    double seconds;
+};
+
+/* Errors of both: HSORT_IO, stdout cannot be written. */
+hsort_status records_report_check(const struct records_check_report *report, bool json);
+
+/* The two files of a report hold the same records. */
+bool records_report_same(const struct records_check_report *report);
+
+hsort_status records_report_print(const struct records_report *report, bool json);
+
+#endif

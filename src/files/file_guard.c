@@ -1,0 +1,94 @@
+#include "src/files/file_guard.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "src/files/file.h"
+
+/* By the first FILE_STOP_SIGNALS a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be
+ * ignored: a file size limit shall be an error of the write, as a full disk is. */
+static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXFSZ};
+enum { GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
+
+static struct {
+    bool taken;
+    char temporary[PATH_MAX];
+    char next[PATH_MAX];          /* of own files that of the next rank, or "" */
+    volatile sig_atomic_t exists; /* the temporary is there, and ours */
+} guards[FILE_OUTPUTS];
+
+/* What the signals did before, from the first that is guarded. */
+static struct {
+    bool installed;
+    int first; /* of guarded_signals */
+    struct sigaction previous[GUARDED_SIGNALS];
+} actions;
+
+static void remove_and_stop(int signal_number)
+{
+    for (int i = 0; i < FILE_OUTPUTS; i++) {
+        if (guards[i].exists)
+            unlink(guards[i].temporary);
+        if (guards[i].exists && guards[i].next[0])
+            unlink(guards[i].next);
+    }
+    // SA_RESETHAND has made the action the default one; it is taken when this handler returns.
+    raise(signal_number);
+}
+
+void file_guard_begin(int guard, const char *temporary, int first)
+{
+    snprintf(guards[guard].temporary, sizeof guards[guard].temporary, "%s", temporary);
+    guards[guard].next[0] = '\0';
+    if (actions.installed)
+        return;
+    actions.first = first;
+    for (int i = first; i < GUARDED_SIGNALS; i++) {
+        struct sigaction action = {.sa_handler = remove_and_stop, .sa_flags = SA_RESETHAND};
+        sigemptyset(&action.sa_mask);
+        if (guarded_signals[i] == SIGXFSZ)
+            action.sa_handler = SIG_IGN;
+        sigaction(guarded_signals[i], NULL, &actions.previous[i]);
+        // What nohup made the process ignore stays ignored.
+        if (actions.previous[i].sa_handler != SIG_IGN)
+            sigaction(guarded_signals[i], &action, NULL);
+    }
+    actions.installed = true;
+}
+
+int file_guard_take(void)
+{
+    for (int i = 0; i < FILE_OUTPUTS; i++)
+        if (!guards[i].taken) {
+            guards[i].taken = true;
+            return i;
+        }
+    return -1;
+}
+
+void file_guard_end(int guard)
+{
+    bool any = false;
+    guards[guard].exists = 0;
+    guards[guard].taken = false;
+    for (int i = 0; i < FILE_OUTPUTS; i++)
+        any = any || guards[i].taken;
+    for (int i = actions.first; !any && actions.installed && i < GUARDED_SIGNALS; i++)
+        sigaction(guarded_signals[i], &actions.previous[i], NULL);
+    actions.installed = actions.installed && any;
+}
+
+volatile sig_atomic_t *file_guard_exists(int guard)
+{
+    return &guards[guard].exists;
+}
+
+const char *file_guard_temporary(int guard)
+{
+    return guards[guard].temporary;
+}
+
+char *file_guard_next(int guard)
+{
+    return guards[guard].next;
+}

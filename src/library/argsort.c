@@ -1,0 +1,93 @@
+/* The order of keys and of columns, without moving them. */
+#include "kernels/base/first_error.h"
+#include "src/library/element_call.h"
+
+/* A call that gives an index. Its arrays in engine memory. */
+struct argsort {
+    struct element_order order;
+    const void *columns[FIELDS_MAX];          /* the caller's, of each field */
+    struct element_array loaded[FIELDS_MAX];
+    struct element_array index, keys_out;
+};
+
+/* Have the columns and the room for the results. Not collective. */
+static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void *keys_out)
+{
+    struct element_order *order = &a->order;
+    hsort_context *ctx = order->ctx;
+    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
+    for (int i = 0; i < order->field_count; i++) {
+        const size_t bytes = (size_t)order->fields[i].bytes;
+        TRY(element_array_load(ctx, a->columns[i], (size_t)order->count * bytes, &a->loaded[i]));
+        order->fields[i].from = a->loaded[i].memory;
+        order->fields[i].stride = bytes;
+    }
+    if (keys_out)
+        TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes, false,
+                               &a->keys_out));
+    return element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index);
+}
+
+/* Write the results. Not collective. */
+static hsort_status deliver_argsort(struct argsort *a)
+{
+    hsort_context *ctx = a->order.ctx;
+    if (a->keys_out.memory)
+        TRY(element_order_keys(&a->order, a->keys_out.memory));
+    TRY(element_array_deliver(ctx, &a->index));
+    TRY(element_array_deliver(ctx, &a->keys_out));
+    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+}
+
+/* Collective. mine: this rank's status so far. */
+static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *index, void *keys_out)
+{
+    hsort_context *ctx = a->order.ctx;
+    TRY(element_order_plan(&a->order, mine, element_request(&a->order, 0)));
+    TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
+    TRY(element_order_find(&a->order, a->index.memory, keys_out != NULL));
+    return context_agree(ctx, deliver_argsort(a));
+}
+
+static hsort_status finish_argsort(struct argsort *a, hsort_status status)
+{
+    hsort_context *ctx = a->order.ctx;
+    for (int i = 0; i < FIELDS_MAX; i++)
+        element_array_free(ctx, &a->loaded[i]);
+    element_array_free(ctx, &a->index);
+    element_array_free(ctx, &a->keys_out);
+    element_order_close(&a->order);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys, int64_t count,
+                           int64_t *index, void *keys_out, int64_t out_count, void *stream)
+{
+    TRY(context_enter(ctx));
+    struct argsort a = {.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+                        .columns = {keys}};
+    const hsort_field field = {.type = type, .order = order};
+    hsort_status status = element_take_fields(&a.order, &field, 1, SIZE_MAX);
+    if (status == HSORT_OK)
+        status = element_check_array(ctx, "keys", keys, count, hsort_type_bytes(type));
+    keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
+    if (status == HSORT_OK && keys_out)
+        status = element_check_array(ctx, "keys_out", keys_out, out_count, hsort_type_bytes(type));
+    return finish_argsort(&a, run_argsort(&a, status, index, keys_out));
+}
+
+hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
+                                   int field_count, int64_t count, int64_t *index, int64_t out_count, void *stream)
+{
+    TRY(context_enter(ctx));
+    struct argsort a = {.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count}};
+    hsort_status status = element_take_fields(&a.order, fields, field_count, SIZE_MAX);
+    if (status == HSORT_OK && !columns)
+        status = status_fail(HSORT_ARGUMENT, "columns is NULL");
+    for (int i = 0; i < field_count && status == HSORT_OK; i++) {
+        a.columns[i] = columns[i];
+        status = element_check_array(ctx, "a column", columns[i], count, 1);
+    }
+    keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
+    return finish_argsort(&a, run_argsort(&a, status, index, NULL));
+}

@@ -1,0 +1,107 @@
+#include "src/library/element_call.h"
+#include "mpi/exchange/element_gather.h"
+
+hsort_status element_check_array(const hsort_context *ctx, const char *name, const void *array, int64_t count,
+                                 size_t alignment)
+{
+    // No sum of counts, in bytes of the largest elements, may leave 63 bits.
+    if (count < 0 || count > INT64_MAX / (2 * ELEMENT_BYTES_MAX) / ctx->comm.size)
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld elements", name, (long long)count);
+    if (count > 0 && !array)
+        return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
+    if (count > 0 && (uintptr_t)array % alignment != 0)
+        return status_fail(HSORT_ARGUMENT, "%s is not aligned to %zu bytes", name, alignment);
+    return HSORT_OK;
+}
+
+hsort_status element_check_bytes(size_t element_bytes)
+{
+    return element_bytes >= 1 && element_bytes <= ELEMENT_BYTES_MAX
+               ? HSORT_OK
+               : status_fail(HSORT_ARGUMENT, "elements of %zu bytes: 1 to %d can be", element_bytes,
+                             ELEMENT_BYTES_MAX);
+}
+
+/* ---- fields -------------------------------------------------------------------------------------------- */
+
+static hsort_status check_field(const hsort_field *field, int i, size_t record_bytes, size_t bytes)
+{
+    if (!hsort_type_name(field->type) && field->bytes == 0)
+        return status_fail(HSORT_ARGUMENT, "field %d: no key type %d", i, (int)field->type);
+    if (field->order != HSORT_ASCENDING && field->order != HSORT_DESCENDING)
+        return status_fail(HSORT_ARGUMENT, "field %d: no order %d", i, (int)field->order);
+    if (field->bytes < 0 || field->bytes > KEY_BYTES_MAX)
+        return status_fail(HSORT_ARGUMENT, "field %d of %d bytes: 1 to %d can be, or 0 for those of its type", i,
+                           field->bytes, KEY_BYTES_MAX);
+    if (field->big_endian != 0 && field->big_endian != 1)
+        return status_fail(HSORT_ARGUMENT, "field %d: big_endian is %d, not 0 or 1", i, field->big_endian);
+    if (record_bytes == SIZE_MAX && field->offset != 0)
+        return status_fail(HSORT_ARGUMENT, "field %d: offset %zu in a column", i, field->offset);
+    if (field->offset > record_bytes || bytes > record_bytes - field->offset)
+        return status_fail(HSORT_ARGUMENT, "field %d: bytes %zu to %zu of a record of %zu", i, field->offset,
+                           field->offset + bytes - 1, record_bytes);
+    return HSORT_OK;
+}
+
+static struct key_field key_field_of(const hsort_field *field, size_t bytes)
+{
+    struct key_field taken = {.bytes = (int)bytes, .big_endian = field->big_endian || field->bytes > 0};
+    if (field->bytes == 0)
+        taken.map = keymap_make(field->type, field->order);
+    taken.map.descending = field->order == HSORT_DESCENDING;
+    return taken;
+}
+
+hsort_status element_take_fields(struct element_order *order, const hsort_field *fields, int field_count,
+                                 size_t record_bytes)
+{
+    int key_bytes = 0;
+    if (field_count < 1 || field_count > FIELDS_MAX || !fields)
+        return status_fail(HSORT_ARGUMENT, "%d fields at %p: 1 to %d can be", field_count, (const void *)fields,
+                           FIELDS_MAX);
+    for (int i = 0; i < field_count; i++) {
+        const size_t bytes = fields[i].bytes != 0 ? (size_t)fields[i].bytes : hsort_type_bytes(fields[i].type);
+        TRY(check_field(&fields[i], i, record_bytes, bytes));
+        order->fields[i] = key_field_of(&fields[i], bytes);
+        order->offsets[i] = fields[i].offset;
+        key_bytes += (int)bytes;
+    }
+    if (key_bytes > KEY_BYTES_MAX)
+        return status_fail(HSORT_ARGUMENT, "fields of %d bytes together: %d can be", key_bytes, KEY_BYTES_MAX);
+    order->field_count = field_count;
+    return HSORT_OK;
+}
+
+/* FNV-1a, a word at a time. */
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    return (hash ^ word) * UINT64_C(0x100000001b3) ^ hash >> 29;
+}
+
+uint64_t element_request(const struct element_order *order, size_t element_bytes)
+{
+    uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), element_bytes);
+    for (int i = 0; i < order->field_count; i++) {
+        const struct key_field *field = &order->fields[i];
+        hash = mix(hash, (uint64_t)field->bytes << 2 | (uint64_t)field->big_endian << 1 | field->map.descending);
+        hash = mix(hash, field->map.flip ^ field->map.fold >> 1 ^ field->map.shift << 1);
+        hash = mix(hash, order->offsets[i]);
+    }
+    return hash;
+}
+
+/* ---- elements ------------------------------------------------------------------------------------------ */
+
+hsort_status element_carry(const struct element_order *order, const void *positions, size_t element_bytes,
+                           const void *from, void *to)
+{
+    hsort_context *ctx = order->ctx;
+    struct element_gather *gather;
+    int64_t moved = 0;
+    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, order->in_offset, positions, order->out_count,
+                            &gather));
+    const hsort_status status = element_gather_run(gather, element_bytes, from, to, &moved);
+    const hsort_status unmapped = context_unmap(ctx, true);
+    element_gather_close(gather);
+    return status != HSORT_OK ? status : unmapped;
+}

@@ -1,0 +1,339 @@
+/* Codes of 8 bytes where keys and positions fit, else of 16. Keys of more bits than 16 bytes have beside the position
+ * are ordered in two stable rounds, by their lower 8 bytes first:
+ *
+ *     keys           2a 1b 2b 1a     each letter and digit stands for 8 bytes
+ *     first round    a|0 a|3 b|1 b|2            positions     0 3 1 2
+ *     second round   the digits in that order   2 1 1 2       codes 2|0 1|1 1|2 2|3
+ *                    sorted                     1|1 1|2 2|0 2|3
+ *     result         positions of the first round at 1 2 0 3:    3 1 0 2     keys 1a 1b 2a 2b
+ */
+#include "src/library/element_order.h"
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/first_error.h"
+#include "mpi/exchange/element_gather.h"
+#include "src/library/sort_codes.h"
+#include "src/library/sort_memory.h"
+
+enum { WORD_BITS = 64, CODE_BITS_MAX = 128 };
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+/* Bits of the positions 0 .. count - 1; one at least, so that they have a place. */
+static int bits_of_positions(int64_t count)
+{
+    int bits = 1;
+    while (bits < WORD_BITS - 1 && (int64_t)1 << bits < count)
+        bits++;
+    return bits;
+}
+
+/* offset [size + 1] = the global position of each rank's first element. Collective. */
+static hsort_status gather_positions(struct comm *comm, int64_t count, int64_t *offset)
+{
+    TRY(comm_gather(comm, count, offset + 1));
+    offset[0] = 0;
+    for (int rank = 0; rank < comm->size; rank++)
+        offset[rank + 1] += offset[rank];
+    return HSORT_OK;
+}
+
+static hsort_status make_offsets(struct element_order *order)
+{
+    const size_t entries = (size_t)order->ctx->comm.size + 1;
+    order->in_offset = calloc(2 * entries, sizeof *order->in_offset);
+    if (!order->in_offset || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the counts of %d ranks", order->ctx->comm.size);
+    order->out_offset = order->in_offset + entries;
+    return HSORT_OK;
+}
+
+/* Give each field its place in the code, the last one lowest. */
+static void place_fields(struct element_order *order)
+{
+    int shift = order->in_two_rounds ? 0 : order->position_bits;
+    for (int i = order->field_count - 1; i >= 0; i--) {
+        order->fields[i].shift = shift;
+        shift += 8 * order->fields[i].bytes;
+    }
+}
+
+hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request)
+{
+    struct comm *comm = &order->ctx->comm;
+    int64_t smallest, largest;
+    keep_first_error(&mine, make_offsets(order));
+    TRY(comm_agree(comm, mine));
+    TRY(comm_range(comm, (int64_t)(request >> 1), &smallest, &largest));
+    if (smallest != largest)
+        return comm_agree(comm, status_fail(HSORT_ARGUMENT, "what is asked for differs between ranks"));
+    TRY(gather_positions(comm, order->count, order->in_offset));
+    TRY(gather_positions(comm, order->out_count, order->out_offset));
+    order->total = order->in_offset[comm->size];
+    for (int i = 0; i < order->field_count; i++)
+        order->key_bits += 8 * order->fields[i].bytes;
+    order->position_bits = bits_of_positions(order->total);
+    order->in_two_rounds = order->key_bits + order->position_bits > CODE_BITS_MAX;
+    order->code_bytes = order->key_bits + order->position_bits <= WORD_BITS ? 8 : 16;
+    place_fields(order);
+    return HSORT_OK;
+}
+
+/* ---- rounds -------------------------------------------------------------------------------------------- */
+
+/* One stable sort. */
+struct order_round {
+    const struct key_field *fields; /* of the elements that come */
+    int field_count;
+    int64_t first, count, out_count;
+    void *codes, *sorted; /* memory of the context: the same if the counts are equal */
+};
+
+/* Bytes of codes, so that what follows them is aligned like memory of the engine. */
+static size_t code_room(const struct element_order *order, int64_t count)
+{
+    return ((size_t)count * (size_t)order->code_bytes + 255) / 256 * 256;
+}
+
+/* Memory for the codes as they come and go, in the context. Collective. */
+static hsort_status reserve_codes(struct element_order *order, struct order_round *round)
+{
+    hsort_context *ctx = order->ctx;
+    const bool in_place = round->count == round->out_count;
+    const size_t bytes = (size_t)round->count * (size_t)order->code_bytes;
+    const size_t room = code_room(order, round->count);
+    const size_t all = in_place ? bytes : room + (size_t)round->out_count * (size_t)order->code_bytes;
+    TRY(context_unmap(ctx, ctx->codes && ctx->codes_bytes < all));
+    TRY(context_agree(ctx, context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, all)));
+    round->codes = ctx->codes;
+    round->sorted = in_place ? ctx->codes : (char *)ctx->codes + room;
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status sort_round(struct element_order *order, struct order_round *round)
+{
+    hsort_context *ctx = order->ctx;
+    TRY(reserve_codes(order, round));
+    TRY(comm_agree(&ctx->comm, ctx->engine->ops->make_codes(ctx->engine, order->code_bytes, round->codes,
+                                                            round->count, round->fields, round->field_count,
+                                                            order->position_bits, round->first)));
+    return sort_codes(ctx, order->code_bytes, round->codes, round->count, round->sorted, round->out_count,
+                      order->stream);
+}
+
+/* to [out_count] = the positions in sorted codes. Not collective. */
+static hsort_status split_positions(const struct element_order *order, const void *codes, int64_t *to)
+{
+    struct engine *engine = order->ctx->engine;
+    return engine->ops->split_codes(engine, order->code_bytes, codes, order->out_count, order->position_bits, to,
+                                    order->fields[0].map, NULL);
+}
+
+static hsort_status find_in_one_round(struct element_order *order)
+{
+    struct order_round round = {.fields = order->fields,
+                                .field_count = order->field_count,
+                                .first = order->in_offset[order->ctx->comm.rank],
+                                .count = order->count,
+                                .out_count = order->out_count};
+    TRY(sort_round(order, &round));
+    order->codes = round.sorted;
+    return comm_agree(&order->ctx->comm, split_positions(order, round.sorted, order->positions));
+}
+
+/* ---- a rank alone ---------------------------------------------------------------------------------------- */
+
+/* One array of numbers, as the engine's sort reads them. */
+static bool has_bare_keys(const struct element_order *order)
+{
+    const struct key_field *field = &order->fields[0];
+    return order->field_count == 1 && field->map.key_bytes == field->bytes && field->bytes >= 4 &&
+           field->stride == (size_t)field->bytes && !field->big_endian && (uintptr_t)field->from % field->stride == 0;
+}
+
+/* Can the engine make the codes itself, from bare keys, with as much scratch as codes? */
+static hsort_status fits_alone(const struct element_order *order, size_t *codes, size_t *workspace, bool *fits)
+{
+    hsort_context *ctx = order->ctx;
+    const int rung = sort_rung(ctx, order->code_bytes);
+    size_t free_bytes;
+    *fits = false;
+    if (!comm_is_alone(&ctx->comm) || order->in_two_rounds || order->count == 0 || !has_bare_keys(order))
+        return HSORT_OK;
+    *codes = 2 * code_room(order, order->count);
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, order->count, order->count, workspace));
+    *fits = *codes <= ctx->codes_bytes && *workspace <= ctx->workspace_bytes;
+    if (*fits)
+        return HSORT_OK;
+    spare_drop(&ctx->spare);
+    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    *fits = *codes + *workspace <= free_bytes + ctx->codes_bytes + ctx->workspace_bytes;
+    return HSORT_OK;
+}
+
+/* The engine's sort makes codes as it loads keys, and stores positions and nothing else. */
+static hsort_status sort_alone(struct element_order *order, size_t code_bytes, size_t workspace_bytes, bool keeps)
+{
+    hsort_context *ctx = order->ctx;
+    struct engine *engine = ctx->engine;
+    const struct raw_keys raw = {.map = order->fields[0].map,
+                                 .from = order->fields[0].from,
+                                 .decode = !keeps,
+                                 .position_bits = order->position_bits,
+                                 .positions = keeps ? NULL : order->positions};
+    void *sorted;
+    TRY(context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, code_bytes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
+    TRY(engine->ops->sort(engine, sort_rung(ctx, order->code_bytes), order->code_bytes, ctx->codes,
+                          (char *)ctx->codes + code_room(order, order->count), order->count, order->count,
+                          ctx->workspace, &raw, &sorted));
+    order->codes = sorted;
+    if (keeps)
+        TRY(split_positions(order, sorted, order->positions));
+    return engine->ops->stream_synchronize(engine, STREAM_WORK);
+}
+
+/* What hsort_get_stats() has of it. */
+static hsort_status keep_stats_alone(const struct element_order *order, double began)
+{
+    double seconds[HSORT_PHASES] = {0};
+    seconds[HSORT_PHASE_LOCAL_SORT] = MPI_Wtime() - began;
+    const hsort_stats own = {
+        .keys = order->total, .passes = 1, .total_seconds = seconds[HSORT_PHASE_LOCAL_SORT]};
+    return stats_keep(order->ctx, &own, seconds);
+}
+
+/* ---- two rounds ---------------------------------------------------------------------------------------- */
+
+/* What lies between them, all in engine memory. */
+struct between_rounds {
+    struct element_array keys;      /* [count] of 16 bytes, without positions */
+    struct element_array upper;     /* [count] their upper 8 bytes; then in the order of the first round [out_count] */
+    struct element_array positions; /* [out_count] of the first round */
+    struct element_array second;    /* [out_count] of the second round */
+};
+
+/* A word of each key: 0 the lower, 1 the upper one. */
+static struct key_field word_of(const struct element_array *keys, int word, size_t stride, int shift)
+{
+    return (struct key_field){.from = (const char *)keys->memory + 8 * (size_t)word,
+                              .stride = stride,
+                              .bytes = 8,
+                              .map = keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
+                              .shift = shift};
+}
+
+static hsort_status take_between(struct element_order *order, struct between_rounds *b)
+{
+    hsort_context *ctx = order->ctx;
+    const size_t out_bytes = (size_t)order->out_count * sizeof(int64_t);
+    TRY(element_array_room(ctx, NULL, (size_t)order->count * sizeof(uint128), true, &b->keys));
+    TRY(element_array_room(ctx, NULL, (size_t)order->count * sizeof(uint64_t), true, &b->upper));
+    TRY(element_array_room(ctx, NULL, out_bytes, true, &b->positions));
+    return element_array_room(ctx, NULL, out_bytes, true, &b->second);
+}
+
+/* to[i] = from[index[i]], of 8 bytes each, over all ranks. Collective. */
+static hsort_status gather_words(struct element_order *order, const int64_t *offset, const void *from,
+                                 const struct element_array *index, void *to)
+{
+    hsort_context *ctx = order->ctx;
+    struct element_gather *gather;
+    int64_t moved = 0;
+    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index->memory, order->out_count,
+                            &gather));
+    const hsort_status status = element_gather_run(gather, sizeof(uint64_t), from, to, &moved);
+    const hsort_status unmapped = context_unmap(ctx, true);
+    element_gather_close(gather);
+    return status != HSORT_OK ? status : unmapped;
+}
+
+/* Collective. */
+static hsort_status run_first_round(struct element_order *order, struct between_rounds *b)
+{
+    hsort_context *ctx = order->ctx;
+    const struct engine_ops *ops = ctx->engine->ops;
+    const struct key_field lower = word_of(&b->keys, 0, sizeof(uint128), order->position_bits);
+    const struct key_field upper = word_of(&b->keys, 1, sizeof(uint128), 0);
+    struct order_round round = {.fields = &lower,
+                                .field_count = 1,
+                                .first = order->in_offset[ctx->comm.rank],
+                                .count = order->count,
+                                .out_count = order->out_count};
+    hsort_status status = ops->make_codes(ctx->engine, sizeof(uint128), b->keys.memory, order->count,
+                                          order->fields, order->field_count, 0, 0);
+    keep_first_error(&status, ops->make_codes(ctx->engine, sizeof(uint64_t), b->upper.memory, order->count,
+                                              &upper, 1, 0, 0));
+    TRY(comm_agree(&ctx->comm, status));
+    TRY(sort_round(order, &round));
+    return comm_agree(&ctx->comm, split_positions(order, round.sorted, b->positions.memory));
+}
+
+/* Collective. */
+static hsort_status run_second_round(struct element_order *order, struct between_rounds *b)
+{
+    hsort_context *ctx = order->ctx;
+    const struct element_array gathered = {.memory = order->positions}; // lie there until they are codes
+    const struct key_field upper = word_of(&gathered, 0, sizeof(uint64_t), order->position_bits);
+    struct order_round round = {.fields = &upper,
+                                .field_count = 1,
+                                .first = order->out_offset[ctx->comm.rank],
+                                .count = order->out_count,
+                                .out_count = order->out_count};
+    TRY(gather_words(order, order->in_offset, b->upper.memory, &b->positions, gathered.memory));
+    TRY(sort_round(order, &round));
+    TRY(comm_agree(&ctx->comm, split_positions(order, round.sorted, b->second.memory)));
+    return gather_words(order, order->out_offset, b->positions.memory, &b->second, order->positions);
+}
+
+static hsort_status find_in_two_rounds(struct element_order *order)
+{
+    hsort_context *ctx = order->ctx;
+    struct between_rounds b = {0};
+    hsort_status status = comm_agree(&ctx->comm, take_between(order, &b));
+    if (status == HSORT_OK)
+        status = run_first_round(order, &b);
+    if (status == HSORT_OK)
+        status = run_second_round(order, &b);
+    const hsort_status unmapped = context_unmap(ctx, true);
+    element_array_free(ctx, &b.keys);
+    element_array_free(ctx, &b.upper);
+    element_array_free(ctx, &b.positions);
+    element_array_free(ctx, &b.second);
+    return status != HSORT_OK ? status : unmapped;
+}
+
+hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps)
+{
+    struct comm *comm = &order->ctx->comm;
+    const double began = MPI_Wtime();
+    size_t codes, workspace;
+    bool alone;
+    order->positions = positions;
+    if (order->out_offset[comm->size] != order->total)
+        return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
+                                            (long long)order->total, (long long)order->out_offset[comm->size]));
+    TRY(comm_agree(comm, fits_alone(order, &codes, &workspace, &alone)));
+    if (!alone)
+        return order->in_two_rounds ? find_in_two_rounds(order) : find_in_one_round(order);
+    hsort_status status = sort_alone(order, codes, workspace, keeps);
+    if (status == HSORT_OK)
+        status = keep_stats_alone(order, began);
+    return comm_agree(comm, status);
+}
+
+/* ---- the result ---------------------------------------------------------------------------------------- */
+
+hsort_status element_order_keys(const struct element_order *order, void *keys)
+{
+    struct engine *engine = order->ctx->engine;
+    return engine->ops->split_codes(engine, order->code_bytes, order->codes, order->out_count, order->position_bits,
+                                    NULL, order->fields[0].map, keys);
+}
+
+void element_order_close(struct element_order *order)
+{
+    free(order->in_offset);
+    order->in_offset = order->out_offset = NULL;
+}

@@ -1,0 +1,51 @@
+/* The order of elements by their keys, as unique codes that are sorted like bare keys (kernels/base/key_field.h).
+ *
+ *     elements      keys (4 bytes)   codes, sorted as keys     keys    positions
+ *     rank 0        7 3              3|1 3|3                   3 3     1 3
+ *     rank 1        9 3 7            7|0 7|4 9|2               7 7 9   0 4 2 */
+#ifndef ELEMENT_ORDER_H
+#define ELEMENT_ORDER_H
+
+#include "src/library/element_array.h"
+
+enum { FIELDS_MAX = 8 };
+
+/* One call of the library under way. */
+struct element_order {
+    hsort_context *ctx;
+    void *stream;
+    int64_t count, out_count; /* of this rank, coming and going */
+    struct key_field fields[FIELDS_MAX]; /* in engine memory; the first one decides first */
+    size_t offsets[FIELDS_MAX];          /* of them in a record */
+    int field_count;
+
+    /* known after element_order_plan() */
+    int64_t *in_offset, *out_offset; /* [size + 1] each, owned: global position of each rank's first element */
+    int64_t total;
+    int key_bits, position_bits, code_bytes;
+    bool in_two_rounds; /* keys and positions do not fit into 16 bytes */
+
+    /* known after element_order_find() */
+    int64_t *positions; /* [out_count] engine memory, the caller's */
+    const void *codes;  /* [out_count] sorted; memory of the context, until its next call; NULL in two rounds */
+};
+
+/* Learn all counts. fields need no memory yet. Collective.
+ *   mine     this rank's status so far, agreed on here
+ *   request  a number that all ranks must have the same: what they ask for
+ * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
+hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request);
+
+/* Find the order. Collective.
+ *   positions  [out_count] engine memory, written: the global positions of the elements that belong here
+ *   keeps      element_order_keys() will be asked
+ * Errors agreed: those of a sort. */
+hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps);
+
+/* keys [out_count] = the keys in order, of the only field, engine memory. Not collective. Errors: the engine's. */
+hsort_status element_order_keys(const struct element_order *order, void *keys);
+
+/* Free its tables. Not collective. */
+void element_order_close(struct element_order *order);
+
+#endif

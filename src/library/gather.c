@@ -1,0 +1,119 @@
+/* Elements to where an index wants them. */
+#include "kernels/base/first_error.h"
+#include "mpi/exchange/element_gather.h"
+#include "src/library/element_call.h"
+
+/* A gather or a scatter. The index has so many entries as the array beside it: `out` of a gather, `in` of a scatter. */
+struct gather_call {
+    struct element_order order; /* counts and offsets; nothing is sorted */
+    bool scatters;
+    size_t element_bytes;
+    const void *in;
+    const int64_t *index;
+    void *out;
+    struct element_array loaded_in, loaded_index, room;
+};
+
+static int64_t index_count(const struct gather_call *call)
+{
+    return call->scatters ? call->order.count : call->order.out_count;
+}
+
+static hsort_status check_gather(const struct gather_call *call)
+{
+    const struct element_order *order = &call->order;
+    TRY(element_check_bytes(call->element_bytes));
+    TRY(element_check_array(order->ctx, "in", call->in, order->count, 1));
+    TRY(element_check_array(order->ctx, "index", call->index, index_count(call), sizeof *call->index));
+    TRY(element_check_array(order->ctx, "out", call->out, order->out_count, 1));
+    const uintptr_t in = (uintptr_t)call->in, out = (uintptr_t)call->out;
+    const size_t in_bytes = (size_t)order->count * call->element_bytes;
+    const size_t out_bytes = (size_t)order->out_count * call->element_bytes;
+    return in_bytes > 0 && out_bytes > 0 && in < out + out_bytes && out < in + in_bytes
+               ? status_fail(HSORT_ARGUMENT, "in and out overlap")
+               : HSORT_OK;
+}
+
+/* Have the arrays. Of a scatter, `out` as it is: some of its elements may stay. Not collective. */
+static hsort_status take_gather_memory(struct gather_call *call)
+{
+    const struct element_order *order = &call->order;
+    hsort_context *ctx = order->ctx;
+    const size_t out_bytes = (size_t)order->out_count * call->element_bytes;
+    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
+    TRY(element_array_load(ctx, call->in, (size_t)order->count * call->element_bytes, &call->loaded_in));
+    TRY(element_array_load(ctx, call->index, (size_t)index_count(call) * sizeof *call->index, &call->loaded_index));
+    if (!call->scatters)
+        return element_array_room(ctx, call->out, out_bytes, false, &call->room);
+    TRY(element_array_load(ctx, call->out, out_bytes, &call->room));
+    call->room.callers = call->out;
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status carry(struct gather_call *call)
+{
+    const struct element_order *order = &call->order;
+    hsort_context *ctx = order->ctx;
+    const int64_t *offset = call->scatters ? order->out_offset : order->in_offset;
+    struct element_gather *gather;
+    int64_t moved = 0;
+    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, call->loaded_index.memory,
+                            index_count(call), &gather));
+    hsort_status status = (call->scatters ? element_scatter_run : element_gather_run)(
+        gather, call->element_bytes, call->loaded_in.memory, call->room.memory, &moved);
+    const hsort_status unmapped = context_unmap(ctx, true);
+    element_gather_close(gather);
+    TRY(status);
+    TRY(unmapped);
+    status = element_array_deliver(ctx, &call->room);
+    keep_first_error(&status, ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    return context_agree(ctx, status);
+}
+
+static hsort_status run_gather(struct gather_call *call)
+{
+    hsort_context *ctx = call->order.ctx;
+    TRY(element_order_plan(&call->order, check_gather(call),
+                           element_request(&call->order, 2 * call->element_bytes + call->scatters)));
+    TRY(comm_agree(&ctx->comm, take_gather_memory(call)));
+    return carry(call);
+}
+
+static hsort_status gather_call(struct gather_call *call)
+{
+    hsort_context *ctx = call->order.ctx;
+    const hsort_status status = run_gather(call);
+    element_array_free(ctx, &call->loaded_in);
+    element_array_free(ctx, &call->loaded_index);
+    element_array_free(ctx, &call->room);
+    element_order_close(&call->order);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                          const int64_t *index, void *out, int64_t out_count, void *stream)
+{
+    TRY(context_enter(ctx));
+    struct gather_call call = {
+        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+        .element_bytes = element_bytes,
+        .in = in,
+        .index = index,
+        .out = out};
+    return gather_call(&call);
+}
+
+hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                           const int64_t *index, void *out, int64_t out_count, void *stream)
+{
+    TRY(context_enter(ctx));
+    struct gather_call call = {
+        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+        .scatters = true,
+        .element_bytes = element_bytes,
+        .in = in,
+        .index = index,
+        .out = out};
+    return gather_call(&call);
+}

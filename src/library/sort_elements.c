@@ -1,0 +1,154 @@
+/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. */
+#include "kernels/base/first_error.h"
+#include "src/library/element_call.h"
+
+/* What moves into the order of the keys: values, or records that hold the keys themselves. */
+struct element_sort {
+    struct element_order order;
+    size_t element_bytes;
+    const void *keys;     /* of pairs: the caller's; NULL: in the records */
+    void *keys_out;       /* or NULL */
+    const void *elements; /* the caller's, before and after; the same of a sort in place */
+    void *elements_out;
+    struct element_array loaded_keys, loaded, keys_room, index, room;
+};
+
+static hsort_status check_elements(const struct element_sort *s)
+{
+    const struct element_order *order = &s->order;
+    const size_t key_bytes = s->keys ? (size_t)order->fields[0].bytes : 1;
+    TRY(element_check_bytes(s->element_bytes));
+    if (s->keys)
+        TRY(element_check_array(order->ctx, "keys", s->keys, order->count, key_bytes));
+    if (s->keys_out)
+        TRY(element_check_array(order->ctx, "keys_out", s->keys_out, order->out_count, key_bytes));
+    TRY(element_check_array(order->ctx, "elements", s->elements, order->count, 1));
+    TRY(element_check_array(order->ctx, "elements_out", s->elements_out, order->out_count, 1));
+    if (s->elements == s->elements_out)
+        return HSORT_OK;
+    const uintptr_t in = (uintptr_t)s->elements, out = (uintptr_t)s->elements_out;
+    const size_t in_bytes = (size_t)order->count * s->element_bytes;
+    const size_t out_bytes = (size_t)order->out_count * s->element_bytes;
+    return in_bytes > 0 && out_bytes > 0 && in < out + out_bytes && out < in + in_bytes
+               ? status_fail(HSORT_ARGUMENT, "elements overlap those that are written")
+               : HSORT_OK;
+}
+
+/* Where the fields lie in engine memory. */
+static void point_fields(struct element_sort *s)
+{
+    struct element_order *order = &s->order;
+    for (int i = 0; i < order->field_count; i++) {
+        struct key_field *field = &order->fields[i];
+        field->from = s->keys ? s->loaded_keys.memory : (const char *)s->loaded.memory + order->offsets[i];
+        field->stride = s->keys ? (size_t)field->bytes : s->element_bytes;
+    }
+}
+
+/* Have all arrays. The elements' new places are apart from their old ones, which a sort in place copies over at its
+ * end. Not collective. */
+static hsort_status take_sort_memory(struct element_sort *s)
+{
+    struct element_order *order = &s->order;
+    hsort_context *ctx = order->ctx;
+    const size_t key_bytes = (size_t)order->fields[0].bytes;
+    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
+    if (s->keys)
+        TRY(element_array_load(ctx, s->keys, (size_t)order->count * key_bytes, &s->loaded_keys));
+    if (s->keys_out)
+        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, false, &s->keys_room));
+    TRY(element_array_load(ctx, s->elements, (size_t)order->count * s->element_bytes, &s->loaded));
+    TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
+    TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
+                           s->elements == s->elements_out, &s->room));
+    point_fields(s);
+    return HSORT_OK;
+}
+
+/* Not collective. */
+static hsort_status deliver_elements(struct element_sort *s)
+{
+    hsort_context *ctx = s->order.ctx;
+    if (s->keys_out)
+        TRY(element_order_keys(&s->order, s->keys_room.memory));
+    TRY(element_array_deliver(ctx, &s->keys_room));
+    TRY(element_array_deliver(ctx, &s->room));
+    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+}
+
+/* Collective. mine: this rank's status so far. */
+static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
+{
+    struct element_order *order = &s->order;
+    struct comm *comm = &order->ctx->comm;
+    if (mine == HSORT_OK)
+        mine = check_elements(s);
+    TRY(element_order_plan(order, mine, element_request(order, s->element_bytes)));
+    TRY(comm_agree(comm, take_sort_memory(s)));
+    TRY(element_order_find(order, s->index.memory, s->keys_out != NULL));
+    TRY(element_carry(order, s->index.memory, s->element_bytes, s->loaded.memory, s->room.memory));
+    return context_agree(order->ctx, deliver_elements(s));
+}
+
+static hsort_status element_sort(struct element_sort *s, hsort_status mine)
+{
+    hsort_context *ctx = s->order.ctx;
+    const hsort_status status = run_element_sort(s, mine);
+    element_array_free(ctx, &s->loaded_keys);
+    element_array_free(ctx, &s->loaded);
+    element_array_free(ctx, &s->keys_room);
+    element_array_free(ctx, &s->index);
+    element_array_free(ctx, &s->room);
+    element_order_close(&s->order);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+/* ---- entry points -------------------------------------------------------------------------------------- */
+
+hsort_status hsort_sort_pairs_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                                 const void *values, size_t value_bytes, int64_t count, void *keys_out,
+                                 void *values_out, int64_t out_count, void *stream)
+{
+    static const char none;
+    TRY(context_enter(ctx));
+    struct element_sort s = {
+        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+        .element_bytes = value_bytes,
+        .keys = keys || count != 0 ? keys : &none, // a rank without keys sorts pairs all the same
+        .keys_out = keys_out,
+        .elements = values,
+        .elements_out = values_out};
+    const hsort_field field = {.type = type, .order = order};
+    hsort_status status = element_take_fields(&s.order, &field, 1, SIZE_MAX);
+    if (status == HSORT_OK && !s.keys)
+        status = status_fail(HSORT_ARGUMENT, "keys is NULL, but its count is %lld", (long long)count);
+    return element_sort(&s, status);
+}
+
+hsort_status hsort_sort_pairs(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, void *values,
+                              size_t value_bytes, int64_t count, void *stream)
+{
+    return hsort_sort_pairs_to(ctx, type, order, keys, values, value_bytes, count, keys, values, count, stream);
+}
+
+hsort_status hsort_sort_records_to(hsort_context *ctx, const void *records, size_t record_bytes,
+                                   const hsort_field *fields, int field_count, int64_t count, void *out,
+                                   int64_t out_count, void *stream)
+{
+    TRY(context_enter(ctx));
+    struct element_sort s = {
+        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+        .element_bytes = record_bytes,
+        .elements = records,
+        .elements_out = out};
+    hsort_status status = element_check_bytes(record_bytes);
+    if (status == HSORT_OK)
+        status = element_take_fields(&s.order, fields, field_count, record_bytes);
+    return element_sort(&s, status);
+}
+
+hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes, const hsort_field *fields,
+                                int field_count, int64_t count, void *stream)
+{
+    return hsort_sort_records_to(ctx, records, record_bytes, fields, field_count, count, records, count, stream);
+}

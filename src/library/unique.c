@@ -1,0 +1,197 @@
+/* One key of each run of equal keys. A run may go on over several ranks; it belongs to the one where it begins. Ranks tell
+ * each other twice what lies at their borders:
+ *
+ *     keys         rank 0: 5 5 7     rank 1: 7 7     rank 2: none     rank 3: 7 9
+ *     last key     7                 7               -                9          rank 3 looks past rank 2, to rank 1
+ *     heads        2, first at 0     none            none             1, first at 6
+ *     kept         5 7               none            none             9
+ *     counts       2 4               none            none             1          7 ends where the next head is
+ *     ids          0 0 1             1 1             none             1 2 */
+#include <stdlib.h>
+#include "kernels/base/first_error.h"
+#include "src/library/element_call.h"
+
+enum { OUTPUTS = 4 };
+
+/* A result of the caller's. */
+struct unique_output {
+    const char *name;
+    void *callers; /* or NULL */
+    size_t bytes;  /* of an element */
+    bool by_key;   /* an element for each key; otherwise for each run that begins here */
+    struct element_array room;
+};
+
+struct unique_call {
+    struct element_order order; /* counts and offsets; one field */
+    const void *keys;
+    int64_t *kept;
+    struct unique_output out[OUTPUTS]; /* keys_out, first, counts, ids */
+    struct element_array loaded;
+    struct engine_runs runs;
+    key_code before;
+    uint64_t *words; /* [2 * size] of all ranks, owned */
+};
+
+/* ---- before anything is searched ------------------------------------------------------------------------- */
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
+/* Does an output keep clear of the keys, and of the outputs before it? */
+static hsort_status check_output(const struct unique_call *call, int which)
+{
+    const size_t count = (size_t)call->order.count;
+    const struct unique_output *out = &call->out[which];
+    if (!out->callers)
+        return HSORT_OK;
+    TRY(element_check_array(call->order.ctx, out->name, out->callers, call->order.count, out->bytes));
+    const bool in_place = which == 0 && out->callers == call->keys;
+    if (!in_place && overlap(out->callers, count * out->bytes, call->keys, count * call->out[0].bytes))
+        return status_fail(HSORT_ARGUMENT, "%s and keys overlap", out->name);
+    for (const struct unique_output *other = call->out; other < out; other++)
+        if (other->callers && overlap(out->callers, count * out->bytes, other->callers, count * other->bytes))
+            return status_fail(HSORT_ARGUMENT, "%s and %s overlap", out->name, other->name);
+    return HSORT_OK;
+}
+
+static hsort_status check_unique(struct unique_call *call, hsort_type type)
+{
+    const hsort_field field = {.type = type};
+    TRY(element_take_fields(&call->order, &field, 1, SIZE_MAX));
+    call->out[0].bytes = hsort_type_bytes(type);
+    TRY(element_check_array(call->order.ctx, "keys", call->keys, call->order.count, hsort_type_bytes(type)));
+    for (int i = 0; i < OUTPUTS; i++)
+        TRY(check_output(call, i));
+    return call->kept ? HSORT_OK : status_fail(HSORT_ARGUMENT, "kept is NULL");
+}
+
+/* Have the keys, and find the last one. Not collective. */
+static hsort_status take_unique_memory(struct unique_call *call, uint64_t *last)
+{
+    const struct element_order *order = &call->order;
+    hsort_context *ctx = order->ctx;
+    const int key_bytes = order->fields[0].bytes;
+    const int64_t end = order->count - 1;
+    key_code code = 0;
+    call->words = calloc(2 * (size_t)ctx->comm.size, sizeof *call->words);
+    if (!call->words || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the runs of %d ranks", ctx->comm.size);
+    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
+    TRY(element_array_load(ctx, call->keys, (size_t)order->count * (size_t)key_bytes, &call->loaded));
+    if (order->count > 0)
+        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &code));
+    *last = (uint64_t)code;
+    return HSORT_OK;
+}
+
+/* ---- what lies at the borders ---------------------------------------------------------------------------- */
+
+/* From the last key of each rank, in words [size]: the key before this rank's first one, if there is one. */
+static void find_before(struct unique_call *call)
+{
+    const int64_t *offset = call->order.in_offset;
+    int rank = call->order.ctx->comm.rank - 1;
+    while (rank >= 0 && offset[rank] == offset[rank + 1])
+        rank--;
+    if (rank < 0)
+        return;
+    call->before = call->words[rank];
+    call->runs.before = &call->before;
+}
+
+/* Count the runs that begin here, and have room for them. Not collective. */
+static hsort_status count_runs(struct unique_call *call)
+{
+    const struct element_order *order = &call->order;
+    hsort_context *ctx = order->ctx;
+    struct engine_runs *runs = &call->runs;
+    runs->key_bytes = order->fields[0].bytes;
+    runs->keys = call->loaded.memory;
+    runs->count = order->count;
+    runs->position = order->in_offset[ctx->comm.rank];
+    TRY(ctx->engine->ops->count_runs(ctx->engine, runs));
+    for (int i = 0; i < OUTPUTS; i++) {
+        struct unique_output *out = &call->out[i];
+        const size_t entries = (size_t)(out->by_key ? order->count : runs->found);
+        if (out->callers)
+            TRY(element_array_room(ctx, out->callers, entries * out->bytes, out->callers == call->keys,
+                                   &out->room));
+    }
+    return HSORT_OK;
+}
+
+/* From the heads of each rank and the position of the first one, in words [2 * size]: which number this rank's first run
+ * has, and where its last one ends. */
+static void find_neighbours(struct unique_call *call)
+{
+    const struct comm *comm = &call->order.ctx->comm;
+    call->runs.first_id = 0;
+    for (int rank = 0; rank < comm->rank; rank++)
+        call->runs.first_id += (int64_t)call->words[2 * rank];
+    call->runs.end = call->order.total;
+    for (int rank = comm->size - 1; rank > comm->rank; rank--)
+        if (call->words[2 * rank] > 0)
+            call->runs.end = (int64_t)call->words[2 * rank + 1];
+}
+
+/* Not collective. */
+static hsort_status write_runs(struct unique_call *call)
+{
+    hsort_context *ctx = call->order.ctx;
+    struct engine_runs *runs = &call->runs;
+    runs->unique = call->out[0].room.memory;
+    runs->first = call->out[1].room.memory;
+    runs->counts = call->out[2].room.memory;
+    runs->ids = call->out[3].room.memory;
+    TRY(ctx->engine->ops->write_runs(ctx->engine, runs));
+    for (int i = 0; i < OUTPUTS; i++)
+        TRY(element_array_deliver(ctx, &call->out[i].room));
+    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+}
+
+/* ---- the call -------------------------------------------------------------------------------------------- */
+
+/* mine: this rank's status so far. Collective. */
+static hsort_status run_unique(struct unique_call *call, hsort_status mine)
+{
+    struct comm *comm = &call->order.ctx->comm;
+    uint64_t last = 0;
+    TRY(element_order_plan(&call->order, mine, element_request(&call->order, 0)));
+    TRY(comm_agree(comm, take_unique_memory(call, &last)));
+    TRY(comm_gather_words(comm, &last, 1, call->words));
+    find_before(call);
+    TRY(comm_agree(comm, count_runs(call)));
+    const uint64_t heads[2] = {(uint64_t)call->runs.found,
+                               (uint64_t)(call->runs.position + call->runs.first_head)};
+    TRY(comm_gather_words(comm, heads, 2, call->words));
+    find_neighbours(call);
+    TRY(comm_agree(comm, write_runs(call)));
+    *call->kept = call->runs.found;
+    return HSORT_OK;
+}
+
+hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                          void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
+                          void *stream)
+{
+    TRY(context_enter(ctx));
+    struct unique_call call = {
+        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = count},
+        .keys = keys,
+        .kept = kept,
+        .out = {{.name = "keys_out", .callers = keys_out},
+                {.name = "first", .callers = first, .bytes = sizeof *first},
+                {.name = "counts", .callers = counts, .bytes = sizeof *counts},
+                {.name = "ids", .callers = ids, .bytes = sizeof *ids, .by_key = true}}};
+    const hsort_status status = run_unique(&call, check_unique(&call, type));
+    element_array_free(ctx, &call.loaded);
+    for (int i = 0; i < OUTPUTS; i++)
+        element_array_free(ctx, &call.out[i].room);
+    free(call.words);
+    element_order_close(&call.order);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}

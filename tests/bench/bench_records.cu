@@ -1,0 +1,349 @@
+/* How long sorts of what travels with keys take, beside CUB's sorts of pairs and beside copies; all in device memory.
+ *
+ *     bench_records KEYS INPUT,... [REPEATS]       mpirun: KEYS in all, on all ranks; CUB on one rank alone
+ *
+ * Prints a row for each call, type, bytes that travel, and input: the median of REPEATS (5) calls of the slowest rank, in ms.
+ * `cub` is its stable sort of the same keys with values of that many bytes, of an argsort with an index of the key's size;
+ * `copy` reads and writes each record once. Every result is compared: with CUB's on one rank, by order and fingerprint on more.
+ * Without a GPU it exits with 77. */
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+#include <cub/cub.cuh>
+#include <mpi.h>
+#include "kernels/engine.h"
+#include "src/files/input.h"
+#include "src/hypersort.h"
+
+static int ranks, rank, repeats = 5, wrong;
+static int64_t total, count, first;
+static hsort_context *ctx;
+static struct engine *engine;
+
+static void must(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "bench_records: %s: %s %s %s\n", what, status_text(), ctx ? hsort_last_error(ctx) : "",
+            cudaGetErrorString(cudaGetLastError()));
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+#define MUST(call) must((call) == HSORT_OK, #call)
+#define MUST_CUDA(call) must((call) == cudaSuccess, #call)
+
+/* ---- arrays and inputs ------------------------------------------------------------------------------------ */
+
+struct device_array {
+    void *memory = nullptr;
+    size_t bytes;
+    explicit device_array(size_t wanted) : bytes(wanted) { MUST_CUDA(cudaMalloc(&memory, bytes + 1)); }
+    device_array(const device_array &) = delete;
+    ~device_array() { cudaFree(memory); }
+    template <typename T> T *as() const { return (T *)memory; }
+};
+
+static struct input input_of(hsort_type type, const std::string &word)
+{
+    struct input input = {};
+    MUST(input_parse(word.c_str(), &input));
+    input.type = type;
+    input.count = total;
+    input.seed = 20261124;
+    return input;
+}
+
+static void fill_keys(hsort_type type, const std::string &word, void *keys)
+{
+    const struct input input = input_of(type, word);
+    MUST(engine->ops->yardstick->fill(engine, &input, first, count, keys));
+    MUST(engine->ops->stream_synchronize(engine, STREAM_WORK));
+}
+
+/* values[i] = its position. */
+template <typename V>
+static __global__ void number_kernel(V *values, int64_t first, int64_t count)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count)
+        values[i] = (V)(first + i);
+}
+
+/* Words of a record behind its key: each another function of the key and the position, which is in the last one. */
+static __global__ void records_kernel(uint32_t *records, const uint64_t *keys, int words, int64_t first, int64_t count)
+{
+    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at / words;
+    const int word = (int)(at % words);
+    if (i < count)
+        records[at] = word < 2           ? (uint32_t)(keys[i] >> 32 * word)
+                      : word < words - 1 ? (uint32_t)(keys[i] * 0x9e3779b97f4a7c15u >> word)
+                                         : (uint32_t)(first + i);
+}
+
+/* Counts records that are out of order, torn, or equal and not in the order of their positions. */
+static __global__ void check_records_kernel(const uint32_t *records, int words, int64_t count, unsigned long long *bad)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count)
+        return;
+    const uint32_t *own = records + i * words, *before = own - words;
+    const uint64_t key = own[0] | (uint64_t)own[1] << 32;
+    bool good = true;
+    for (int word = 2; word < words - 1; word++)
+        good = good && own[word] == (uint32_t)(key * 0x9e3779b97f4a7c15u >> word);
+    if (i > 0) {
+        const uint64_t last = before[0] | (uint64_t)before[1] << 32;
+        good = good && (last < key || (last == key && before[words - 1] < own[words - 1]));
+    }
+    if (!good)
+        atomicAdd(bad, 1ull);
+}
+
+template <typename A, typename B>
+static __global__ void compare_kernel(const A *a, const B *b, int64_t count, unsigned long long *bad)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count && (uint64_t)a[i] != (uint64_t)b[i])
+        atomicAdd(bad, 1ull);
+}
+
+enum { THREADS = 256 };
+static unsigned blocks(int64_t items) { return (unsigned)((items + THREADS - 1) / THREADS + (items == 0)); }
+
+/* Runs check(bad), and counts a wrong result if *bad is not 0 then, on any rank. */
+template <typename F>
+static bool finds_nothing(F check)
+{
+    device_array bad(sizeof(unsigned long long));
+    unsigned long long found;
+    MUST_CUDA(cudaMemset(bad.memory, 0, bad.bytes));
+    check(bad.as<unsigned long long>());
+    MUST_CUDA(cudaMemcpy(&found, bad.memory, sizeof found, cudaMemcpyDeviceToHost));
+    MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    wrong += found != 0;
+    return found == 0;
+}
+
+/* ---- time --------------------------------------------------------------------------------------------------- */
+
+static double median(std::vector<double> times)
+{
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+}
+
+/* Median milliseconds of call(), each after prepare(); the first one is not counted. */
+template <typename P, typename C>
+static double time_of(P prepare, C call)
+{
+    std::vector<double> times;
+    for (int i = -1; i < repeats; i++) {
+        prepare();
+        MUST_CUDA(cudaDeviceSynchronize());
+        MPI_Barrier(MPI_COMM_WORLD);
+        const double begin = MPI_Wtime();
+        call();
+        MUST_CUDA(cudaDeviceSynchronize());
+        double mine = MPI_Wtime() - begin;
+        MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        if (i >= 0)
+            times.push_back(mine * 1e3);
+    }
+    return median(times);
+}
+
+static void print_row(const char *call, hsort_type type, size_t bytes, const std::string &word, double ms, double beside,
+                      const char *beside_what, bool good)
+{
+    if (rank == 0)
+        printf("%d,%s,%s,%zu,%s,%lld,%.3f,%s,%.3f,%.3f,%s\n", ranks, call, hsort_type_name(type), bytes, word.c_str(),
+               (long long)total, ms, beside_what, beside, beside > 0 ? beside / ms : 0, good ? "right" : "WRONG");
+    fflush(stdout);
+}
+
+/* ---- CUB ---------------------------------------------------------------------------------------------------- */
+
+/* Keys and values in order, and the time of it. One rank. */
+template <typename K, typename V>
+struct cub_sort {
+    device_array keys[2], values[2], workspace;
+    K *sorted_keys;
+    V *sorted_values;
+
+    static size_t workspace_bytes()
+    {
+        size_t bytes = 0;
+        cub::DoubleBuffer<K> k;
+        cub::DoubleBuffer<V> v;
+        MUST_CUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, k, v, count));
+        return bytes;
+    }
+
+    cub_sort()
+        : keys{device_array(count * sizeof(K)), device_array(count * sizeof(K))},
+          values{device_array(count * sizeof(V)), device_array(count * sizeof(V))}, workspace(workspace_bytes())
+    {
+    }
+
+    double run(const void *from)
+    {
+        return time_of(
+            [&] {
+                MUST_CUDA(cudaMemcpy(keys[0].memory, from, count * sizeof(K), cudaMemcpyDeviceToDevice));
+                number_kernel<<<blocks(count), THREADS>>>(values[0].as<V>(), first, count);
+            },
+            [&] {
+                cub::DoubleBuffer<K> k(keys[0].as<K>(), keys[1].as<K>());
+                cub::DoubleBuffer<V> v(values[0].as<V>(), values[1].as<V>());
+                MUST_CUDA(cub::DeviceRadixSort::SortPairs(workspace.memory, workspace.bytes, k, v, count));
+                sorted_keys = k.Current();
+                sorted_values = v.Current();
+            });
+    }
+};
+
+/* ---- the calls ---------------------------------------------------------------------------------------------- */
+
+/* The index against CUB's values, or, on several ranks, that the keys it names are in order. */
+template <typename K>
+static bool check_index(hsort_type type, const device_array &keys, const device_array &index, const K *cub_values)
+{
+    if (cub_values)
+        return finds_nothing([&](unsigned long long *bad) {
+            compare_kernel<<<blocks(count), THREADS>>>(index.as<int64_t>(), cub_values, count, bad);
+        });
+    device_array gathered(keys.bytes);
+    hsort_check_result before = {}, after = {};
+    before.struct_size = after.struct_size = sizeof after;
+    MUST(hsort_gather(ctx, keys.memory, count, sizeof(K), index.as<int64_t>(), gathered.memory, count, nullptr));
+    MUST(hsort_check(ctx, type, HSORT_ASCENDING, keys.memory, count, nullptr, &before));
+    MUST(hsort_check(ctx, type, HSORT_ASCENDING, gathered.memory, count, nullptr, &after));
+    const bool good = after.first_disorder < 0 && memcmp(before.fingerprint, after.fingerprint, 16) == 0;
+    wrong += !good;
+    return good;
+}
+
+template <typename K>
+static double measure_argsort(hsort_type type, const std::string &word)
+{
+    device_array keys(count * sizeof(K)), index(count * sizeof(int64_t));
+    fill_keys(type, word, keys.memory);
+    const double ms = time_of([] {}, [&] {
+        MUST(hsort_argsort(ctx, type, HSORT_ASCENDING, keys.memory, count, index.as<int64_t>(), nullptr, count, nullptr));
+    });
+    double cub_ms = 0;
+    bool good;
+    if (ranks == 1) {
+        cub_sort<K, K> cub;
+        cub_ms = cub.run(keys.memory);
+        good = check_index<K>(type, keys, index, cub.sorted_values);
+    } else {
+        good = check_index<K>(type, keys, index, nullptr);
+    }
+    print_row("argsort", type, sizeof(int64_t), word, ms, cub_ms, "cub", good);
+    return ms;
+}
+
+template <typename K, typename V>
+static void measure_pairs(hsort_type type, const std::string &word)
+{
+    device_array from(count * sizeof(K)), keys(count * sizeof(K)), values(count * sizeof(V));
+    fill_keys(type, word, from.memory);
+    const double ms = time_of(
+        [&] {
+            MUST_CUDA(cudaMemcpy(keys.memory, from.memory, from.bytes, cudaMemcpyDeviceToDevice));
+            number_kernel<<<blocks(count), THREADS>>>(values.as<V>(), first, count);
+        },
+        [&] {
+            MUST(hsort_sort_pairs(ctx, type, HSORT_ASCENDING, keys.memory, values.memory, sizeof(V), count, nullptr));
+        });
+    double cub_ms = 0;
+    hsort_check_result after = {};
+    after.struct_size = sizeof after;
+    MUST(hsort_check(ctx, type, HSORT_ASCENDING, keys.memory, count, nullptr, &after));
+    bool good = after.first_disorder < 0;
+    wrong += !good;
+    if (ranks == 1) {
+        cub_sort<K, V> cub;
+        cub_ms = cub.run(from.memory);
+        good = finds_nothing([&](unsigned long long *bad) {
+            compare_kernel<<<blocks(count), THREADS>>>(keys.as<K>(), cub.sorted_keys, count, bad);
+            compare_kernel<<<blocks(count), THREADS>>>(values.as<V>(), cub.sorted_values, count, bad);
+        });
+    }
+    print_row("pairs", type, sizeof(V), word, ms, cub_ms, "cub", good);
+}
+
+/* Beside what the order takes, and a copy of all records. */
+static void measure_records(int record_bytes, const std::string &word, double argsort_ms)
+{
+    const int words = record_bytes / 4;
+    const hsort_field key = {0, HSORT_U64, HSORT_ASCENDING, 0, 0};
+    device_array keys(count * 8), from((size_t)count * record_bytes), records((size_t)count * record_bytes);
+    fill_keys(HSORT_U64, word, keys.memory);
+    records_kernel<<<blocks(count * words), THREADS>>>(from.as<uint32_t>(), keys.as<uint64_t>(), words, first, count);
+    const auto copy = [&] {
+        MUST_CUDA(cudaMemcpyAsync(records.memory, from.memory, from.bytes, cudaMemcpyDeviceToDevice));
+    };
+    const double copy_ms = time_of([] {}, copy);
+    const double ms = time_of(copy, [&] {
+        MUST(hsort_sort_records(ctx, records.memory, record_bytes, &key, 1, count, nullptr));
+    });
+    const bool good = finds_nothing([&](unsigned long long *bad) {
+        check_records_kernel<<<blocks(count), THREADS>>>(records.as<uint32_t>(), words, count, bad);
+    });
+    print_row("records", HSORT_U64, record_bytes, word, ms, argsort_ms + copy_ms, "argsort and copy", good);
+}
+
+static void measure_input(const std::string &word)
+{
+    measure_argsort<uint32_t>(HSORT_U32, word);
+    const double argsort_ms = measure_argsort<uint64_t>(HSORT_U64, word);
+    measure_pairs<uint32_t, uint32_t>(HSORT_U32, word);
+    measure_pairs<uint64_t, uint32_t>(HSORT_U64, word);
+    measure_pairs<uint64_t, uint64_t>(HSORT_U64, word);
+    const int64_t all = total;
+    for (int record_bytes : {32, 64, 100}) {
+        total = std::min(all, (int64_t)1 << 26);
+        first = total * rank / ranks;
+        count = total * (rank + 1) / ranks - first;
+        measure_records(record_bytes, word, argsort_ms * (double)total / (double)all);
+    }
+    total = all;
+    first = total * rank / ranks;
+    count = total * (rank + 1) / ranks - first;
+}
+
+int main(int argc, char **argv)
+{
+    char why[256];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc < 3 || cuda_device_count(why, sizeof why) == 0) {
+        fprintf(stderr, "bench_records: %s\n", argc < 3 ? "usage: bench_records KEYS INPUT,... [REPEATS]" : why);
+        MPI_Finalize();
+        return argc < 3 ? 2 : 77;
+    }
+    total = atoll(argv[1]);
+    repeats = argc > 3 ? atoi(argv[3]) : repeats;
+    first = total * rank / ranks;
+    count = total * (rank + 1) / ranks - first;
+    MUST(hsort_create(MPI_COMM_WORLD, nullptr, &ctx));
+    std::vector<hsort_rank_info> infos(ranks);
+    MUST(hsort_topology(ctx, infos.data(), sizeof(hsort_rank_info)));
+    MUST_CUDA(cudaSetDevice(infos[rank].gpu_index));
+    MUST(engine_open_cuda(infos[rank].gpu_index, 0, &engine));
+    if (rank == 0)
+        printf("ranks,call,type,bytes,input,keys,ms,beside,beside_ms,ratio,result\n");
+    char *words = argv[2];
+    for (const char *word = strtok(words, ","); word; word = strtok(nullptr, ","))
+        measure_input(word);
+    engine->ops->close(engine);
+    hsort_destroy(&ctx);
+    MPI_Finalize();
+    return wrong > 0;
+}

@@ -1,0 +1,205 @@
+/* sort_codes(), which sorts inside of other calls: codes of 8 and 16 bytes, no two equal, in one pass and in two, against
+ * qsort. Codes have few different fields above a position, as those of elements do, or none. Between canaries.
+ *
+ *     test_sort_codes        the host engine
+ *     test_sort_codes cuda   the cuda engine, codes in host, pinned, managed and device memory
+ *     test_sort_codes ipc    the host engine, with ranks that map each other's memory */
+#include "kernels/base/key_width.h"
+#include "src/library/context.h"
+#include "src/library/sort_codes.h"
+#include "tests/support/device_buffer.h"
+#include "tests/support/layout.h"
+#include "tests/support/ranks.h"
+
+enum { MOST_RANKS = 64, MANY_CODES = 30000, FEW_CODES = 100, CASES = 60, GUARD = 64, CANARY = 0xc5 };
+
+static int rank, size, buffer_kinds = 1;
+static char case_text[160];
+
+static hsort_context *open_context(bool cuda, hsort_exchange exchange, size_t limit)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_options_init(&options, sizeof options);
+    options.engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    options.exchange = exchange;
+    options.threads = 1;
+    options.device_memory_limit = limit;
+    if (exchange == HSORT_EXCHANGE_BITONIC || exchange == HSORT_EXCHANGE_DIRECT)
+        options.chunk_bytes = 72; // ends inside of a code
+    if (limit > 0) {
+        options.transport = HSORT_TRANSPORT_STAGED;
+        options.chunk_bytes = 4096;
+    }
+    if (hsort_create(MPI_COMM_WORLD, &options, &ctx) != HSORT_OK) {
+        fprintf(stderr, "%s\n", hsort_last_error(NULL));
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return ctx;
+}
+
+/* ---- codes ------------------------------------------------------------------------------------------------------- */
+
+static key_code all[2 * MANY_CODES]; /* of all ranks, on every rank */
+
+static int compare_codes(const void *a, const void *b)
+{
+    const key_code left = *(const key_code *)a, right = *(const key_code *)b;
+    return (left > right) - (left < right);
+}
+
+/* `total` codes, as they come. fields: how many bits above the position differ. */
+static void make_codes(int code_bytes, int64_t total, int fields, uint64_t *random)
+{
+    const key_code most = key_max(code_bytes);
+    for (int64_t i = 0; i < total; i++) {
+        const key_code upper = check_random(random), any = upper << 64 | check_random(random);
+        const key_code field = fields > 0 ? any & (((key_code)1 << fields) - 1) : 0;
+        all[i] = fields < 0 ? most - (key_code)i : ((field << 24) & most) | (key_code)i;
+    }
+}
+
+/* Codes of one rank between canaries, in any memory. */
+struct guarded {
+    enum buffer_kind kind;
+    unsigned char *memory, *codes, *image;
+    size_t bytes;
+};
+
+static struct guarded guarded_make(enum buffer_kind kind, int code_bytes, const key_code *codes,
+                                   int64_t count)
+{
+    struct guarded made = {.kind = kind, .bytes = (size_t)count * (size_t)code_bytes};
+    made.memory = device_buffer_alloc(kind, made.bytes + 2 * GUARD);
+    made.image = malloc(made.bytes + 2 * GUARD);
+    if (!made.memory || !made.image)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    memset(made.image, CANARY, made.bytes + 2 * GUARD);
+    for (int64_t i = 0; codes && i < count; i++)
+        memcpy(made.image + GUARD + i * code_bytes, &codes[i], (size_t)code_bytes); // little-endian
+    CHECK(device_buffer_copy(made.memory, made.image, made.bytes + 2 * GUARD), "cannot copy");
+    made.codes = made.memory + GUARD;
+    return made;
+}
+
+static void guarded_fetch(struct guarded *made)
+{
+    CHECK(device_buffer_copy(made->image, made->memory, made->bytes + 2 * GUARD), "cannot copy");
+    for (size_t i = 0; i < GUARD; i++)
+        CHECK(made->image[i] == CANARY && made->image[GUARD + made->bytes + i] == CANARY,
+              "%s: rank %d: canary", case_text, rank);
+}
+
+static void guarded_drop(struct guarded *made)
+{
+    device_buffer_free(made->kind, made->memory);
+    free(made->image);
+}
+
+/* ---- one case ---------------------------------------------------------------------------------------------------- */
+
+static int64_t sum_before(const int64_t *counts)
+{
+    int64_t before = 0;
+    for (int r = 0; r < rank; r++)
+        before += counts[r];
+    return before;
+}
+
+static void check_codes(struct guarded *out, int code_bytes, const key_code *expected, int64_t count)
+{
+    int64_t wrong = 0;
+    guarded_fetch(out);
+    for (int64_t i = 0; i < count; i++)
+        wrong += memcmp(out->image + GUARD + i * code_bytes, &expected[i], (size_t)code_bytes) != 0;
+    CHECK(wrong == 0, "%s: rank %d: %lld codes are wrong", case_text, rank, (long long)wrong);
+}
+
+static void check_case(hsort_context *ctx, const char *name, int number, bool in_host, int passes,
+                       uint64_t random)
+{
+    const int code_bytes = check_random(&random) % 3 ? 16 : 8;
+    const int fields[] = {0, 1, 8, 40, 104, -1};
+    const int64_t any = (int64_t)(check_random(&random) % MANY_CODES),
+                  shift = (int64_t)(check_random(&random) % 4) * 4;
+    const bool limited = passes == 2, few = limited && check_random(&random) % 4 == 0;
+    const int64_t total = few ? any % FEW_CODES : limited ? MANY_CODES + any : any >> shift;
+    const enum layout layout = (enum layout)(check_random(&random) % LAYOUTS);
+    const bool in_place = check_random(&random) % 2;
+    const enum buffer_kind kind =
+        in_host ? BUFFER_HOST : (enum buffer_kind)(check_random(&random) % (uint64_t)buffer_kinds);
+    const int which = (int)(check_random(&random) % 6);
+    int64_t counts[MOST_RANKS] = {0}, out_counts[MOST_RANKS] = {0};
+    hsort_stats stats = {.struct_size = sizeof stats};
+    snprintf(case_text, sizeof case_text,
+             "%s, case %d: %lld codes of %d bytes, fields %d, layout %d, in place %d", name, number,
+             (long long)total, code_bytes, fields[which], layout, in_place);
+    make_codes(code_bytes, total, fields[which], &random);
+    layout_counts(layout, total, size, random, counts);
+    layout_counts(in_place ? layout : (enum layout)(check_random(&random) % LAYOUTS), total, size, random,
+                  out_counts);
+    if (in_place)
+        memcpy(out_counts, counts, sizeof counts);
+    struct guarded in = guarded_make(kind, code_bytes, all + sum_before(counts), counts[rank]);
+    struct guarded out = guarded_make(kind, code_bytes, NULL, out_counts[rank]);
+    qsort(all, (size_t)total, sizeof all[0], compare_codes);
+    CHECK(sort_codes(ctx, code_bytes, in.codes, counts[rank], in_place ? in.codes : out.codes,
+                     out_counts[rank], NULL) == HSORT_OK,
+          "%s: %s", case_text, hsort_last_error(ctx));
+    CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.keys == total && stats.passes == (few ? 1 : passes),
+          "%s: %lld keys, %lld passes", case_text, (long long)stats.keys, (long long)stats.passes);
+    check_codes(in_place ? &in : &out, code_bytes, all + sum_before(out_counts), out_counts[rank]);
+    guarded_drop(&in);
+    guarded_drop(&out);
+}
+
+/* What all ranks learn: one wrong count, and then all is well again. */
+static void check_error(hsort_context *ctx)
+{
+    _Alignas(16) uint64_t code[2] = {0, 0};
+    CHECK(sort_codes(ctx, 16, code, rank == size - 1 ? -1 : 1, code, 1, NULL) == HSORT_ARGUMENT,
+          "a negative count");
+    CHECK(strstr(hsort_last_error(ctx), "a count of -1"), "'%s'", hsort_last_error(ctx));
+}
+
+static void test_context(bool cuda, hsort_exchange exchange, size_t limit, const char *name, uint64_t *random)
+{
+    hsort_context *ctx = open_context(cuda, exchange, limit);
+    for (int number = 0; number < CASES; number++)
+        check_case(ctx, name, number, limit > 0, limit > 0 ? 2 : 1, check_random(random));
+    check_error(ctx);
+    check_case(ctx, name, CASES, limit > 0, limit > 0 ? 2 : 1, check_random(random));
+    hsort_destroy(&ctx);
+}
+
+/* Memory for slots of some hundred codes, and for their sort; too little for those of a case. */
+static size_t little_memory(bool cuda)
+{
+    enum { CODES = 400, SLOTS = 4 };
+    hsort_context *ctx = open_context(cuda, HSORT_EXCHANGE_AUTO, 0);
+    size_t bytes = 0;
+    CHECK(ctx->engine->ops->sort_workspace(ctx->engine, -1, sizeof(key_code), CODES, CODES, &bytes) == HSORT_OK,
+          "no workspace");
+    hsort_destroy(&ctx);
+    bytes += SLOTS * CODES * sizeof(key_code);
+    return bytes + bytes / 63 + 16384;
+}
+
+int main(int argc, char **argv)
+{
+    bool cuda;
+    const bool ipc = argc > 1 && strcmp(argv[1], "ipc") == 0;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    uint64_t random = ranks_seed();
+    if (cuda || ipc)
+        buffer_kinds = device_buffer_kinds(0);
+    test_context(cuda, HSORT_EXCHANGE_AUTO, 0, "auto", &random);
+    test_context(cuda, HSORT_EXCHANGE_BITONIC, 0, "bitonic", &random);
+    test_context(cuda, HSORT_EXCHANGE_DIRECT, 0, "direct", &random);
+    if (ipc && size > 1)
+        test_context(cuda, HSORT_EXCHANGE_PARTITION, 0, "partition", &random);
+    if (!ipc)
+        test_context(cuda, HSORT_EXCHANGE_AUTO, little_memory(cuda), "two passes", &random);
+    return ranks_finish();
+}

@@ -1,0 +1,599 @@
+/* Elements are where an index names them, byte for byte, whichever ranks they lie on, and nothing else is written: in, index and
+ * poison around every buffer stay. The oracle: every rank knows the whole index, and a function gives the bytes of the element
+ * at any position. Bytes that cross between ranks are counted, too. One list of the index serves several runs, both ways, for
+ * elements of sizes that grow and shrink, in slices of one element and more.
+ *
+ *     index      random, a permutation, one position only, reversed, few positions, all on one owner; empty on some ranks
+ *     huge       one rank claims 2^61 elements, of which only the first exist: codes of 16 bytes on ranks with 4 entries or
+ *                more, of 8 on the others
+ *     outside    a position outside of the array, on one rank: the same error on all
+ *     faults     each passage of each site fails, on the first, a middle and the last rank: the same error on all, and the next
+ *                gather is right
+ *
+ *     test_element_gather          the host engine, by staged and mpi, and one whose memory ranks map (shared_engine.h), by ipc
+ *     test_element_gather cuda     the cuda engine, by the transport that is chosen, and by staged */
+#include "mpi/exchange/element_gather.h"
+#include "mpi/transport/transport.h"
+#include "tests/support/faults.h"
+#include "tests/support/layout.h"
+#include "tests/support/ranks.h"
+#include "tests/support/shared_engine.h"
+
+enum { MOST_RANKS = 32, MOST_ENTRIES = 400, GUARD = 64, POISON = 0xa5, RUNS = 3, TRIALS = 60 };
+
+static const int64_t claimed = INT64_C(1) << 61;
+
+hsort_status __real_engine_open_host(int threads, size_t memory_limit,
+                                     struct engine **opened); /* shared_engine.c wraps it */
+
+enum kind { KIND_RANDOM, KIND_PERMUTATION, KIND_SAME, KIND_REVERSED, KIND_FEW, KIND_OWNER, KINDS };
+
+static const char *const kind_names[KINDS] = {"random",   "permutation",   "one position",
+                                              "reversed", "few positions", "one owner"};
+
+struct trial {
+    enum kind kind;
+    uint64_t seed;
+    int64_t elements, entries; /* of all ranks, those that exist */
+    int64_t element_first[MOST_RANKS + 1], entry_first[MOST_RANKS + 1];
+    int64_t offset[MOST_RANKS + 1];     /* as the ranks claim */
+    int64_t position[MOST_ENTRIES + 1]; /* the whole index */
+    size_t sizes[RUNS];                 /* of elements */
+    size_t slice_bytes;                 /* 0: not limited */
+};
+
+/* A buffer in engine memory, between guards, and what it must hold. */
+struct guarded_array {
+    char *memory; /* [bytes + 2 * GUARD], as the others */
+    unsigned char *image, *found;
+    size_t bytes;
+};
+
+static struct comm comm;
+static struct engine *engine;
+static struct spare_memory spare;
+static struct transport *transport;
+
+/* ---- buffers ------------------------------------------------------------------------------------------------------ */
+
+static void copy_and_wait(void *to, const void *from, size_t bytes)
+{
+    hsort_status status = engine->ops->copy(engine, STREAM_WORK, to, from, bytes);
+    if (status == HSORT_OK)
+        status = engine->ops->stream_synchronize(engine, STREAM_WORK);
+    CHECK(status == HSORT_OK, "copy: %s", status_text());
+}
+
+/* Write the image. */
+static void array_put(struct guarded_array *a)
+{
+    copy_and_wait(a->memory, a->image, a->bytes + 2 * GUARD);
+}
+
+static void array_fetch(struct guarded_array *a)
+{
+    copy_and_wait(a->found, a->memory, a->bytes + 2 * GUARD);
+}
+
+/* All poison. */
+static struct guarded_array array_make(size_t bytes)
+{
+    struct guarded_array a = {.bytes = bytes};
+    const size_t room = bytes + 2 * GUARD;
+    a.image = malloc(room);
+    a.found = malloc(room);
+    if (!a.image || !a.found || engine->ops->alloc(engine, room, (void **)&a.memory) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    memset(a.image, POISON, room);
+    array_put(&a);
+    return a;
+}
+
+static void *array_at(const struct guarded_array *a)
+{
+    return a->memory + GUARD;
+}
+
+static unsigned char *array_image(const struct guarded_array *a)
+{
+    return a->image + GUARD;
+}
+
+static void array_check(struct guarded_array *a, const char *which)
+{
+    size_t wrong = 0;
+    array_fetch(a);
+    while (wrong < a->bytes + 2 * GUARD && a->found[wrong] == a->image[wrong])
+        wrong++;
+    CHECK(wrong == a->bytes + 2 * GUARD, "%s: rank %d: byte %lld of %s, of %zu", faults_case, comm.rank,
+          (long long)wrong - GUARD, which, a->bytes);
+}
+
+static void array_drop(struct guarded_array *a)
+{
+    engine->ops->free(engine, a->memory);
+    free(a->image);
+    free(a->found);
+}
+
+/* ---- trials ------------------------------------------------------------------------------------------------------- */
+
+/* The element of number i as it lies in memory. */
+static void make_element(uint64_t seed, int64_t i, size_t bytes, unsigned char *to)
+{
+    uint64_t state = seed ^ (uint64_t)i * UINT64_C(0xd6e8feb86659fd93);
+    for (size_t at = 0; at < bytes; at += 8) {
+        const uint64_t word = check_random(&state);
+        memcpy(to + at, &word, bytes - at < 8 ? bytes - at : 8);
+    }
+}
+
+static int owner_of(const int64_t *first, int64_t at)
+{
+    int rank = 0;
+    while (at >= first[rank + 1])
+        rank++;
+    return rank;
+}
+
+/* Which element entry `i` names, counted among those that exist. */
+static int64_t draw_named(const struct trial *t, int64_t i, uint64_t *random)
+{
+    const uint64_t draw = check_random(random);
+    const int owner = (int)(t->seed % (uint64_t)comm.size);
+    const int64_t begin = t->element_first[owner], has = t->element_first[owner + 1] - begin;
+    switch (t->kind) {
+    case KIND_SAME:
+        return (int64_t)(t->seed % (uint64_t)t->elements);
+    case KIND_REVERSED:
+        return t->elements - 1 - i % t->elements;
+    case KIND_FEW:
+        return (int64_t)((t->seed + draw % 3) % (uint64_t)t->elements);
+    case KIND_OWNER:
+        if (has > 0)
+            return begin + (int64_t)(draw % (uint64_t)has);
+        break;
+    case KIND_PERMUTATION:
+        return i;
+    case KIND_RANDOM:
+    case KINDS:
+        break;
+    }
+    return (int64_t)(draw % (uint64_t)t->elements);
+}
+
+static void make_index(struct trial *t, uint64_t *random)
+{
+    for (int64_t i = 0; i < t->entries; i++) {
+        const int64_t named = draw_named(t, i, random);
+        const int owner = owner_of(t->element_first, named);
+        t->position[i] = t->offset[owner] + named - t->element_first[owner];
+    }
+    for (int64_t i = t->entries - 1; t->kind == KIND_PERMUTATION && i > 0; i--) {
+        const int64_t other = (int64_t)(check_random(random) % (uint64_t)(i + 1)), kept = t->position[i];
+        t->position[i] = t->position[other];
+        t->position[other] = kept;
+    }
+}
+
+static void deal(int64_t total, uint64_t *random, int64_t *first)
+{
+    int64_t counts[MOST_RANKS];
+    const enum layout layout = (enum layout)(check_random(random) % LAYOUTS);
+    layout_counts(layout, total, comm.size, check_random(random), counts);
+    first[0] = 0;
+    for (int rank = 0; rank < comm.size; rank++)
+        first[rank + 1] = first[rank] + counts[rank];
+}
+
+/* A trial of these sizes, the same on every rank. */
+static void make_trial(struct trial *t, int64_t elements, int64_t entries, bool huge, uint64_t seed)
+{
+    uint64_t random = seed;
+    const int claims = (int)(check_random(&random) % (uint64_t)comm.size);
+    t->seed = seed;
+    t->elements = elements;
+    t->entries = t->kind == KIND_PERMUTATION ? elements : elements > 0 ? entries : 0;
+    deal(t->elements, &random, t->element_first);
+    deal(t->entries, &random, t->entry_first);
+    for (int rank = 0; rank <= comm.size; rank++)
+        t->offset[rank] = t->element_first[rank] + (huge && rank > claims ? claimed : 0);
+    make_index(t, &random);
+}
+
+static void draw_trial(struct trial *t, int number, uint64_t seed)
+{
+    static const size_t sizes[] = {1, 3, 4, 8, 12, 100, 4096, 65536};
+    static const size_t slices[] = {0, 1, 64, 1000, 100000};
+    uint64_t random = seed;
+    size_t largest = 0;
+    *t = (struct trial){.kind = (enum kind)(number % KINDS)};
+    for (int run = 0; run < RUNS; run++) {
+        t->sizes[run] = sizes[check_random(&random) % (sizeof sizes / sizeof sizes[0])];
+        largest = t->sizes[run] > largest ? t->sizes[run] : largest;
+    }
+    t->slice_bytes = slices[check_random(&random) % (sizeof slices / sizeof slices[0])];
+    const uint64_t most = largest > 4096 ? 24 : t->slice_bytes == 1 || largest > 100 ? 80 : MOST_ENTRIES;
+    const int64_t elements = (int64_t)(check_random(&random) % (most + 1));
+    const int64_t entries = (int64_t)(check_random(&random) % (most + 1));
+    const bool huge = check_random(&random) % 3 == 0;
+    make_trial(t, elements, entries, huge, check_random(&random));
+    snprintf(faults_case, sizeof faults_case, "trial %d: %s%s, %lld elements, %lld entries, slices of %zu",
+             number, kind_names[t->kind], huge ? ", huge" : "", (long long)t->elements, (long long)t->entries,
+             t->slice_bytes);
+}
+
+/* This rank's index. */
+static struct guarded_array make_own_index(const struct trial *t)
+{
+    const int64_t first = t->entry_first[comm.rank], count = t->entry_first[comm.rank + 1] - first;
+    struct guarded_array index = array_make((size_t)count * sizeof(int64_t));
+    memcpy(array_image(&index), t->position + first, index.bytes);
+    array_put(&index);
+    return index;
+}
+
+/* [count] elements of numbers first, first + 1, ...; or poison, to be written. */
+static struct guarded_array make_elements(uint64_t seed, int64_t first, int64_t count, size_t bytes,
+                                          bool poison)
+{
+    struct guarded_array a = array_make((size_t)count * bytes);
+    for (int64_t i = 0; i < count && !poison; i++)
+        make_element(seed, first + i, bytes, array_image(&a) + (size_t)i * bytes);
+    array_put(&a);
+    return a;
+}
+
+/* ---- what must come of it ----------------------------------------------------------------------------------------- */
+
+static int64_t own_elements(const struct trial *t)
+{
+    return t->element_first[comm.rank + 1] - t->element_first[comm.rank];
+}
+
+static int64_t own_entries(const struct trial *t)
+{
+    return t->entry_first[comm.rank + 1] - t->entry_first[comm.rank];
+}
+
+/* Elements that this rank must send. */
+static int64_t count_sent(const struct trial *t, bool gathers)
+{
+    int64_t sent = 0;
+    for (int64_t i = 0; i < t->entries; i++) {
+        const int owner = owner_of(t->offset, t->position[i]), names = owner_of(t->entry_first, i);
+        sent += owner != names && comm.rank == (gathers ? owner : names);
+    }
+    return sent;
+}
+
+static void expect_gathered(const struct trial *t, size_t bytes, struct guarded_array *out)
+{
+    const int64_t first = t->entry_first[comm.rank];
+    for (int64_t i = 0; i < own_entries(t); i++)
+        make_element(t->seed, t->position[first + i], bytes, array_image(out) + (size_t)i * bytes);
+}
+
+/* Where several entries name an element, each byte that was found there counts if it is of one of theirs. */
+static void expect_scattered(const struct trial *t, size_t bytes, struct guarded_array *out)
+{
+    unsigned char *element = malloc(bytes), *named = calloc((size_t)own_elements(t) + 1, 1);
+    if (!element || !named)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    array_fetch(out);
+    for (int64_t i = 0; i < t->entries; i++) {
+        if (owner_of(t->offset, t->position[i]) != comm.rank)
+            continue;
+        const size_t at = (size_t)(t->position[i] - t->offset[comm.rank]);
+        unsigned char *image = array_image(out) + at * bytes;
+        const unsigned char *found = out->found + GUARD + at * bytes;
+        make_element(~t->seed, i, bytes, element);
+        for (size_t byte = 0; byte < bytes; byte++)
+            if (!named[at] || element[byte] == found[byte])
+                image[byte] = element[byte];
+        named[at] = 1;
+    }
+    free(element);
+    free(named);
+}
+
+static void check_moved(const struct trial *t, bool gathers, size_t bytes, int64_t moved)
+{
+    const int64_t sent = count_sent(t, gathers) * (int64_t)bytes;
+    CHECK(moved == 1000 + sent, "%s: rank %d: %lld bytes counted, %lld sent", faults_case, comm.rank,
+          (long long)moved - 1000, (long long)sent);
+}
+
+/* Back to where a permutation has taken them from. */
+static void check_inverse(struct element_gather *gather, const struct trial *t, size_t bytes,
+                          struct guarded_array *in, const struct guarded_array *gathered)
+{
+    struct guarded_array back = make_elements(0, 0, own_elements(t), bytes, true);
+    int64_t moved = 0;
+    const hsort_status status =
+        element_scatter_run(gather, bytes, array_at(gathered), array_at(&back), &moved);
+    CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
+    memcpy(back.image, in->image, in->bytes + 2 * GUARD);
+    array_check(&back, "elements that went there and back");
+    array_drop(&back);
+}
+
+static void check_gather(struct element_gather *gather, const struct trial *t, size_t bytes)
+{
+    struct guarded_array in = make_elements(t->seed, t->offset[comm.rank], own_elements(t), bytes, false);
+    struct guarded_array out = make_elements(0, 0, own_entries(t), bytes, true);
+    int64_t moved = 1000;
+    const hsort_status status = element_gather_run(gather, bytes, array_at(&in), array_at(&out), &moved);
+    CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
+    check_moved(t, true, bytes, moved);
+    expect_gathered(t, bytes, &out);
+    array_check(&out, "what was gathered");
+    array_check(&in, "what was gathered from");
+    if (t->kind == KIND_PERMUTATION)
+        check_inverse(gather, t, bytes, &in, &out);
+    array_drop(&in);
+    array_drop(&out);
+}
+
+static void check_scatter(struct element_gather *gather, const struct trial *t, size_t bytes)
+{
+    struct guarded_array in =
+        make_elements(~t->seed, t->entry_first[comm.rank], own_entries(t), bytes, false);
+    struct guarded_array out = make_elements(0, 0, own_elements(t), bytes, true);
+    int64_t moved = 1000;
+    const hsort_status status = element_scatter_run(gather, bytes, array_at(&in), array_at(&out), &moved);
+    CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
+    check_moved(t, false, bytes, moved);
+    expect_scattered(t, bytes, &out);
+    array_check(&out, "what was scattered");
+    array_check(&in, "what was scattered from");
+    array_drop(&in);
+    array_drop(&out);
+}
+
+static hsort_status open_gather(const struct trial *t, const struct guarded_array *index,
+                                struct element_gather **gather)
+{
+    status_clear();
+    comm.error[0] = '\0';
+    spare_drop(&spare); // so that each passage of alloc is one
+    spare.engine = engine;
+    const hsort_status status = element_gather_open(&comm, &spare, comm_is_alone(&comm) ? NULL : transport,
+                                                    t->offset, array_at(index), own_entries(t), gather);
+    CHECK((status == HSORT_OK) == (*gather != NULL), "%s: status %d", faults_case, status);
+    if (status == HSORT_OK && t->slice_bytes > 0)
+        element_gather_limit_slices(*gather, t->slice_bytes);
+    return status;
+}
+
+/* As its contract wants it. */
+static void close_gather(struct element_gather *gather)
+{
+    if (transport->ops->forget)
+        transport->ops->forget(transport, FORGET_ALL);
+    comm_agree(&comm, HSORT_OK);
+    element_gather_close(gather);
+}
+
+static void check_trial(const struct trial *t)
+{
+    struct guarded_array index = make_own_index(t);
+    struct element_gather *gather;
+    faults_watch(60);
+    const hsort_status status = open_gather(t, &index, &gather);
+    CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
+    for (int run = 0; status == HSORT_OK && run < RUNS; run++) {
+        check_gather(gather, t, t->sizes[run]);
+        check_scatter(gather, t, t->sizes[run]);
+    }
+    close_gather(gather);
+    array_check(&index, "index");
+    array_drop(&index);
+    faults_watch(0);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------- */
+
+/* Every rank has this status, and the same line, which names `rank` and has `cause` in it. */
+static void check_agreed(hsort_status status, hsort_status wanted, int rank, const char *cause)
+{
+    char first[sizeof comm.error], begin[32];
+    int least = status;
+    memcpy(first, comm.error, sizeof first);
+    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&least, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(begin, sizeof begin, "rank %d on ", rank);
+    CHECK((int)status == least && (wanted == HSORT_OK || status == wanted), "%s: status %d", faults_case,
+          status);
+    CHECK(strcmp(first, comm.error) == 0, "%s: \"%s\", rank 0 has \"%s\"", faults_case, comm.error, first);
+    CHECK(strncmp(first, begin, strlen(begin)) == 0 && strstr(first, cause) && !strchr(first, '\n'),
+          "%s: \"%s\"", faults_case, first);
+}
+
+/* `position` instead of some entry of rank `bad`; the others are fine, or have none. */
+static void check_outside(int bad, int64_t position, uint64_t seed)
+{
+    struct trial t = {.kind = KIND_RANDOM};
+    struct element_gather *gather;
+    char cause[128];
+    make_trial(&t, 50, 0, false, seed);
+    for (int rank = 0; rank < comm.size; rank++)
+        t.entry_first[rank + 1] = t.entry_first[rank] + (rank == bad ? 7 : rank % 3);
+    t.entries = t.entry_first[comm.size];
+    make_index(&t, &seed);
+    const int64_t count = t.entry_first[bad + 1] - t.entry_first[bad];
+    t.position[t.entry_first[bad] + (int64_t)(seed % (uint64_t)count)] = position;
+    snprintf(faults_case, sizeof faults_case, "position %lld on rank %d", (long long)position, bad);
+    snprintf(cause, sizeof cause, ": 1 of %lld positions lie outside of the array of 50 elements",
+             (long long)count);
+    struct guarded_array index = make_own_index(&t);
+    faults_watch(60);
+    check_agreed(open_gather(&t, &index, &gather), HSORT_ARGUMENT, bad, cause);
+    array_check(&index, "index");
+    array_drop(&index);
+    faults_watch(0);
+}
+
+static void test_outside(uint64_t seed)
+{
+    const int64_t positions[] = {-1, 50, INT64_MIN, INT64_MAX};
+    for (int i = 0; i < 12; i++)
+        check_outside(i % 3 == 0   ? 0
+                      : i % 3 == 1 ? comm.size / 2
+                                   : comm.size - 1,
+                      positions[i / 3], check_random(&seed));
+}
+
+#ifdef HSORT_FAULTS
+static const struct {
+    enum fault_site site;
+    const char *name;
+} sites[] = {{FAULT_ALLOC, "alloc"}, {FAULT_KERNEL, "kernel"}, {FAULT_COPY, "copy"}, {FAULT_MPI, "mpi"}};
+
+/* Open, gather, scatter larger ones: as far as nothing fails. */
+static hsort_status run_failing(const struct trial *t, const struct guarded_array *index)
+{
+    struct guarded_array elements = make_elements(1, 0, own_elements(t), t->sizes[1], false);
+    struct guarded_array entries = make_elements(1, 0, own_entries(t), t->sizes[1], true);
+    struct element_gather *gather;
+    int64_t moved = 0;
+    fault_pause(false);
+    hsort_status status = open_gather(t, index, &gather);
+    if (status == HSORT_OK)
+        status = element_gather_run(gather, t->sizes[0], array_at(&elements), array_at(&entries), &moved);
+    if (status == HSORT_OK)
+        status = element_scatter_run(gather, t->sizes[1], array_at(&entries), array_at(&elements), &moved);
+    fault_pause(true);
+    close_gather(gather);
+    array_drop(&elements);
+    array_drop(&entries);
+    return status;
+}
+
+/* Returns whether the nth passage was reached. */
+static bool check_failing(const struct trial *t, int site, int failing, int nth)
+{
+    struct guarded_array index = make_own_index(t);
+    snprintf(faults_case, sizeof faults_case, "passage %d of %s on rank %d fails", nth, sites[site].name,
+             failing);
+    faults_watch(60);
+    fault_set(sites[site].site, comm.rank == failing ? nth : 0);
+    const hsort_status status = run_failing(t, &index);
+    fault_pause(false);
+    int reached = comm.rank == failing && !fault_untouched(sites[site].site, nth);
+    fault_pause(true);
+    MPI_Bcast(&reached, 1, MPI_INT, failing, MPI_COMM_WORLD);
+    CHECK((status != HSORT_OK) == (reached != 0), "%s: rank %d: status %d", faults_case, comm.rank, status);
+    if (reached)
+        check_agreed(status, HSORT_OK, failing, ": ");
+    faults_watch(0);
+    array_drop(&index);
+    return reached != 0;
+}
+
+static void test_failure(uint64_t seed)
+{
+    const int ranks[] = {0, comm.size / 2, comm.size - 1};
+    struct trial t = {.kind = KIND_RANDOM, .sizes = {8, 12, 4}, .slice_bytes = 36};
+    make_trial(&t, 5 * comm.size, 6 * comm.size, true, seed);
+    for (int rank = 0; rank <= comm.size; rank++) { // every rank has elements and entries
+        t.offset[rank] += 5 * rank - t.element_first[rank];
+        t.element_first[rank] = 5 * rank;
+        t.entry_first[rank] = 6 * rank;
+    }
+    make_index(&t, &seed);
+    fault_pause(true);
+    for (int site = 0; site < (int)(sizeof sites / sizeof sites[0]); site++)
+        for (int i = 0; i < 3; i++) {
+            int nth = 1;
+            if (i > 0 && ranks[i] == ranks[i - 1])
+                continue;
+            while (check_failing(&t, site, ranks[i], nth))
+                nth++;
+            snprintf(faults_case, sizeof faults_case, "after %d failures of %s", nth - 1, sites[site].name);
+            check_trial(&t);
+            CHECK(nth > 1 || sites[site].site == FAULT_COPY || comm_is_alone(&comm), "%s", faults_case);
+        }
+    fault_pause(false);
+}
+#endif
+
+/* ---- engines and transports --------------------------------------------------------------------------------------- */
+
+static void test_over(const char *name, hsort_status opened, uint64_t seed)
+{
+    CHECK(opened == HSORT_OK, "%s: %s", name, status_text());
+    if (comm_agree(&comm, opened) != HSORT_OK)
+        return;
+    for (int i = 0; i < TRIALS; i++) {
+        static struct trial t;
+        draw_trial(&t, i, check_random(&seed));
+        check_trial(&t);
+    }
+    test_outside(check_random(&seed));
+#ifdef HSORT_FAULTS
+    test_failure(check_random(&seed));
+#endif
+    if (comm.rank == 0)
+        printf("%s: %d trials\n", name, TRIALS);
+    transport->ops->close(transport);
+    transport = NULL;
+}
+
+/* ipc on top of staged; where no two ranks map, staged alone. */
+static hsort_status open_mapping(void)
+{
+    struct transport *staged = NULL;
+    char why[256];
+    TRY(comm_agree(&comm, transport_open_staged(&comm, engine, 64, true, &staged)));
+    const hsort_status status = transport_open_ipc(&comm, engine, staged, &transport, why, sizeof why);
+    if (!transport)
+        transport = staged;
+    return status;
+}
+
+static void test_host(uint64_t seed)
+{
+    CHECK(__real_engine_open_host(1, 0, &engine) == HSORT_OK, "%s", status_text());
+    test_over("staged", transport_open_staged(&comm, engine, 64, true, &transport), check_random(&seed));
+    test_over("mpi", transport_open_mpi(&comm, engine, 1024, &transport), check_random(&seed));
+    spare_drop(&spare);
+    engine->ops->close(engine);
+    CHECK(shared_engine_open(&engine) == HSORT_OK, "%s", status_text());
+    test_over("ipc", open_mapping(), check_random(&seed));
+    shared_may_map = shared_some_may;
+    test_over("ipc of some", open_mapping(), check_random(&seed));
+    CHECK(shared_mapped == 0, "%d allocations are still mapped", shared_mapped);
+    spare_drop(&spare);
+    engine->ops->close(engine);
+}
+
+static void test_cuda(uint64_t seed)
+{
+    const struct transport_options options = {.transport = HSORT_TRANSPORT_AUTO};
+    char why[256];
+    int takes;
+    const int devices = cuda_device_count(why, sizeof why);
+    const hsort_status status = engine_open_cuda(comm.node_rank % devices, 0, &engine);
+    CHECK(status == HSORT_OK, "%s", status_text());
+    if (comm_agree(&comm, status) != HSORT_OK)
+        return;
+    test_over("chosen", transport_choose(&comm, engine, &options, &transport, &takes), check_random(&seed));
+    test_over("staged", transport_open_staged(&comm, engine, 64, true, &transport), check_random(&seed));
+    spare_drop(&spare);
+    engine->ops->close(engine);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    const uint64_t seed = ranks_seed();
+    if (comm_open(MPI_COMM_WORLD, &comm) != HSORT_OK || size > MOST_RANKS)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    (cuda ? test_cuda : test_host)(seed);
+    comm_close(&comm);
+    return ranks_finish();
+}

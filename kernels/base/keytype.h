@@ -85,10 +85,10 @@ struct keymap {
 
 enum key_kind { KEY_UNSIGNED, KEY_SIGNED, KEY_FLOAT };
 
-/* Of 1, 2, 4 or 8 bytes; mantissa_bits of floats only. */
+/* Of 1, 2, 4 or 8 bytes; mantissa_bits of floats only. Of 0 bytes, where a type does not exist: of no use, but no harm. */
 static inline struct keymap keymap_of_kind(enum key_kind kind, int bytes, int mantissa_bits, hsort_order order)
 {
-    const uint64_t all = UINT64_MAX >> (64 - 8 * bytes);
+    const uint64_t all = bytes > 0 ? UINT64_MAX >> (64 - 8 * bytes) : 0;
     struct keymap map;
     map.key_bytes = bytes;
     map.sign = all ^ (all >> 1);

@@ -390,8 +390,9 @@ HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *con
  *   index          [out_count] any, also repeated; one that is outside of the array is HSORT_ARGUMENT
  *   out            [out_count * element_bytes] overlaps nothing
  * All three in host, device or managed memory; index 8-byte aligned, in and out of no alignment. An element
- * crosses between ranks once for each index that names it. Memory   of each index 40 bytes of engine
- * memory, while it runs. */
+ * crosses between ranks once for each index that names it.
+ * Memory   engine memory for those arrays that lie in host memory; on several ranks up to 40 bytes for each
+ *          index, while it runs. */
 HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                     const int64_t *index, void *out, int64_t out_count, void *stream);
 
@@ -410,9 +411,10 @@ HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t
  *                the same on every rank, or HSORT_ARGUMENT
  *   selected     [wanted] host memory, written on every rank: keys of `type`
  *   stream       as hsort_sort()
- * Memory   engine memory for this rank's keys twice, and for those in host memory once more. Time     a
- * local sort; then a message of 16 bytes for each position and bit of a key, all positions at once. Errors
- * as hsort_sort(); the keys are never changed. */
+ * Memory   engine memory for this rank's keys twice, and for those in host memory once more.
+ * Time     a local sort; then a message of 16 bytes for each position and bit of a key, all positions at
+ *          once.
+ * Errors   as hsort_sort(); the keys are never changed. */
 HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                     int64_t count, const int64_t *positions, int64_t wanted, void *selected,
                                     void *stream);
@@ -433,10 +435,11 @@ HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_o
  * Outputs in host, device or managed memory, int64_t 8-byte aligned; what lies behind the *kept elements
  * stays as it was. They overlap neither each other nor the keys. Which of them are NULL may differ between
  * ranks.
- *     keys      rank 0: 5 5 7     rank 1: 7 7     rank 2: 7 9 keys_out          5 7               -
- *     9          kept 2, 0, 1 counts            2 4               -               1 first             0 2
- *     -               6 ids               0 0 1             1 1             1 2        keys_out[ids[i]] of
- *     all ranks is keys[i]
+ *     keys      rank 0: 5 5 7     rank 1: 7 7     rank 2: 7 9
+ *     keys_out          5 7               -               9          kept 2, 0, 1
+ *     counts            2 4               -               1
+ *     first             0 2               -               6
+ *     ids               0 0 1             1 1             1 2        keys_out[ids[i]] of all ranks is keys[i]
  * Memory   engine memory for those arrays that lie in host memory, and for keys_out in place; no codes.
  * Time     two passes over the keys, and two messages of a few bytes from each rank to all. */
 HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
-#include "src/command/record_check.h"
+#include "src/command/record_scan.h"
 #include "src/command/record_io.h"
 #include "src/command/records_report.h"
 
@@ -307,10 +307,10 @@ static hsort_status look(struct record_run *run, bool after, struct record_resul
                                      .count = run->count};
     struct record_scan scan;
     const double start = MPI_Wtime();
-    record_check_start(&scan, after ? &run->keys : NULL);
-    record_check_add(&scan, &rows);
+    record_scan_start(&scan, after ? &run->keys : NULL);
+    record_scan_add(&scan, &rows);
     run->verify_seconds += MPI_Wtime() - start;
-    return record_check_finish(&scan, run->comm, result);
+    return record_scan_finish(&scan, run->comm, result);
 }
 
 /* Compare what was seen before and after. */

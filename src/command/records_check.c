@@ -1,4 +1,4 @@
-/* hypersort check --key: every rank streams its share of the records through record_check.h. */
+/* hypersort check --key: every rank streams its share of the records through record_scan.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mpi/comm/node_memory.h"
@@ -65,7 +65,7 @@ static hsort_status add_records(struct check_run *run, const struct file_in *fil
         const struct record_rows rows = {
             .records = run->chunk, .record_bytes = file->element.bytes, .first = first + done, .count = part};
         TRY(record_io_read(&run->io, file, first + done, part, run->chunk));
-        record_check_add(scan, &rows);
+        record_scan_add(scan, &rows);
         done += part;
         progress_bytes(&run->progress, "check", done, count, file->count * width);
     }
@@ -76,9 +76,9 @@ static hsort_status add_records(struct check_run *run, const struct file_in *fil
 static hsort_status scan_file(struct check_run *run, const struct file_in *file, struct record_result *result)
 {
     struct record_scan scan;
-    record_check_start(&scan, &run->keys);
+    record_scan_start(&scan, &run->keys);
     TRY(comm_agree(run->comm, add_records(run, file, &scan)));
-    return record_check_finish(&scan, run->comm, result);
+    return record_scan_finish(&scan, run->comm, result);
 }
 
 /* Both scans and the report. Collective. */

@@ -2,7 +2,7 @@
 #ifndef RECORDS_REPORT_H
 #define RECORDS_REPORT_H
 
-#include "src/command/record_check.h"
+#include "src/command/record_scan.h"
 #include "src/command/report.h"
 
 struct records_report {

@@ -1,4 +1,4 @@
-#include "src/command/record_check.h"
+#include "src/command/record_scan.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void add_row(const struct record_rows *rows, int64_t i, uint64_t sum[2])
     sum[1] += b[1];
 }
 
-void record_check_start(struct record_scan *scan, const struct record_keys *keys)
+void record_scan_start(struct record_scan *scan, const struct record_keys *keys)
 {
     *scan = (struct record_scan){.keys = keys, .disorder = INT64_MAX, .unstable = INT64_MAX};
 }
@@ -87,11 +87,11 @@ static void add_rows(struct record_scan *scan, const struct record_rows *rows, c
 #pragma omp parallel
     {
         struct record_scan part;
-        record_check_start(&part, scan->keys);
+        record_scan_start(&part, scan->keys);
         const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
         add_range(rows, fields, field_count, launch_share(rows->count, thread, threads),
                   launch_share(rows->count, thread + 1, threads), &part);
-#pragma omp critical(record_check)
+#pragma omp critical(record_scan)
         {
             scan->sum[0] += part.sum[0];
             scan->sum[1] += part.sum[1];
@@ -101,7 +101,7 @@ static void add_rows(struct record_scan *scan, const struct record_rows *rows, c
     }
 }
 
-void record_check_add(struct record_scan *scan, const struct record_rows *rows)
+void record_scan_add(struct record_scan *scan, const struct record_rows *rows)
 {
     struct key_field fields[HSORT_FIELDS_MAX];
     const int field_count = scan->keys ? scan->keys->count : 0;
@@ -153,7 +153,7 @@ static void compare_borders(const uint64_t *all, int size, struct record_scan *s
     }
 }
 
-hsort_status record_check_finish(struct record_scan *scan, struct comm *comm, struct record_result *result)
+hsort_status record_scan_finish(struct record_scan *scan, struct comm *comm, struct record_result *result)
 {
     const uint64_t own[BORDERS] = {scan->any,
                                    (uint64_t)scan->first,

@@ -4,8 +4,8 @@
  *     rank 1   b4 c0             stable: of equal keys (b) the numbers (1, 4) rise
  *
  * The fingerprint is that of the multiset of all that belongs to a record: its bytes, its value's, its number. */
-#ifndef RECORD_CHECK_H
-#define RECORD_CHECK_H
+#ifndef RECORD_SCAN_H
+#define RECORD_SCAN_H
 
 #include "mpi/comm/comm.h"
 #include "src/command/record_keys.h"
@@ -21,7 +21,7 @@ struct record_rows {
     int64_t first, count; /* among all */
 };
 
-/* What the rows of a rank are like; all members but `keys` are record_check_add()'s own. */
+/* What the rows of a rank are like; all members but `keys` are record_scan_add()'s own. */
 struct record_scan {
     const struct record_keys *keys; /* NULL: order does not matter */
     bool any, numbered;
@@ -40,12 +40,12 @@ struct record_result {
     uint64_t fingerprint[2];
 };
 
-void record_check_start(struct record_scan *scan, const struct record_keys *keys);
+void record_scan_start(struct record_scan *scan, const struct record_keys *keys);
 
 /* The rows that follow those before. Not collective; uses OpenMP. */
-void record_check_add(struct record_scan *scan, const struct record_rows *rows);
+void record_scan_add(struct record_scan *scan, const struct record_rows *rows);
 
 /* Collective. result [1] the same on every rank. Errors agreed: HSORT_HOST_MEMORY, HSORT_MPI. */
-hsort_status record_check_finish(struct record_scan *scan, struct comm *comm, struct record_result *result);
+hsort_status record_scan_finish(struct record_scan *scan, struct comm *comm, struct record_result *result);
 
 #endif

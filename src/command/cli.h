@@ -80,6 +80,10 @@ struct cli_options {
     const char *checkpoint; /* sort: the directory, or NULL */
     const char *key;        /* of records, or NULL: bare keys */
     size_t record_bytes;    /* of raw files of records; 0: not given */
+    bool gensort;           /* those are of the sort benchmarks: what --format gensort stands for */
+    bool ascii, skewed;     /* gen: which of them */
+    uint64_t first;         /* gen: the number of the first of them */
+    const char *summary;    /* check: a file to write, or NULL */
     const char *index, *values, *values_output; /* sort: or NULL */
     size_t value_bytes;     /* of a raw file of values; 0: not given */
     const char *by;         /* gather: the index */

@@ -159,7 +159,8 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file, other;
     if (options->key)
-        return records_check(comm, options);
+        return options->gensort && !options->against ? gensort_check(comm, options)
+                                                     : records_check(comm, options);
     struct file_source source = {.paths = options->files,
                                  .paths_count = options->files_count,
                                  .format = options->format,

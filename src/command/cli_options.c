@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "src/files/gensort.h"
 
 enum {
     GEN = 1 << CLI_GEN,
@@ -59,6 +60,11 @@ const struct option_row cli_rows[] = {
      "by which fields records are ordered; see KEY below"},
     {"record", 0, GEN | SORT | CHECK | GATHER, COMMON, SIZE, "BYTES", FIELD(record_bytes),
      "of each record of a raw file"},
+    {"ascii", 'a', GEN, COMMON, FLAG, NULL, FIELD(ascii), "--format gensort: lines of printable characters"},
+    {"skew", 0, GEN, COMMON, FLAG, NULL, FIELD(skewed), "--format gensort: many keys begin alike"},
+    {"first", 0, GEN, COMMON, SEED, "N", FIELD(first), "--format gensort: the number of the first record (0)"},
+    {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
+     "--format gensort: write what valsort -o does; valsort -s reads it"},
     {"index", 0, SORT, COMMON, TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT, COMMON, TEXT, "FILE", FIELD(values),
@@ -92,7 +98,9 @@ const struct option_row cli_rows[] = {
      "version and build"},
 
     {"format", 0, GEN | SORT | CHECK | GATHER | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
-     FIELD(format), "of the file (auto: npy if its name ends in .npy)"},
+     FIELD(format),
+     "of the file (auto: npy if its name ends in .npy); gensort: records of\n"
+     "100 bytes with keys of 10, as the sort benchmarks have them"},
     {"output-format", 0, SORT | GATHER, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
     {"direct-io", 0, GEN | SORT | CHECK | GATHER, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
@@ -421,6 +429,27 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
     return HSORT_OK;
 }
 
+/* What --format gensort stands for: raw records with one key. */
+static hsort_status resolve_gensort(struct cli_options *options)
+{
+    options->gensort = options->format == FILE_GENSORT;
+    if (options->output_format == FILE_GENSORT)
+        options->output_format = FILE_RAW;
+    if (!options->gensort && (options->ascii || options->skewed || options->first > 0 || options->summary))
+        return complain(options, "-a, --skew, --first and --summary are of --format gensort");
+    if (!options->gensort)
+        return HSORT_OK;
+    if (options->command == CLI_PLAN)
+        return complain(options, "--format gensort: plan knows bare keys");
+    if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)
+        return complain(options, "--format gensort: its records have %d bytes", (int)GENSORT_RECORD_BYTES);
+    options->format = FILE_RAW;
+    options->record_bytes = GENSORT_RECORD_BYTES;
+    if (!options->key && options->command != CLI_GATHER)
+        options->key = "@0:bytes10";
+    return HSORT_OK;
+}
+
 /* Options of records, values and indices, which go together or do not. */
 static hsort_status check_records(const struct cli_options *options)
 {
@@ -461,6 +490,7 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
         return complain(options, "-n RANKS is missing");
     if (options->nodes > 0 && options->ranks_per_node > 0)
         return complain(options, "--nodes and --ranks-per-node: one says the other");
+    TRY(resolve_gensort(options));
     TRY(check_records(options));
     const bool beside = options->index || options->values;
     const enum cli_command command = options->command;

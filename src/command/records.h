@@ -19,4 +19,7 @@ hsort_status records_sort(struct comm *comm, const struct cli_options *options);
 hsort_status records_check(struct comm *comm, const struct cli_options *options);
 hsort_status records_gen(struct comm *comm, const struct cli_options *options);
 
+/* cli_check() of --format gensort. Collective. */
+hsort_status gensort_check(struct comm *comm, const struct cli_options *options);
+
 #endif

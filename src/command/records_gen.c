@@ -1,5 +1,6 @@
 /* hypersort gen --record: generated keys in one field of raw records, whose other bytes are a hash of the record's position
- * and of their place in it: a record that is not whole is then none of the file's. */
+ * and of their place in it: a record that is not whole is then none of the file's. And --format gensort: records of the
+ * sort benchmarks. */
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/keytype.h"
@@ -9,6 +10,7 @@
 #include "src/command/record_keys.h"
 #include "src/command/records.h"
 #include "src/command/report.h"
+#include "src/files/gensort.h"
 #include "src/files/input.h"
 
 struct gen_run {
@@ -27,6 +29,9 @@ static hsort_status parse_field(struct gen_run *run)
 {
     const struct cli_options *options = run->options;
     struct record_keys keys;
+    run->input.count = options->count;
+    if (options->gensort)
+        return HSORT_OK;
     TRY(record_keys_parse_raw(options->key, options->output, options->record_bytes, &keys));
     run->field = keys.fields[0];
     if (keys.count > 1 || run->field.bytes != 0)
@@ -81,12 +86,21 @@ static void fill_chunk(struct gen_run *run, int64_t first, int64_t count)
     }
 }
 
+static void fill_gensort(struct gen_run *run, int64_t first, int64_t count)
+{
+    const struct gensort kind = {.ascii = run->options->ascii, .skewed = run->options->skewed};
+    gensort_fill(&kind, (uint128)run->options->first + (uint64_t)first, count, run->records);
+}
+
 static hsort_status write_records(struct gen_run *run, const struct file_out *file)
 {
     TRY(open_writer(run));
     for (int64_t done = 0; done < run->count;) {
         const int64_t part = run->count - done < run->most ? run->count - done : run->most;
-        fill_chunk(run, run->first + done, part);
+        if (run->options->gensort)
+            fill_gensort(run, run->first + done, part);
+        else
+            fill_chunk(run, run->first + done, part);
         TRY(record_io_write(&run->io, file, run->first + done, part, run->records));
         done += part;
         progress_bytes(&run->progress, "write", done, run->count,

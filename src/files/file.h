@@ -19,7 +19,8 @@
 #define FILE_FORMAT_LIST(X)                                             \
     X(FILE_AUTO, "auto") /* .npy by its name, anything else raw */      \
     X(FILE_RAW, "raw")   /* keys, little-endian; or records */          \
-    X(FILE_NPY, "npy")   /* NumPy's: a header, then an array */
+    X(FILE_NPY, "npy")   /* NumPy's: a header, then an array */         \
+    X(FILE_GENSORT, "gensort") /* raw, and a word for what is in it: gensort.h */
 
 enum file_format {
 #define X(name, short_name) name,

@@ -98,6 +98,7 @@ static const struct {
 } formats[] = {
     [FILE_AUTO] = {NULL, NULL, false},
     [FILE_RAW] = {NULL, examine_raw, false},
+    [FILE_GENSORT] = {NULL, examine_raw, false},
     [FILE_NPY] = {".npy", examine_npy, true},
 };
 _Static_assert(sizeof formats / sizeof *formats == FILE_FORMATS, "a row for each format");

@@ -1,0 +1,153 @@
+/* hypersort check --format gensort: what valsort says of a file of the sort benchmarks, by all ranks. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "src/command/launch.h"
+#include "src/command/record_io.h"
+#include "src/command/records.h"
+#include "src/command/report.h"
+#include "src/files/gensort.h"
+
+struct gensort_run {
+    struct comm *comm;
+    const struct cli_options *options;
+    struct progress progress;
+    struct record_io io;
+    struct file_in file;
+    struct gensort_summary all; /* the same on every rank */
+    double seconds;
+};
+
+/* Look at this rank's share. */
+static hsort_status look_at_share(struct gensort_run *run, struct gensort_summary *own)
+{
+    enum { MOST = CLI_CHUNK_BYTES / GENSORT_RECORD_BYTES };
+    const struct file_in *file = &run->file;
+    const int64_t first = launch_share(file->count, run->comm->rank, run->comm->size);
+    const int64_t count = launch_share(file->count, run->comm->rank + 1, run->comm->size) - first;
+    hsort_status status = HSORT_OK;
+    char *chunk = malloc(CLI_CHUNK_BYTES);
+    if (!chunk)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
+    for (int64_t done = 0; done < count && status == HSORT_OK;) {
+        const int64_t part = count - done < MOST ? count - done : MOST;
+        status = record_io_read(&run->io, file, first + done, part, chunk);
+        if (status == HSORT_OK)
+            gensort_look(own, chunk, part);
+        done += part;
+        progress_bytes(&run->progress, "check", done, count, file->count * GENSORT_RECORD_BYTES);
+    }
+    free(chunk);
+    return status == HSORT_OK ? file_check_unchanged(file) : status;
+}
+
+/* run->all = the shares of all ranks, joined. Collective. */
+static hsort_status join_shares(struct gensort_run *run, const struct gensort_summary *own)
+{
+    const int size = run->comm->size;
+    struct gensort_summary *each = calloc((size_t)size, sizeof *each);
+    TRY(comm_agree(run->comm, each ? HSORT_OK
+                                   : status_fail(HSORT_HOST_MEMORY, "no memory for %d summaries", size)));
+    const hsort_status status = comm_check(MPI_Allgather(own, sizeof *own, MPI_BYTE, each, sizeof *each, MPI_BYTE,
+                                                         run->comm->world),
+                                           "MPI_Allgather", false);
+    for (int rank = 0; rank < size && status == HSORT_OK; rank++)
+        gensort_join(&run->all, &each[rank]);
+    free(each);
+    return status;
+}
+
+/* May the summary be written where it is to be? On rank 0, before the work. */
+static hsort_status check_summary_path(const struct gensort_run *run)
+{
+    char name[PATH_MAX];
+    const char *path = run->options->summary;
+    return path ? file_output_name(path, &run->file, name) : HSORT_OK;
+}
+
+/* On rank 0. valsort knows no summary of no records. */
+static hsort_status write_summary(const struct gensort_run *run)
+{
+    unsigned char bytes[GENSORT_SUMMARY_BYTES];
+    const char *path = run->options->summary;
+    if (!path || run->all.records == 0)
+        return HSORT_OK;
+    gensort_write_summary(&run->all, bytes);
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return status_fail(HSORT_IO, "%s: cannot open: %s", path, strerror(errno));
+    const bool written = fwrite(bytes, sizeof bytes, 1, file) == 1;
+    if (fclose(file) == 0 && written)
+        return HSORT_OK;
+    remove(path);
+    return status_fail(HSORT_IO, "%s: cannot be written", path);
+}
+
+/* On rank 0. */
+static hsort_status print_summary(const struct gensort_run *run)
+{
+    const struct gensort_summary *all = &run->all;
+    char checksum[33];
+    gensort_checksum_text(all->checksum, checksum);
+    if (run->options->json) {
+        struct json json = {false};
+        report_open_json(&json);
+        report_files_json(&json, "file", "files", &run->file);
+        json_integer(&json, "ranks", run->comm->size);
+        json_integer(&json, "records", (int64_t)all->records);
+        json_bool(&json, "sorted", all->unordered == 0);
+        json_integer(&json, "unordered", (int64_t)all->unordered);
+        json_integer(&json, "duplicate_keys", (int64_t)all->duplicates);
+        json_text(&json, "checksum", checksum);
+        json_real(&json, "seconds", run->seconds);
+        return report_close_json(&json);
+    }
+    printf("records      %" PRIu64 " of %d bytes, by keys of %d\n", all->records, (int)GENSORT_RECORD_BYTES,
+           (int)GENSORT_KEY_BYTES);
+    printf("checksum     %s\n", checksum);
+    printf("duplicates   %" PRIu64 " keys\n", all->duplicates);
+    printf("order        %s\n", all->unordered == 0 ? "all records are in order" : "NOT in order");
+    return report_flush();
+}
+
+/* Collective. */
+static hsort_status check_gensort_file(struct gensort_run *run)
+{
+    struct comm *comm = run->comm;
+    struct gensort_summary own;
+    memset(&own, 0, sizeof own); // its padding travels, too
+    const double start = MPI_Wtime();
+    TRY(comm_agree(comm, comm->rank == 0 ? check_summary_path(run) : HSORT_OK));
+    TRY(comm_agree(comm, look_at_share(run, &own)));
+    TRY(join_shares(run, &own));
+    run->seconds = MPI_Wtime() - start;
+    TRY(comm_agree(comm, comm->rank == 0 ? write_summary(run) : HSORT_OK));
+    TRY(comm_agree(comm, comm->rank == 0 ? print_summary(run) : HSORT_OK));
+    if (run->all.unordered == 0)
+        return HSORT_OK;
+    return report_fail(comm, HSORT_MISMATCH, "%s: %" PRIu64 " unordered records, the first is record %" PRIu64,
+                       run->file.path, run->all.unordered, run->all.first_unordered);
+}
+
+hsort_status gensort_check(struct comm *comm, const struct cli_options *options)
+{
+    struct gensort_run run = {.comm = comm, .options = options};
+    const struct file_source source = {.paths = options->files,
+                                       .paths_count = options->files_count,
+                                       .format = options->format,
+                                       .direct_io = options->direct_io,
+                                       .any = true,
+                                       .record_bytes = options->record_bytes,
+                                       .record_word = "--record"};
+    TRY(file_open(comm, &source, &run.file));
+    progress_start(&run.progress, options->progress && comm->rank == 0);
+    hsort_status status = comm_agree(comm, record_io_open(comm, options->sort.threads, NULL, &run.io));
+    if (status == HSORT_OK)
+        status = check_gensort_file(&run);
+    record_io_close(&run.io);
+    file_close(&run.file);
+    return status;
+}

@@ -1,0 +1,89 @@
+#!/bin/bash
+# Records of the sort benchmarks by the command: made, sorted, checked with valsort's figures. The checksums are gensort 1.5's.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+# says WORDS: the last report has such a line.
+says() { grep -qxE "$1" "$work.out" || fail "no line '$1'"; }
+
+# Each kind: the same bytes on any number of ranks, in order when sorted, with the checksum that it had.
+made_and_sorted()
+{
+    local kind ranks sum
+    for kind in "" "-a" "--skew" "-a --skew" "--first 18446744073709551610"; do
+        # shellcheck disable=SC2086 # options
+        ok 1 gen --format gensort $kind -n 10007 -o one.dat
+        run 1 check --format gensort one.dat
+        sum=$(grep '^checksum' "$work.out")
+        [ "$code" = 1 ] || fail "gensort $kind: not in order, but code $code"
+        for ranks in 2 3 5; do
+            # shellcheck disable=SC2086
+            ok "$ranks" gen --format gensort $kind -n 10007 -o some.dat
+            cmp -s one.dat some.dat || fail "gensort $kind: other records on $ranks ranks"
+            ok "$ranks" sort --format gensort some.dat -o sorted.dat --output-format gensort
+            ok "$ranks" check --format gensort sorted.dat --summary "$ranks.sum"
+            says "$sum"
+            says 'records +10007 of 100 bytes, by keys of 10'
+            says 'order +all records are in order'
+        done
+        cmp -s 2.sum 3.sum && cmp -s 3.sum 5.sum || fail "gensort $kind: summaries differ between ranks"
+        [ "$(stat -c %s 2.sum)" = 280 ] || fail "a summary of $(stat -c %s 2.sum) bytes"
+    done
+}
+
+# Vectors of gensort 1.5; tests/files/test_gensort.c has more.
+known_checksums()
+{
+    ok 3 gen --format gensort -n 1000 -o known.dat
+    run 3 check --format gensort known.dat --json
+    json "r['checksum'] == '1ea6370b955' and r['records'] == 1000 and not r['sorted'] and r['unordered'] > 400"
+    ok 2 gen --format gensort -n 20 --first 18446744073709551610 -o far.dat
+    run 2 check --format gensort far.dat
+    says 'checksum +c28274221'
+}
+
+# Two records that change places are found, and so is a byte of a payload.
+damage_found()
+{
+    local sum
+    {
+        head -c 100000 sorted.dat
+        tail -c +100101 sorted.dat | head -c 100
+        tail -c +100001 sorted.dat | head -c 100
+        tail -c +100201 sorted.dat
+    } >swapped.dat
+    run 3 check --format gensort swapped.dat
+    [ "$code" = 1 ] && grep -q 'swapped.dat: 1 unordered records, the first is record 1001$' "$work.err" ||
+        fail "two records that changed places"
+    ok 2 check --format gensort sorted.dat
+    sum=$(grep '^checksum' "$work.out")
+    {
+        head -c 50050 sorted.dat
+        printf x
+        tail -c +50052 sorted.dat
+    } >flipped.dat
+    ok 2 check --format gensort flipped.dat
+    ! grep -qxF "$sum" "$work.out" || fail "a changed byte leaves the checksum"
+}
+
+refusals()
+{
+    head -c 1050 sorted.dat >partial.dat
+    : >empty.dat
+    ok 2 check --format gensort empty.dat
+    says 'records +0 of 100 bytes, by keys of 10'
+    refused 2 2 "partial.dat|1050" check --format gensort partial.dat
+    refused 1 2 "100 bytes" check --format gensort --record 64 sorted.dat
+    refused 1 2 "--format gensort" gen -n 10 -a -o x.raw
+    refused 1 2 "--summary" check sorted.dat --record 100 --key @0:bytes10 --summary x.sum
+    refused 1 2 "plan" plan --format gensort sorted.dat -n 4
+    refused 2 2 "sorted.dat" check --format gensort sorted.dat --summary sorted.dat
+    refused 2 3 "none/x.sum" check --format gensort sorted.dat --summary none/x.sum
+}
+
+made_and_sorted
+known_checksums
+damage_found
+refusals
+finish

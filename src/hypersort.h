@@ -174,7 +174,8 @@ typedef int (*hsort_should_stop_fn)(void *user);
 typedef struct hsort_options {
     size_t struct_size;
     hsort_engine engine;
-    int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type */
+    int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type.
+                                         Not of codes of 16 bytes, which calls on elements sort */
     hsort_exchange exchange;
     hsort_transport transport;
     hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
@@ -341,6 +342,9 @@ HSORT_API hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_
  *   keys_out     [out_count] or NULL: only values are wanted
  *   values_out   [out_count * value_bytes]; the arrays of one call do not overlap, but keys_out may be
  *                `keys` where the counts are equal
+ *   count        elements on this rank; out_count: those that it is to end with. Their sums over all ranks
+ *                are equal, or HSORT_ARGUMENT
+ *   stream       as of hsort_argsort()
  * A value crosses between ranks once at most. */
 HSORT_API hsort_status hsort_sort_pairs(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
                                         void *values, size_t value_bytes, int64_t count, void *stream);
@@ -366,6 +370,7 @@ enum { HSORT_FIELDS_MAX = 8, HSORT_KEY_BYTES_MAX = 16 };
  *   record_bytes  1 .. 65536, the same on every rank
  *   fields        [field_count] the same on every rank: 1 .. HSORT_FIELDS_MAX, together HSORT_KEY_BYTES_MAX
  *                 bytes at most. They may overlap. Nothing else of a record is looked at
+ *   count, out, out_count, stream  as of pairs; out does not overlap records
  * A record crosses between ranks once at most. */
 HSORT_API hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes,
                                           const hsort_field *fields, int field_count, int64_t count,
@@ -378,7 +383,8 @@ HSORT_API hsort_status hsort_sort_records_to(hsort_context *ctx, const void *rec
  * hsort_gather(). Collective.
  *   columns  [field_count] arrays, each [count] of what its field says; host, device or managed memory, not
  *            changed
- *   fields   as of records; their offsets are 0 */
+ *   fields   as of records; their offsets are 0
+ *   count, index, out_count, stream  as of hsort_argsort() */
 HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns,
                                              const hsort_field *fields, int field_count, int64_t count,
                                              int64_t *index, int64_t out_count, void *stream);
@@ -399,7 +405,8 @@ HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t 
 /* out[index[i]] = in[i], over all ranks: the inverse. Collective.
  *   in     [count * element_bytes]
  *   index  [count]; each position of `out` is named once at most, or what is there is undefined
- *   out    [out_count * element_bytes] what no index names stays as it was */
+ *   out    [out_count * element_bytes] what no index names stays as it was
+ * Otherwise as hsort_gather(). */
 HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                      const int64_t *index, void *out, int64_t out_count, void *stream);
 

@@ -49,11 +49,11 @@ static hsort_status join_shares(struct gensort_run *run, const struct gensort_su
 {
     const int size = run->comm->size;
     struct gensort_summary *each = calloc((size_t)size, sizeof *each);
-    TRY(comm_agree(run->comm, each ? HSORT_OK
-                                   : status_fail(HSORT_HOST_MEMORY, "no memory for %d summaries", size)));
-    const hsort_status status = comm_check(MPI_Allgather(own, sizeof *own, MPI_BYTE, each, sizeof *each, MPI_BYTE,
-                                                         run->comm->world),
-                                           "MPI_Allgather", false);
+    TRY(comm_agree(run->comm,
+                   each ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for %d summaries", size)));
+    const hsort_status status =
+        comm_check(MPI_Allgather(own, sizeof *own, MPI_BYTE, each, sizeof *each, MPI_BYTE, run->comm->world),
+                   "MPI_Allgather", false);
     for (int rank = 0; rank < size && status == HSORT_OK; rank++)
         gensort_join(&run->all, &each[rank]);
     free(each);
@@ -128,8 +128,9 @@ static hsort_status check_gensort_file(struct gensort_run *run)
     TRY(comm_agree(comm, comm->rank == 0 ? print_summary(run) : HSORT_OK));
     if (run->all.unordered == 0)
         return HSORT_OK;
-    return report_fail(comm, HSORT_MISMATCH, "%s: %" PRIu64 " unordered records, the first is record %" PRIu64,
-                       run->file.path, run->all.unordered, run->all.first_unordered);
+    return report_fail(comm, HSORT_MISMATCH,
+                       "%s: %" PRIu64 " unordered records, the first is record %" PRIu64, run->file.path,
+                       run->all.unordered, run->all.first_unordered);
 }
 
 hsort_status gensort_check(struct comm *comm, const struct cli_options *options)

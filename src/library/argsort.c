@@ -5,8 +5,8 @@
 /* A call that gives an index. Its arrays in engine memory. */
 struct argsort {
     struct element_order order;
-    const void *columns[FIELDS_MAX];          /* the caller's, of each field */
-    struct element_array loaded[FIELDS_MAX];
+    const void *columns[HSORT_FIELDS_MAX]; /* the caller's, of each field */
+    struct element_array loaded[HSORT_FIELDS_MAX];
     struct element_array index, keys_out;
 };
 
@@ -23,8 +23,8 @@ static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void 
         order->fields[i].stride = bytes;
     }
     if (keys_out)
-        TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes, false,
-                               &a->keys_out));
+        TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes,
+                               false, &a->keys_out));
     return element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index);
 }
 
@@ -52,7 +52,7 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
 static hsort_status finish_argsort(struct argsort *a, hsort_status status)
 {
     hsort_context *ctx = a->order.ctx;
-    for (int i = 0; i < FIELDS_MAX; i++)
+    for (int i = 0; i < HSORT_FIELDS_MAX; i++)
         element_array_free(ctx, &a->loaded[i]);
     element_array_free(ctx, &a->index);
     element_array_free(ctx, &a->keys_out);
@@ -60,8 +60,8 @@ static hsort_status finish_argsort(struct argsort *a, hsort_status status)
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
-hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys, int64_t count,
-                           int64_t *index, void *keys_out, int64_t out_count, void *stream)
+hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                           int64_t count, int64_t *index, void *keys_out, int64_t out_count, void *stream)
 {
     TRY(context_enter(ctx));
     struct argsort a = {.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
@@ -77,7 +77,8 @@ hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order orde
 }
 
 hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
-                                   int field_count, int64_t count, int64_t *index, int64_t out_count, void *stream)
+                                   int field_count, int64_t count, int64_t *index, int64_t out_count,
+                                   void *stream)
 {
     TRY(context_enter(ctx));
     struct argsort a = {.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count}};

@@ -1,16 +1,19 @@
 #include "src/library/element_array.h"
 
-static hsort_status space_of_array(hsort_context *ctx, const void *callers, size_t bytes, enum engine_space *space)
+static hsort_status space_of_array(hsort_context *ctx, const void *callers, size_t bytes,
+                                   enum engine_space *space)
 {
     return ctx->engine->ops->space_of(ctx->engine, bytes > 0 ? callers : NULL, space);
 }
 
-hsort_status element_array_load(hsort_context *ctx, const void *callers, size_t bytes, struct element_array *array)
+hsort_status element_array_load(hsort_context *ctx, const void *callers, size_t bytes,
+                                struct element_array *array)
 {
     const struct engine_ops *ops = ctx->engine->ops;
     enum engine_space space;
     TRY(space_of_array(ctx, callers, bytes, &space));
-    *array = (struct element_array){.memory = (void *)callers, .bytes = bytes, .owned = space != SPACE_ENGINE};
+    *array =
+        (struct element_array){.memory = (void *)callers, .bytes = bytes, .owned = space != SPACE_ENGINE};
     if (!array->owned)
         return HSORT_OK;
     array->memory = NULL;
@@ -18,7 +21,8 @@ hsort_status element_array_load(hsort_context *ctx, const void *callers, size_t 
     return ops->copy(ctx->engine, STREAM_WORK, array->memory, callers, bytes);
 }
 
-hsort_status element_array_room(hsort_context *ctx, void *callers, size_t bytes, bool apart, struct element_array *array)
+hsort_status element_array_room(hsort_context *ctx, void *callers, size_t bytes, bool apart,
+                                struct element_array *array)
 {
     enum engine_space space;
     TRY(space_of_array(ctx, callers, bytes, &space));

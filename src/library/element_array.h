@@ -12,11 +12,13 @@ struct element_array {
 };
 
 /* Have what the caller's array holds. `array` is all 0 before, here and below. Not collective. Errors: the engine's. */
-hsort_status element_array_load(hsort_context *ctx, const void *callers, size_t bytes, struct element_array *array);
+hsort_status element_array_load(hsort_context *ctx, const void *callers, size_t bytes,
+                                struct element_array *array);
 
 /* Have room for a result: the caller's array itself, if the engine reaches it and it is not to be left alone for now.
  * callers NULL: nothing is delivered. Not collective. */
-hsort_status element_array_room(hsort_context *ctx, void *callers, size_t bytes, bool apart, struct element_array *array);
+hsort_status element_array_room(hsort_context *ctx, void *callers, size_t bytes, bool apart,
+                                struct element_array *array);
 
 /* Bring a result to the caller. Not collective; complete when STREAM_WORK is. */
 hsort_status element_array_deliver(hsort_context *ctx, const struct element_array *array);

@@ -1,5 +1,4 @@
 #include "src/library/element_call.h"
-#include "mpi/exchange/element_gather.h"
 
 hsort_status element_check_array(const hsort_context *ctx, const char *name, const void *array, int64_t count,
                                  size_t alignment)
@@ -22,6 +21,12 @@ hsort_status element_check_bytes(size_t element_bytes)
                              ELEMENT_BYTES_MAX);
 }
 
+bool element_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
 /* ---- fields -------------------------------------------------------------------------------------------- */
 
 static hsort_status check_field(const hsort_field *field, int i, size_t record_bytes, size_t bytes)
@@ -30,9 +35,9 @@ static hsort_status check_field(const hsort_field *field, int i, size_t record_b
         return status_fail(HSORT_ARGUMENT, "field %d: no key type %d", i, (int)field->type);
     if (field->order != HSORT_ASCENDING && field->order != HSORT_DESCENDING)
         return status_fail(HSORT_ARGUMENT, "field %d: no order %d", i, (int)field->order);
-    if (field->bytes < 0 || field->bytes > KEY_BYTES_MAX)
-        return status_fail(HSORT_ARGUMENT, "field %d of %d bytes: 1 to %d can be, or 0 for those of its type", i,
-                           field->bytes, KEY_BYTES_MAX);
+    if (field->bytes < 0 || field->bytes > HSORT_KEY_BYTES_MAX)
+        return status_fail(HSORT_ARGUMENT, "field %d of %d bytes: 1 to %d can be, or 0 for those of its type",
+                           i, field->bytes, HSORT_KEY_BYTES_MAX);
     if (field->big_endian != 0 && field->big_endian != 1)
         return status_fail(HSORT_ARGUMENT, "field %d: big_endian is %d, not 0 or 1", i, field->big_endian);
     if (record_bytes == SIZE_MAX && field->offset != 0)
@@ -56,18 +61,20 @@ hsort_status element_take_fields(struct element_order *order, const hsort_field 
                                  size_t record_bytes)
 {
     int key_bytes = 0;
-    if (field_count < 1 || field_count > FIELDS_MAX || !fields)
-        return status_fail(HSORT_ARGUMENT, "%d fields at %p: 1 to %d can be", field_count, (const void *)fields,
-                           FIELDS_MAX);
+    if (field_count < 1 || field_count > HSORT_FIELDS_MAX || !fields)
+        return status_fail(HSORT_ARGUMENT, "%d fields at %p: 1 to %d can be", field_count,
+                           (const void *)fields, HSORT_FIELDS_MAX);
     for (int i = 0; i < field_count; i++) {
-        const size_t bytes = fields[i].bytes != 0 ? (size_t)fields[i].bytes : hsort_type_bytes(fields[i].type);
+        const size_t bytes =
+            fields[i].bytes != 0 ? (size_t)fields[i].bytes : hsort_type_bytes(fields[i].type);
         TRY(check_field(&fields[i], i, record_bytes, bytes));
         order->fields[i] = key_field_of(&fields[i], bytes);
         order->offsets[i] = fields[i].offset;
         key_bytes += (int)bytes;
     }
-    if (key_bytes > KEY_BYTES_MAX)
-        return status_fail(HSORT_ARGUMENT, "fields of %d bytes together: %d can be", key_bytes, KEY_BYTES_MAX);
+    if (key_bytes > HSORT_KEY_BYTES_MAX)
+        return status_fail(HSORT_ARGUMENT, "fields of %d bytes together: %d can be", key_bytes,
+                           HSORT_KEY_BYTES_MAX);
     order->field_count = field_count;
     return HSORT_OK;
 }
@@ -83,25 +90,10 @@ uint64_t element_request(const struct element_order *order, size_t element_bytes
     uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), element_bytes);
     for (int i = 0; i < order->field_count; i++) {
         const struct key_field *field = &order->fields[i];
-        hash = mix(hash, (uint64_t)field->bytes << 2 | (uint64_t)field->big_endian << 1 | field->map.descending);
+        hash =
+            mix(hash, (uint64_t)field->bytes << 2 | (uint64_t)field->big_endian << 1 | field->map.descending);
         hash = mix(hash, field->map.flip ^ field->map.fold >> 1 ^ field->map.shift << 1);
         hash = mix(hash, order->offsets[i]);
     }
     return hash;
-}
-
-/* ---- elements ------------------------------------------------------------------------------------------ */
-
-hsort_status element_carry(const struct element_order *order, const void *positions, size_t element_bytes,
-                           const void *from, void *to)
-{
-    hsort_context *ctx = order->ctx;
-    struct element_gather *gather;
-    int64_t moved = 0;
-    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, order->in_offset, positions, order->out_count,
-                            &gather));
-    const hsort_status status = element_gather_run(gather, element_bytes, from, to, &moved);
-    const hsort_status unmapped = context_unmap(ctx, true);
-    element_gather_close(gather);
-    return status != HSORT_OK ? status : unmapped;
 }

@@ -1,10 +1,10 @@
-/* What the public calls on elements share: their arguments, and carrying elements into an order. */
+/* What the public calls on elements share: their arguments. */
 #ifndef ELEMENT_CALL_H
 #define ELEMENT_CALL_H
 
 #include "src/library/element_order.h"
 
-enum { ELEMENT_BYTES_MAX = 65536, KEY_BYTES_MAX = 16 };
+enum { ELEMENT_BYTES_MAX = 65536 };
 
 /* May this be a caller's array of `count` elements? `name` is what the caller calls it. `alignment` in bytes. Not collective.
  * Errors HSORT_ARGUMENT. */
@@ -14,6 +14,9 @@ hsort_status element_check_array(const hsort_context *ctx, const char *name, con
 /* Errors HSORT_ARGUMENT. */
 hsort_status element_check_bytes(size_t element_bytes);
 
+/* Have these arrays a byte in common? Pure. */
+bool element_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
+
 /* Check fields [field_count] of records of record_bytes, and put what the engine needs to know of them into order->fields;
  * where they lie is the caller's to say. SIZE_MAX: of columns, whose offsets are 0. Errors HSORT_ARGUMENT. */
 hsort_status element_take_fields(struct element_order *order, const hsort_field *fields, int field_count,
@@ -21,11 +24,5 @@ hsort_status element_take_fields(struct element_order *order, const hsort_field 
 
 /* The number that all ranks must have the same: of the fields in order->fields, and of element_bytes. */
 uint64_t element_request(const struct element_order *order, size_t element_bytes);
-
-/* to[i] = from[positions[i]] of an order that was found, over all ranks, in engine memory. Collective.
- *   positions  [out_count] engine memory
- * Errors agreed: those of element_gather.h. */
-hsort_status element_carry(const struct element_order *order, const void *positions, size_t element_bytes,
-                           const void *from, void *to);
 
 #endif

@@ -126,8 +126,8 @@ static hsort_status sort_round(struct element_order *order, struct order_round *
 static hsort_status split_positions(const struct element_order *order, const void *codes, int64_t *to)
 {
     struct engine *engine = order->ctx->engine;
-    return engine->ops->split_codes(engine, order->code_bytes, codes, order->out_count, order->position_bits, to,
-                                    order->fields[0].map, NULL);
+    return engine->ops->split_codes(engine, order->code_bytes, codes, order->out_count, order->position_bits,
+                                    to, order->fields[0].map, NULL);
 }
 
 static hsort_status find_in_one_round(struct element_order *order)
@@ -149,11 +149,13 @@ static bool has_bare_keys(const struct element_order *order)
 {
     const struct key_field *field = &order->fields[0];
     return order->field_count == 1 && field->map.key_bytes == field->bytes && field->bytes >= 4 &&
-           field->stride == (size_t)field->bytes && !field->big_endian && (uintptr_t)field->from % field->stride == 0;
+           field->stride == (size_t)field->bytes && !field->big_endian &&
+           (uintptr_t)field->from % field->stride == 0;
 }
 
 /* Can the engine make the codes itself, from bare keys, with as much scratch as codes? */
-static hsort_status fits_alone(const struct element_order *order, size_t *codes, size_t *workspace, bool *fits)
+static hsort_status fits_alone(const struct element_order *order, size_t *codes, size_t *workspace,
+                               bool *fits)
 {
     hsort_context *ctx = order->ctx;
     const int rung = sort_rung(ctx, order->code_bytes);
@@ -162,7 +164,8 @@ static hsort_status fits_alone(const struct element_order *order, size_t *codes,
     if (!comm_is_alone(&ctx->comm) || order->in_two_rounds || order->count == 0 || !has_bare_keys(order))
         return HSORT_OK;
     *codes = 2 * code_room(order, order->count);
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, order->count, order->count, workspace));
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, order->count, order->count,
+                                         workspace));
     *fits = *codes <= ctx->codes_bytes && *workspace <= ctx->workspace_bytes;
     if (*fits)
         return HSORT_OK;
@@ -173,7 +176,8 @@ static hsort_status fits_alone(const struct element_order *order, size_t *codes,
 }
 
 /* The engine's sort makes codes as it loads keys, and stores positions and nothing else. */
-static hsort_status sort_alone(struct element_order *order, size_t code_bytes, size_t workspace_bytes, bool keeps)
+static hsort_status sort_alone(struct element_order *order, size_t code_bytes, size_t workspace_bytes,
+                               bool keeps)
 {
     hsort_context *ctx = order->ctx;
     struct engine *engine = ctx->engine;
@@ -208,8 +212,9 @@ static hsort_status keep_stats_alone(const struct element_order *order, double b
 
 /* What lies between them, all in engine memory. */
 struct between_rounds {
-    struct element_array keys;      /* [count] of 16 bytes, without positions */
-    struct element_array upper;     /* [count] their upper 8 bytes; then in the order of the first round [out_count] */
+    struct element_array keys; /* [count] of 16 bytes, without positions */
+    struct element_array
+        upper; /* [count] their upper 8 bytes; then in the order of the first round [out_count] */
     struct element_array positions; /* [out_count] of the first round */
     struct element_array second;    /* [out_count] of the second round */
 };
@@ -238,15 +243,8 @@ static hsort_status take_between(struct element_order *order, struct between_rou
 static hsort_status gather_words(struct element_order *order, const int64_t *offset, const void *from,
                                  const struct element_array *index, void *to)
 {
-    hsort_context *ctx = order->ctx;
-    struct element_gather *gather;
-    int64_t moved = 0;
-    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index->memory, order->out_count,
-                            &gather));
-    const hsort_status status = element_gather_run(gather, sizeof(uint64_t), from, to, &moved);
-    const hsort_status unmapped = context_unmap(ctx, true);
-    element_gather_close(gather);
-    return status != HSORT_OK ? status : unmapped;
+    return element_carry(order->ctx, false, offset, index->memory, order->out_count, sizeof(uint64_t), from,
+                         to);
 }
 
 /* Collective. */
@@ -312,8 +310,9 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
     bool alone;
     order->positions = positions;
     if (order->out_offset[comm->size] != order->total)
-        return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
-                                            (long long)order->total, (long long)order->out_offset[comm->size]));
+        return comm_agree(comm,
+                          status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
+                                      (long long)order->total, (long long)order->out_offset[comm->size]));
     TRY(comm_agree(comm, fits_alone(order, &codes, &workspace, &alone)));
     if (!alone)
         return order->in_two_rounds ? find_in_two_rounds(order) : find_in_one_round(order);
@@ -323,13 +322,28 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
     return comm_agree(comm, status);
 }
 
+/* ---- elements ------------------------------------------------------------------------------------------ */
+
+hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *offset, const int64_t *index,
+                           int64_t count, size_t element_bytes, const void *from, void *to)
+{
+    struct element_gather *gather;
+    int64_t moved = 0;
+    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index, count, &gather));
+    const hsort_status status =
+        (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
+    const hsort_status unmapped = context_unmap(ctx, true);
+    element_gather_close(gather);
+    return status != HSORT_OK ? status : unmapped;
+}
+
 /* ---- the result ---------------------------------------------------------------------------------------- */
 
 hsort_status element_order_keys(const struct element_order *order, void *keys)
 {
     struct engine *engine = order->ctx->engine;
-    return engine->ops->split_codes(engine, order->code_bytes, order->codes, order->out_count, order->position_bits,
-                                    NULL, order->fields[0].map, keys);
+    return engine->ops->split_codes(engine, order->code_bytes, order->codes, order->out_count,
+                                    order->position_bits, NULL, order->fields[0].map, keys);
 }
 
 void element_order_close(struct element_order *order)

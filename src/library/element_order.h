@@ -8,15 +8,13 @@
 
 #include "src/library/element_array.h"
 
-enum { FIELDS_MAX = 8 };
-
 /* One call of the library under way. */
 struct element_order {
     hsort_context *ctx;
     void *stream;
-    int64_t count, out_count; /* of this rank, coming and going */
-    struct key_field fields[FIELDS_MAX]; /* in engine memory; the first one decides first */
-    size_t offsets[FIELDS_MAX];          /* of them in a record */
+    int64_t count, out_count;                  /* of this rank, coming and going */
+    struct key_field fields[HSORT_FIELDS_MAX]; /* in engine memory; the first one decides first */
+    size_t offsets[HSORT_FIELDS_MAX];          /* of them in a record */
     int field_count;
 
     /* known after element_order_plan() */
@@ -27,7 +25,7 @@ struct element_order {
 
     /* known after element_order_find() */
     int64_t *positions; /* [out_count] engine memory, the caller's */
-    const void *codes;  /* [out_count] sorted; memory of the context, until its next call; NULL in two rounds */
+    const void *codes; /* [out_count] sorted; memory of the context, until its next call; NULL in two rounds */
 };
 
 /* Learn all counts. fields need no memory yet. Collective.
@@ -44,6 +42,14 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
 
 /* keys [out_count] = the keys in order, of the only field, engine memory. Not collective. Errors: the engine's. */
 hsort_status element_order_keys(const struct element_order *order, void *keys);
+
+/* Carry elements over all ranks, in engine memory. Collective.
+ *   scatters  false: to[i] = from[index[i]]; true: to[index[i]] = from[i]
+ *   offset    [size + 1] global position of each rank's first element of the array that the index is into
+ *   index     [count] engine memory
+ * Errors agreed: those of element_gather.h. */
+hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *offset, const int64_t *index,
+                           int64_t count, size_t element_bytes, const void *from, void *to);
 
 /* Free its tables. Not collective. */
 void element_order_close(struct element_order *order);

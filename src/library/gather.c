@@ -1,6 +1,5 @@
 /* Elements to where an index wants them. */
 #include "kernels/base/first_error.h"
-#include "mpi/exchange/element_gather.h"
 #include "src/library/element_call.h"
 
 /* A gather or a scatter. The index has so many entries as the array beside it: `out` of a gather, `in` of a scatter. */
@@ -26,10 +25,8 @@ static hsort_status check_gather(const struct gather_call *call)
     TRY(element_check_array(order->ctx, "in", call->in, order->count, 1));
     TRY(element_check_array(order->ctx, "index", call->index, index_count(call), sizeof *call->index));
     TRY(element_check_array(order->ctx, "out", call->out, order->out_count, 1));
-    const uintptr_t in = (uintptr_t)call->in, out = (uintptr_t)call->out;
-    const size_t in_bytes = (size_t)order->count * call->element_bytes;
-    const size_t out_bytes = (size_t)order->out_count * call->element_bytes;
-    return in_bytes > 0 && out_bytes > 0 && in < out + out_bytes && out < in + in_bytes
+    return element_overlap(call->in, (size_t)order->count * call->element_bytes, call->out,
+                           (size_t)order->out_count * call->element_bytes)
                ? status_fail(HSORT_ARGUMENT, "in and out overlap")
                : HSORT_OK;
 }
@@ -42,7 +39,8 @@ static hsort_status take_gather_memory(struct gather_call *call)
     const size_t out_bytes = (size_t)order->out_count * call->element_bytes;
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
     TRY(element_array_load(ctx, call->in, (size_t)order->count * call->element_bytes, &call->loaded_in));
-    TRY(element_array_load(ctx, call->index, (size_t)index_count(call) * sizeof *call->index, &call->loaded_index));
+    TRY(element_array_load(ctx, call->index, (size_t)index_count(call) * sizeof *call->index,
+                           &call->loaded_index));
     if (!call->scatters)
         return element_array_room(ctx, call->out, out_bytes, false, &call->room);
     TRY(element_array_load(ctx, call->out, out_bytes, &call->room));
@@ -55,18 +53,10 @@ static hsort_status carry(struct gather_call *call)
 {
     const struct element_order *order = &call->order;
     hsort_context *ctx = order->ctx;
-    const int64_t *offset = call->scatters ? order->out_offset : order->in_offset;
-    struct element_gather *gather;
-    int64_t moved = 0;
-    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, call->loaded_index.memory,
-                            index_count(call), &gather));
-    hsort_status status = (call->scatters ? element_scatter_run : element_gather_run)(
-        gather, call->element_bytes, call->loaded_in.memory, call->room.memory, &moved);
-    const hsort_status unmapped = context_unmap(ctx, true);
-    element_gather_close(gather);
-    TRY(status);
-    TRY(unmapped);
-    status = element_array_deliver(ctx, &call->room);
+    TRY(element_carry(ctx, call->scatters, call->scatters ? order->out_offset : order->in_offset,
+                      call->loaded_index.memory, index_count(call), call->element_bytes,
+                      call->loaded_in.memory, call->room.memory));
+    hsort_status status = element_array_deliver(ctx, &call->room);
     keep_first_error(&status, ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
     return context_agree(ctx, status);
 }

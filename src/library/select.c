@@ -68,8 +68,8 @@ static hsort_status take_selection_memory(struct selection *s)
     s->most = s->least + entries;
     s->not_greater = s->less + entries;
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, width), width, order->count, order->count,
-                                         &workspace_bytes));
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, width), width, order->count,
+                                         order->count, &workspace_bytes));
     TRY(element_array_load(ctx, s->keys, bytes, &s->loaded));
     TRY(element_array_room(ctx, NULL, bytes, true, &s->copy));
     TRY(element_array_room(ctx, NULL, bytes, true, &s->scratch));
@@ -100,8 +100,8 @@ static hsort_status count_up_to(struct selection *s)
     for (int64_t done = 0; done < s->wanted; done += ENGINE_SEARCH_MAX) {
         const int64_t left = s->wanted - done;
         const int some = left < ENGINE_SEARCH_MAX ? (int)left : ENGINE_SEARCH_MAX;
-        TRY(engine->ops->search(engine, order->fields[0].bytes, s->sorted, order->count, s->probe + done, some,
-                                s->less + done, s->not_greater + done));
+        TRY(engine->ops->search(engine, order->fields[0].bytes, s->sorted, order->count, s->probe + done,
+                                some, s->less + done, s->not_greater + done));
     }
     return HSORT_OK;
 }
@@ -161,8 +161,9 @@ static hsort_status run_selection(struct selection *s, hsort_status mine, void *
     return HSORT_OK;
 }
 
-hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys, int64_t count,
-                          const int64_t *positions, int64_t wanted, void *selected, void *stream)
+hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                          int64_t count, const int64_t *positions, int64_t wanted, void *selected,
+                          void *stream)
 {
     TRY(context_enter(ctx));
     struct selection s = {.order = {.ctx = ctx, .stream = stream, .count = count},

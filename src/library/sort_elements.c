@@ -24,12 +24,9 @@ static hsort_status check_elements(const struct element_sort *s)
         TRY(element_check_array(order->ctx, "keys_out", s->keys_out, order->out_count, key_bytes));
     TRY(element_check_array(order->ctx, "elements", s->elements, order->count, 1));
     TRY(element_check_array(order->ctx, "elements_out", s->elements_out, order->out_count, 1));
-    if (s->elements == s->elements_out)
-        return HSORT_OK;
-    const uintptr_t in = (uintptr_t)s->elements, out = (uintptr_t)s->elements_out;
-    const size_t in_bytes = (size_t)order->count * s->element_bytes;
-    const size_t out_bytes = (size_t)order->out_count * s->element_bytes;
-    return in_bytes > 0 && out_bytes > 0 && in < out + out_bytes && out < in + in_bytes
+    return s->elements != s->elements_out &&
+                   element_overlap(s->elements, (size_t)order->count * s->element_bytes, s->elements_out,
+                                   (size_t)order->out_count * s->element_bytes)
                ? status_fail(HSORT_ARGUMENT, "elements overlap those that are written")
                : HSORT_OK;
 }
@@ -86,7 +83,8 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
     TRY(element_order_plan(order, mine, element_request(order, s->element_bytes)));
     TRY(comm_agree(comm, take_sort_memory(s)));
     TRY(element_order_find(order, s->index.memory, s->keys_out != NULL));
-    TRY(element_carry(order, s->index.memory, s->element_bytes, s->loaded.memory, s->room.memory));
+    TRY(element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,
+                      s->element_bytes, s->loaded.memory, s->room.memory));
     return context_agree(order->ctx, deliver_elements(s));
 }
 
@@ -125,10 +123,11 @@ hsort_status hsort_sort_pairs_to(hsort_context *ctx, hsort_type type, hsort_orde
     return element_sort(&s, status);
 }
 
-hsort_status hsort_sort_pairs(hsort_context *ctx, hsort_type type, hsort_order order, void *keys, void *values,
-                              size_t value_bytes, int64_t count, void *stream)
+hsort_status hsort_sort_pairs(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
+                              void *values, size_t value_bytes, int64_t count, void *stream)
 {
-    return hsort_sort_pairs_to(ctx, type, order, keys, values, value_bytes, count, keys, values, count, stream);
+    return hsort_sort_pairs_to(ctx, type, order, keys, values, value_bytes, count, keys, values, count,
+                               stream);
 }
 
 hsort_status hsort_sort_records_to(hsort_context *ctx, const void *records, size_t record_bytes,
@@ -136,19 +135,19 @@ hsort_status hsort_sort_records_to(hsort_context *ctx, const void *records, size
                                    int64_t out_count, void *stream)
 {
     TRY(context_enter(ctx));
-    struct element_sort s = {
-        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
-        .element_bytes = record_bytes,
-        .elements = records,
-        .elements_out = out};
+    struct element_sort s = {.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+                             .element_bytes = record_bytes,
+                             .elements = records,
+                             .elements_out = out};
     hsort_status status = element_check_bytes(record_bytes);
     if (status == HSORT_OK)
         status = element_take_fields(&s.order, fields, field_count, record_bytes);
     return element_sort(&s, status);
 }
 
-hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes, const hsort_field *fields,
-                                int field_count, int64_t count, void *stream)
+hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes,
+                                const hsort_field *fields, int field_count, int64_t count, void *stream)
 {
-    return hsort_sort_records_to(ctx, records, record_bytes, fields, field_count, count, records, count, stream);
+    return hsort_sort_records_to(ctx, records, record_bytes, fields, field_count, count, records, count,
+                                 stream);
 }

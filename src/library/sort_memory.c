@@ -63,7 +63,8 @@ static bool is_crowded(const struct sort *s)
 {
     struct sort_sizes sizes = {.keys = lends(s) ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
     bool enough;
-    return size_for(s, s->capacity, &sizes) == HSORT_OK && has_memory(s, &sizes, &enough) == HSORT_OK && !enough;
+    return size_for(s, s->capacity, &sizes) == HSORT_OK && has_memory(s, &sizes, &enough) == HSORT_OK &&
+           !enough;
 }
 
 bool sort_outgrows(const struct sort *s)

@@ -35,12 +35,6 @@ struct unique_call {
 
 /* ---- before anything is searched ------------------------------------------------------------------------- */
 
-static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
-}
-
 /* Does an output keep clear of the keys, and of the outputs before it? */
 static hsort_status check_output(const struct unique_call *call, int which)
 {
@@ -50,10 +44,10 @@ static hsort_status check_output(const struct unique_call *call, int which)
         return HSORT_OK;
     TRY(element_check_array(call->order.ctx, out->name, out->callers, call->order.count, out->bytes));
     const bool in_place = which == 0 && out->callers == call->keys;
-    if (!in_place && overlap(out->callers, count * out->bytes, call->keys, count * call->out[0].bytes))
+    if (!in_place && element_overlap(out->callers, count * out->bytes, call->keys, count * call->out[0].bytes))
         return status_fail(HSORT_ARGUMENT, "%s and keys overlap", out->name);
     for (const struct unique_output *other = call->out; other < out; other++)
-        if (other->callers && overlap(out->callers, count * out->bytes, other->callers, count * other->bytes))
+        if (other->callers && element_overlap(out->callers, count * out->bytes, other->callers, count * other->bytes))
             return status_fail(HSORT_ARGUMENT, "%s and %s overlap", out->name, other->name);
     return HSORT_OK;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A small sort over two ranks under compute-sanitizer's memcheck. Slow, so only where HYPERSORT_SANITIZE is set
-# (jobs/gpu_check.sh --sanitize).
+# Small sorts over two ranks under compute-sanitizer's memcheck: of keys, and of records with their index, by 8-byte and by
+# 16-byte codes. Slow, so only where HYPERSORT_SANITIZE is set (jobs/gpu_check.sh --sanitize).
 set -euo pipefail
 
 skip()
@@ -15,10 +15,22 @@ if ! nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then skip "no GPU on this machi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for type in u32 f64; do
+
+# run PROGRAM...: two ranks of it.
+run()
+{
     # shellcheck disable=SC2086 # MPIRUN holds options too
-    $MPIRUN -n 2 "$HYPERSORT" gen -n 300001 --type "$type" --dist nan -s 1 -o "$work/in.npy" </dev/null
-    # shellcheck disable=SC2086
-    $MPIRUN -n 2 compute-sanitizer --tool memcheck --error-exitcode 9 "$HYPERSORT" sort "$work/in.npy" \
-        -o "$work/out.npy" --engine cuda --verify </dev/null
+    $MPIRUN -n 2 "$@" </dev/null
+}
+
+memcheck=(compute-sanitizer --tool memcheck --error-exitcode 9)
+for type in u32 f64; do
+    run "$HYPERSORT" gen -n 300001 --type "$type" --dist nan -s 1 -o "$work/in.npy"
+    run "${memcheck[@]}" "$HYPERSORT" sort "$work/in.npy" -o "$work/out.npy" --engine cuda --verify
+done
+for key in @4:u32 @4:u64; do
+    words=(--record 36 --key "$key")
+    run "$HYPERSORT" gen -n 100001 "${words[@]}" -o "$work/in.bin"
+    run "${memcheck[@]}" "$HYPERSORT" sort "$work/in.bin" "${words[@]}" -o "$work/out.bin" --index "$work/index.npy" \
+        --engine cuda
 done

@@ -31,13 +31,7 @@ static hsort_status open_gathered(struct gather_run *run)
 {
     const struct cli_options *options = run->options;
     const hsort_type raw_type = HSORT_I64;
-    const struct file_source source = {.paths = options->files,
-                                       .paths_count = options->files_count,
-                                       .format = options->format,
-                                       .direct_io = options->direct_io,
-                                       .any = true,
-                                       .record_bytes = options->record_bytes,
-                                       .record_word = "--record"};
+    const struct file_source source = record_io_source(options);
     struct file_source by = {.paths = &options->by, .paths_count = 1, .direct_io = options->direct_io};
     TRY(file_open(run->comm, &source, &run->in));
     run->has_in = true;

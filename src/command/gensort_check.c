@@ -136,13 +136,7 @@ static hsort_status check_gensort_file(struct gensort_run *run)
 hsort_status gensort_check(struct comm *comm, const struct cli_options *options)
 {
     struct gensort_run run = {.comm = comm, .options = options};
-    const struct file_source source = {.paths = options->files,
-                                       .paths_count = options->files_count,
-                                       .format = options->format,
-                                       .direct_io = options->direct_io,
-                                       .any = true,
-                                       .record_bytes = options->record_bytes,
-                                       .record_word = "--record"};
+    const struct file_source source = record_io_source(options);
     TRY(file_open(comm, &source, &run.file));
     progress_start(&run.progress, options->progress && comm->rank == 0);
     hsort_status status = comm_agree(comm, record_io_open(comm, options->sort.threads, NULL, &run.io));

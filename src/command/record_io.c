@@ -4,6 +4,17 @@
 #include "src/command/cli.h"
 #include "src/command/launch.h"
 
+struct file_source record_io_source(const struct cli_options *options)
+{
+    return (struct file_source){.paths = options->files,
+                                .paths_count = options->files_count,
+                                .format = options->format,
+                                .direct_io = options->direct_io,
+                                .any = true,
+                                .record_bytes = options->record_bytes,
+                                .record_word = "--record"};
+}
+
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io)
 {
     io->progress = progress;

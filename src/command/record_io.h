@@ -4,6 +4,7 @@
 
 #include "kernels/engine.h"
 #include "mpi/comm/comm.h"
+#include "src/command/cli.h"
 #include "src/command/progress.h"
 #include "src/files/file.h"
 
@@ -11,6 +12,9 @@ struct record_io {
     struct engine *engine;     /* for its threads; owned */
     struct progress *progress; /* or NULL: the caller says how far it is */
 };
+
+/* The input of a command as a file of elements, raw ones of --record bytes. */
+struct file_source record_io_source(const struct cli_options *options);
 
 /* Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io);

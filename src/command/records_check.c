@@ -22,13 +22,7 @@ struct check_run {
 static hsort_status open_files(struct check_run *run)
 {
     const struct cli_options *options = run->options;
-    struct file_source source = {.paths = options->files,
-                                 .paths_count = options->files_count,
-                                 .format = options->format,
-                                 .direct_io = options->direct_io,
-                                 .any = true,
-                                 .record_bytes = options->record_bytes,
-                                 .record_word = "--record"};
+    struct file_source source = record_io_source(options);
     TRY(file_open(run->comm, &source, &run->file));
     run->has_file = true;
     TRY(comm_agree(run->comm, record_keys_parse(options->key, &run->file, &run->keys)));

@@ -212,9 +212,8 @@ static hsort_status keep_stats_alone(const struct element_order *order, double b
 
 /* What lies between them, all in engine memory. */
 struct between_rounds {
-    struct element_array keys; /* [count] of 16 bytes, without positions */
-    struct element_array
-        upper; /* [count] their upper 8 bytes; then in the order of the first round [out_count] */
+    struct element_array keys;  /* [count] of 16 bytes, without positions */
+    struct element_array upper; /* [count] their upper 8 bytes; in the order of the first round [out_count] */
     struct element_array positions; /* [out_count] of the first round */
     struct element_array second;    /* [out_count] of the second round */
 };

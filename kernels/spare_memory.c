@@ -22,19 +22,19 @@ static struct spare_block *empty_block(struct spare_memory *spare)
     return NULL;
 }
 
-static bool has_spare(const struct spare_memory *spare)
+size_t spare_idle_bytes(const struct spare_memory *spare)
 {
+    size_t bytes = 0;
     for (const struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
-        if (b->memory && !b->taken)
-            return true;
-    return false;
+        bytes += b->memory && !b->taken ? b->bytes : 0;
+    return bytes;
 }
 
 /* Where memory is short, drop what nobody has. Not by a second try: a failure of alloc() is never one that did not count. */
 static hsort_status make_room(struct spare_memory *spare, size_t bytes)
 {
     size_t free_bytes;
-    if (!has_spare(spare))
+    if (spare_idle_bytes(spare) == 0)
         return HSORT_OK;
     TRY(spare->engine->ops->memory_free(spare->engine, &free_bytes));
     if (free_bytes < bytes)

@@ -26,6 +26,9 @@ hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory)
 /* NULL is fine. */
 void spare_give(struct spare_memory *spare, void *memory);
 
+/* Bytes of the blocks that nobody has. */
+size_t spare_idle_bytes(const struct spare_memory *spare);
+
 /* Free the blocks that nobody has. */
 void spare_drop(struct spare_memory *spare);
 

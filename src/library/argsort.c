@@ -1,6 +1,7 @@
 /* The order of keys and of columns, without moving them. */
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/element_passes.h"
 
 /* A call that gives an index. Its arrays in engine memory. */
 struct argsort {
@@ -39,11 +40,33 @@ static hsort_status deliver_argsort(struct argsort *a)
     return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
 }
 
+/* What would travel in two passes: each field, then the position. */
+static struct element_columns columns_of_argsort(struct argsort *a, int64_t *index, void *keys_out)
+{
+    struct element_order *order = &a->order;
+    struct element_columns columns = {.count = order->field_count + 1};
+    size_t at = 0;
+    for (int i = 0; i < order->field_count; i++) {
+        const size_t bytes = (size_t)order->fields[i].bytes;
+        columns.column[i] = (struct element_column){.bytes = bytes, .in = a->columns[i], .out = keys_out};
+        order->offsets[i] = at;
+        at += bytes;
+    }
+    columns.column[order->field_count] =
+        (struct element_column){.bytes = sizeof *index, .out = index, .numbers = true};
+    return columns;
+}
+
 /* Collective. mine: this rank's status so far. */
 static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *index, void *keys_out)
 {
     hsort_context *ctx = a->order.ctx;
+    struct element_columns columns = columns_of_argsort(a, index, keys_out);
+    int passes;
     TRY(element_order_plan(&a->order, mine, element_request(&a->order, 0)));
+    TRY(element_passes_choose(&a->order, &columns, &passes));
+    if (passes == 2)
+        return element_passes_run(&a->order, &columns);
     TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
     TRY(element_order_find(&a->order, a->index.memory, keys_out != NULL));
     return context_agree(ctx, deliver_argsort(a));

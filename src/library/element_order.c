@@ -15,17 +15,21 @@
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
 
-enum { WORD_BITS = 64, CODE_BITS_MAX = 128 };
+enum { WORD_BITS = 64 };
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
-/* Bits of the positions 0 .. count - 1; one at least, so that they have a place. */
-static int bits_of_positions(int64_t count)
+int element_position_bits(int64_t count)
 {
     int bits = 1;
     while (bits < WORD_BITS - 1 && (int64_t)1 << bits < count)
         bits++;
     return bits;
+}
+
+int element_code_bytes(int bits)
+{
+    return bits <= WORD_BITS ? 8 : 16;
 }
 
 /* offset [size + 1] = the global position of each rank's first element. Collective. */
@@ -48,14 +52,13 @@ static hsort_status make_offsets(struct element_order *order)
     return HSORT_OK;
 }
 
-/* Give each field its place in the code, the last one lowest. */
-static void place_fields(struct element_order *order)
+int element_place_fields(struct key_field *fields, int field_count, int shift)
 {
-    int shift = order->in_two_rounds ? 0 : order->position_bits;
-    for (int i = order->field_count - 1; i >= 0; i--) {
-        order->fields[i].shift = shift;
-        shift += 8 * order->fields[i].bytes;
+    for (int i = field_count - 1; i >= 0; i--) {
+        fields[i].shift = shift;
+        shift += 8 * fields[i].bytes;
     }
+    return shift;
 }
 
 hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request)
@@ -70,12 +73,12 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
     TRY(gather_positions(comm, order->count, order->in_offset));
     TRY(gather_positions(comm, order->out_count, order->out_offset));
     order->total = order->in_offset[comm->size];
-    for (int i = 0; i < order->field_count; i++)
-        order->key_bits += 8 * order->fields[i].bytes;
-    order->position_bits = bits_of_positions(order->total);
-    order->in_two_rounds = order->key_bits + order->position_bits > CODE_BITS_MAX;
-    order->code_bytes = order->key_bits + order->position_bits <= WORD_BITS ? 8 : 16;
-    place_fields(order);
+    order->key_bits = element_place_fields(order->fields, order->field_count, 0);
+    order->position_bits = element_position_bits(order->total);
+    order->in_two_rounds = order->key_bits + order->position_bits > ELEMENT_CODE_BITS;
+    order->code_bytes = element_code_bytes(order->key_bits + order->position_bits);
+    if (!order->in_two_rounds)
+        element_place_fields(order->fields, order->field_count, order->position_bits);
     return HSORT_OK;
 }
 
@@ -218,10 +221,9 @@ struct between_rounds {
     struct element_array second;    /* [out_count] of the second round */
 };
 
-/* A word of each key: 0 the lower, 1 the upper one. */
-static struct key_field word_of(const struct element_array *keys, int word, size_t stride, int shift)
+struct key_field element_word(const void *keys, int word, size_t stride, int shift)
 {
-    return (struct key_field){.from = (const char *)keys->memory + 8 * (size_t)word,
+    return (struct key_field){.from = (const char *)keys + 8 * (size_t)word,
                               .stride = stride,
                               .bytes = 8,
                               .map = keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
@@ -251,8 +253,8 @@ static hsort_status run_first_round(struct element_order *order, struct between_
 {
     hsort_context *ctx = order->ctx;
     const struct engine_ops *ops = ctx->engine->ops;
-    const struct key_field lower = word_of(&b->keys, 0, sizeof(uint128), order->position_bits);
-    const struct key_field upper = word_of(&b->keys, 1, sizeof(uint128), 0);
+    const struct key_field lower = element_word(b->keys.memory, 0, sizeof(uint128), order->position_bits);
+    const struct key_field upper = element_word(b->keys.memory, 1, sizeof(uint128), 0);
     struct order_round round = {.fields = &lower,
                                 .field_count = 1,
                                 .first = order->in_offset[ctx->comm.rank],
@@ -271,14 +273,14 @@ static hsort_status run_first_round(struct element_order *order, struct between_
 static hsort_status run_second_round(struct element_order *order, struct between_rounds *b)
 {
     hsort_context *ctx = order->ctx;
-    const struct element_array gathered = {.memory = order->positions}; // lie there until they are codes
-    const struct key_field upper = word_of(&gathered, 0, sizeof(uint64_t), order->position_bits);
+    void *gathered = order->positions; // they lie there until they are codes
+    const struct key_field upper = element_word(gathered, 0, sizeof(uint64_t), order->position_bits);
     struct order_round round = {.fields = &upper,
                                 .field_count = 1,
                                 .first = order->out_offset[ctx->comm.rank],
                                 .count = order->out_count,
                                 .out_count = order->out_count};
-    TRY(gather_words(order, order->in_offset, b->upper.memory, &b->positions, gathered.memory));
+    TRY(gather_words(order, order->in_offset, b->upper.memory, &b->positions, gathered));
     TRY(sort_round(order, &round));
     TRY(comm_agree(&ctx->comm, split_positions(order, round.sorted, b->second.memory)));
     return gather_words(order, order->out_offset, b->positions.memory, &b->second, order->positions);
@@ -301,6 +303,16 @@ static hsort_status find_in_two_rounds(struct element_order *order)
     return status != HSORT_OK ? status : unmapped;
 }
 
+hsort_status element_order_check_total(const struct element_order *order)
+{
+    struct comm *comm = &order->ctx->comm;
+    const int64_t wanted = order->out_offset[comm->size];
+    return wanted == order->total
+               ? HSORT_OK
+               : comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
+                                              (long long)order->total, (long long)wanted));
+}
+
 hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps)
 {
     struct comm *comm = &order->ctx->comm;
@@ -308,10 +320,6 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
     size_t codes, workspace;
     bool alone;
     order->positions = positions;
-    if (order->out_offset[comm->size] != order->total)
-        return comm_agree(comm,
-                          status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
-                                      (long long)order->total, (long long)order->out_offset[comm->size]));
     TRY(comm_agree(comm, fits_alone(order, &codes, &workspace, &alone)));
     if (!alone)
         return order->in_two_rounds ? find_in_two_rounds(order) : find_in_one_round(order);

@@ -8,6 +8,20 @@
 
 #include "src/library/element_array.h"
 
+enum { ELEMENT_CODE_BITS = 128 }; /* of the longest codes */
+
+/* Bits of the positions 0 .. count - 1; one at least, so that they have a place. Pure. */
+int element_position_bits(int64_t count);
+
+/* Bytes of codes of so many bits, ELEMENT_CODE_BITS at most. Pure. */
+int element_code_bytes(int bits);
+
+/* Give each field its place in the code, the last one lowest, from bit `shift` on. Returns the first bit above. Pure. */
+int element_place_fields(struct key_field *fields, int field_count, int shift);
+
+/* A word of each of some codes, `stride` bytes apart: 0 the lower, 1 the upper one of 16 bytes. Pure. */
+struct key_field element_word(const void *keys, int word, size_t stride, int shift);
+
 /* One call of the library under way. */
 struct element_order {
     hsort_context *ctx;
@@ -34,7 +48,10 @@ struct element_order {
  * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
 hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request);
 
-/* Find the order. Collective.
+/* Do the callers ask for as many elements as they bring? Collective. Errors HSORT_ARGUMENT, agreed. */
+hsort_status element_order_check_total(const struct element_order *order);
+
+/* Find the order of as many elements as are asked for. Collective.
  *   positions  [out_count] engine memory, written: the global positions of the elements that belong here
  *   keeps      element_order_keys() will be asked
  * Errors agreed: those of a sort. */

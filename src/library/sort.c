@@ -509,6 +509,15 @@ hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order
     return run_call(&s);
 }
 
+hsort_status sort_elements_in_passes(struct sort *s)
+{
+    s->passes = 2;
+    s->entered = s->phase_began = MPI_Wtime();
+    transport_clear(s->ctx->transport);
+    TRY(two_passes_run(s));
+    return keep_stats(s);
+}
+
 hsort_status sort_codes(hsort_context *ctx, int code_bytes, void *codes, int64_t count, void *out,
                         int64_t out_count, void *stream)
 {

@@ -1,6 +1,8 @@
-/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. */
+/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. Or in two
+ * passes, where all that does not fit into engine memory. */
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/element_passes.h"
 
 /* What moves into the order of the keys: values, or records that hold the keys themselves. */
 struct element_sort {
@@ -73,14 +75,32 @@ static hsort_status deliver_elements(struct element_sort *s)
     return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
 }
 
+/* What would travel in two passes. */
+static struct element_columns columns_of_sort(const struct element_sort *s)
+{
+    const struct element_column elements = {
+        .bytes = s->element_bytes, .in = s->elements, .out = s->elements_out};
+    const struct element_column keys = {
+        .bytes = (size_t)s->order.fields[0].bytes, .in = s->keys, .out = s->keys_out};
+    if (s->keys)
+        return (struct element_columns){
+            .column = {keys, elements}, .count = 2, .carried_bytes = s->element_bytes};
+    return (struct element_columns){.column = {elements}, .count = 1, .carried_bytes = s->element_bytes};
+}
+
 /* Collective. mine: this rank's status so far. */
 static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
 {
     struct element_order *order = &s->order;
     struct comm *comm = &order->ctx->comm;
+    struct element_columns columns = columns_of_sort(s);
+    int passes;
     if (mine == HSORT_OK)
         mine = check_elements(s);
     TRY(element_order_plan(order, mine, element_request(order, s->element_bytes)));
+    TRY(element_passes_choose(order, &columns, &passes));
+    if (passes == 2)
+        return element_passes_run(order, &columns);
     TRY(comm_agree(comm, take_sort_memory(s)));
     TRY(element_order_find(order, s->index.memory, s->keys_out != NULL));
     TRY(element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,

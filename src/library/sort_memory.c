@@ -175,6 +175,15 @@ hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes)
     return HSORT_OK;
 }
 
+void sort_drop_memory(hsort_context *ctx)
+{
+    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
+    context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
+    context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
+    context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
+}
+
 /* Does this rank lack the engine memory for one pass? The caller's memory, which is the host's, lends none. */
 static hsort_status lacks_memory(const struct sort *s, bool *lacks)
 {
@@ -203,13 +212,16 @@ static bool are_in_host_memory(const struct sort *s)
            (s->out_count == 0 || s->out_space != SPACE_ENGINE);
 }
 
-/* What a rank says of its keys; the greatest of all ranks counts, unless the least is PASSES_NOT_MINE. */
-enum passes_answer {
-    PASSES_NOT_MINE, /* not in host memory: they are sorted in one pass, or not at all */
-    PASSES_ONE,
-    PASSES_TWO,
-    PASSES_FAILED
-};
+hsort_status sort_agree_on_passes(struct comm *comm, enum passes_answer answer, hsort_status mine,
+                                  int *passes)
+{
+    int64_t least, most;
+    TRY(comm_range(comm, answer, &least, &most));
+    if (most == PASSES_FAILED)
+        return comm_agree(comm, mine);
+    *passes = least != PASSES_NOT_MINE && most == PASSES_TWO ? 2 : 1;
+    return HSORT_OK;
+}
 
 hsort_status sort_choose_passes(struct sort *s)
 {
@@ -226,30 +238,18 @@ hsort_status sort_choose_passes(struct sort *s)
     const bool mine = are_in_host_memory(s);
     if (mine)
         status = lacks_memory(s, &lacks);
-    int64_t least, most;
-    TRY(comm_range(&ctx->comm,
-                   status != HSORT_OK ? PASSES_FAILED
-                   : !mine            ? PASSES_NOT_MINE
-                   : lacks            ? PASSES_TWO
-                                      : PASSES_ONE,
-                   &least, &most));
-    if (most == PASSES_FAILED)
-        return comm_agree(&ctx->comm, status);
-    s->passes = least != PASSES_NOT_MINE && most == PASSES_TWO ? 2 : 1;
-    return HSORT_OK;
+    const enum passes_answer answer = status != HSORT_OK ? PASSES_FAILED
+                                      : !mine            ? PASSES_NOT_MINE
+                                      : lacks            ? PASSES_TWO
+                                                         : PASSES_ONE;
+    return sort_agree_on_passes(&ctx->comm, answer, status, &s->passes);
 }
 
 size_t sort_run_bytes(const struct sort *s)
 {
     const bool in_input = s->ctx->options.overwrite_input && s->in != s->out && !s->source;
-    return in_input ? 0 : (size_t)s->in_count * (size_t)s->map.key_bytes;
-}
-
-hsort_status sort_pass_workspace(void *pass_sort, int64_t keys, size_t *bytes)
-{
-    const struct pass_sort *sort = pass_sort;
-    return sort->ctx->engine->ops->sort_workspace(sort->ctx->engine, sort_rung(sort->ctx, sort->key_bytes),
-                                                  sort->key_bytes, keys, keys, bytes);
+    const struct pass_sort sort = {.map = s->map, .elements = s->elements};
+    return in_input ? 0 : (size_t)s->in_count * pass_element_bytes(&sort);
 }
 
 /* ---- an exchange, and what callers ask ------------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include "mpi/exchange/exchange.h"
 #include "src/library/context.h"
 #include "src/library/key_stream.h"
+#include "src/library/pass_sort.h"
 
 /* What this rank's keys are at present. Each phase of a sort takes some form and leaves another. */
 enum key_form {
@@ -20,6 +21,7 @@ struct sort {
     hsort_order order;
     bool are_codes;    /* the keys are: sort_codes() */
     struct keymap map;
+    const struct pass_elements *elements; /* in two passes what is sorted, if not bare keys; or NULL. Borrowed */
     const void *in;
     void *out;
     int64_t in_count, out_count;
@@ -59,19 +61,27 @@ size_t usable_bytes(size_t free_bytes);
  * share a GPU share what is free, unless each has a limit. Not collective. */
 hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes);
 
+/* Free all engine memory that the context keeps for sorts. Other ranks have unmapped it. Not collective. */
+void sort_drop_memory(hsort_context *ctx);
+
+/* What a rank says of its elements: do they fit into engine memory? */
+enum passes_answer {
+    PASSES_NOT_MINE, /* they are not in host memory: they are sorted in one pass, or not at all */
+    PASSES_ONE,
+    PASSES_TWO,
+    PASSES_FAILED
+};
+
+/* The passes of all ranks, 1 or 2: the greatest answer counts, unless the least is PASSES_NOT_MINE. Collective.
+ *   mine  this rank's status, if it has PASSES_FAILED */
+hsort_status sort_agree_on_passes(struct comm *comm, enum passes_answer answer, hsort_status mine, int *passes);
+
 /* Bytes of the runs, if they need memory of the library's own. Not collective. */
 size_t sort_run_bytes(const struct sort *s);
 
 /* The rung that sorts keys of so many bytes: the one that was asked for, but of 16 bytes, which few rungs sort, the engine's
  * choice. Pure. */
 int sort_rung(const hsort_context *ctx, int key_bytes);
-
-/* pass_workspace_fn: workspace of the local sort with as much scratch as keys. */
-struct pass_sort {
-    const hsort_context *ctx;
-    int key_bytes;
-};
-hsort_status sort_pass_workspace(void *pass_sort, int64_t keys, size_t *bytes);
 
 /* Does a buffer make way for a larger one? Other ranks may have it mapped. Not collective. */
 bool sort_outgrows(const struct sort *s);

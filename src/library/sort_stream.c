@@ -25,11 +25,11 @@ hsort_status stream_check_end(struct sort *s)
 
 /* ---- moving them --------------------------------------------------------------------------------------- */
 
-struct engine_transfer stream_transfer(const struct key_stream *stream, int key_bytes, int64_t first,
+struct engine_transfer stream_transfer(const struct key_stream *stream, int64_t element_bytes, int64_t first,
                                        int64_t count)
 {
-    const int64_t at = first * key_bytes;
-    return (struct engine_transfer){.bytes = (size_t)(count * key_bytes),
+    const int64_t at = first * element_bytes;
+    return (struct engine_transfer){.bytes = (size_t)(count * element_bytes),
                                     .move = stream->move,
                                     .user = stream->user,
                                     .at = at,

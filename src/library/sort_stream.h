@@ -21,7 +21,8 @@ hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, c
 /* Join what all ranks saw, in s->check. Collective. Errors HSORT_MPI, HSORT_HOST_MEMORY. */
 hsort_status stream_check_end(struct sort *s);
 
-/* The transfer of `count` keys from position `first` of a stream on. Its `memory` is not set. Pure. */
-struct engine_transfer stream_transfer(const struct key_stream *stream, int key_bytes, int64_t first, int64_t count);
+/* The transfer of `count` keys, or elements, from position `first` of a stream on. Its `memory` is not set. Pure. */
+struct engine_transfer stream_transfer(const struct key_stream *stream, int64_t element_bytes, int64_t first,
+                                       int64_t count);
 
 #endif

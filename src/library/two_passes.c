@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "kernels/base/first_error.h"
-#include "kernels/base/key_width.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
@@ -61,7 +60,7 @@ static void report_step(const struct passes *p, const char *phase, int64_t done,
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-/* Keys of the rank that has most, in or out. */
+/* Elements of the rank that has most, in or out. */
 static int64_t most_elements(const struct sort *s)
 {
     int64_t most = 1;
@@ -77,20 +76,21 @@ static int64_t most_elements(const struct sort *s)
 /* The slot for which this rank has memory. */
 static hsort_status find_own_slot(struct passes *p, int64_t *slot)
 {
-    const hsort_context *ctx = p->s->ctx;
+    hsort_context *ctx = p->s->ctx;
     size_t have, need;
     *slot = 0;
+    spare_drop(&ctx->spare);
     TRY(sort_engine_bytes(ctx, &have));
-    have = usable_bytes(have + ctx->exchange_bytes);
-    TRY(pass_slot_find(most_elements(p->s), p->pipeline.element_bytes, have, sort_pass_workspace, &p->sort,
+    have = usable_bytes(have + ctx->exchange_bytes + ctx->codes_bytes);
+    TRY(pass_slot_find(most_elements(p->s), p->pipeline.element_bytes, have, pass_sort_workspace, &p->sort,
                        slot, &need));
     if (*slot > 0)
         return HSORT_OK;
     need += need / 63 + 1; // of which need is what usable_bytes() leaves
     return status_fail(hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY
                                                                      : HSORT_HOST_MEMORY,
-                       "%zu bytes of engine memory do not do for %lld keys: two passes take at least %zu",
-                       have, (long long)most_elements(p->s), need);
+                       "%zu bytes of engine memory do not do for %lld %s: two passes take at least %zu", have,
+                       (long long)most_elements(p->s), p->s->elements ? "elements" : "keys", need);
 }
 
 /* Agree on the slot size, and find how many runs and segments every rank has. Collective. */
@@ -134,20 +134,15 @@ static hsort_status make_pass_tables(struct passes *p)
     return HSORT_OK;
 }
 
-/* Slots and workspace, in the context. What other sorts have left goes if it is in the way. Ranks have unmapped
- * each other's memory. */
+/* Slots and workspace, in the context until the end: where they are needed, nothing else has room. What other sorts have
+ * left goes. Ranks have unmapped each other's memory. */
 static hsort_status reserve_slots(struct passes *p)
 {
     hsort_context *ctx = p->s->ctx;
     const size_t bytes = PASS_SLOTS * p->slot_bytes;
     size_t workspace_bytes;
-    TRY(sort_pass_workspace(&p->sort, p->slot, &workspace_bytes));
-    if (ctx->buffer_bytes[0] < bytes || ctx->workspace_bytes < workspace_bytes) {
-        context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
-        context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-        context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
-    }
+    TRY(pass_sort_workspace(&p->sort, p->slot, &workspace_bytes));
+    sort_drop_memory(ctx);
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
     for (int slot = 0; slot < PASS_SLOTS; slot++)
@@ -180,8 +175,8 @@ static hsort_status take_runs(struct passes *p)
     if (p->run_bytes > 0)
         p->runs = p->owned_runs = alloc_runs(p->run_bytes);
     if (p->run_bytes > 0 && !p->runs)
-        return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld keys, %zu bytes",
-                           (long long)s->in_count, p->run_bytes);
+        return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld %s, %zu bytes",
+                           (long long)s->in_count, s->elements ? "elements" : "keys", p->run_bytes);
     for (int64_t run = 0; run < s->runs; run++) {
         p->run_count[run] = smaller_of(p->slot, s->in_count - run * p->slot);
         p->run[run] = element_at(p, p->runs, run * p->slot);
@@ -226,6 +221,8 @@ static void free_passes(struct passes *p)
     piece_messages_close(p->messages);
     run_cuts_close(p->cuts);
     pipeline_close(&p->pipeline);
+    if (p->pipeline.slot[0])
+        sort_drop_memory(p->s->ctx);
     free(p->owned_runs);
     free(p->runs_of);
     free(p->first_segment);
@@ -238,16 +235,13 @@ static void free_passes(struct passes *p)
 
 /* ---- pass 1: runs -------------------------------------------------------------------------------------- */
 
-/* pipeline.sort: keys as the caller's bits, before and after. */
-static hsort_status sort_slot_keys(void *passes, void *keys, void *scratch, int64_t count, void **sorted)
+/* pipeline.sort: the caller's bits, before and after. Who looks, looks at bare keys. */
+static hsort_status sort_slot(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
 {
     struct passes *p = passes;
-    hsort_context *ctx = p->s->ctx;
-    const struct raw_keys raw = {.map = p->s->map, .from = keys, .decode = true};
     if (!p->in_pass_2)
-        TRY(stream_check_add(p->s, &p->s->before, keys, count));
-    TRY(ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, p->sort.key_bytes), p->sort.key_bytes, keys, scratch,
-                               p->slot, count, ctx->workspace, &raw, sorted));
+        TRY(stream_check_add(p->s, &p->s->before, elements, count));
+    TRY(pass_sort_slot(&p->sort, elements, scratch, p->slot, count, sorted));
     return p->in_pass_2 ? stream_check_add(p->s, &p->s->after, *sorted, count) : HSORT_OK;
 }
 
@@ -264,7 +258,7 @@ static struct engine_transfer part_of(const struct passes *p, const struct key_s
                                       const void *memory, int64_t part, int64_t count)
 {
     if (stream)
-        return stream_transfer(stream, p->s->map.key_bytes, part * p->slot, count);
+        return stream_transfer(stream, (int64_t)p->pipeline.element_bytes, part * p->slot, count);
     return (struct engine_transfer){.bytes = (size_t)count * p->pipeline.element_bytes,
                                     .host = element_at(p, memory, part * p->slot)};
 }
@@ -315,7 +309,7 @@ static hsort_status make_runs(struct passes *p)
 static key_code code_of_run(const void *passes, int64_t run, int64_t position)
 {
     const struct passes *p = passes;
-    return keymap_encode(p->s->map, key_load(p->sort.key_bytes, p->run[run], position));
+    return pass_code_at(&p->sort, p->run[run], position);
 }
 
 /* Cut all runs where segments of all ranks begin, and tell every rank the lengths of its pieces. Collective. */
@@ -431,10 +425,9 @@ static hsort_status run_passes(struct passes *p)
 hsort_status two_passes_run(struct sort *s)
 {
     struct passes p = {.s = s,
-                       .sort = {s->ctx, s->map.key_bytes},
-                       .pipeline = {.engine = s->ctx->engine,
-                                    .element_bytes = (size_t)s->map.key_bytes,
-                                    .sort = sort_slot_keys}};
+                       .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
+                       .pipeline = {.engine = s->ctx->engine, .sort = sort_slot}};
+    p.pipeline.element_bytes = pass_element_bytes(&p.sort);
     p.pipeline.user = &p;
     const hsort_status status = run_passes(&p);
     free_passes(&p);

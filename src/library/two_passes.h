@@ -1,18 +1,23 @@
-/* A sort of keys in host memory that do not fit into the engine's: two passes through it, and no merge on the
- * CPU. src/README.md pictures it. */
+/* A sort of keys or elements in host memory that do not fit into the engine's: two passes through it, and no merge on
+ * the CPU. src/README.md pictures it. */
 #ifndef TWO_PASSES_H
 #define TWO_PASSES_H
 
 #include "src/library/sort_memory.h"
 
-/* Sort s->in [s->in_count] to s->out [s->out_count] on all ranks. s->passes is 2; counts are agreed on.
+/* Sort s->in [s->in_count] to s->out [s->out_count] on all ranks; keys, or s->elements. s->passes is 2; counts are agreed
+ * on, and positions are in the context.
  * Collective.
  * After    s->form is FORM_DELIVERED, s->runs and s->segments say what this rank had, s->seconds and
  *          s->x.moved_bytes are written. s->in is unchanged, but with options.overwrite_input.
- * Memory   engine memory of the context's: four slots in buffer[0], and workspace; other buffers are dropped if there
- *          is too little beside them. Host memory for the runs, freed on return.
+ * Memory   engine memory: four slots in buffer[0], and workspace; all that the context keeps is dropped, and that, too, on
+ *          return. Host memory for the runs, freed on return.
  * Errors   same on every rank. After HSORT_DEVICE_MEMORY and HSORT_HOST_MEMORY no key was touched.
  * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/README.md. */
 hsort_status two_passes_run(struct sort *s);
+
+/* The same as all of a call on elements, with what hsort_get_stats() has of it. The caller keeps the error line.
+ * Collective. */
+hsort_status sort_elements_in_passes(struct sort *s);
 
 #endif

@@ -1,0 +1,308 @@
+/* Whether elements fit is found out before anything is taken: all that the call takes at a time, of engine memory
+ *
+ *     arrays      copies of what comes, room for what goes; the index
+ *     codes       as they come and go; buffers and workspace of their sort
+ *     carrying    of several ranks, the lists of element_gather.h and two slices
+ *
+ * is compared with what there is, with what nobody uses. Rather too much: in two passes it is sorted as well.
+ *
+ * Elements of several columns are joined and taken apart by the functions of two streams (key_stream.h), on the way
+ * between the caller's memory and pinned slots. */
+#include "src/library/element_passes.h"
+#include <string.h>
+#include "kernels/base/first_error.h"
+#include "src/library/sort_memory.h"
+#include "src/library/two_passes.h"
+
+enum {
+    SMALL_BYTES = 64 << 20, /* of elements: so few fit any GPU */
+    CARRY_BYTES = 40,       /* for each entry of an index, of element_gather_open() */
+    CARRY_SLICES = 2,
+    CARRY_SLICE_BYTES = 64 << 20
+};
+
+/* ---- what one pass takes ------------------------------------------------------------------------------- */
+
+static size_t element_bytes_of(const struct element_columns *columns)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < columns->count; i++)
+        bytes += columns->column[i].bytes;
+    return bytes;
+}
+
+static int64_t larger_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Arrays in engine memory: of what is sorted in place the room for the result is apart. */
+static size_t array_bytes(const struct element_order *order, const struct element_columns *columns)
+{
+    size_t bytes = columns->carried_bytes > 0 ? (size_t)order->out_count * sizeof(int64_t) : 0;
+    for (int i = 0; i < columns->count; i++) {
+        const struct element_column *column = &columns->column[i];
+        bytes += column->numbers ? 0 : (size_t)order->count * column->bytes;
+        bytes += column->out ? (size_t)order->out_count * column->bytes : 0;
+    }
+    return bytes;
+}
+
+/* Between the two rounds of long keys, beside the arrays. */
+static size_t round_bytes(const struct element_order *order)
+{
+    return order->in_two_rounds ? (size_t)order->count * (sizeof(uint128) + sizeof(uint64_t)) +
+                                      (size_t)order->out_count * 2 * sizeof(int64_t)
+                                : 0;
+}
+
+/* To carry elements, or the words between two rounds. Between two ranks of a sort go at most all of either's. */
+static hsort_status carry_bytes(const struct element_order *order, size_t carried, size_t *bytes)
+{
+    const hsort_context *ctx = order->ctx;
+    const size_t words = order->in_two_rounds ? sizeof(int64_t) : 0, most = carried > words ? carried : words;
+    const size_t all = (size_t)larger_of(order->count, order->out_count) * most;
+    *bytes = 0;
+    if (most == 0 || comm_is_alone(&ctx->comm))
+        return HSORT_OK;
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, -1, (int)sizeof(key_code), order->out_count,
+                                         order->out_count, bytes));
+    *bytes += (size_t)order->out_count * CARRY_BYTES;
+    *bytes += CARRY_SLICES * (all < CARRY_SLICE_BYTES ? all : CARRY_SLICE_BYTES);
+    return HSORT_OK;
+}
+
+/* What one pass takes of engine memory, and what there is of it. */
+struct pass_need {
+    size_t all;
+    size_t grows; /* of it, beside what the context keeps for sorts, and uses again */
+    size_t kept;  /* by the context, whether or not it is used */
+    size_t free;  /* not even idle in spare memory */
+};
+
+static void need_kept(struct pass_need *need, size_t bytes, size_t kept)
+{
+    need->all += bytes;
+    need->grows += bytes > kept ? bytes - kept : 0;
+    need->kept += kept;
+}
+
+static hsort_status find_need(const struct element_order *order, const struct element_columns *columns,
+                              struct pass_need *need)
+{
+    hsort_context *ctx = order->ctx;
+    const int rung = sort_rung(ctx, order->code_bytes);
+    const int64_t capacity = order->total / ctx->comm.size + (order->total % ctx->comm.size != 0);
+    const size_t width = (size_t)order->code_bytes, buffer = (size_t)capacity * width;
+    size_t workspace, carry, have;
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, capacity, capacity,
+                                         &workspace));
+    TRY(carry_bytes(order, columns->carried_bytes, &carry));
+    need->all = need->grows = array_bytes(order, columns) + round_bytes(order) + carry;
+    need_kept(need, (size_t)(order->count + order->out_count) * width, ctx->codes_bytes);
+    need_kept(need, buffer, ctx->buffer_bytes[0]);
+    need_kept(need, buffer, ctx->buffer_bytes[1]);
+    need_kept(need, workspace, ctx->workspace_bytes);
+    need->kept += ctx->exchange_bytes;
+    TRY(sort_engine_bytes(ctx, &have));
+    need->free = have - ctx->buffer_bytes[0] - ctx->buffer_bytes[1] - ctx->workspace_bytes +
+                 spare_idle_bytes(&ctx->spare);
+    return HSORT_OK;
+}
+
+/* ---- the choice ---------------------------------------------------------------------------------------- */
+
+/* Where the arrays of this rank lie. Those without an element have no say in whether all are in host memory. */
+static hsort_status find_spaces(const struct element_order *order, struct element_columns *columns,
+                                bool *in_host)
+{
+    struct engine *engine = order->ctx->engine;
+    *in_host = true;
+    for (int i = 0; i < columns->count; i++) {
+        struct element_column *column = &columns->column[i];
+        const void *in = order->count > 0 ? column->in : NULL,
+                   *out = order->out_count > 0 ? column->out : NULL;
+        TRY(engine->ops->space_of(engine, in, &column->in_space));
+        TRY(engine->ops->space_of(engine, out, &column->out_space));
+        *in_host = *in_host && (!in || column->in_space != SPACE_ENGINE) &&
+                   (!out || column->out_space != SPACE_ENGINE);
+    }
+    return HSORT_OK;
+}
+
+/* Do the elements of each rank fit any GPU? */
+static bool are_few(const struct element_order *order, const struct element_columns *columns)
+{
+    int64_t most = 0;
+    for (int rank = 0; rank < order->ctx->comm.size; rank++) {
+        most = larger_of(most, order->in_offset[rank + 1] - order->in_offset[rank]);
+        most = larger_of(most, order->out_offset[rank + 1] - order->out_offset[rank]);
+    }
+    return most < SMALL_BYTES / (int64_t)element_bytes_of(columns);
+}
+
+/* What other sorts have left goes, if it is in the way of this one. Collective. */
+static hsort_status make_room(hsort_context *ctx, bool crowded)
+{
+    TRY(context_unmap(ctx, crowded));
+    if (crowded)
+        sort_drop_memory(ctx);
+    return HSORT_OK;
+}
+
+hsort_status element_passes_choose(const struct element_order *order, struct element_columns *columns,
+                                   int *passes)
+{
+    hsort_context *ctx = order->ctx;
+    const bool limited = ctx->options.device_memory_limit > 0;
+    struct pass_need need = {0};
+    bool mine = true;
+    *passes = 1;
+    TRY(element_order_check_total(order));
+    // As in sort_choose_passes(): the same on every rank.
+    if (order->total == 0 ||
+        (!limited && (are_few(order, columns) || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
+        return HSORT_OK;
+    hsort_status status = find_spaces(order, columns, &mine);
+    if (status == HSORT_OK && mine)
+        status = find_need(order, columns, &need);
+    const enum passes_answer answer = status != HSORT_OK                               ? PASSES_FAILED
+                                      : !mine                                          ? PASSES_NOT_MINE
+                                      : need.all > usable_bytes(need.free + need.kept) ? PASSES_TWO
+                                                                                       : PASSES_ONE;
+    TRY(sort_agree_on_passes(&ctx->comm, answer, status, passes));
+    return *passes == 1 ? make_room(ctx, need.grows > usable_bytes(need.free)) : HSORT_OK;
+}
+
+/* ---- columns, and elements of all of them ---------------------------------------------------------------- */
+
+/* The user of both streams. */
+struct column_stream {
+    const struct element_columns *columns;
+    size_t element_bytes;
+    int64_t first; /* global position of this rank's first element, as they come */
+};
+
+/* Bytes begin .. end - 1 of what a column has of element i, from or to `host`. */
+static void move_part(const struct column_stream *stream, const struct element_column *column, int64_t i,
+                      size_t begin, size_t end, char *host, bool out)
+{
+    const int64_t number = stream->first + i;
+    const size_t at = (size_t)i * column->bytes + begin;
+    if (out && column->out)
+        memcpy((char *)column->out + at, host, end - begin);
+    else if (!out)
+        memcpy(host, column->numbers ? (const char *)&number + begin : (const char *)column->in + at,
+               end - begin);
+}
+
+/* Bytes at .. at + bytes - 1 of all elements, the first and the last of which may be cut. */
+static void move_columns(const struct column_stream *stream, int64_t at, size_t bytes, char *host, bool out)
+{
+    int64_t i = at / (int64_t)stream->element_bytes;
+    size_t begin = (size_t)at % stream->element_bytes;
+    for (size_t done = 0; done < bytes; i++, begin = 0) {
+        size_t base = 0; // of the column in the element
+        for (int c = 0; c < stream->columns->count && done < bytes; c++) {
+            const struct element_column *column = &stream->columns->column[c];
+            const size_t from = begin > base ? begin - base : 0;
+            if (from < column->bytes) {
+                const size_t rest = column->bytes - from, some = rest < bytes - done ? rest : bytes - done;
+                move_part(stream, column, i, from, from + some, host + done, out);
+                done += some;
+            }
+            base += column->bytes;
+        }
+    }
+}
+
+static hsort_status join_columns(void *user, int64_t at, size_t bytes, void *host)
+{
+    move_columns(user, at, bytes, host, false);
+    return HSORT_OK;
+}
+
+static hsort_status part_columns(void *user, int64_t at, size_t bytes, void *host)
+{
+    move_columns(user, at, bytes, host, true);
+    return HSORT_OK;
+}
+
+/* What a stream of memory has nothing to do for. */
+static void begin_columns(void *user)
+{
+    (void)user;
+}
+
+static bool next_columns(void *user, int64_t done, bool together)
+{
+    (void)user, (void)done, (void)together;
+    return true;
+}
+
+static size_t lead_of_columns(void *user, int64_t at)
+{
+    (void)user, (void)at;
+    return 0;
+}
+
+static hsort_status end_columns(void *user, int64_t done, hsort_status mine)
+{
+    (void)user, (void)done;
+    return mine;
+}
+
+static struct key_stream stream_of_columns(struct column_stream *user,
+                                           hsort_status (*move)(void *user, int64_t at, size_t bytes,
+                                                                void *host))
+{
+    return (struct key_stream){.user = user,
+                               .begin = begin_columns,
+                               .next = next_columns,
+                               .move = move,
+                               .lead = lead_of_columns,
+                               .end = end_columns};
+}
+
+/* ---- the sort ------------------------------------------------------------------------------------------- */
+
+static struct pass_elements pass_elements_of(const struct element_order *order, size_t bytes)
+{
+    struct pass_elements elements = {.bytes = bytes, .field_count = order->field_count};
+    memcpy(elements.fields, order->fields, sizeof elements.fields);
+    memcpy(elements.offsets, order->offsets, sizeof elements.offsets);
+    elements.key_bits = element_place_fields(elements.fields, elements.field_count, 0);
+    return elements;
+}
+
+hsort_status element_passes_run(const struct element_order *order, const struct element_columns *columns)
+{
+    hsort_context *ctx = order->ctx;
+    const size_t positions = ((size_t)ctx->comm.size + 1) * sizeof *ctx->have_offset;
+    const struct pass_elements elements = pass_elements_of(order, element_bytes_of(columns));
+    struct column_stream user = {
+        .columns = columns, .element_bytes = elements.bytes, .first = order->in_offset[ctx->comm.rank]};
+    const struct key_stream source = stream_of_columns(&user, join_columns);
+    const struct key_stream sink = stream_of_columns(&user, part_columns);
+    struct sort s = {.ctx = ctx,
+                     .elements = &elements,
+                     .in_count = order->count,
+                     .out_count = order->out_count,
+                     .stream = order->stream,
+                     .in_space = SPACE_HOST,
+                     .out_space = SPACE_HOST,
+                     .total = order->total};
+    memcpy(ctx->have_offset, order->in_offset, positions);
+    memcpy(ctx->want_offset, order->out_offset, positions);
+    if (columns->count > 1) {
+        s.source = &source;
+        s.sink = &sink;
+    } else {
+        const struct element_column *column = &columns->column[0];
+        s.in = column->in;
+        s.out = column->out;
+        s.in_space = column->in_space;
+        s.out_space = column->out_space;
+    }
+    return sort_elements_in_passes(&s);
+}

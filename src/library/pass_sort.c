@@ -1,0 +1,138 @@
+/* A slot of elements is sorted by codes, like elements in memory (element_order.c), but with positions in the slot,
+ * which are short:
+ *
+ *     elements    7a 3b 7c        codes   7|0 3|1 7|2        sorted   3|1 7|0 7|2        take()   3b 7a 7c
+ *
+ * The engine's memory for that, in the context's workspace. The positions lie where the codes no longer are:
+ *
+ *     codes [slot]             unsorted, or sorted
+ *     other codes [slot]       scratch of their sort; then, or in the place above, positions
+ *     workspace of that sort
+ *
+ * Keys of so many bits that no position fits beside them are sorted twice, by the lower word of their codes and then by
+ * the upper one: each time elements move, and come back to where they were. Not by moving words and positions alone, as
+ * in memory: elements of a slot move within the engine, which is faster than they came. */
+#include "src/library/pass_sort.h"
+#include "kernels/base/key_width.h"
+#include "src/library/element_order.h"
+#include "src/library/pass_plan.h"
+#include "src/library/sort_memory.h"
+
+/* The codes of a slot. */
+struct slot_codes {
+    int position_bits, bytes;
+    bool by_words; /* no position fits beside the key */
+    size_t room;   /* bytes of a slot of them */
+};
+
+static struct slot_codes codes_of_slot(const struct pass_elements *elements, int64_t slot)
+{
+    struct slot_codes codes = {.position_bits = element_position_bits(slot)};
+    codes.by_words = elements->key_bits + codes.position_bits > ELEMENT_CODE_BITS;
+    codes.bytes = element_code_bytes(elements->key_bits + codes.position_bits);
+    codes.room = pass_slot_bytes(slot, (size_t)codes.bytes);
+    return codes;
+}
+
+size_t pass_element_bytes(const struct pass_sort *sort)
+{
+    return sort->elements ? sort->elements->bytes : (size_t)sort->map.key_bytes;
+}
+
+hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes)
+{
+    const struct pass_sort *sort = pass_sort;
+    const struct engine_ops *ops = sort->ctx->engine->ops;
+    const struct slot_codes codes = sort->elements ? codes_of_slot(sort->elements, slot)
+                                                   : (struct slot_codes){.bytes = sort->map.key_bytes};
+    TRY(ops->sort_workspace(sort->ctx->engine, sort_rung(sort->ctx, codes.bytes), codes.bytes, slot, slot,
+                            bytes));
+    *bytes += 2 * codes.room;
+    return HSORT_OK;
+}
+
+/* to [count] = elements in the order of fields whose codes leave room for the position. `to` overlaps nothing. */
+static hsort_status sort_by_fields(const struct pass_sort *sort, const struct slot_codes *codes, int64_t slot,
+                                   const struct key_field *fields, int field_count, const void *from,
+                                   void *to, int64_t count)
+{
+    hsort_context *ctx = sort->ctx;
+    struct engine *engine = ctx->engine;
+    char *made = ctx->workspace, *other = made + codes->room;
+    void *sorted;
+    int64_t outside;
+    TRY(engine->ops->make_codes(engine, codes->bytes, made, count, fields, field_count, codes->position_bits,
+                                0));
+    TRY(engine->ops->sort(engine, sort_rung(ctx, codes->bytes), codes->bytes, made, other, slot, count,
+                          other + codes->room, NULL, &sorted));
+    int64_t *positions = (int64_t *)(sorted == made ? other : made);
+    TRY(engine->ops->split_codes(engine, codes->bytes, sorted, count, codes->position_bits, positions,
+                                 fields[0].map, NULL));
+    TRY(engine->ops->take(engine, sort->elements->bytes, to, from, count, positions, 0, count, &outside));
+    return outside == 0 ? HSORT_OK
+                        : status_fail(HSORT_INTERNAL, "%lld positions outside of a slot", (long long)outside);
+}
+
+/* The fields of the elements at `from`, their codes shifted by so many bits more. */
+static void point_fields(const struct pass_elements *elements, const void *from, int shift,
+                         struct key_field *fields)
+{
+    for (int i = 0; i < elements->field_count; i++) {
+        fields[i] = elements->fields[i];
+        fields[i].from = (const char *)from + elements->offsets[i];
+        fields[i].stride = elements->bytes;
+        fields[i].shift += shift;
+    }
+}
+
+/* As sort_by_fields(), by a word of the keys' codes, which lie for that where the other codes are made later. */
+static hsort_status sort_by_word(const struct pass_sort *sort, const struct slot_codes *codes, int64_t slot,
+                                 int word, const void *from, void *to, int64_t count)
+{
+    struct engine *engine = sort->ctx->engine;
+    char *keys = (char *)sort->ctx->workspace + codes->room;
+    struct key_field fields[HSORT_FIELDS_MAX];
+    point_fields(sort->elements, from, 0, fields);
+    TRY(engine->ops->make_codes(engine, codes->bytes, keys, count, fields, sort->elements->field_count, 0,
+                                0));
+    const struct key_field field = element_word(keys, word, sizeof(uint128), codes->position_bits);
+    return sort_by_fields(sort, codes, slot, &field, 1, from, to, count);
+}
+
+static hsort_status sort_elements(const struct pass_sort *sort, void *elements, void *scratch, int64_t slot,
+                                  int64_t count, void **sorted)
+{
+    const struct slot_codes codes = codes_of_slot(sort->elements, slot);
+    struct key_field fields[HSORT_FIELDS_MAX];
+    *sorted = codes.by_words ? elements : scratch;
+    if (codes.by_words) {
+        TRY(sort_by_word(sort, &codes, slot, 0, elements, scratch, count));
+        return sort_by_word(sort, &codes, slot, 1, scratch, elements, count);
+    }
+    point_fields(sort->elements, elements, codes.position_bits, fields);
+    return sort_by_fields(sort, &codes, slot, fields, sort->elements->field_count, elements, scratch, count);
+}
+
+hsort_status pass_sort_slot(const struct pass_sort *sort, void *elements, void *scratch, int64_t slot,
+                            int64_t count, void **sorted)
+{
+    hsort_context *ctx = sort->ctx;
+    const int key_bytes = sort->map.key_bytes;
+    if (sort->elements)
+        return sort_elements(sort, elements, scratch, slot, count, sorted);
+    const struct raw_keys raw = {.map = sort->map, .from = elements, .decode = true};
+    return ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, key_bytes), key_bytes, elements, scratch, slot,
+                                  count, ctx->workspace, &raw, sorted);
+}
+
+key_code pass_code_at(const struct pass_sort *sort, const void *run, int64_t i)
+{
+    struct key_field fields[HSORT_FIELDS_MAX];
+    key_code code = 0;
+    if (!sort->elements)
+        return keymap_encode(sort->map, key_load(sort->map.key_bytes, run, i));
+    point_fields(sort->elements, run, 0, fields);
+    for (int field = 0; field < sort->elements->field_count; field++)
+        code |= field_code(&fields[field], i);
+    return code;
+}

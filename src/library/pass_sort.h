@@ -1,0 +1,39 @@
+/* What the two passes of a sort (two_passes.c) have to know of keys: how a slot is sorted on the engine, and the code of
+ * one key in host memory, for the cuts. Elements are bare keys, or have keys in them and bytes that travel with these. */
+#ifndef PASS_SORT_H
+#define PASS_SORT_H
+
+#include "src/library/context.h"
+
+/* Elements with keys in them. */
+struct pass_elements {
+    size_t bytes; /* of an element */
+    int field_count, key_bits;
+    struct key_field fields[HSORT_FIELDS_MAX]; /* shifted so that all of them together are the key's code */
+    size_t offsets[HSORT_FIELDS_MAX];          /* of them in an element */
+};
+
+struct pass_sort {
+    hsort_context *ctx;
+    struct keymap map;                    /* of bare keys */
+    const struct pass_elements *elements; /* borrowed; NULL: bare keys */
+};
+
+/* Bytes of an element, or of a bare key. Pure. */
+size_t pass_element_bytes(const struct pass_sort *sort);
+
+/* pass_workspace_fn: engine memory beside a slot of `slot` elements and as much scratch. */
+hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes);
+
+/* Sort elements [count], the caller's bits before and after, with the context's workspace. Stable where they are no
+ * bare keys. Not collective.
+ *   elements, scratch  [slot] engine memory, both overwritten
+ *   sorted             [1] which of them holds the result
+ * Errors: the engine's. */
+hsort_status pass_sort_slot(const struct pass_sort *sort, void *elements, void *scratch, int64_t slot,
+                            int64_t count, void **sorted);
+
+/* The code of the key of element i of a run in host memory. Any thread. */
+key_code pass_code_at(const struct pass_sort *sort, const void *run, int64_t i);
+
+#endif

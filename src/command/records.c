@@ -9,6 +9,7 @@
 #include "src/command/record_scan.h"
 #include "src/command/record_io.h"
 #include "src/command/records_report.h"
+#include "src/library/element_columns.h"
 
 /* An input, and this rank's part of it before and after. */
 struct column {
@@ -264,6 +265,23 @@ static hsort_status gather_column(struct record_run *run, struct column *column)
                                        column->sorted, run->count, NULL));
 }
 
+/* Elements, values and positions as one, if they do not fit into engine memory. */
+static hsort_status sort_in_passes(struct record_run *run, bool *done)
+{
+    const struct column *elements = &run->elements, *values = &run->values;
+    const struct element_column numbers = {.bytes = sizeof *run->index, .out = run->index, .numbers = true};
+    struct element_columns columns = {.carried_bytes =
+                                          elements->bytes > values->bytes ? elements->bytes : values->bytes};
+    columns.column[columns.count++] =
+        (struct element_column){.bytes = elements->bytes, .in = elements->read, .out = elements->sorted};
+    if (values->given)
+        columns.column[columns.count++] =
+            (struct element_column){.bytes = values->bytes, .in = values->read, .out = values->sorted};
+    columns.column[columns.count++] = numbers;
+    return keep_line(run, sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns, run->count,
+                                                 run->count, done));
+}
+
 static hsort_status sort_records(struct record_run *run)
 {
     struct column *elements = &run->elements;
@@ -379,6 +397,17 @@ static hsort_status write_outputs(struct record_run *run)
     return comm_agree(run->comm, status);
 }
 
+static hsort_status sort_all(struct record_run *run)
+{
+    bool done = false;
+    if (run->indexed)
+        TRY(sort_in_passes(run, &done));
+    if (!done)
+        TRY(run->options->key ? sort_records(run) : sort_bare_keys(run));
+    run->report.stats.struct_size = sizeof run->report.stats;
+    return run->elements.in.count > 0 ? keep_line(run, hsort_get_stats(run->ctx, &run->report.stats)) : HSORT_OK;
+}
+
 /* From the opened files to outputs that only lack their names. */
 static hsort_status work(struct record_run *run)
 {
@@ -388,7 +417,7 @@ static hsort_status work(struct record_run *run)
     if (looks)
         TRY(look(run, false, &before));
     const double start = MPI_Wtime();
-    TRY(run->options->key ? sort_records(run) : sort_bare_keys(run));
+    TRY(sort_all(run));
     run->sort_seconds = MPI_Wtime() - start;
     if (looks) {
         TRY(look(run, true, &after));
@@ -403,6 +432,7 @@ static hsort_status open_library(struct record_run *run)
     hsort_options options = run->options->sort;
     options.progress = run->options->progress ? progress_steps : NULL;
     options.progress_user = &run->progress;
+    options.overwrite_input = 1; // what was read is looked at before
     const hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
@@ -438,7 +468,8 @@ static hsort_status print_records(struct record_run *run)
     report->other_bytes = run->values.bytes;
     report->ranks = run->comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange = hsort_exchange_name(hsort_exchange_in_use(run->ctx));
+    report->exchange =
+        report->stats.passes == 2 ? "none" : hsort_exchange_name(hsort_exchange_in_use(run->ctx));
     TRY(job_open(run->comm, &report->job));
     const hsort_status printed =
         run->comm->rank == 0 ? records_report_print(report, options->json) : HSORT_OK;

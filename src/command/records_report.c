@@ -35,6 +35,11 @@ static hsort_status print_json(const struct records_report *report)
     json_integer(&json, "element_bytes", (int64_t)report->element_bytes);
     json_integer(&json, "value_bytes", (int64_t)report->other_bytes);
     json_text(&json, "exchange", report->exchange);
+    if (report->exchange) {
+        json_integer(&json, "passes", report->stats.passes == 2 ? 2 : 1);
+        json_integer(&json, "runs", report->stats.runs);
+        json_integer(&json, "segments", report->stats.segments);
+    }
     json_open(&json, "phases", '{');
     json_real(&json, "read", report->read_seconds);
     json_real(&json, report->work, report->sort_seconds);
@@ -67,6 +72,8 @@ hsort_status records_report_print(const struct records_report *report, bool json
     printf(", %.9g GB\n", gigabytes(report));
     printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
            report->exchange ? ", exchange " : "", report->exchange ? report->exchange : "");
+    if (report->stats.passes == 2)
+        report_two_passes(report->plural, &report->stats);
     report_job(&report->job);
     printf("%-11s %10.6f s\n", "read", report->read_seconds);
     printf("%-11s %10.6f s\n", report->work, report->sort_seconds);

@@ -17,6 +17,7 @@ struct records_report {
     size_t element_bytes, other_bytes;
     int ranks;
     const char *engine, *exchange;                                    /* exchange: or NULL */
+    hsort_stats stats;                                                /* of a sort; all 0 of other work */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
     const char *work; /* what the second of them is of: "sort", "gather" */
     bool verified;    /* the four below mean something */

@@ -229,6 +229,13 @@ static void print_moved(const hsort_stats *stats)
     }
 }
 
+void report_two_passes(const char *what, const hsort_stats *stats)
+{
+    printf("passes       2, as the %s do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
+           " segments of the result\n",
+           what, stats->runs, stats->segments);
+}
+
 hsort_status report_sort(const struct sort_report *report, bool json)
 {
     if (json)
@@ -242,9 +249,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
     printf("ranks        %d, engine %s, exchange %s, transport %s\n", report->ranks, report->engine,
            report->exchange, report->transport);
     if (report->stats.passes == 2)
-        printf("passes       2, as the keys do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
-               " segments of the result\n",
-               report->stats.runs, report->stats.segments);
+        report_two_passes("keys", &report->stats);
     report_job(&report->job);
     if (report->resumed)
         printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);

@@ -72,6 +72,7 @@ hsort_status report_close_json(struct json *json);
 
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);
+void report_two_passes(const char *what, const hsort_stats *stats); /* the line of a sort that took two */
 void report_job_json(struct json *json, const struct job *job);
 
 /* Put what was read: `name` is a text, of one file its path; `list` has the paths of all. */

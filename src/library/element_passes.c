@@ -11,6 +11,7 @@
 #include "src/library/element_passes.h"
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "src/library/element_call.h"
 #include "src/library/sort_memory.h"
 #include "src/library/two_passes.h"
 
@@ -31,7 +32,7 @@ static size_t element_bytes_of(const struct element_columns *columns)
     return bytes;
 }
 
-static int64_t larger_of(int64_t a, int64_t b)
+static int64_t larger_count(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -61,7 +62,7 @@ static hsort_status carry_bytes(const struct element_order *order, size_t carrie
 {
     const hsort_context *ctx = order->ctx;
     const size_t words = order->in_two_rounds ? sizeof(int64_t) : 0, most = carried > words ? carried : words;
-    const size_t all = (size_t)larger_of(order->count, order->out_count) * most;
+    const size_t all = (size_t)larger_count(order->count, order->out_count) * most;
     *bytes = 0;
     if (most == 0 || comm_is_alone(&ctx->comm))
         return HSORT_OK;
@@ -135,14 +136,14 @@ static bool are_few(const struct element_order *order, const struct element_colu
 {
     int64_t most = 0;
     for (int rank = 0; rank < order->ctx->comm.size; rank++) {
-        most = larger_of(most, order->in_offset[rank + 1] - order->in_offset[rank]);
-        most = larger_of(most, order->out_offset[rank + 1] - order->out_offset[rank]);
+        most = larger_count(most, order->in_offset[rank + 1] - order->in_offset[rank]);
+        most = larger_count(most, order->out_offset[rank + 1] - order->out_offset[rank]);
     }
     return most < SMALL_BYTES / (int64_t)element_bytes_of(columns);
 }
 
 /* What other sorts have left goes, if it is in the way of this one. Collective. */
-static hsort_status make_room(hsort_context *ctx, bool crowded)
+static hsort_status make_room_for_elements(hsort_context *ctx, bool crowded)
 {
     TRY(context_unmap(ctx, crowded));
     if (crowded)
@@ -171,7 +172,7 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
                                       : need.all > usable_bytes(need.free + need.kept) ? PASSES_TWO
                                                                                        : PASSES_ONE;
     TRY(sort_agree_on_passes(&ctx->comm, answer, status, passes));
-    return *passes == 1 ? make_room(ctx, need.grows > usable_bytes(need.free)) : HSORT_OK;
+    return *passes == 1 ? make_room_for_elements(ctx, need.grows > usable_bytes(need.free)) : HSORT_OK;
 }
 
 /* ---- columns, and elements of all of them ---------------------------------------------------------------- */
@@ -305,4 +306,28 @@ hsort_status element_passes_run(const struct element_order *order, const struct 
         s.out_space = column->out_space;
     }
     return sort_elements_in_passes(&s);
+}
+
+/* ---- the call of the command ------------------------------------------------------------------------------ */
+
+static hsort_status run_columns(struct element_order *order, const hsort_field *fields, int field_count,
+                                struct element_columns *columns, bool *done)
+{
+    int passes;
+    const hsort_status mine = element_take_fields(order, fields, field_count, element_bytes_of(columns));
+    TRY(element_order_plan(order, mine, element_request(order, element_bytes_of(columns))));
+    TRY(element_passes_choose(order, columns, &passes));
+    *done = passes == 2;
+    return *done ? element_passes_run(order, columns) : HSORT_OK;
+}
+
+hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                    struct element_columns *columns, int64_t count, int64_t out_count, bool *done)
+{
+    TRY(context_enter(ctx));
+    struct element_order order = {.ctx = ctx, .count = count, .out_count = out_count};
+    *done = false;
+    const hsort_status status = run_columns(&order, fields, field_count, columns, done);
+    element_order_close(&order);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }

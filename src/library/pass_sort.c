@@ -74,7 +74,7 @@ static hsort_status sort_by_fields(const struct pass_sort *sort, const struct sl
 }
 
 /* The fields of the elements at `from`, their codes shifted by so many bits more. */
-static void point_fields(const struct pass_elements *elements, const void *from, int shift,
+static void point_pass_fields(const struct pass_elements *elements, const void *from, int shift,
                          struct key_field *fields)
 {
     for (int i = 0; i < elements->field_count; i++) {
@@ -92,7 +92,7 @@ static hsort_status sort_by_word(const struct pass_sort *sort, const struct slot
     struct engine *engine = sort->ctx->engine;
     char *keys = (char *)sort->ctx->workspace + codes->room;
     struct key_field fields[HSORT_FIELDS_MAX];
-    point_fields(sort->elements, from, 0, fields);
+    point_pass_fields(sort->elements, from, 0, fields);
     TRY(engine->ops->make_codes(engine, codes->bytes, keys, count, fields, sort->elements->field_count, 0,
                                 0));
     const struct key_field field = element_word(keys, word, sizeof(uint128), codes->position_bits);
@@ -109,7 +109,7 @@ static hsort_status sort_elements(const struct pass_sort *sort, void *elements, 
         TRY(sort_by_word(sort, &codes, slot, 0, elements, scratch, count));
         return sort_by_word(sort, &codes, slot, 1, scratch, elements, count);
     }
-    point_fields(sort->elements, elements, codes.position_bits, fields);
+    point_pass_fields(sort->elements, elements, codes.position_bits, fields);
     return sort_by_fields(sort, &codes, slot, fields, sort->elements->field_count, elements, scratch, count);
 }
 
@@ -131,7 +131,7 @@ key_code pass_code_at(const struct pass_sort *sort, const void *run, int64_t i)
     key_code code = 0;
     if (!sort->elements)
         return keymap_encode(sort->map, key_load(sort->map.key_bytes, run, i));
-    point_fields(sort->elements, run, 0, fields);
+    point_pass_fields(sort->elements, run, 0, fields);
     for (int field = 0; field < sort->elements->field_count; field++)
         code |= field_code(&fields[field], i);
     return code;

@@ -236,7 +236,7 @@ static void free_passes(struct passes *p)
 /* ---- pass 1: runs -------------------------------------------------------------------------------------- */
 
 /* pipeline.sort: the caller's bits, before and after. Who looks, looks at bare keys. */
-static hsort_status sort_slot(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
+static hsort_status sort_and_look(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
 {
     struct passes *p = passes;
     if (!p->in_pass_2)
@@ -426,7 +426,7 @@ hsort_status two_passes_run(struct sort *s)
 {
     struct passes p = {.s = s,
                        .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
-                       .pipeline = {.engine = s->ctx->engine, .sort = sort_slot}};
+                       .pipeline = {.engine = s->ctx->engine, .sort = sort_and_look}};
     p.pipeline.element_bytes = pass_element_bytes(&p.sort);
     p.pipeline.user = &p;
     const hsort_status status = run_passes(&p);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # hypersort sort --device-memory: keys that do not fit are sorted in two passes, into the same file as in memory, by any
-# number of ranks; the report and plan say so; too little memory is code 5 and one line; a failed rank leaves nothing.
+# number of ranks; the report and plan say so; too little memory is code 5 and one line; a failed rank leaves nothing. The
+# same of records, values and indices.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -58,5 +59,47 @@ ok 1 plan in.npy -n 1 --device-memory 100
 has "does not fit: two passes take at least the "
 ok 1 plan in.npy -n 2 --json
 json "all(p['passes'] == 1 and p['host_bytes_per_rank'] == 0 and 'two_passes' not in p for p in r['plans'])"
+
+# Records by few keys, so that ties go over every border; what travels with them; positions of them.
+ok 1 gen -n 30000 --record 100 --key @3:u32 --dist zipf -s 4 -o in.bin
+ok 1 gen -n 30000 --type u32 --dist zipf -s 5 -o keys.npy
+little() { ok "$1" sort "${@:2}" --engine host --threads 1 --device-memory 800K --verify=reread; }
+records=(in.bin --record 100 --key @3:u32,@90:bytes7:desc)
+long=(in.bin --record 100 --key @3:u32,@50:bytes12)
+ok 1 sort "${records[@]}" -o r.bin --index r.npy --values keys.npy -O rv.npy
+ok 1 sort "${long[@]}" -o l.bin
+ok 1 sort keys.npy -r -o k.npy --values in.bin --value-bytes 100 -O v.bin
+ok 1 sort keys.npy --index i.npy
+for ranks in 1 2 3 5; do
+    little "$ranks" "${records[@]}" -o out
+    has "passes       2, as the records do not fit into engine memory: "
+    has "verified     in order, same count, the same"
+    cmp -s r.bin out || fail "$ranks ranks: other records than in one pass"
+    little "$ranks" "${records[@]}" -o out --index index.npy --values keys.npy -O values.npy --json
+    json "r['passes'] == 2 and r['runs'] > 5 and r['exchange'] == 'none' and r['verify']['stable']"
+    { cmp -s r.bin out && cmp -s r.npy index.npy && cmp -s rv.npy values.npy; } ||
+        fail "$ranks ranks: other records, values or positions than in one pass"
+    little "$ranks" "${long[@]}" -o out
+    has "passes       2"
+    cmp -s l.bin out || fail "$ranks ranks: other records than in one pass, by keys of 16 bytes"
+    little "$ranks" keys.npy -r -o out.npy --values in.bin --value-bytes 100 -O out
+    has "passes       2, as the keys do not fit into engine memory: "
+    { cmp -s k.npy out.npy && cmp -s v.bin out; } || fail "$ranks ranks: other pairs than in one pass"
+    ok "$ranks" sort keys.npy --index index.npy --engine host --threads 1 --device-memory 600K
+    has "passes       2"
+    cmp -s i.npy index.npy || fail "$ranks ranks: another index than in one pass"
+done
+ok 2 sort "${records[@]}" -o out --engine host --device-memory 1G --json
+json "r['passes'] == 1 and r['runs'] == 0 and r['exchange'] != 'none'"
+refused 2 5 "elements: two passes take at least " sort "${records[@]}" -o out2 --engine host --device-memory 64K
+if [ "$HAS_FAULTS" = ON ]; then
+    for fault in copy:1:3 kernel:0:9 alloc:2:7; do
+        code=5
+        [ "${fault%%:*}" = alloc ] || code=70
+        rank=${fault#*:}
+        HYPERSORT_FAULT=$fault refused 3 "$code" "rank ${rank%:*} on " sort "${records[@]}" -o out2 --engine host \
+            --threads 1 --device-memory 800K
+    done
+fi
 
 finish

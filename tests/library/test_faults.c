@@ -7,6 +7,7 @@
  *     test_faults cuda     the cuda engine
  *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
  *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
+ *     test_faults element_passes  the same of records and of an index
  *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique */
 #include "kernels/engine.h"
 #include "tests/support/faults.h"
@@ -17,7 +18,7 @@
 #endif
 
 #ifdef HSORT_FAULTS
-enum { RUNG_NETWORK = 1, PARTITION_SCALE = 64, PASSES_SCALE = 8, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
+enum { RUNG_NETWORK = 1, PARTITION_SCALE = 64, PASSES_SCALE = 8, ELEMENTS_SCALE = 4, MOST_KEYS = 128 * PARTITION_SCALE, MOST_PASSAGES = 1000, SECONDS_PER_CASE = 60 };
 
 static int rank, size;
 static hsort_engine engine;
@@ -26,10 +27,11 @@ static size_t limit;            /* of engine memory, of all contexts; 0: none */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
-enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE, DEEDS };
+enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE,
+            DEED_ARGSORT, DEEDS };
 
 static const char *const deed_names[DEEDS] = {"create",  "check", "sort",   "sort to other counts",
-                                              "records", "pairs", "scatter", "unique"};
+                                              "records", "pairs", "scatter", "unique", "argsort"};
 
 struct fault {
     enum fault_site site;
@@ -59,7 +61,8 @@ static void make_keys(struct keys *keys, enum deed deed)
 {
     uint64_t random = (uint64_t)rank + 1;
     const bool even = deed != DEED_SORT_TO && deed != DEED_PAIRS;
-    const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : limit > 0 ? PASSES_SCALE : 1;
+    const int passes_scale = deed == DEED_RECORDS || deed == DEED_ARGSORT ? ELEMENTS_SCALE : PASSES_SCALE;
+    const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : limit > 0 ? passes_scale : 1;
     const int uneven = limit > 0 ? 40 : 90; // each piece of two passes is a passage
     keys->count = scale * (even ? 24 : rank == 0 ? uneven : rank % 2);
     keys->out_count = scale * (even ? 24 : rank == size - 1 ? uneven + size / 2 : 0);
@@ -95,12 +98,27 @@ static hsort_status check_order(hsort_context *ctx, const uint64_t *keys, int64_
     return hsort_check(ctx, HSORT_U64, order, keys, count, NULL, result);
 }
 
-/* Records of two keys, in place, by both of them: so long a key takes two rounds. */
+/* Records of two keys, in place, by both of them: so long a key takes two rounds. In two passes by the lower half of the
+ * first one: the network, which needs no workspace, sorts short codes alone. */
 static hsort_status sort_records(hsort_context *ctx, struct keys *keys)
 {
-    const hsort_field fields[2] = {{.type = HSORT_U64},
+    const hsort_field fields[2] = {{.type = limit > 0 ? HSORT_U32 : HSORT_U64},
                                    {.type = HSORT_U64, .offset = 8, .order = HSORT_DESCENDING}};
-    return hsort_sort_records(ctx, keys->in, 16, fields, 2, keys->count / 2, NULL);
+    return hsort_sort_records(ctx, keys->in, 16, fields, limit > 0 ? 1 : 2, keys->count / 2, NULL);
+}
+
+/* Of keys of 4 bytes, each of which has 0 for a neighbour. The index names the zeros in their order. */
+static hsort_status find_index(hsort_context *ctx, struct keys *keys)
+{
+    int64_t *index = (int64_t *)keys->out;
+    const hsort_status status = hsort_argsort(ctx, HSORT_U32, HSORT_ASCENDING, keys->in, keys->count, index, NULL,
+                                              keys->count, NULL);
+    for (int64_t i = 1; status == HSORT_OK && i < keys->count; i++) {
+        const bool zeros = index[i - 1] % 2 == 1 && index[i] % 2 == 1;
+        CHECK(index[i] >= 0 && index[i] < size * keys->count && (!zeros || index[i] > index[i - 1]),
+              "%s: entry %d is %lld", faults_case, (int)i, (long long)index[i]);
+    }
+    return status;
 }
 
 /* The keys themselves are their values. */
@@ -144,6 +162,8 @@ static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport
         return scatter_keys(*ctx, keys);
     if (deed == DEED_UNIQUE)
         return keep_unique(*ctx, keys);
+    if (deed == DEED_ARGSORT)
+        return find_index(*ctx, keys);
     if (deed == DEED_CREATE)
         return create(transport, ctx);
     if (deed == DEED_CHECK)
@@ -191,7 +211,7 @@ static void check_success(enum deed deed, hsort_context *ctx, const struct keys 
     if (deed == DEED_RECORDS) {
         for (int64_t i = 2; i < keys->count; i += 2)
             CHECK(keys->in[i - 2] < keys->in[i] ||
-                      (keys->in[i - 2] == keys->in[i] && keys->in[i - 1] >= keys->in[i + 1]),
+                      (keys->in[i - 2] == keys->in[i] && (limit > 0 || keys->in[i - 1] >= keys->in[i + 1])),
                   "%s: record %d is not in order", faults_case, (int)i / 2);
         return;
     }
@@ -293,7 +313,7 @@ static void check_passes(enum deed deed)
     make_keys(&keys, deed);
     CHECK(create(HSORT_TRANSPORT_STAGED, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
     CHECK(do_deed(deed, &ctx, HSORT_TRANSPORT_STAGED, &keys) == HSORT_OK &&
-              hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2 && stats.runs > 5,
+              hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2 && stats.runs > 2 * size,
           "%d passes, %d runs: %s", (int)stats.passes, (int)stats.runs, hsort_last_error(ctx));
     hsort_destroy(&ctx);
 }
@@ -317,6 +337,17 @@ static void walk_two_passes(void)
     walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
 }
 
+/* Four slots of elements, and codes of 8 bytes and scratch for these; each begins at a multiple of 256 bytes. */
+static void walk_element_passes(void)
+{
+    enum { SLOTS = 4, CODES = 2, SLOT_BYTES = 256 };
+    limit = (SLOTS + CODES) * SLOT_BYTES * 64 / 63 + 1;
+    check_passes(DEED_RECORDS);
+    check_passes(DEED_ARGSORT);
+    walk_all(DEED_RECORDS, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_ARGSORT, HSORT_TRANSPORT_STAGED);
+}
+
 int main(int argc, char **argv)
 {
     bool cuda;
@@ -338,6 +369,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "passes") == 0) {
         walk_two_passes();
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "element_passes") == 0) {
+        walk_element_passes();
         return ranks_finish();
     }
     if (argc > 1 && strcmp(argv[1], "records") == 0) {

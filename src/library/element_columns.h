@@ -1,0 +1,37 @@
+/* Arrays that are sorted together: elements, and what travels with them. In two passes (element_passes.h) they travel as
+ * one element:
+ *
+ *     column 0, keys      7 3 7                        elements   7a 3b 7c      keys and values
+ *     column 1, values    a b c                                   7|0 3|1 7|2   keys and their positions
+ */
+#ifndef ELEMENT_COLUMNS_H
+#define ELEMENT_COLUMNS_H
+
+#include "kernels/engine.h"
+#include "hypersort.h"
+
+/* One array of a call, before and after. Both may be the same. */
+struct element_column {
+    size_t bytes;   /* of an element's part */
+    const void *in; /* [count * bytes] the caller's */
+    void *out;      /* [out_count * bytes] the caller's; NULL: nobody wants it */
+    bool numbers;   /* it comes from nowhere: int64_t, the elements' global positions */
+    enum engine_space in_space, out_space; /* written by element_passes_choose() */
+};
+
+struct element_columns {
+    struct element_column column[HSORT_FIELDS_MAX + 1];
+    int count;
+    size_t carried_bytes; /* that element_carry() brings to their place at a time, where all fits; 0: none */
+};
+
+/* A whole call, if it is to sort in two passes; else nothing is done, and who calls it finds the order by columns and gathers
+ * each of them. Collective.
+ *   fields   [field_count] of elements as they travel
+ *   columns  any arrays in host memory, which do not overlap
+ *   done     [1] written, the same on every rank
+ * Errors   as hsort_argsort_columns(). */
+hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                    struct element_columns *columns, int64_t count, int64_t out_count, bool *done);
+
+#endif

@@ -193,9 +193,9 @@ typedef struct hsort_options {
     void *progress_user;              /* handed to progress; owned by the caller */
     hsort_should_stop_fn should_stop; /* or NULL; see hsort_sort_to() */
     void *should_stop_user;           /* handed to should_stop; owned by the caller */
-    int overwrite_input;              /* 1: hsort_sort_to() may leave anything in an input that is not its
-                                         output, and then takes no host memory for runs (two passes);
-                                         0, the default: it may not */
+    int overwrite_input;              /* 1: hsort_sort_to() and hsort_sort_records_to() may leave anything in
+                                         an input that is not their output, and then take no host memory for
+                                         runs (two passes); 0, the default: they may not */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use. Not collective.
@@ -312,12 +312,16 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *   Memory   engine memory for codes: of N keys on P ranks three times ceil(N / P) * 16 bytes at most, or 8
  *            bytes where keys and positions together fit into 64 bits; for arrays in host memory a copy, and
  *            of what is sorted in place one more. ctx keeps it for the next call; a sort that needs it frees
- *            what nobody uses. What does not fit is HSORT_DEVICE_MEMORY.
+ *            what nobody uses. Where some rank lacks that, and all arrays are in host memory, argsorts and
+ *            sorts of pairs and records take two passes (src/README.md): in what engine memory there is, and
+ *            in host memory as many bytes as this rank's elements have, with their keys, and 8 more for each
+ *            position; until they return. All else that does not fit is HSORT_DEVICE_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return.
  *   Stop     options.should_stop is not asked.
- *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed; what
- *            is written is undefined after an error, but for HSORT_ARGUMENT and the MEMORY ones, which
- *            leave arrays that are sorted in place as they were.
+ *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but
+ *            with options.overwrite_input the input of hsort_sort_records_to(); what is written is undefined
+ *            after an error, but for HSORT_ARGUMENT and the MEMORY ones, which leave arrays that are sorted
+ *            in place as they were.
  *   Source   unique codes from keys and positions: Arkouda's coargsort and sample sorts that break ties by
  *            position do likewise (src/README.md, "What travels with keys"). */
 
@@ -398,7 +402,7 @@ HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *con
  * All three in host, device or managed memory; index 8-byte aligned, in and out of no alignment. An element
  * crosses between ranks once for each index that names it.
  * Memory   engine memory for those arrays that lie in host memory; on several ranks up to 40 bytes for each
- *          index, while it runs. */
+ *          index, while it runs. All of it must fit. */
 HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                     const int64_t *index, void *out, int64_t out_count, void *stream);
 
@@ -470,7 +474,7 @@ HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type
  *   type    of the keys
  *   count   the largest count, in or out, of any rank; 0 .. 2^59
  *   bytes   [1] written. With options.overwrite_input hsort_sort_to() to another array takes none for the
- *           keys
+ *           keys. Calls on elements: what they say themselves
  * Errors   HSORT_ARGUMENT, HSORT_CUDA. */
 HSORT_API hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                             size_t *bytes);

@@ -85,6 +85,38 @@ hsort_status record_io_write(struct record_io *io, const struct file_out *file, 
     return HSORT_OK;
 }
 
+/* memory = elements of an output. */
+static hsort_status read_back(struct record_io *io, const struct file_out *file, int64_t at, int64_t bytes, void *memory)
+{
+    const struct engine_transfer transfer = {.memory = memory,
+                                             .bytes = (size_t)bytes,
+                                             .move = read_back_elements,
+                                             .user = (void *)file,
+                                             .at = at,
+                                             .lead = file_out_lead(file, at)};
+    return io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0);
+}
+
+hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
+                                 struct record_scan *scan)
+{
+    const int64_t width = (int64_t)file->key_bytes, most = CLI_CHUNK_BYTES / width < count ? CLI_CHUNK_BYTES / width : count;
+    hsort_status status = HSORT_OK;
+    char *found = malloc((size_t)(most * width) + 1);
+    if (!found)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it back", file->path);
+    for (int64_t done = 0, part; done < count && status == HSORT_OK; done += part) {
+        part = count - done < most ? count - done : most;
+        status = read_back(io, file, (first + done) * width, part * width, found);
+        const struct record_rows rows = {
+            .records = found, .record_bytes = (size_t)width, .first = first + done, .count = part};
+        if (status == HSORT_OK)
+            record_scan_add(scan, &rows);
+    }
+    free(found);
+    return status;
+}
+
 hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
                                int64_t count, const void *memory, bool *same)
 {
@@ -97,14 +129,7 @@ hsort_status record_io_compare(struct record_io *io, const struct file_out *file
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it back", file->path);
     for (int64_t done = 0, part; done < bytes && status == HSORT_OK; done += part) {
         part = bytes - done < most ? bytes - done : most;
-        const int64_t at = first * width + done;
-        const struct engine_transfer transfer = {.memory = found,
-                                                 .bytes = (size_t)part,
-                                                 .move = read_back_elements,
-                                                 .user = (void *)file,
-                                                 .at = at,
-                                                 .lead = file_out_lead(file, at)};
-        status = io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0);
+        status = read_back(io, file, first * width + done, part, found);
         *same = *same && memcmp(found, (const char *)memory + done, (size_t)part) == 0;
     }
     free(found);

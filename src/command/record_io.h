@@ -6,6 +6,7 @@
 #include "mpi/comm/comm.h"
 #include "src/command/cli.h"
 #include "src/command/progress.h"
+#include "src/command/record_scan.h"
 #include "src/files/file.h"
 
 struct record_io {
@@ -31,5 +32,9 @@ hsort_status record_io_write(struct record_io *io, const struct file_out *file, 
 /* *same: the output has these elements. Errors also HSORT_HOST_MEMORY. */
 hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
                                int64_t count, const void *memory, bool *same);
+
+/* Let a scan see them. Errors: those of record_io_compare(). */
+hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
+                                 struct record_scan *scan);
 
 #endif

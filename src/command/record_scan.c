@@ -101,7 +101,44 @@ static void add_rows(struct record_scan *scan, const struct record_rows *rows, c
     }
 }
 
-void record_scan_add(struct record_scan *scan, const struct record_rows *rows)
+/* The ends of rows. */
+static struct record_scan ends_of_rows(const struct record_keys *keys, const struct record_rows *rows,
+                                       const struct key_field *fields, int field_count)
+{
+    struct record_scan ends;
+    record_scan_start(&ends, keys);
+    ends.any = true;
+    ends.numbered = rows->numbered;
+    ends.first = rows->first;
+    ends.first_code = record_code(fields, field_count, 0);
+    ends.first_number = number_of(rows, 0);
+    ends.last_code = record_code(fields, field_count, rows->count - 1);
+    ends.last_number = number_of(rows, rows->count - 1);
+    ends.count = rows->count;
+    return ends;
+}
+
+void record_scan_join(struct record_scan *scan, const struct record_scan *next)
+{
+    if (!next->any)
+        return;
+    if (scan->any)
+        compare(scan->last_code, scan->last_number, next->first_code, next->first_number, next->numbered,
+                next->first, scan);
+    else
+        scan->first = next->first, scan->first_code = next->first_code, scan->first_number = next->first_number;
+    scan->any = true;
+    scan->numbered = next->numbered;
+    scan->count += next->count;
+    scan->last_code = next->last_code;
+    scan->last_number = next->last_number;
+    scan->sum[0] += next->sum[0];
+    scan->sum[1] += next->sum[1];
+    keep_least(&scan->disorder, next->disorder);
+    keep_least(&scan->unstable, next->unstable);
+}
+
+static void scan_rows(struct record_scan *scan, const struct record_rows *rows, bool alone)
 {
     struct key_field fields[HSORT_FIELDS_MAX];
     const int field_count = scan->keys ? scan->keys->count : 0;
@@ -109,18 +146,22 @@ void record_scan_add(struct record_scan *scan, const struct record_rows *rows)
         return;
     if (scan->keys)
         record_keys_point(scan->keys, rows->records, rows->record_bytes, fields);
-    const uint128 first = record_code(fields, field_count, 0);
-    if (scan->any)
-        compare(scan->last_code, scan->last_number, first, number_of(rows, 0), rows->numbered, rows->first,
-                scan);
+    struct record_scan seen = ends_of_rows(scan->keys, rows, fields, field_count);
+    if (alone)
+        add_range(rows, fields, field_count, 0, rows->count, &seen);
     else
-        scan->first = rows->first, scan->first_code = first, scan->first_number = number_of(rows, 0);
-    add_rows(scan, rows, fields, field_count);
-    scan->any = true;
-    scan->numbered = rows->numbered;
-    scan->count += rows->count;
-    scan->last_code = record_code(fields, field_count, rows->count - 1);
-    scan->last_number = number_of(rows, rows->count - 1);
+        add_rows(&seen, rows, fields, field_count);
+    record_scan_join(scan, &seen);
+}
+
+void record_scan_add(struct record_scan *scan, const struct record_rows *rows)
+{
+    scan_rows(scan, rows, false);
+}
+
+void record_scan_add_alone(struct record_scan *scan, const struct record_rows *rows)
+{
+    scan_rows(scan, rows, true);
 }
 
 /* What the ranks know of each other's borders: words of each. */

@@ -45,6 +45,12 @@ void record_scan_start(struct record_scan *scan, const struct record_keys *keys)
 /* The rows that follow those before. Not collective; uses OpenMP. */
 void record_scan_add(struct record_scan *scan, const struct record_rows *rows);
 
+/* The same by the thread that calls, and no other. */
+void record_scan_add_alone(struct record_scan *scan, const struct record_rows *rows);
+
+/* What another scan has seen follows what this one has. Not collective. */
+void record_scan_join(struct record_scan *scan, const struct record_scan *next);
+
 /* Collective. result [1] the same on every rank. Errors agreed: HSORT_HOST_MEMORY, HSORT_MPI. */
 hsort_status record_scan_finish(struct record_scan *scan, struct comm *comm, struct record_result *result);
 

@@ -8,6 +8,7 @@
 #include "src/command/launch.h"
 #include "src/command/record_scan.h"
 #include "src/command/record_io.h"
+#include "src/command/record_share.h"
 #include "src/command/records_report.h"
 #include "src/library/element_columns.h"
 
@@ -397,6 +398,12 @@ static hsort_status write_outputs(struct record_run *run)
     return comm_agree(run->comm, status);
 }
 
+static hsort_status keep_stats_of_sort(struct record_run *run)
+{
+    run->report.stats.struct_size = sizeof run->report.stats;
+    return run->elements.in.count > 0 ? keep_line(run, hsort_get_stats(run->ctx, &run->report.stats)) : HSORT_OK;
+}
+
 static hsort_status sort_all(struct record_run *run)
 {
     bool done = false;
@@ -404,8 +411,57 @@ static hsort_status sort_all(struct record_run *run)
         TRY(sort_in_passes(run, &done));
     if (!done)
         TRY(run->options->key ? sort_records(run) : sort_bare_keys(run));
-    run->report.stats.struct_size = sizeof run->report.stats;
-    return run->elements.in.count > 0 ? keep_line(run, hsort_get_stats(run->ctx, &run->report.stats)) : HSORT_OK;
+    return keep_stats_of_sort(run);
+}
+
+/* ---- Records alone, in two passes: collective ---------------------------------------------------------- */
+
+/* Look at what the output has of them. */
+static hsort_status reread_records(struct record_run *run, const struct record_result *before)
+{
+    const struct file_out *file = &run->outputs[0].file;
+    const double start = MPI_Wtime();
+    struct record_scan scan;
+    struct record_result found;
+    record_scan_start(&scan, &run->keys);
+    TRY(comm_agree(run->comm, record_io_scan_back(&run->io, file, run->first, run->count, &scan)));
+    TRY(record_scan_finish(&scan, run->comm, &found));
+    run->verify_seconds += MPI_Wtime() - start;
+    return compare_looks(run, before, &found);
+}
+
+static hsort_status look_at_share(struct record_run *run, struct record_share *share)
+{
+    struct record_result before, after;
+    TRY(record_look_finish(&share->before, run->comm, &before));
+    TRY(record_look_finish(&share->after, run->comm, &after));
+    TRY(compare_looks(run, &before, &after));
+    return run->options->verify == CLI_VERIFY_REREAD ? reread_records(run, &before) : HSORT_OK;
+}
+
+/* From file to file, if they do not fit into engine memory. */
+static hsort_status stream_in_passes(struct record_run *run, bool *done)
+{
+    struct record_share share;
+    const double start = MPI_Wtime();
+    record_share_open(&share, run->comm, &run->progress, &run->elements.in, &run->keys, !run->options->no_verify);
+    share.out = &run->outputs[0].file;
+    struct element_columns columns = {.source = &share.source,
+                                      .sink = &share.sink,
+                                      .column = {{.bytes = run->elements.bytes}},
+                                      .count = 1,
+                                      .carried_bytes = run->elements.bytes};
+    hsort_status status = keep_line(run, sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count,
+                                                                &columns, run->count, run->count, done));
+    run->read_seconds = share.read_seconds;
+    run->write_seconds = share.write_seconds;
+    run->sort_seconds = MPI_Wtime() - start - share.read_seconds - share.write_seconds;
+    if (status == HSORT_OK && *done)
+        status = keep_stats_of_sort(run);
+    if (status == HSORT_OK && *done && share.looks)
+        status = look_at_share(run, &share);
+    record_share_close(&share);
+    return status;
 }
 
 /* From the opened files to outputs that only lack their names. */
@@ -413,6 +469,11 @@ static hsort_status work(struct record_run *run)
 {
     const bool looks = !run->options->no_verify;
     struct record_result before, after;
+    bool done = false;
+    if (!run->indexed && !run->values.given)
+        TRY(stream_in_passes(run, &done));
+    if (done)
+        return HSORT_OK;
     TRY(read_columns(run));
     if (looks)
         TRY(look(run, false, &before));

@@ -8,7 +8,7 @@
 #define ELEMENT_COLUMNS_H
 
 #include "kernels/engine.h"
-#include "hypersort.h"
+#include "src/library/key_stream.h"
 
 /* One array of a call, before and after. Both may be the same. */
 struct element_column {
@@ -20,6 +20,7 @@ struct element_column {
 };
 
 struct element_columns {
+    const struct key_stream *source, *sink; /* of elements of the only column, whose `in` and `out` are NULL; or neither */
     struct element_column column[HSORT_FIELDS_MAX + 1];
     int count;
     size_t carried_bytes; /* that element_carry() brings to their place at a time, where all fits; 0: none */
@@ -28,7 +29,7 @@ struct element_columns {
 /* A whole call, if it is to sort in two passes; else nothing is done, and who calls it finds the order by columns and gathers
  * each of them. Collective.
  *   fields   [field_count] of elements as they travel
- *   columns  any arrays in host memory, which do not overlap
+ *   columns  any arrays in host memory, which do not overlap; or streams, whose counts ranks may deal out as they like
  *   done     [1] written, the same on every rank
  * Errors   as hsort_argsort_columns(). */
 hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,

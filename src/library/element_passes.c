@@ -44,7 +44,7 @@ static size_t array_bytes(const struct element_order *order, const struct elemen
     for (int i = 0; i < columns->count; i++) {
         const struct element_column *column = &columns->column[i];
         bytes += column->numbers ? 0 : (size_t)order->count * column->bytes;
-        bytes += column->out ? (size_t)order->out_count * column->bytes : 0;
+        bytes += column->out || columns->sink ? (size_t)order->out_count * column->bytes : 0;
     }
     return bytes;
 }
@@ -295,7 +295,10 @@ hsort_status element_passes_run(const struct element_order *order, const struct 
                      .total = order->total};
     memcpy(ctx->have_offset, order->in_offset, positions);
     memcpy(ctx->want_offset, order->out_offset, positions);
-    if (columns->count > 1) {
+    if (columns->source) {
+        s.source = columns->source;
+        s.sink = columns->sink;
+    } else if (columns->count > 1) {
         s.source = &source;
         s.sink = &sink;
     } else {

@@ -1,0 +1,264 @@
+#include "src/command/record_share.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "src/command/launch.h"
+
+struct record_part {
+    struct record_part *next;
+    int64_t record; /* of this rank */
+    size_t passed;  /* bytes of it */
+    char bytes[];   /* [record_bytes] */
+};
+
+/* ---- looking at what passes: any thread ------------------------------------------------------------------ */
+
+/* Keep a scan until all have passed. */
+static hsort_status keep_scan(struct record_look *look, const struct record_scan *scan)
+{
+    hsort_status status = HSORT_OK;
+    pthread_mutex_lock(&look->lock);
+    if (look->scans == look->room) {
+        const int64_t room = 2 * look->room + 64;
+        struct record_scan *more =
+            fault_hit(FAULT_ALLOC) ? NULL : realloc(look->scan, (size_t)room * sizeof *more);
+        if (more) {
+            look->scan = more;
+            look->room = room;
+        } else {
+            status = status_fail(HSORT_HOST_MEMORY, "no memory to look at records");
+        }
+    }
+    if (status == HSORT_OK)
+        look->scan[look->scans++] = *scan;
+    pthread_mutex_unlock(&look->lock);
+    return status;
+}
+
+/* Look at whole records [count], of which the first one is `record` of this rank. */
+static hsort_status look_at_records(struct record_look *look, int64_t record, int64_t count, const void *records)
+{
+    const struct record_rows rows = {.records = records,
+                                     .record_bytes = look->record_bytes,
+                                     .first = look->first + record,
+                                     .count = count};
+    struct record_scan scan;
+    if (count == 0)
+        return HSORT_OK;
+    record_scan_start(&scan, look->keys);
+    record_scan_add_alone(&scan, &rows);
+    return keep_scan(look, &scan);
+}
+
+/* Add bytes to those of the record that have passed; *whole: it, taken out of the list, if they are all now. */
+static hsort_status add_part(struct record_look *look, int64_t record, size_t begin, size_t bytes, const char *from,
+                             struct record_part **whole)
+{
+    hsort_status status = HSORT_OK;
+    pthread_mutex_lock(&look->lock);
+    struct record_part **at = &look->waiting;
+    while (*at && (*at)->record != record)
+        at = &(*at)->next;
+    if (!*at) {
+        *at = fault_hit(FAULT_ALLOC) ? NULL : malloc(sizeof **at + look->record_bytes);
+        if (*at)
+            **at = (struct record_part){.record = record};
+    }
+    struct record_part *part = *at;
+    *whole = NULL;
+    if (part) {
+        memcpy(part->bytes + begin, from, bytes);
+        part->passed += bytes;
+        if (part->passed == look->record_bytes) {
+            *whole = part;
+            *at = part->next;
+        }
+    } else {
+        status = status_fail(HSORT_HOST_MEMORY, "no memory for a record of %zu bytes", look->record_bytes);
+    }
+    pthread_mutex_unlock(&look->lock);
+    return status;
+}
+
+/* Look at a part of a record; 0 bytes are none. */
+static hsort_status look_at_part(struct record_look *look, int64_t record, size_t begin, size_t bytes, const char *from)
+{
+    struct record_part *whole = NULL;
+    if (bytes == 0)
+        return HSORT_OK;
+    TRY(add_part(look, record, begin, bytes, from, &whole));
+    if (!whole)
+        return HSORT_OK;
+    const hsort_status status = look_at_records(look, record, 1, whole->bytes);
+    free(whole);
+    return status;
+}
+
+/* Look at the bytes at .. at + bytes - 1 of this rank's records. */
+static hsort_status look_at_bytes(struct record_look *look, int64_t at, size_t bytes, const char *from)
+{
+    const int64_t width = (int64_t)look->record_bytes, end = at + (int64_t)bytes;
+    const int64_t first = at / width + (at % width != 0), last = end / width; // whole records
+    if (first > last) // not even one border
+        return look_at_part(look, at / width, (size_t)(at % width), bytes, from);
+    const size_t head = (size_t)(first * width - at), tail = (size_t)(end - last * width);
+    TRY(look_at_part(look, first - 1, look->record_bytes - head, head, from));
+    TRY(look_at_records(look, first, last - first, from + head));
+    return look_at_part(look, last, 0, tail, from + bytes - tail);
+}
+
+static int compare_firsts(const void *a, const void *b)
+{
+    const int64_t left = ((const struct record_scan *)a)->first, right = ((const struct record_scan *)b)->first;
+    return (left > right) - (left < right);
+}
+
+hsort_status record_look_finish(struct record_look *look, struct comm *comm, struct record_result *result)
+{
+    struct record_scan all;
+    hsort_status status = HSORT_OK;
+    record_scan_start(&all, look->keys);
+    if (look->scans > 0)
+        qsort(look->scan, (size_t)look->scans, sizeof *look->scan, compare_firsts);
+    for (int64_t i = 0; i < look->scans; i++)
+        record_scan_join(&all, &look->scan[i]);
+    if (all.count != look->count || look->waiting)
+        status = status_fail(HSORT_INTERNAL, "of %" PRId64 " records %" PRId64 " have passed", look->count, all.count);
+    TRY(comm_agree(comm, status));
+    return record_scan_finish(&all, comm, result);
+}
+
+/* ---- both ends ------------------------------------------------------------------------------------------- */
+
+static int64_t first_byte(const struct record_share *share)
+{
+    return share->first * (int64_t)share->record_bytes;
+}
+
+static void show_records(const struct record_share *share, const char *phase, int64_t done)
+{
+    if (done > 0)
+        progress_bytes(share->progress, phase, done, share->count, share->in->count * (int64_t)share->record_bytes);
+}
+
+static void begin_records(void *user)
+{
+    struct record_share *share = user;
+    share->began = MPI_Wtime();
+}
+
+/* ---- the source ------------------------------------------------------------------------------------------ */
+
+static bool next_records_in(void *user, int64_t done, bool together)
+{
+    (void)together; // such a sort cannot be stopped
+    show_records(user, "read", done);
+    return true;
+}
+
+static hsort_status read_records(void *user, int64_t at, size_t bytes, void *host)
+{
+    struct record_share *share = user;
+    TRY(file_read_at(share->in, first_byte(share) + at, bytes, host));
+    return share->looks ? look_at_bytes(&share->before, at, bytes, host) : HSORT_OK;
+}
+
+static size_t lead_of_records_in(void *user, int64_t at)
+{
+    const struct record_share *share = user;
+    return file_in_lead(share->in, first_byte(share) + at);
+}
+
+static hsort_status end_records_in(void *user, int64_t done, hsort_status mine)
+{
+    struct record_share *share = user;
+    show_records(share, "read", done);
+    share->read_seconds = MPI_Wtime() - share->began;
+    return mine == HSORT_OK ? file_check_unchanged(share->in) : mine;
+}
+
+/* ---- the sink -------------------------------------------------------------------------------------------- */
+
+static bool next_records_out(void *user, int64_t done, bool together)
+{
+    (void)together;
+    show_records(user, "write", done);
+    return true;
+}
+
+static hsort_status write_records(void *user, int64_t at, size_t bytes, void *host)
+{
+    struct record_share *share = user;
+    if (share->looks)
+        TRY(look_at_bytes(&share->after, at, bytes, host));
+    return file_write_at(share->out, first_byte(share) + at, bytes, host);
+}
+
+static size_t lead_of_records_out(void *user, int64_t at)
+{
+    const struct record_share *share = user;
+    return file_out_lead(share->out, first_byte(share) + at);
+}
+
+static hsort_status end_records_out(void *user, int64_t done, hsort_status mine)
+{
+    struct record_share *share = user;
+    show_records(share, "write", done);
+    share->write_seconds = MPI_Wtime() - share->began;
+    return mine;
+}
+
+/* ---- the share ------------------------------------------------------------------------------------------- */
+
+static void open_look(struct record_look *look, const struct record_share *share, const struct record_keys *keys)
+{
+    *look = (struct record_look){
+        .keys = keys, .record_bytes = share->record_bytes, .first = share->first, .count = share->count};
+    pthread_mutex_init(&look->lock, NULL);
+}
+
+void record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
+                       const struct file_in *in, const struct record_keys *keys, bool looks)
+{
+    *share = (struct record_share){.comm = comm,
+                                   .progress = progress,
+                                   .in = in,
+                                   .record_bytes = in->element.bytes,
+                                   .looks = looks,
+                                   .source = {.user = share,
+                                              .begin = begin_records,
+                                              .next = next_records_in,
+                                              .move = read_records,
+                                              .lead = lead_of_records_in,
+                                              .end = end_records_in},
+                                   .sink = {.user = share,
+                                            .begin = begin_records,
+                                            .next = next_records_out,
+                                            .move = write_records,
+                                            .lead = lead_of_records_out,
+                                            .end = end_records_out}};
+    share->first = launch_share(in->count, comm->rank, comm->size);
+    share->count = launch_share(in->count, comm->rank + 1, comm->size) - share->first;
+    open_look(&share->before, share, NULL);
+    open_look(&share->after, share, keys);
+}
+
+static void close_look(struct record_look *look)
+{
+    free(look->scan);
+    while (look->waiting) {
+        struct record_part *next = look->waiting->next;
+        free(look->waiting);
+        look->waiting = next;
+    }
+    pthread_mutex_destroy(&look->lock);
+}
+
+void record_share_close(struct record_share *share)
+{
+    if (!share->comm)
+        return;
+    close_look(&share->before);
+    close_look(&share->after);
+    share->comm = NULL;
+}

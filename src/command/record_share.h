@@ -1,0 +1,52 @@
+/* Each rank's share of records whose sort takes two passes, from the input and to the output, as the two streams of that sort
+ * (key_stream.h): so nothing of the records but the sorted runs lies in host memory. What passes is looked at on the way, by
+ * the thread that moves it. Chunks cut records:
+ *
+ *     chunks     | r0 r1 r|2 r3 r4 |r5 ...       r0 r1 | r3 r4 | r5: each chunk's whole records are a scan (record_scan.h)
+ *     kept              r  2                     the parts of r2 wait for each other, and are one by themselves
+ *     joined     r0 r1, r2, r3 r4, r5 ...        scans in order of their first records, when all have passed
+ */
+#ifndef RECORD_SHARE_H
+#define RECORD_SHARE_H
+
+#include <pthread.h>
+#include "src/command/progress.h"
+#include "src/command/record_scan.h"
+#include "src/library/key_stream.h"
+
+struct record_part; /* a record whose parts have not all passed */
+
+/* What has passed of a stream. */
+struct record_look {
+    const struct record_keys *keys; /* NULL: order does not matter */
+    size_t record_bytes;
+    int64_t first, count;       /* records of this rank, among all */
+    pthread_mutex_t lock;       /* of all that follows */
+    struct record_scan *scan;   /* [scans], room for [room]; owned */
+    int64_t scans, room;
+    struct record_part *waiting; /* a list; owned */
+};
+
+struct record_share {
+    struct comm *comm;
+    struct progress *progress;
+    const struct file_in *in; /* borrowed */
+    const struct file_out *out;
+    size_t record_bytes;
+    int64_t first, count; /* records of this rank, among all */
+    bool looks;           /* at what passes; else the two looks are empty */
+    struct record_look before, after;
+    struct key_stream source, sink; /* the share is their user */
+    double began, read_seconds, write_seconds;
+};
+
+/* The share of this rank of the records of `in`; record_share_close() ends it. Not collective. */
+void record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
+                       const struct file_in *in, const struct record_keys *keys, bool looks);
+void record_share_close(struct record_share *share); /* also of one that is all 0 */
+
+/* Join what all ranks have seen. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_MPI; HSORT_INTERNAL: not every record has
+ * passed as a whole. */
+hsort_status record_look_finish(struct record_look *look, struct comm *comm, struct record_result *result);
+
+#endif

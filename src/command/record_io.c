@@ -86,7 +86,8 @@ hsort_status record_io_write(struct record_io *io, const struct file_out *file, 
 }
 
 /* memory = elements of an output. */
-static hsort_status read_back(struct record_io *io, const struct file_out *file, int64_t at, int64_t bytes, void *memory)
+static hsort_status read_back(struct record_io *io, const struct file_out *file, int64_t at, int64_t bytes,
+                              void *memory)
 {
     const struct engine_transfer transfer = {.memory = memory,
                                              .bytes = (size_t)bytes,
@@ -97,10 +98,11 @@ static hsort_status read_back(struct record_io *io, const struct file_out *file,
     return io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0);
 }
 
-hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
-                                 struct record_scan *scan)
+hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first,
+                                 int64_t count, struct record_scan *scan)
 {
-    const int64_t width = (int64_t)file->key_bytes, most = CLI_CHUNK_BYTES / width < count ? CLI_CHUNK_BYTES / width : count;
+    const int64_t width = (int64_t)file->key_bytes,
+                  most = CLI_CHUNK_BYTES / width < count ? CLI_CHUNK_BYTES / width : count;
     hsort_status status = HSORT_OK;
     char *found = malloc((size_t)(most * width) + 1);
     if (!found)

@@ -34,7 +34,7 @@ hsort_status record_io_compare(struct record_io *io, const struct file_out *file
                                int64_t count, const void *memory, bool *same);
 
 /* Let a scan see them. Errors: those of record_io_compare(). */
-hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
-                                 struct record_scan *scan);
+hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first,
+                                 int64_t count, struct record_scan *scan);
 
 #endif

@@ -126,7 +126,8 @@ void record_scan_join(struct record_scan *scan, const struct record_scan *next)
         compare(scan->last_code, scan->last_number, next->first_code, next->first_number, next->numbered,
                 next->first, scan);
     else
-        scan->first = next->first, scan->first_code = next->first_code, scan->first_number = next->first_number;
+        scan->first = next->first, scan->first_code = next->first_code,
+        scan->first_number = next->first_number;
     scan->any = true;
     scan->numbered = next->numbered;
     scan->count += next->count;
@@ -138,7 +139,7 @@ void record_scan_join(struct record_scan *scan, const struct record_scan *next)
     keep_least(&scan->unstable, next->unstable);
 }
 
-static void scan_rows(struct record_scan *scan, const struct record_rows *rows, bool alone)
+static void add_rows_to(struct record_scan *scan, const struct record_rows *rows, bool alone)
 {
     struct key_field fields[HSORT_FIELDS_MAX];
     const int field_count = scan->keys ? scan->keys->count : 0;
@@ -156,12 +157,12 @@ static void scan_rows(struct record_scan *scan, const struct record_rows *rows, 
 
 void record_scan_add(struct record_scan *scan, const struct record_rows *rows)
 {
-    scan_rows(scan, rows, false);
+    add_rows_to(scan, rows, false);
 }
 
 void record_scan_add_alone(struct record_scan *scan, const struct record_rows *rows)
 {
-    scan_rows(scan, rows, true);
+    add_rows_to(scan, rows, true);
 }
 
 /* What the ranks know of each other's borders: words of each. */

@@ -36,7 +36,8 @@ static hsort_status keep_scan(struct record_look *look, const struct record_scan
 }
 
 /* Look at whole records [count], of which the first one is `record` of this rank. */
-static hsort_status look_at_records(struct record_look *look, int64_t record, int64_t count, const void *records)
+static hsort_status look_at_records(struct record_look *look, int64_t record, int64_t count,
+                                    const void *records)
 {
     const struct record_rows rows = {.records = records,
                                      .record_bytes = look->record_bytes,
@@ -51,8 +52,8 @@ static hsort_status look_at_records(struct record_look *look, int64_t record, in
 }
 
 /* Add bytes to those of the record that have passed; *whole: it, taken out of the list, if they are all now. */
-static hsort_status add_part(struct record_look *look, int64_t record, size_t begin, size_t bytes, const char *from,
-                             struct record_part **whole)
+static hsort_status add_part(struct record_look *look, int64_t record, size_t begin, size_t bytes,
+                             const char *from, struct record_part **whole)
 {
     hsort_status status = HSORT_OK;
     pthread_mutex_lock(&look->lock);
@@ -81,7 +82,8 @@ static hsort_status add_part(struct record_look *look, int64_t record, size_t be
 }
 
 /* Look at a part of a record; 0 bytes are none. */
-static hsort_status look_at_part(struct record_look *look, int64_t record, size_t begin, size_t bytes, const char *from)
+static hsort_status look_at_part(struct record_look *look, int64_t record, size_t begin, size_t bytes,
+                                 const char *from)
 {
     struct record_part *whole = NULL;
     if (bytes == 0)
@@ -99,7 +101,7 @@ static hsort_status look_at_bytes(struct record_look *look, int64_t at, size_t b
 {
     const int64_t width = (int64_t)look->record_bytes, end = at + (int64_t)bytes;
     const int64_t first = at / width + (at % width != 0), last = end / width; // whole records
-    if (first > last) // not even one border
+    if (first > last)                                                         // not even one border
         return look_at_part(look, at / width, (size_t)(at % width), bytes, from);
     const size_t head = (size_t)(first * width - at), tail = (size_t)(end - last * width);
     TRY(look_at_part(look, first - 1, look->record_bytes - head, head, from));
@@ -109,7 +111,8 @@ static hsort_status look_at_bytes(struct record_look *look, int64_t at, size_t b
 
 static int compare_firsts(const void *a, const void *b)
 {
-    const int64_t left = ((const struct record_scan *)a)->first, right = ((const struct record_scan *)b)->first;
+    const int64_t left = ((const struct record_scan *)a)->first,
+                  right = ((const struct record_scan *)b)->first;
     return (left > right) - (left < right);
 }
 
@@ -123,7 +126,8 @@ hsort_status record_look_finish(struct record_look *look, struct comm *comm, str
     for (int64_t i = 0; i < look->scans; i++)
         record_scan_join(&all, &look->scan[i]);
     if (all.count != look->count || look->waiting)
-        status = status_fail(HSORT_INTERNAL, "of %" PRId64 " records %" PRId64 " have passed", look->count, all.count);
+        status = status_fail(HSORT_INTERNAL, "of %" PRId64 " records %" PRId64 " have passed", look->count,
+                             all.count);
     TRY(comm_agree(comm, status));
     return record_scan_finish(&all, comm, result);
 }
@@ -138,7 +142,8 @@ static int64_t first_byte(const struct record_share *share)
 static void show_records(const struct record_share *share, const char *phase, int64_t done)
 {
     if (done > 0)
-        progress_bytes(share->progress, phase, done, share->count, share->in->count * (int64_t)share->record_bytes);
+        progress_bytes(share->progress, phase, done, share->count,
+                       share->in->count * (int64_t)share->record_bytes);
 }
 
 static void begin_records(void *user)
@@ -156,7 +161,7 @@ static bool next_records_in(void *user, int64_t done, bool together)
     return true;
 }
 
-static hsort_status read_records(void *user, int64_t at, size_t bytes, void *host)
+static hsort_status read_in_records(void *user, int64_t at, size_t bytes, void *host)
 {
     struct record_share *share = user;
     TRY(file_read_at(share->in, first_byte(share) + at, bytes, host));
@@ -186,7 +191,7 @@ static bool next_records_out(void *user, int64_t done, bool together)
     return true;
 }
 
-static hsort_status write_records(void *user, int64_t at, size_t bytes, void *host)
+static hsort_status write_out_records(void *user, int64_t at, size_t bytes, void *host)
 {
     struct record_share *share = user;
     if (share->looks)
@@ -210,7 +215,8 @@ static hsort_status end_records_out(void *user, int64_t done, hsort_status mine)
 
 /* ---- the share ------------------------------------------------------------------------------------------- */
 
-static void open_look(struct record_look *look, const struct record_share *share, const struct record_keys *keys)
+static void open_look(struct record_look *look, const struct record_share *share,
+                      const struct record_keys *keys)
 {
     *look = (struct record_look){
         .keys = keys, .record_bytes = share->record_bytes, .first = share->first, .count = share->count};
@@ -228,13 +234,13 @@ void record_share_open(struct record_share *share, struct comm *comm, struct pro
                                    .source = {.user = share,
                                               .begin = begin_records,
                                               .next = next_records_in,
-                                              .move = read_records,
+                                              .move = read_in_records,
                                               .lead = lead_of_records_in,
                                               .end = end_records_in},
                                    .sink = {.user = share,
                                             .begin = begin_records,
                                             .next = next_records_out,
-                                            .move = write_records,
+                                            .move = write_out_records,
                                             .lead = lead_of_records_out,
                                             .end = end_records_out}};
     share->first = launch_share(in->count, comm->rank, comm->size);

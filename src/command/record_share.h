@@ -20,9 +20,9 @@ struct record_part; /* a record whose parts have not all passed */
 struct record_look {
     const struct record_keys *keys; /* NULL: order does not matter */
     size_t record_bytes;
-    int64_t first, count;       /* records of this rank, among all */
-    pthread_mutex_t lock;       /* of all that follows */
-    struct record_scan *scan;   /* [scans], room for [room]; owned */
+    int64_t first, count;     /* records of this rank, among all */
+    pthread_mutex_t lock;     /* of all that follows */
+    struct record_scan *scan; /* [scans], room for [room]; owned */
     int64_t scans, room;
     struct record_part *waiting; /* a list; owned */
 };

@@ -279,8 +279,8 @@ static hsort_status sort_in_passes(struct record_run *run, bool *done)
         columns.column[columns.count++] =
             (struct element_column){.bytes = values->bytes, .in = values->read, .out = values->sorted};
     columns.column[columns.count++] = numbers;
-    return keep_line(run, sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns, run->count,
-                                                 run->count, done));
+    return keep_line(run, sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns,
+                                                 run->count, run->count, done));
 }
 
 static hsort_status sort_records(struct record_run *run)
@@ -401,7 +401,8 @@ static hsort_status write_outputs(struct record_run *run)
 static hsort_status keep_stats_of_sort(struct record_run *run)
 {
     run->report.stats.struct_size = sizeof run->report.stats;
-    return run->elements.in.count > 0 ? keep_line(run, hsort_get_stats(run->ctx, &run->report.stats)) : HSORT_OK;
+    return run->elements.in.count > 0 ? keep_line(run, hsort_get_stats(run->ctx, &run->report.stats))
+                                      : HSORT_OK;
 }
 
 static hsort_status sort_all(struct record_run *run)
@@ -430,7 +431,7 @@ static hsort_status reread_records(struct record_run *run, const struct record_r
     return compare_looks(run, before, &found);
 }
 
-static hsort_status look_at_share(struct record_run *run, struct record_share *share)
+static hsort_status check_what_passed(struct record_run *run, struct record_share *share)
 {
     struct record_result before, after;
     TRY(record_look_finish(&share->before, run->comm, &before));
@@ -444,7 +445,8 @@ static hsort_status stream_in_passes(struct record_run *run, bool *done)
 {
     struct record_share share;
     const double start = MPI_Wtime();
-    record_share_open(&share, run->comm, &run->progress, &run->elements.in, &run->keys, !run->options->no_verify);
+    record_share_open(&share, run->comm, &run->progress, &run->elements.in, &run->keys,
+                      !run->options->no_verify);
     share.out = &run->outputs[0].file;
     struct element_columns columns = {.source = &share.source,
                                       .sink = &share.sink,
@@ -459,7 +461,7 @@ static hsort_status stream_in_passes(struct record_run *run, bool *done)
     if (status == HSORT_OK && *done)
         status = keep_stats_of_sort(run);
     if (status == HSORT_OK && *done && share.looks)
-        status = look_at_share(run, &share);
+        status = check_what_passed(run, &share);
     record_share_close(&share);
     return status;
 }

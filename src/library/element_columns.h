@@ -20,7 +20,8 @@ struct element_column {
 };
 
 struct element_columns {
-    const struct key_stream *source, *sink; /* of elements of the only column, whose `in` and `out` are NULL; or neither */
+    const struct key_stream *source,
+        *sink; /* of elements of the only column, whose `in` and `out` are NULL; or neither */
     struct element_column column[HSORT_FIELDS_MAX + 1];
     int count;
     size_t carried_bytes; /* that element_carry() brings to their place at a time, where all fits; 0: none */
@@ -33,6 +34,7 @@ struct element_columns {
  *   done     [1] written, the same on every rank
  * Errors   as hsort_argsort_columns(). */
 hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
-                                    struct element_columns *columns, int64_t count, int64_t out_count, bool *done);
+                                    struct element_columns *columns, int64_t count, int64_t out_count,
+                                    bool *done);
 
 #endif

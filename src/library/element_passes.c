@@ -325,7 +325,8 @@ static hsort_status run_columns(struct element_order *order, const hsort_field *
 }
 
 hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
-                                    struct element_columns *columns, int64_t count, int64_t out_count, bool *done)
+                                    struct element_columns *columns, int64_t count, int64_t out_count,
+                                    bool *done)
 {
     TRY(context_enter(ctx));
     struct element_order order = {.ctx = ctx, .count = count, .out_count = out_count};

@@ -75,7 +75,7 @@ static hsort_status sort_by_fields(const struct pass_sort *sort, const struct sl
 
 /* The fields of the elements at `from`, their codes shifted by so many bits more. */
 static void point_pass_fields(const struct pass_elements *elements, const void *from, int shift,
-                         struct key_field *fields)
+                              struct key_field *fields)
 {
     for (int i = 0; i < elements->field_count; i++) {
         fields[i] = elements->fields[i];

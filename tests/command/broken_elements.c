@@ -1,11 +1,12 @@
 /* The calls of what travels with keys, in a hypersort that is wrong where BROKEN_ELEMENTS says so (broken_sort.c). The last rank
- * does it, to what the call has written.
+ * does it, to what the call has written, or, of records in two passes from file to file, to what goes to the file first.
  *     swap   its first and last records change places      lose    its last record becomes the one before it
  *     flip   a bit of the last byte of its last record     values  its first and last values change places, and no keys
  *     index  its first and last positions change places    ties    its first two positions do, which are of equal keys */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"
+#include "src/library/element_columns.h"
 
 hsort_status __real_hsort_sort_records_to(hsort_context *ctx, const void *records, size_t record_bytes,
                                           const hsort_field *fields, int field_count, int64_t count,
@@ -86,4 +87,42 @@ hsort_status __wrap_hsort_argsort(hsort_context *ctx, hsort_type type, hsort_ord
     if (is_asked("ties", out_count))
         swap_elements(index, sizeof *index, 0, 1);
     return status;
+}
+
+hsort_status __real_sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                           struct element_columns *columns, int64_t count, int64_t out_count,
+                                           bool *done);
+hsort_status __wrap_sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                           struct element_columns *columns, int64_t count, int64_t out_count,
+                                           bool *done);
+
+static const struct key_stream *true_sink;
+static size_t sink_bytes; /* of a record */
+
+/* key_stream.move of a sink that damages what goes first. */
+static hsort_status write_damaged(void *user, int64_t at, size_t bytes, void *host)
+{
+    const int64_t records = (int64_t)(bytes / sink_bytes);
+    if (at == 0 && is_asked("swap", records))
+        swap_elements(host, sink_bytes, 0, records - 1);
+    if (at == 0 && is_asked("lose", records))
+        memcpy(host, (char *)host + sink_bytes, sink_bytes);
+    if (at == 0 && is_asked("flip", records))
+        ((char *)host)[bytes - 1] ^= 1;
+    return true_sink->move(user, at, bytes, host);
+}
+
+hsort_status __wrap_sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                           struct element_columns *columns, int64_t count, int64_t out_count,
+                                           bool *done)
+{
+    struct key_stream damaged;
+    if (columns->sink) {
+        true_sink = columns->sink;
+        sink_bytes = columns->column[0].bytes;
+        damaged = *true_sink;
+        damaged.move = write_damaged;
+        columns->sink = &damaged;
+    }
+    return __real_sort_columns_in_passes(ctx, fields, field_count, columns, count, out_count, done);
 }

@@ -92,10 +92,20 @@ done
 ok 2 sort "${records[@]}" -o out --engine host --device-memory 1G --json
 json "r['passes'] == 1 and r['runs'] == 0 and r['exchange'] != 'none'"
 refused 2 5 "elements: two passes take at least " sort "${records[@]}" -o out2 --engine host --device-memory 64K
+# An output that is not what was read is found out on the way; also where the record is cut by two chunks.
+for damage in swap lose flip; do
+    HYPERSORT=$BUILD/tests/hypersort_broken BROKEN_ELEMENTS=$damage run 3 sort "${records[@]}" -o broken --engine host \
+        --threads 1 --device-memory 800K
+    [ "$code" = 1 ] && [ ! -e broken ] && grep -q ': the sorted records are .*; nothing was written$' "$work.err" ||
+        fail "a sort that does '$damage': exit code $code"
+done
 if [ "$HAS_FAULTS" = ON ]; then
-    for fault in copy:1:3 kernel:0:9 alloc:2:7; do
-        code=5
-        [ "${fault%%:*}" = alloc ] || code=70
+    for fault in copy:1:3 kernel:0:9 alloc:2:7 read:1:2 write:2:2 changed:0; do
+        case $fault in
+            alloc*) code=5 ;;
+            read* | write* | changed*) code=3 ;;
+            *) code=70 ;;
+        esac
         rank=${fault#*:}
         HYPERSORT_FAULT=$fault refused 3 "$code" "rank ${rank%:*} on " sort "${records[@]}" -o out2 --engine host \
             --threads 1 --device-memory 800K

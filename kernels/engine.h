@@ -426,7 +426,7 @@ struct engine_ops {
                                 int position_bits, int64_t *positions, struct keymap map, void *keys);
 
     /* to[i] = from[positions[i] - first], elements of element_bytes each; `to` overlaps nothing.
-     *   element_bytes  1 .. 65536; 0: `outside` is found, and nothing else
+     *   element_bytes  1 .. 131080: two elements of the largest, and a position; 0: `outside` is found, and nothing else
      *   from           [from_count]
      *   positions      [count] engine memory
      *   outside        [1] host; how many positions lie outside; their to[i] are not written. Waits for the result */

@@ -5,7 +5,8 @@
 #include "tests/kernels/engine_test.h"
 #include "tests/kernels/numbered_trial.h"
 
-enum { FIELDS_MAX = 5, MANY = 70001, LARGE_BYTES = 4096, LARGE_MANY = 2003, RUNS_MANY = 5000001 };
+enum { FIELDS_MAX = 5, MANY = 70001, LARGE_BYTES = 4096, LARGE_MANY = 2003, LARGEST_BYTES = 131080,
+       LARGEST_MANY = 33, RUNS_MANY = 5000001 };
 
 /* Few, odd, and more than one thread or block takes. */
 static const int64_t counts[] = {0, 1, 2, 3, 33, 257, 1001, 16383, 16385, MANY};
@@ -260,9 +261,9 @@ static void check_place(const struct move *m, uint64_t *random)
 
 static void test_moves(uint64_t random)
 {
-    static const size_t sizes[] = {0, 1, 3, 4, 8, 12, 16, 100, LARGE_BYTES};
+    static const size_t sizes[] = {0, 1, 3, 4, 8, 12, 16, 100, LARGE_BYTES, LARGEST_BYTES};
     for (int s = 0; s < (int)(sizeof sizes / sizeof sizes[0]); s++)
-        for (int i = 0; i < COUNTS; i++)
+        for (int i = 0; i < COUNTS && (sizes[s] < LARGEST_BYTES || counts[i] <= LARGEST_MANY); i++)
             for (int turn = 0; turn < 4; turn++) {
                 const bool once = turn < 2;
                 const int64_t count =

@@ -143,6 +143,13 @@ static unsigned char *make_records(const struct test_case *c)
         MPI_Abort(MPI_COMM_WORLD, 1);
     for (size_t i = 0; i < POOL * bytes; i++)
         pool[i] = (unsigned char)check_random(&random);
+    for (size_t i = 1; i < POOL && c->seed % 2;
+         i++) { // keys that differ in a byte of some field, be it the last one
+        const hsort_field *field = &c->fields[check_random(&random) % (uint64_t)c->field_count];
+        memcpy(pool + i * bytes, pool, bytes);
+        pool[i * bytes + field->offset + check_random(&random) % field_bytes(field)] ^=
+            (unsigned char)(1 << i);
+    }
     for (size_t i = 0; i < count * bytes; i++)
         records[i] = (unsigned char)check_random(&own);
     for (size_t i = 0; i < count && c->few_keys; i++) {
@@ -386,7 +393,8 @@ enum { KEY_LENGTHS = sizeof key_lengths / sizeof key_lengths[0] };
 static struct test_case draw_case(uint64_t seed, int number)
 {
     uint64_t random = seed;
-    const int key_bytes = key_lengths[check_random(&random) % KEY_LENGTHS];
+    const int longest = key_lengths[KEY_LENGTHS - 1], any = key_lengths[check_random(&random) % KEY_LENGTHS];
+    const int key_bytes = check_random(&random) % 4 == 0 ? longest : any;
     const enum call call = (enum call)(number % CALLS);
     const bool large =
         engine == HSORT_ENGINE_HOST && number % 40 < CALLS && (call == RECORDS || call == PAIRS);
@@ -436,7 +444,8 @@ static int run_matrix(uint64_t seed, int number)
 /* One context: what fits in one pass, before and after what does not; and bare keys between. */
 static void test_by_turns(uint64_t seed)
 {
-    struct test_case c = make_case(RECORDS, 12, 40, 8000, 10, seed);
+    struct test_case c = make_case(RECORDS, 16, 40, 8000, 10, seed | 1);
+    c.few_keys = true; // that differ in a byte, since the seed is odd
     c.overwrites = false;
     hsort_context *ctx = open_context(limit_for(&c), false);
     for (int turn = 0; turn < 3; turn++) {
@@ -452,6 +461,13 @@ static void test_by_turns(uint64_t seed)
               "%s", hsort_last_error(ctx));
     }
     hsort_destroy(&ctx);
+}
+
+/* Slots of more bytes than a thread moves at a time: chunks cut elements that are joined from two arrays. */
+static void test_long_slots(uint64_t seed)
+{
+    const struct test_case c = make_case(PAIRS, 8, 1001, 3000, 6, seed);
+    run_in_own_context(&c);
 }
 
 /* Too little memory for any slots: one line, and arrays as they were; and counts that do not go together. */
@@ -492,6 +508,8 @@ int main(int argc, char **argv)
     test_refusals();
     if (!cuda)
         test_by_turns(seed);
+    if (size <= 3)
+        test_long_slots(seed);
     run_drawn(seed, every ? run_matrix(seed, 0) : 0, SECONDS);
     for (int call = 0; call < CALLS && rank == 0; call++)
         printf("%d cases of %s on %d ranks\n", cases[call], call_names[call], size);

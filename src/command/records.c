@@ -495,7 +495,6 @@ static hsort_status open_library(struct record_run *run)
     hsort_options options = run->options->sort;
     options.progress = run->options->progress ? progress_steps : NULL;
     options.progress_user = &run->progress;
-    options.overwrite_input = 1; // what was read is looked at before
     const hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(NULL));

@@ -238,6 +238,29 @@ struct engine_partition_ops {
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
 
+/* Keys that have a value each, of one rank alone. All in engine memory; keys are aligned to their size, values to theirs. */
+struct engine_pairs {
+    struct keymap map;  /* of the keys, 4 or 8 bytes each */
+    int64_t count;
+    const void *keys;   /* [count] not changed, unless it is keys_out */
+    const void *values; /* [count] the same; NULL: the value of key i is i */
+    int value_bytes;    /* 4 or 8; 8 where values is NULL */
+    void *keys_out;     /* [count] the keys in order; NULL: nobody wants them */
+    void *values_out;   /* [count] their values. Arrays do not overlap, but an output may be its input */
+};
+
+/* A stable sort of keys with their values: equal keys stay in the order of the input. */
+struct engine_pair_ops {
+    /* Are there kernels for these types and counts? Where not, codes do it: make_codes(). Pure. */
+    bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
+
+    /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */
+    hsort_status (*workspace)(struct engine *engine, const struct engine_pairs *pairs, size_t *bytes);
+
+    /* Sort; workspace aligned to 256 bytes. Waits for some of the work on STREAM_WORK, not for the end. */
+    hsort_status (*sort)(struct engine *engine, const struct engine_pairs *pairs, void *workspace);
+};
+
 /* Sorts of other libraries, to measure beside. X(name, word) */
 #define ENGINE_YARDSTICK_LIST(X)                                                       \
     X(YARDSTICK_CUB, "cub")             /* cub::DeviceRadixSort of the CUDA Toolkit */ \
@@ -283,6 +306,7 @@ struct engine_ops {
     /* What not every engine can do; NULL where it cannot. */
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions */
+    const struct engine_pair_ops *pairs;          /* sort keys with a value each */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
 
     /* Free the engine. Memory it handed out must have been given back. */

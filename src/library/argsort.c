@@ -32,8 +32,6 @@ static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void 
 static hsort_status deliver_argsort(struct argsort *a)
 {
     hsort_context *ctx = a->order.ctx;
-    if (a->keys_out.memory)
-        TRY(element_order_keys(&a->order, a->keys_out.memory));
     TRY(element_array_deliver(ctx, &a->index));
     TRY(element_array_deliver(ctx, &a->keys_out));
     return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
@@ -45,7 +43,7 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
     hsort_context *ctx = a->order.ctx;
     TRY(element_order_plan(&a->order, mine, element_request(&a->order, 0)));
     TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
-    TRY(element_order_find(&a->order, a->index.memory, keys_out != NULL));
+    TRY(element_order_find(&a->order, a->index.memory, a->keys_out.memory));
     return context_agree(ctx, deliver_argsort(a));
 }
 

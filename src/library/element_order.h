@@ -25,7 +25,6 @@ struct element_order {
 
     /* known after element_order_find() */
     int64_t *positions; /* [out_count] engine memory, the caller's */
-    const void *codes; /* [out_count] sorted; memory of the context, until its next call; NULL in two rounds */
 };
 
 /* Learn all counts. fields need no memory yet. Collective.
@@ -36,12 +35,16 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
 
 /* Find the order. Collective.
  *   positions  [out_count] engine memory, written: the global positions of the elements that belong here
- *   keeps      element_order_keys() will be asked
+ *   keys       [out_count] engine memory, written: the keys of the only field, in order; may be where they come from; or NULL
  * Errors agreed: those of a sort. */
-hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps);
+hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys);
 
-/* keys [out_count] = the keys in order, of the only field, engine memory. Not collective. Errors: the engine's. */
-hsort_status element_order_keys(const struct element_order *order, void *keys);
+/* Does the engine sort such keys and values by itself (struct engine_pairs)? Then no element has to be gathered: on a rank
+ * alone, whose keys are one array. Of pairs all but the addresses counts. Pure. */
+bool element_order_takes_pairs(const struct element_order *order, const struct engine_pairs *pairs);
+
+/* Sort such pairs. Of a rank alone. Errors those of the engine, its own. */
+hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs);
 
 /* Carry elements over all ranks, in engine memory. Collective.
  *   scatters  false: to[i] = from[index[i]]; true: to[index[i]] = from[i]

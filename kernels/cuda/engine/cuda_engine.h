@@ -198,9 +198,10 @@ hsort_status elements_place(struct engine *engine, size_t element_bytes, void *t
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
 hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
 
-/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, yardstick/yardstick.cu. */
+/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, msd/pairs.cu, yardstick/yardstick.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;
 extern const struct engine_partition_ops cuda_partition_ops;
+extern const struct engine_pair_ops cuda_pair_ops;
 extern const struct engine_yardstick_ops cuda_yardstick_ops;
 
 #ifdef __cplusplus

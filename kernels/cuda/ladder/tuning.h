@@ -143,6 +143,17 @@ enum {
     ALONE_SORT_KEYS = 17,
     ALONE_SORT_BLOCKS = 2,
 
+    /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
+     * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
+    PAIR_LEVELS_LEAST = 1 << 23,
+    PAIR_LEVELS_MOST = 5 << 26,
+    PAIR_REGIONS_MAX = 240,
+    PAIR_LINEAR_KEYS = 5900,
+    PAIR_TREE_KEYS = 5400,
+    PAIR_SORT_THREADS = 512,
+    PAIR_SORT_KEYS = 17,
+    PAIR_SORT_BLOCKS = 2,
+
     /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most, and for small buckets
      * of a level alone */
     FEW_KEYS = 1 << 13,

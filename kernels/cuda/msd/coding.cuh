@@ -4,7 +4,7 @@
  * come, that is one branch per tile, the same for all threads. A version of each kernel for each map would triple the code for
  * nothing that can be measured.
  *
- * Numbered keys do have versions of their own, as what lies in memory is narrower than a code: where keys are first loaded
+ * Numbered keys of 4 bytes do have versions of their own, as what lies in memory is narrower than a code of 8: where keys are first loaded
  * (FIRST) `struct numbering` may stand for `struct coding`, and where codes are last stored (LAST) `struct positions_of`:
  *
  *     keys S     --- numbering<S> --->  codes K     --- positions_of<K> --->  int64_t
@@ -122,12 +122,8 @@ static __device__ int64_t stored_key(const struct positions_of<K> &last, K code)
 template <typename K>
 static __device__ K above_position(uint64_t code, int position_bits, uint64_t position)
 {
-    static_assert(sizeof(K) == 8 || sizeof(K) == 16, "a code of a known width");
-    const uint64_t lower = code << position_bits | position;
-    if constexpr (sizeof(K) == sizeof(uint64_t))
-        return lower;
-    else // by words: a shift of 128 bits has to ask how far it goes
-        return (K)(code >> (64 - position_bits)) << 64 | lower;
+    static_assert(sizeof(K) == sizeof(uint64_t), "a code of 8 bytes");
+    return code << position_bits | position;
 }
 
 /* The code of the key that lies at `at`. */

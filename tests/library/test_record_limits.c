@@ -39,20 +39,21 @@ static char what[200];
 
 /* ---- elements ---------------------------------------------------------------------------------------------------------- */
 
-static void must_have(const void *memory)
+/* Memory that was had, or the end. */
+static void *had(void *memory)
 {
     if (memory)
-        return;
+        return memory;
     fprintf(stderr, "no memory\n");
     MPI_Abort(MPI_COMM_WORLD, 1);
+    return NULL;
 }
 
 /* keys [total] of key_bytes, the same on every rank. */
 static unsigned char *make_keys(const struct trial *t, uint64_t seed)
 {
     const size_t bytes = (size_t)t->total * (size_t)t->key_bytes;
-    unsigned char *keys = malloc(bytes + 1);
-    must_have(keys);
+    unsigned char *keys = had(malloc(bytes + 1));
     for (size_t i = 0; i < bytes; i++)
         keys[i] =
             (unsigned char)(check_random(&seed) % (uint64_t)t->values * 255 / (uint64_t)(t->values - 1));
@@ -93,8 +94,7 @@ static int compare_positions(const void *a, const void *b)
 /* The positions [total] in order. */
 static int64_t *make_order(const struct trial *t, const unsigned char *keys)
 {
-    int64_t *order = malloc((size_t)(t->total + 1) * sizeof *order);
-    must_have(order);
+    int64_t *order = had(malloc((size_t)(t->total + 1) * sizeof *order));
     for (int64_t i = 0; i < t->total; i++)
         order[i] = i;
     sorted_trial = t;
@@ -116,10 +116,8 @@ static struct array array_of(size_t bytes, uint64_t *random)
 {
     struct array a = {.kind = (enum buffer_kind)(check_random(random) % (uint64_t)buffer_kinds),
                       .bytes = bytes};
-    a.memory = device_buffer_alloc(a.kind, bytes + GUARD);
-    a.image = malloc(bytes + GUARD);
-    must_have(a.memory);
-    must_have(a.image);
+    a.memory = had(device_buffer_alloc(a.kind, bytes + GUARD));
+    a.image = had(malloc(bytes + GUARD));
     memset(a.image, POISON, bytes + GUARD);
     return a;
 }
@@ -131,8 +129,7 @@ static void array_fill(struct array *a)
 
 static void array_check(struct array *a, const char *name)
 {
-    unsigned char *now = malloc(a->bytes + GUARD);
-    must_have(now);
+    unsigned char *now = had(malloc(a->bytes + GUARD));
     device_buffer_copy(now, a->memory, a->bytes + GUARD);
     CHECK(memcmp(now, a->image, a->bytes + GUARD) == 0, "rank %d: %s is wrong: %s", rank, name, what);
     free(now);

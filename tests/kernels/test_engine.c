@@ -514,6 +514,6 @@ int main(int argc, char **argv)
 #ifdef HSORT_FAULTS
     test_faults();
 #endif
-    ops->close(engine);
+    close_engine();
     return check_failures > 0;
 }

@@ -123,6 +123,6 @@ int main(int argc, char **argv)
         test_compare();
         test_sorts(&seed);
     }
-    ops->close(engine);
+    close_engine();
     return check_failures > 0;
 }

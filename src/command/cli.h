@@ -6,7 +6,7 @@
  *     bench_plan.c     bench: what is to be measured; bench_report.c: its rows
  *     shares.c         sort: each rank's keys, from files to memory and back
  *     records.c        sort: records, values and indices, which lie in memory as a whole
- *     record_keys.c    --key: which fields of a record are its keys; record_scan.c: their order, and fingerprints
+ *     record_keys.c    --key: which fields of a record are its keys
  *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
  *     checkpoint.c     sort: what a stopped run leaves for the next one
  *     report.c         results on stdout, as text and as JSON

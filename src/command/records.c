@@ -6,9 +6,10 @@
 #include <string.h>
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
-#include "src/command/record_scan.h"
 #include "src/command/record_io.h"
+#include "src/command/record_keys.h"
 #include "src/command/records_report.h"
+#include "src/library/verify.h"
 
 /* An input, and this rank's part of it before and after. */
 struct column {
@@ -291,38 +292,41 @@ static hsort_status sort_bare_keys(struct record_run *run)
 
 /* ---- Checks: collective -------------------------------------------------------------------------------- */
 
-/* What belongs together, before the sort or after it. */
-static hsort_status look(struct record_run *run, bool after, struct record_result *result)
+/* What belongs together, before the sort or after it: the element, its value, and where it was. */
+static hsort_status look(struct record_run *run, bool after, hsort_check_result *result)
 {
     const struct column *elements = &run->elements, *values = &run->values;
-    const struct record_rows rows = {.records = after ? elements->sorted : elements->read,
-                                     .record_bytes = elements->bytes,
-                                     .values = !values->given ? NULL
-                                               : after        ? values->sorted
-                                                              : values->read,
-                                     .value_bytes = values->bytes,
-                                     .numbered = run->indexed,
-                                     .index = after ? run->index : NULL,
-                                     .first = run->first,
-                                     .count = run->count};
-    struct record_scan scan;
+    struct engine_elements rows = {
+        .count = run->count,
+        .part = {after ? elements->sorted : elements->read, after ? values->sorted : values->read},
+        .part_bytes = {elements->bytes, values->given ? values->bytes : 0},
+        .field_count = after ? run->keys.count : 0,
+        .index = after ? run->index : NULL,
+        .first = run->first,
+        .step = 1};
+    struct verifier verifier;
     const double start = MPI_Wtime();
-    record_scan_start(&scan, after ? &run->keys : NULL);
-    record_scan_add(&scan, &rows);
+    record_keys_point(&run->keys, rows.part[0], elements->bytes, rows.field);
+    verify_start(&verifier, rows.field[0].map);
+    const hsort_status status = verify_add_elements(&verifier, run->io.engine, &rows);
     run->verify_seconds += MPI_Wtime() - start;
-    return record_scan_finish(&scan, run->comm, result);
+    TRY(comm_agree(run->comm, status));
+    return verify_finish(&verifier, run->comm, result);
 }
 
 /* Compare what was seen before and after. */
-static hsort_status compare_looks(struct record_run *run, const struct record_result *before,
-                                  const struct record_result *after)
+static hsort_status compare_looks(struct record_run *run, const hsort_check_result *before,
+                                  const hsort_check_result *after)
 {
     struct records_report *report = &run->report;
     report->verified = true;
     report->sorted = after->first_disorder < 0;
-    report->stable = after->first_unstable < 0;
+    report->stable = after->first_unstable < 0; // without an index the numbers are places, which rise
     report->count_ok = after->count == before->count && after->count == run->elements.in.count;
-    report->fingerprint_ok = memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
+    report->fingerprint_ok =
+        run->indexed ? memcmp(after->placed_fingerprint, before->placed_fingerprint,
+                              sizeof after->placed_fingerprint) == 0
+                     : memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
     if (report->sorted && report->stable && report->count_ok && report->fingerprint_ok)
         return HSORT_OK;
     return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted %s are %s; nothing was written",
@@ -383,7 +387,7 @@ static hsort_status write_outputs(struct record_run *run)
 static hsort_status work(struct record_run *run)
 {
     const bool looks = !run->options->no_verify;
-    struct record_result before, after;
+    hsort_check_result before, after;
     TRY(read_columns(run));
     if (looks)
         TRY(look(run, false, &before));

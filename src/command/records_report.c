@@ -94,7 +94,7 @@ static hsort_status print_checked_json(const struct records_check_report *report
 {
     struct json json = {false};
     char text[40];
-    const struct record_result *found = &report->found;
+    const hsort_check_result *found = &report->found;
     const int64_t element_bytes = (int64_t)report->file->element.bytes;
     report_open_json(&json);
     report_files_json(&json, "file", "files", report->file);
@@ -131,7 +131,7 @@ hsort_status records_report_check(const struct records_check_report *report, boo
 {
     if (json)
         return print_checked_json(report);
-    const struct record_result *found = &report->found;
+    const hsort_check_result *found = &report->found;
     printf("records      %" PRId64 " of %zu bytes\n", found->count, report->file->element.bytes);
     printf("order        %sby ", found->first_disorder < 0 ? "" : "NOT ");
     report_name(report->key);

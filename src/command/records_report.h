@@ -2,7 +2,6 @@
 #ifndef RECORDS_REPORT_H
 #define RECORDS_REPORT_H
 
-#include "src/command/record_scan.h"
 #include "src/command/report.h"
 
 struct records_report {
@@ -29,7 +28,7 @@ struct records_check_report {
     const char *against; /* or NULL */
     const char *key;
     int ranks;
-    struct record_result found, other; /* of the two files */
+    hsort_check_result found, other; /* of the two files */
     double seconds;
 };
 

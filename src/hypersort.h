@@ -523,11 +523,13 @@ typedef struct hsort_path_stats {
                                        Includes waiting for the other rank, and merges over IPC */
 } hsort_path_stats;
 
-/* What a sort did. */
+/* What a sort did, or another call on keys and elements: pairs, records, argsort, gather, scatter, select,
+ * unique. Codes of elements that are sorted inside are counted as keys are. */
 typedef struct hsort_stats {
     size_t struct_size;
-    int64_t keys;                   /* sorted, all ranks */
-    int64_t moved_bytes;            /* sent from one rank to another, all ranks */
+    int64_t keys;                   /* or elements, all ranks: sorted, gathered, scattered, looked through */
+    int64_t moved_bytes;            /* sent from one rank to another, all ranks: keys, codes, elements, and
+                                       the positions that ask for those */
     int rounds;                     /* of the exchange in which this rank moved any key */
     double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
@@ -538,9 +540,10 @@ typedef struct hsort_stats {
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
 } hsort_stats;
 
-/* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.
+/* Statistics of the last successful sort or call on elements; the same on every rank, but for `rounds`. Not
+ * collective. Checks leave them as they are.
  *   stats  [1] struct_size set by the caller; the rest written
- * Errors   HSORT_ARGUMENT, also if there was no sort. */
+ * Errors   HSORT_ARGUMENT, also if there was none. */
 HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
 
 /* Where every rank runs. Collective.

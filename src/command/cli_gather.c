@@ -22,6 +22,7 @@ struct gather_run {
     void *read, *gathered;
     int64_t *index;
     double read_seconds, gather_seconds, write_seconds;
+    struct records_report report;
 };
 
 /* ---- Inputs -------------------------------------------------------------------------------------------- */
@@ -116,6 +117,7 @@ static hsort_status gather(struct gather_run *run, const struct file_out *out)
                                              run->index, run->gathered, run->by_count, NULL);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+    TRY(records_report_add(&run->report, run->ctx));
     const double written = MPI_Wtime();
     run->gather_seconds = written - start;
     const hsort_status wrote = record_io_write(&run->io, out, run->by_first, run->by_count, run->gathered);
@@ -162,7 +164,8 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .read_seconds = most[0],
                                     .sort_seconds = most[1],
                                     .write_seconds = most[2],
-                                    .work = "gather"};
+                                    .work = "gather",
+                                    .stats = run->report.stats};
     TRY(job_open(run->comm, &report.job));
     const hsort_status printed =
         run->comm->rank == 0 ? records_report_print(&report, run->options->json) : HSORT_OK;

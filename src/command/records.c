@@ -44,13 +44,13 @@ struct record_run {
     struct records_report report;
 };
 
-/* Keep the library's error line: it is the same on every rank. */
-static hsort_status keep_line(const struct record_run *run, hsort_status status)
+/* Keep the library's error line, which is the same on every rank, or what a call on elements did. */
+static hsort_status keep_line(struct record_run *run, hsort_status status)
 {
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
     status_clear();
-    return HSORT_OK;
+    return records_report_add(&run->report, run->ctx);
 }
 
 /* ---- Inputs: collective -------------------------------------------------------------------------------- */

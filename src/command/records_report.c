@@ -3,6 +3,28 @@
 #include <stdio.h>
 #include <string.h>
 
+hsort_status records_report_add(struct records_report *report, const hsort_context *ctx)
+{
+    hsort_stats last = {.struct_size = sizeof last}, *sum = &report->stats;
+    TRY(hsort_get_stats(ctx, &last));
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        sum->seconds[phase] += last.seconds[phase];
+    sum->moved_bytes += last.moved_bytes;
+    for (int path = 0; path < HSORT_TRANSPORTS; path++) {
+        sum->paths[path].pairs = last.paths[path].pairs;
+        sum->paths[path].moved_bytes += last.paths[path].moved_bytes;
+        sum->paths[path].moved_bytes_largest += last.paths[path].moved_bytes_largest;
+        sum->paths[path].seconds += last.paths[path].seconds;
+    }
+    return HSORT_OK;
+}
+
+static const char *const phase_short_names[HSORT_PHASES] = {
+#define X(name, short_name) short_name,
+    HSORT_PHASE_LIST(X)
+#undef X
+};
+
 static double gigabytes(const struct records_report *report)
 {
     return (double)report->count * (double)(report->element_bytes + report->other_bytes) / 1e9;
@@ -41,6 +63,11 @@ static hsort_status print_json(const struct records_report *report)
     json_real(&json, "write", report->write_seconds);
     json_real(&json, "verify", report->verify_seconds);
     json_close(&json, '}');
+    json_open(&json, "parts", '{');
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        json_real(&json, phase_short_names[phase], report->stats.seconds[phase]);
+    json_close(&json, '}');
+    report_moved_json(&json, &report->stats);
     print_verify_json(&json, report);
     report_files_json(&json, "input", "inputs", report->input);
     json_text(&json, report->other_word, report->other ? report->other->path : NULL);
@@ -70,9 +97,13 @@ hsort_status records_report_print(const struct records_report *report, bool json
     report_job(&report->job);
     printf("%-11s %10.6f s\n", "read", report->read_seconds);
     printf("%-11s %10.6f s\n", report->work, report->sort_seconds);
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        if (report->stats.seconds[phase] > 0)
+            printf("  %-11s %8.6f s\n", phase_short_names[phase], report->stats.seconds[phase]);
     printf("%-11s %10.6f s\n", "write", report->write_seconds);
     if (report->verified)
         printf("%-11s %10.6f s\n", "verify", report->verify_seconds);
+    report_moved(&report->stats);
     if (report->verified)
         printf("verified     %s, %s%s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",

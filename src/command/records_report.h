@@ -17,7 +17,8 @@ struct records_report {
     int ranks;
     const char *engine, *exchange;                                    /* exchange: or NULL */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
-    const char *work; /* what the second of them is of: "sort", "gather" */
+    const char *work;  /* what the second of them is of: "sort", "gather" */
+    hsort_stats stats; /* of its calls of the library, added up */
     bool verified;    /* the four below mean something */
     bool sorted, stable, count_ok, fingerprint_ok;
     struct job job;
@@ -31,6 +32,9 @@ struct records_check_report {
     hsort_check_result found, other; /* of the two files */
     double seconds;
 };
+
+/* Add what the last call of the library did. Not collective. Errors HSORT_ARGUMENT: there was none. */
+hsort_status records_report_add(struct records_report *report, const hsort_context *ctx);
 
 /* Errors of both: HSORT_IO, stdout cannot be written. */
 hsort_status records_report_check(const struct records_check_report *report, bool json);

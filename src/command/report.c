@@ -153,8 +153,9 @@ static double path_rate(const hsort_path_stats *path)
     return path->seconds > 0 ? (double)path->moved_bytes_largest / path->seconds : 0;
 }
 
-static void print_paths_json(struct json *json, const hsort_stats *stats)
+void report_moved_json(struct json *json, const hsort_stats *stats)
 {
+    json_integer(json, "moved_bytes", stats->moved_bytes);
     json_open(json, "paths", '{');
     for (int i = 0; i < HSORT_TRANSPORTS; i++) {
         const hsort_path_stats *path = &stats->paths[i];
@@ -192,8 +193,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_integer(&json, "passes", report->stats.passes);
     json_integer(&json, "runs", report->stats.runs);
     json_integer(&json, "segments", report->stats.segments);
-    json_integer(&json, "moved_bytes", report->stats.moved_bytes);
-    print_paths_json(&json, &report->stats);
+    report_moved_json(&json, &report->stats);
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
     if (report->verified) {
         json_open(&json, "verify", '{');
@@ -212,8 +212,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     return report_close_json(&json);
 }
 
-/* A line for each transport: what has gone by it, and how fast on the busiest rank. */
-static void print_moved(const hsort_stats *stats)
+void report_moved(const hsort_stats *stats)
 {
     printf("moved        %.9g GB between ranks\n", (double)stats->moved_bytes / 1e9);
     for (int i = 0; i < HSORT_TRANSPORTS; i++) {
@@ -250,7 +249,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
         printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);
     for (int phase = 0; phase < PHASES; phase++)
         printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);
-    print_moved(&report->stats);
+    report_moved(&report->stats);
     printf("rate         %.3f Gkeys/s, %.3f GB/s, h2d to d2h\n", keys_per_second(report) / 1e9,
            keys_per_second(report) * key_bytes / 1e9);
     if (report->verified)

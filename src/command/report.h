@@ -11,6 +11,9 @@
 #include "src/command/json.h"
 #include "src/files/file.h"
 
+/* Phases that a sort of bare keys can have: the list ends with one that it has not. */
+enum { REPORT_KEY_PHASES = HSORT_PHASE_GATHER };
+
 struct sort_report {
     const struct file_in *input;
     const char *output;
@@ -69,6 +72,10 @@ hsort_status report_fail(struct comm *comm, hsort_status status, const char *for
 /* The outermost object of a report in JSON, with what each begins with; its end, and a flush. */
 void report_open_json(struct json *json);
 hsort_status report_close_json(struct json *json);
+
+/* What has gone between ranks: a line for each transport, and members of an object. */
+void report_moved(const hsort_stats *stats);
+void report_moved_json(struct json *json, const hsort_stats *stats);
 
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);

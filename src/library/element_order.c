@@ -62,6 +62,7 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
 {
     struct comm *comm = &order->ctx->comm;
     int64_t smallest, largest;
+    stats_begin(order->ctx);
     keep_first_error(&mine, make_offsets(order));
     TRY(comm_agree(comm, mine));
     TRY(comm_range(comm, (int64_t)(request >> 1), &smallest, &largest));
@@ -198,16 +199,6 @@ static hsort_status sort_alone(struct element_order *order, size_t code_bytes, s
     return engine->ops->stream_synchronize(engine, STREAM_WORK);
 }
 
-/* What hsort_get_stats() has of it. */
-static hsort_status keep_stats_alone(const struct element_order *order, double began)
-{
-    double seconds[HSORT_PHASES] = {0};
-    seconds[HSORT_PHASE_LOCAL_SORT] = MPI_Wtime() - began;
-    const hsort_stats own = {
-        .keys = order->total, .passes = 1, .total_seconds = seconds[HSORT_PHASE_LOCAL_SORT]};
-    return stats_keep(order->ctx, &own, seconds);
-}
-
 /* ---- two rounds ---------------------------------------------------------------------------------------- */
 
 /* What lies between them, all in engine memory. */
@@ -304,7 +295,6 @@ static hsort_status find_in_two_rounds(struct element_order *order)
 hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps)
 {
     struct comm *comm = &order->ctx->comm;
-    const double began = MPI_Wtime();
     size_t codes, workspace;
     bool alone;
     order->positions = positions;
@@ -315,10 +305,7 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
     TRY(comm_agree(comm, fits_alone(order, &codes, &workspace, &alone)));
     if (!alone)
         return order->in_two_rounds ? find_in_two_rounds(order) : find_in_one_round(order);
-    hsort_status status = sort_alone(order, codes, workspace, keeps);
-    if (status == HSORT_OK)
-        status = keep_stats_alone(order, began);
-    return comm_agree(comm, status);
+    return comm_agree(comm, sort_alone(order, codes, workspace, keeps));
 }
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
@@ -328,11 +315,13 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
 {
     struct element_gather *gather;
     int64_t moved = 0;
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index, count, &gather));
     const hsort_status status =
         (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
     const hsort_status unmapped = context_unmap(ctx, true);
     element_gather_close(gather);
+    stats_book(ctx, HSORT_PHASE_GATHER);
     return status != HSORT_OK ? status : unmapped;
 }
 

@@ -28,7 +28,7 @@ struct element_order {
     const void *codes; /* [out_count] sorted; memory of the context, until its next call; NULL in two rounds */
 };
 
-/* Learn all counts. fields need no memory yet. Collective.
+/* Learn all counts, and begin the statistics of the call. fields need no memory yet. Collective.
  *   mine     this rank's status so far, agreed on here
  *   request  a number that all ranks must have the same: what they ask for
  * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
@@ -43,7 +43,7 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
 /* keys [out_count] = the keys in order, of the only field, engine memory. Not collective. Errors: the engine's. */
 hsort_status element_order_keys(const struct element_order *order, void *keys);
 
-/* Carry elements over all ranks, in engine memory. Collective.
+/* Carry elements over all ranks, in engine memory, and book the time. Collective.
  *   scatters  false: to[i] = from[index[i]]; true: to[index[i]] = from[i]
  *   offset    [size + 1] global position of each rank's first element of the array that the index is into
  *   index     [count] engine memory

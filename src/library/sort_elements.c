@@ -59,6 +59,8 @@ static hsort_status take_sort_memory(struct element_sort *s)
     TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
                            s->elements == s->elements_out, &s->room));
     point_fields(s);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
 }
 
@@ -70,7 +72,9 @@ static hsort_status deliver_elements(struct element_sort *s)
         TRY(element_order_keys(&s->order, s->keys_room.memory));
     TRY(element_array_deliver(ctx, &s->keys_room));
     TRY(element_array_deliver(ctx, &s->room));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
 }
 
 /* Collective. mine: this rank's status so far. */
@@ -85,7 +89,8 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
     TRY(element_order_find(order, s->index.memory, s->keys_out != NULL));
     TRY(element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,
                       s->element_bytes, s->loaded.memory, s->room.memory));
-    return context_agree(order->ctx, deliver_elements(s));
+    TRY(context_agree(order->ctx, deliver_elements(s)));
+    return stats_finish(order->ctx, order->total);
 }
 
 static hsort_status element_sort(struct element_sort *s, hsort_status mine)

@@ -76,8 +76,9 @@ static hsort_status take_unique_memory(struct unique_call *call, uint64_t *last)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the runs of %d ranks", ctx->comm.size);
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
     TRY(element_array_load(ctx, call->keys, (size_t)order->count * (size_t)key_bytes, &call->loaded));
-    if (order->count > 0)
+    if (order->count > 0) // waits
         TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &code));
+    stats_book(ctx, HSORT_PHASE_H2D);
     *last = (uint64_t)code;
     return HSORT_OK;
 }
@@ -107,6 +108,7 @@ static hsort_status count_runs(struct unique_call *call)
     runs->keys = call->loaded.memory;
     runs->count = order->count;
     runs->position = order->in_offset[ctx->comm.rank];
+    stats_book(ctx, HSORT_PHASE_EXCHANGE);
     TRY(ctx->engine->ops->count_runs(ctx->engine, runs));
     for (int i = 0; i < OUTPUTS; i++) {
         struct unique_output *out = &call->out[i];
@@ -115,6 +117,7 @@ static hsort_status count_runs(struct unique_call *call)
             TRY(element_array_room(ctx, out->callers, entries * out->bytes, out->callers == call->keys,
                                    &out->room));
     }
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     return HSORT_OK;
 }
 
@@ -141,10 +144,14 @@ static hsort_status write_runs(struct unique_call *call)
     runs->first = call->out[1].room.memory;
     runs->counts = call->out[2].room.memory;
     runs->ids = call->out[3].room.memory;
+    stats_book(ctx, HSORT_PHASE_EXCHANGE);
     TRY(ctx->engine->ops->write_runs(ctx->engine, runs));
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     for (int i = 0; i < OUTPUTS; i++)
         TRY(element_array_deliver(ctx, &call->out[i].room));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
 }
 
 /* ---- the call -------------------------------------------------------------------------------------------- */
@@ -165,7 +172,7 @@ static hsort_status run_unique(struct unique_call *call, hsort_status mine)
     find_neighbours(call);
     TRY(comm_agree(comm, write_runs(call)));
     *call->kept = call->runs.found;
-    return HSORT_OK;
+    return stats_finish(call->order.ctx, call->order.total);
 }
 
 hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,

@@ -81,6 +81,8 @@ checked()
 {
     ok 3 sort events.npy -o out.npy --key run,event:desc --index i.npy --json
     json "r['type'] == 'record' and r['records'] == 1000 and r['key'] == 'run,event:desc' and r['verify']['stable']"
+    json "list(r['parts']) == ['h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'gather'] and r['parts']['gather'] > 0"
+    json "r['moved_bytes'] > 0 and r['moved_bytes'] == sum(p['moved_bytes'] for p in r['paths'].values())"
     ok 2 check out.npy --key run,event:desc --against events.npy --json
     json "r['sorted'] and r['against']['same_records'] and r['element_bytes'] == 81 and r['first_disorder'] is None"
     ok 2 check out.npy --key run

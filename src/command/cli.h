@@ -87,6 +87,8 @@ struct cli_options {
     uint64_t first;         /* gen: the number of the first of them */
     const char *summary;    /* check: a file to write, or NULL */
     const char *index, *values, *values_output; /* sort: or NULL */
+    bool unique;            /* sort: one of each key; check: there is no more */
+    const char *counts;     /* sort: where it says how many there were, or NULL */
     size_t value_bytes;     /* of a raw file of values; 0: not given */
     const char *by;         /* gather: the index */
     const char *at;         /* select: the places, or NULL */

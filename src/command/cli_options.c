@@ -70,6 +70,11 @@ const struct option_row cli_rows[] = {
     {"first", 0, GEN, COMMON, SEED, "N", FIELD(first), "--format gensort: the number of the first record (0)"},
     {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
      "--format gensort: write what valsort -o does; valsort -s reads it"},
+    {"unique", 0, SORT | CHECK, COMMON, FLAG, NULL, FIELD(unique),
+     "one of each key: of equal ones, or of records with equal keys, the\n"
+     "first; check: no key may be there twice"},
+    {"counts", 0, SORT, COMMON, TEXT, "FILE", FIELD(counts),
+     "with --unique: write how many there were of each key: <i8"},
     {"index", 0, SORT, COMMON, TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT, COMMON, TEXT, "FILE", FIELD(values),
@@ -410,7 +415,8 @@ static hsort_status check_names(const struct cli_options *options)
     for (int i = 0; i < options->files_count; i++)
         TRY(check_name(options, options->files[i], options->format, "--format"));
     TRY(check_name(options, options->against, options->format, "--format"));
-    const char *const by_name[] = {options->by, options->index, options->values, options->values_output};
+    const char *const by_name[] = {options->by, options->index, options->values, options->values_output,
+                                  options->counts};
     for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
         TRY(check_name(options, by_name[i], FILE_AUTO, NULL));
     return check_name(options, options->output, sorts ? options->output_format : options->format,
@@ -470,13 +476,17 @@ static hsort_status check_records(const struct cli_options *options)
         return complain(options, "--record and --key: one lacks the other");
     if (options->key && options->reverse)
         return complain(options, "-r is of bare keys: write KEY:desc");
+    if (options->unique && options->gensort && options->command == CLI_CHECK)
+        return complain(options, "--format gensort: check counts its duplicates by itself, without --unique");
     if (options->key && options->type_given)
         return complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
     if (!options->values != !options->values_output)
         return complain(options, "--values and -O: one lacks the other");
     if (options->value_bytes > 0 && !options->values)
         return complain(options, "--value-bytes without --values");
-    if (options->checkpoint && (options->key || options->index || options->values))
+    if (options->counts && !options->unique)
+        return complain(options, "--counts without --unique");
+    if (options->checkpoint && (options->key || options->index || options->values || options->unique))
         return complain(options, "--checkpoint: only sorts of bare keys alone can be resumed");
     return HSORT_OK;
 }

@@ -25,10 +25,10 @@ struct select_run {
     struct record_io io;
     struct file_in in;
     bool has_in;
-    int64_t first, count;                    /* of this rank's keys */
-    void *keys;                              /* [count] owned */
-    char words[PLACES_MAX][PLACE_ROOM];      /* [wanted] as --at has them */
-    int64_t positions[PLACES_MAX];           /* [wanted] */
+    int64_t first, count;               /* of this rank's keys */
+    void *keys;                         /* [count] owned */
+    char words[PLACES_MAX][PLACE_ROOM]; /* [wanted] as --at has them */
+    int64_t positions[PLACES_MAX];      /* [wanted] */
     int wanted;
     _Alignas(16) char selected[PLACES_MAX * sizeof(key_code)]; /* [wanted] keys */
     double read_seconds, select_seconds;
@@ -80,8 +80,8 @@ static hsort_status read_places(struct select_run *run)
         if (length >= PLACE_ROOM ||
             (!read_quantile(word, total, position) && !read_position(word, total, position)))
             return status_fail(HSORT_ARGUMENT,
-                               "--at: '%.40s' is no place of the %" PRId64 " keys of %.200s; they are 0 to %" PRId64
-                               ", -1 to -%" PRId64 ", 0%% to 100%%",
+                               "--at: '%.40s' is no place of the %" PRId64
+                               " keys of %.200s; they are 0 to %" PRId64 ", -1 to -%" PRId64 ", 0%% to 100%%",
                                word, total, run->in.path, total > 0 ? total - 1 : 0, total);
         at += length;
         if (*at == '\0')

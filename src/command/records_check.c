@@ -64,7 +64,7 @@ static hsort_status add_records(struct check_run *run, const struct file_in *fil
                                        .part_bytes = {width},
                                        .field_count = run->keys.count,
                                        .first = first + done,
-                                       .step = 1};
+                                       .step = run->options->unique ? 0 : 1}; // 0: finds equal keys
         record_keys_point(&run->keys, run->chunk, width, rows.field);
         TRY(record_io_read(&run->io, file, first + done, part, run->chunk));
         TRY(verify_add_elements(verifier, run->io.engine, &rows));
@@ -89,7 +89,7 @@ static hsort_status check_record_files(struct check_run *run)
     struct comm *comm = run->comm;
     const struct cli_options *options = run->options;
     struct records_check_report report = {
-        .file = &run->file, .against = options->against, .key = options->key, .ranks = comm->size};
+        .file = &run->file, .against = options->against, .key = options->key, .ranks = comm->size, .unique = options->unique};
     const double start = MPI_Wtime();
     TRY(scan_file(run, &run->file, &report.found));
     if (run->has_other)
@@ -105,6 +105,10 @@ static hsort_status check_record_files(struct check_run *run)
             "%s: not in order by %.128s: record %" PRId64 " belongs before record %" PRId64 "%s%s",
             run->file.path, options->key, place, place - 1,
             others ? "; nor does it hold the records of " : "", others ? options->against : "");
+    if (options->unique && report.found.first_unstable >= 0)
+        return report_fail(comm, HSORT_MISMATCH,
+                           "%s: record %" PRId64 " has the key of record %" PRId64 " again", run->file.path,
+                           report.found.first_unstable, report.found.first_unstable - 1);
     if (others)
         return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the records of %s", run->file.path,
                            run->other.path);

@@ -41,6 +41,8 @@ static void print_verify_json(struct json *json, const struct records_report *re
     json_bool(json, "stable", report->stable);
     json_bool(json, "count_ok", report->count_ok);
     json_bool(json, "fingerprint_ok", report->fingerprint_ok);
+    if (report->unique)
+        json_bool(json, "unique_ok", report->unique_ok);
     json_close(json, '}');
 }
 
@@ -54,6 +56,8 @@ static hsort_status print_json(const struct records_report *report)
     json_text(&json, "order", report->order);
     json_text(&json, "key", report->key);
     json_integer(&json, report->plural[0] == 'k' ? "keys" : report->plural, report->count);
+    if (report->unique)
+        json_integer(&json, "distinct", report->distinct);
     json_integer(&json, "element_bytes", (int64_t)report->element_bytes);
     json_integer(&json, "value_bytes", (int64_t)report->other_bytes);
     json_text(&json, "exchange", report->exchange);
@@ -74,6 +78,8 @@ static hsort_status print_json(const struct records_report *report)
     json_text(&json, "output", report->output);
     json_text(&json, "values_output", report->values_output);
     json_text(&json, "index", report->index);
+    if (report->unique)
+        json_text(&json, "counts", report->counts);
     report_job_json(&json, &report->job);
     return report_close_json(&json);
 }
@@ -92,6 +98,9 @@ hsort_status records_report_print(const struct records_report *report, bool json
     if (report->other_bytes > 0)
         printf(", values of %zu bytes", report->other_bytes);
     printf(", %.9g GB\n", gigabytes(report));
+    if (report->unique)
+        printf("distinct     %" PRId64 " keys, of each of which the first %s is kept\n", report->distinct,
+               report->key ? "record" : "key");
     printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
            report->exchange ? ", exchange " : "", report->exchange ? report->exchange : "");
     report_job(&report->job);
@@ -105,10 +114,13 @@ hsort_status records_report_print(const struct records_report *report, bool json
         printf("%-11s %10.6f s\n", "verify", report->verify_seconds);
     report_moved(&report->stats);
     if (report->verified)
-        printf("verified     %s, %s%s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",
+        printf("verified     %s, %s%s, %s%s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",
                report->count_ok ? "same count" : "ANOTHER COUNT",
-               report->fingerprint_ok ? "the same" : "NOT THE SAME");
+               report->fingerprint_ok ? "the same" : "NOT THE SAME",
+               !report->unique     ? ""
+               : report->unique_ok ? ", one of each key"
+                                   : ", NOT ONE OF EACH KEY");
     return report_flush();
 }
 
@@ -143,6 +155,7 @@ static hsort_status print_checked_json(const struct records_check_report *report
     } else {
         json_null(&json, "first_disorder");
     }
+    report_repeat_json(&json, report->unique, found->first_unstable);
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
     json_text(&json, "fingerprint", text);
     if (report->against) {
@@ -168,7 +181,9 @@ hsort_status records_report_check(const struct records_check_report *report, boo
     report_name(report->key);
     if (found->first_disorder >= 0)
         printf(": record %" PRId64 " belongs before the one before it", found->first_disorder);
-    printf("\nfingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
+    printf("\n");
+    report_repeat(report->unique, found->first_unstable, "record");
+    printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");
         report_name(report->against);

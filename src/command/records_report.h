@@ -9,7 +9,7 @@ struct records_report {
     const char *plural;                         /* of several: "records", "keys", "elements" */
     const struct file_in *input, *other;        /* other: values, index of a gather; or NULL */
     const char *other_word;                     /* "values", "by" */
-    const char *output, *index, *values_output; /* or NULL */
+    const char *output, *index, *values_output, *counts; /* or NULL */
     const char *key;                            /* --key, or NULL */
     const char *order;                          /* of bare keys, or NULL */
     int64_t count;
@@ -21,6 +21,8 @@ struct records_report {
     hsort_stats stats; /* of its calls of the library, added up */
     bool verified;    /* the four below mean something */
     bool sorted, stable, count_ok, fingerprint_ok;
+    bool unique, unique_ok; /* --unique; what is kept is one of each key */
+    int64_t distinct;       /* then: how many that are */
     struct job job;
 };
 
@@ -29,7 +31,8 @@ struct records_check_report {
     const char *against; /* or NULL */
     const char *key;
     int ranks;
-    hsort_check_result found, other; /* of the two files */
+    hsort_check_result found, other; /* of the two files; unstable is a record with the key of the one before it */
+    bool unique;                     /* there may be none */
     double seconds;
 };
 

@@ -282,6 +282,25 @@ const char *report_key_text(hsort_type type, uint64_t bits, char *text)
     return text;
 }
 
+void report_repeat(bool unique, int64_t place, const char *word)
+{
+    if (unique && place < 0)
+        printf("unique       no %s is there twice\n", word);
+    else if (unique)
+        printf("unique       NOT: %s %" PRId64 " is the one before it again\n", word, place);
+}
+
+void report_repeat_json(struct json *json, bool unique, int64_t place)
+{
+    if (!unique)
+        return;
+    json_bool(json, "unique", place < 0);
+    if (place >= 0)
+        json_integer(json, "first_repeat", place);
+    else
+        json_null(json, "first_repeat");
+}
+
 bool report_same_keys(const struct check_report *report)
 {
     return report->found.count == report->other.count &&
@@ -311,6 +330,7 @@ static hsort_status print_check_json(const struct check_report *report)
     } else {
         json_null(&json, "first_disorder");
     }
+    report_repeat_json(&json, report->unique, report->first_repeat);
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
     json_text(&json, "fingerprint", text);
     if (report->against) {
@@ -340,6 +360,7 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf("order        NOT %s: key %" PRId64 " is %s after %s\n", order_name(report->order), place,
                report_key_text(report->type, report->disorder[1], key),
                report_key_text(report->type, report->disorder[0], before));
+    report_repeat(report->unique, report->first_repeat, "key");
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");

@@ -37,6 +37,8 @@ struct check_report {
     hsort_order order;
     int ranks;
     hsort_check_result found, other; /* of the two files */
+    bool unique;                     /* no key may be there twice: */
+    int64_t first_repeat;            /* the position of the first one that is; -1: none */
     uint64_t disorder[2];            /* bits of the key before the first disorder, and of the one there */
     double seconds;
 };
@@ -76,6 +78,10 @@ hsort_status report_close_json(struct json *json);
 /* What has gone between ranks: a line for each transport, and members of an object. */
 void report_moved(const hsort_stats *stats);
 void report_moved_json(struct json *json, const hsort_stats *stats);
+
+/* Of check --unique: which key, or record, has the key of the one before it; place -1: none has. `unique` false: nothing. */
+void report_repeat(bool unique, int64_t place, const char *word);
+void report_repeat_json(struct json *json, bool unique, int64_t place);
 
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);

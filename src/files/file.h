@@ -141,7 +141,7 @@ hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
-enum { FILE_OUTPUTS = 3 };
+enum { FILE_OUTPUTS = 4 };
 
 /* Does this name of an output have a %r in it? Not collective. */
 bool file_is_pattern(const char *path);

@@ -13,6 +13,7 @@
 #ifndef ELEMENT_DIGEST_H
 #define ELEMENT_DIGEST_H
 
+#include <string.h>
 #include "kernels/base/keytype.h"
 
 #define WORD_OF_NUMBER UINT64_MAX /* the place of a number, which is no byte of the element */
@@ -20,6 +21,23 @@
 KEYTYPE_FN void digest_add_word(uint64_t place, uint64_t word, uint64_t digest[2])
 {
     fingerprint_add_u128((uint128)place << 64 | word, digest);
+}
+
+/* Add the words of the `bytes` at `from`, on the host; the first of them has the place `place`. Returns the place behind them. */
+static inline uint64_t digest_add_bytes(const void *from, size_t bytes, uint64_t place, uint64_t digest[2])
+{
+    const char *at = (const char *)from;
+    uint64_t word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        digest_add_word(place++, word, digest);
+    }
+    if (bytes > 0) {
+        word = 0;
+        memcpy(&word, at, bytes);
+        digest_add_word(place++, word, digest);
+    }
+    return place;
 }
 
 /* One element's share of the fingerprint of an array. */

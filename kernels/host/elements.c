@@ -140,23 +140,6 @@ hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, i
 
 /* ---- what they are like -------------------------------------------------------------------------------- */
 
-/* Add the words of the `bytes` at `from`, the first of which is at `place`; returns the place behind them. */
-static inline uint64_t add_part_words(const char *from, size_t bytes, uint64_t place, uint64_t digest[2])
-{
-    size_t at = 0;
-    for (; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, from + at, sizeof word);
-        digest_add_word(place++, word, digest);
-    }
-    if (at < bytes) {
-        uint64_t word = 0;
-        memcpy(&word, from + at, bytes - at);
-        digest_add_word(place++, word, digest);
-    }
-    return place;
-}
-
 static int64_t element_number(const struct engine_elements *elements, int64_t i)
 {
     return elements->index ? elements->index[i] : elements->first + i * elements->step;
@@ -168,8 +151,8 @@ static void add_element(const struct engine_elements *elements, int64_t i, struc
     for (int part = 0; part < ENGINE_ELEMENT_PARTS; part++) {
         const size_t bytes = elements->part_bytes[part];
         if (bytes > 0)
-            place =
-                add_part_words((const char *)elements->part[part] + (size_t)i * bytes, bytes, place, digest);
+            place = digest_add_bytes((const char *)elements->part[part] + (size_t)i * bytes, bytes, place,
+                                     digest);
     }
     digest_shares(digest, element_number(elements, i), found->fingerprint, found->placed);
 }

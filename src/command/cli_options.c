@@ -92,10 +92,10 @@ const struct option_row cli_rows[] = {
      "of the inputs (0: a new one); the report names it"},
     {"reverse", 'r', SORT | CHECK | SELECT, COMMON, FLAG, NULL, FIELD(reverse),
      "descending order of bare keys; NaNs stay last"},
-    {"verify", 0, SORT, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
-     "check order, count and keys before the output appears: as they pass\n"
-     "(the default), or also what can be read back"},
-    {"no-verify", 0, SORT, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
+    {"verify", 0, SORT | GATHER, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
+     "check order, count and keys, or what was gathered, before the output\n"
+     "appears: as they pass (the default), or also what can be read back"},
+    {"no-verify", 0, SORT | GATHER, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
     {"against", 0, CHECK, COMMON, TEXT, "OTHER", FIELD(against),
      "a file that must hold the same keys, in any order"},
     {"json", 0, SORT | CHECK | GATHER | SELECT | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),

@@ -37,6 +37,11 @@ static void print_verify_json(struct json *json, const struct records_report *re
         return;
     }
     json_open(json, "verify", '{');
+    if (report->gathers) {
+        json_bool(json, "elements_ok", report->fingerprint_ok);
+        json_close(json, '}');
+        return;
+    }
     json_bool(json, "sorted", report->sorted);
     json_bool(json, "stable", report->stable);
     json_bool(json, "count_ok", report->count_ok);
@@ -113,7 +118,10 @@ hsort_status records_report_print(const struct records_report *report, bool json
     if (report->verified)
         printf("%-11s %10.6f s\n", "verify", report->verify_seconds);
     report_moved(&report->stats);
-    if (report->verified)
+    if (report->verified && report->gathers)
+        printf("verified     %s\n", report->fingerprint_ok ? "each element is the one that its entry names"
+                                                           : "NOT THE ELEMENTS THAT THE INDEX NAMES");
+    else if (report->verified)
         printf("verified     %s, %s%s, %s%s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",
                report->count_ok ? "same count" : "ANOTHER COUNT",

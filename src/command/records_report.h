@@ -19,6 +19,7 @@ struct records_report {
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
     const char *work;  /* what the second of them is of: "sort", "gather" */
     hsort_stats stats; /* of its calls of the library, added up */
+    bool gathers;      /* then of what was verified there is one of them: the last */
     bool verified;    /* the four below mean something */
     bool sorted, stable, count_ok, fingerprint_ok;
     bool unique, unique_ok; /* --unique; what is kept is one of each key */

@@ -148,6 +148,25 @@ ties same.npy --index i.npy
 DAMAGE
 }
 
+# The same of gather, also where the index names elements more than once.
+gather_verified()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage before
+    before=$(contents)
+    ok 3 gather events.npy --by index.npy -o x.npy --json --verify=reread
+    json "r['verify'] == {'elements_ok': True} and r['moved_bytes'] > 0"
+    for damage in carry spoil; do
+        BROKEN_ELEMENTS=$damage run 3 gather events.npy --by keys.npy -o y.npy
+        [ "$code" = 1 ] && grep -q 'events.npy: entry [0-9]* of keys.npy has not brought element [0-9]*; nothing was written$' "$work.err" &&
+            [ ! -e y.npy ] || fail "a gather that does '$damage': exit code $code"
+        grep -q '^verified .*NOT' "$work.out" || fail "a gather that does '$damage': the report does not say so"
+        BROKEN_ELEMENTS=$damage ok 2 gather events.npy --by keys.npy -o y.npy --no-verify
+        rm -f y.npy
+    done
+    rm -f x.npy
+    [ "$(contents)" = "$before" ] || fail "gathers have left or changed files"
+}
+
 bad_keys()
 {
     local none
@@ -260,6 +279,7 @@ make_inputs
 made
 checked
 verified
+gather_verified
 bad_keys
 bad_raw
 bad_outputs

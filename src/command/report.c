@@ -56,16 +56,25 @@ void report_files_json(struct json *json, const char *name, const char *list, co
     json_close(json, ']');
 }
 
-void report_stale(const struct comm *comm, const struct file_out *file)
+void report_stale(struct comm *comm, const struct file_out *file)
 {
-    char name[PATH_MAX], text[STATUS_TEXT_BYTES];
-    if (comm->rank != 0)
+    char name[PATH_MAX] = "", more[48] = "", text[STATUS_TEXT_BYTES];
+    if (comm->rank == 0 || file->own)
+        file_find_stale(file, name);
+    int64_t first = comm->rank, unused, found = name[0] != '\0';
+    if (file->own) { // the first rank that has found one tells its name
+        if (comm_range(comm, found ? first : comm->size, &first, &unused) != HSORT_OK ||
+            comm_sum(comm, found, &found) != HSORT_OK || found == 0 ||
+            comm_check(MPI_Bcast(name, sizeof name, MPI_BYTE, (int)first, comm->world), "MPI_Bcast", false) !=
+                HSORT_OK)
+            return;
+    }
+    if (comm->rank != 0 || name[0] == '\0')
         return;
-    file_find_stale(file, name);
-    if (name[0] == '\0')
-        return;
-    snprintf(text, sizeof text,
-             "%.400s was left by a run that was killed, unless one still writes it: remove it", name);
+    if (found > 1)
+        snprintf(more, sizeof more, ", and %lld of other ranks,", (long long)found - 1);
+    snprintf(text, sizeof text, "%.400s%s was left by a run that was killed, unless one still writes it: remove it",
+             name, more);
     report_error(text);
 }
 

@@ -1,5 +1,5 @@
 /* What the command says: its results on stdout, as text or as one JSON object with `schema_version` 1, and
- * its error line on stderr. Rank 0 prints; nothing here is collective. */
+ * its error line on stderr. Rank 0 prints; nothing here is collective unless it says so. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -100,8 +100,8 @@ const char *report_key_text(hsort_type type, uint64_t bits, char *text);
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);
 
-/* On rank 0: say in one line on stderr if another temporary file of this output lies beside it. Nothing is
- * removed: it may be that of a run that is at work. */
-void report_stale(const struct comm *comm, const struct file_out *file);
+/* Say in one line on stderr if another temporary file of this output lies beside it, or, of a file per rank, beside one of them.
+ * Nothing is removed: it may be that of a run that is at work. Collective. */
+void report_stale(struct comm *comm, const struct file_out *file);
 
 #endif

@@ -257,7 +257,7 @@ bad_outputs()
     fi
 }
 
-# A signal between two outputs leaves neither; a name that cannot be given when the output before has its own is said to be so.
+# A signal between two outputs leaves neither, nor does a name that cannot be given; what was there before is there again.
 several_outputs()
 {
     local before i
@@ -268,11 +268,21 @@ several_outputs()
         sleep 0.5
     done
     [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "told to stop between two outputs: files were left or changed"
-    HYPERSORT_FAULT=commit:0:4 run 3 sort events.npy -o x.npy --key run --index y.npy
-    [ "$code" = 3 ] && grep -q 'y.npy: cannot be given its name: .*; outputs before it have their names$' "$work.err" &&
-        [ -f x.npy ] && [ ! -e y.npy ] || fail "the second of two outputs cannot be given its name"
-    ! compgen -G '*.part' >/dev/null || fail "a name that cannot be given leaves a temporary"
+    HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy
+    echo old >x.npy
+    HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy
     rm -f x.npy
+    HYPERSORT_FAULT=commit:2:4 refused 3 3 "y.2.npy: cannot be given its name" \
+        sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    : >y.1.npy.hypersort-1-2.part
+    run 3 sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    [ "$code" = 0 ] && grep -q 'y.1.npy.hypersort-1-2.part was left by a run that was killed' "$work.err" ||
+        fail "what a killed run has left of the file of rank 1 is not named"
+    : >y.2.npy.hypersort-1-2.part
+    run 3 sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    [ "$code" = 0 ] && grep -q 'y.1.npy.hypersort-1-2.part, and 1 of other ranks, was left' "$work.err" ||
+        fail "what a killed run has left of the files of two ranks is not named"
+    rm -f x.?.npy y.?.npy y.?.npy.hypersort-1-2.part
 }
 
 make_inputs

@@ -66,10 +66,8 @@ static hsort_status add_strictly(struct scanner *scanner, const struct file_in *
                                  struct verifier *strict)
 {
     const struct record_keys keys = record_keys_bare(file->type, scanner->order);
-    struct engine_elements rows = {.count = count,
-                                   .part = {scanner->chunk},
-                                   .part_bytes = {(size_t)keys.key_bytes},
-                                   .field_count = 1};
+    struct engine_elements rows = {
+        .count = count, .part = {scanner->chunk}, .part_bytes = {(size_t)keys.key_bytes}, .field_count = 1};
     record_keys_point(&keys, scanner->chunk, (size_t)keys.key_bytes, rows.field);
     return verify_add_elements(strict, scanner->engine, &rows);
 }

@@ -67,7 +67,8 @@ const struct option_row cli_rows[] = {
      "of each record of a raw file"},
     {"ascii", 'a', GEN, COMMON, FLAG, NULL, FIELD(ascii), "--format gensort: lines of printable characters"},
     {"skew", 0, GEN, COMMON, FLAG, NULL, FIELD(skewed), "--format gensort: many keys begin alike"},
-    {"first", 0, GEN, COMMON, SEED, "N", FIELD(first), "--format gensort: the number of the first record (0)"},
+    {"first", 0, GEN, COMMON, SEED, "N", FIELD(first),
+     "--format gensort: the number of the first record (0)"},
     {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
      "--format gensort: write what valsort -o does; valsort -s reads it"},
     {"unique", 0, SORT | CHECK, COMMON, FLAG, NULL, FIELD(unique),
@@ -82,7 +83,8 @@ const struct option_row cli_rows[] = {
     {"values-output", 'O', SORT, COMMON, TEXT, "FILE", FIELD(values_output),
      "the file to write the values to"},
     {"value-bytes", 0, SORT, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
-    {"type", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
+    {"type", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)),
+     FIELD(type),
      "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
      "themselves"},
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
@@ -104,8 +106,8 @@ const struct option_row cli_rows[] = {
      "say on stderr how far the work is"},
     {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
-    {"version", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version),
-     "version and build"},
+    {"version", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,
+     FIELD(version), "version and build"},
 
     {"format", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
      FIELD(format),
@@ -121,12 +123,13 @@ const struct option_row cli_rows[] = {
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
 
-    {"engine", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)),
-     FIELD(sort.engine), "what sorts on a rank (auto: cuda if every rank has a GPU)"},
+    {"engine", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
+     WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
+     "what sorts on a rank (auto: cuda if every rank has a GPU)"},
     {"threads", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N",
      FIELD(sort.threads), "of each rank (0: the cores it is bound to)"},
-    {"bind", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)),
-     FIELD(sort.binding), "bind to cores what the launcher left unbound"},
+    {"bind", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
+     WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding), "bind to cores what the launcher left unbound"},
     {"device-memory", 0, SORT | GATHER | SELECT | BENCH | PLAN, PLACEMENT, SIZE, "SIZE",
      FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU, or of the host engine; keys that\n"
@@ -416,7 +419,7 @@ static hsort_status check_names(const struct cli_options *options)
         TRY(check_name(options, options->files[i], options->format, "--format"));
     TRY(check_name(options, options->against, options->format, "--format"));
     const char *const by_name[] = {options->by, options->index, options->values, options->values_output,
-                                  options->counts};
+                                   options->counts};
     for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
         TRY(check_name(options, by_name[i], FILE_AUTO, NULL));
     return check_name(options, options->output, sorts ? options->output_format : options->format,

@@ -88,8 +88,11 @@ static hsort_status check_record_files(struct check_run *run)
 {
     struct comm *comm = run->comm;
     const struct cli_options *options = run->options;
-    struct records_check_report report = {
-        .file = &run->file, .against = options->against, .key = options->key, .ranks = comm->size, .unique = options->unique};
+    struct records_check_report report = {.file = &run->file,
+                                          .against = options->against,
+                                          .key = options->key,
+                                          .ranks = comm->size,
+                                          .unique = options->unique};
     const double start = MPI_Wtime();
     TRY(scan_file(run, &run->file, &report.found));
     if (run->has_other)

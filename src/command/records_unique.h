@@ -15,15 +15,15 @@ struct unique_run {
     hsort_context *ctx;
     struct engine *engine; /* the host's; borrowed */
     const struct record_keys *keys;
-    bool bare;              /* the elements are keys of keys->fields[0].type */
-    const void *sorted;     /* [count * bytes] this rank's elements, in order over all ranks */
+    bool bare;          /* the elements are keys of keys->fields[0].type */
+    const void *sorted; /* [count * bytes] this rank's elements, in order over all ranks */
     size_t bytes;
     int64_t position, count; /* of the first of them among all; how many */
 
     /* found; owned */
-    void *codes;            /* [count] of code_bytes; of bare keys NULL: they are their own */
+    void *codes; /* [count] of code_bytes; of bare keys NULL: they are their own */
     int code_bytes;
-    int64_t *first, *counts; /* [kept] where each run begins among all, and how long it is */
+    int64_t *first, *counts;               /* [kept] where each run begins among all, and how long it is */
     int64_t kept, kept_before, kept_total; /* elements of this rank, of those before it, of all */
 };
 

@@ -73,8 +73,8 @@ void report_stale(struct comm *comm, const struct file_out *file)
         return;
     if (found > 1)
         snprintf(more, sizeof more, ", and %lld of other ranks,", (long long)found - 1);
-    snprintf(text, sizeof text, "%.400s%s was left by a run that was killed, unless one still writes it: remove it",
-             name, more);
+    snprintf(text, sizeof text,
+             "%.380s%s was left by a run that was killed, unless one still writes it: remove it", name, more);
     report_error(text);
 }
 
@@ -151,36 +151,6 @@ static double keys_per_second(const struct sort_report *report)
     return report->stats.total_seconds > 0 ? (double)report->stats.keys / report->stats.total_seconds : 0;
 }
 
-static bool is_used(const hsort_path_stats *path)
-{
-    return path->pairs > 0 || path->moved_bytes > 0;
-}
-
-/* What the rank that sent most by it has reached, at least; 0: none sent anything. */
-static double path_rate(const hsort_path_stats *path)
-{
-    return path->seconds > 0 ? (double)path->moved_bytes_largest / path->seconds : 0;
-}
-
-void report_moved_json(struct json *json, const hsort_stats *stats)
-{
-    json_integer(json, "moved_bytes", stats->moved_bytes);
-    json_open(json, "paths", '{');
-    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
-        const hsort_path_stats *path = &stats->paths[i];
-        if (!is_used(path))
-            continue;
-        json_open(json, hsort_transport_name((hsort_transport)i), '{');
-        json_integer(json, "pairs", path->pairs);
-        json_integer(json, "moved_bytes", path->moved_bytes);
-        json_integer(json, "moved_bytes_largest", path->moved_bytes_largest);
-        json_real(json, "seconds", path->seconds);
-        json_real(json, "gb_per_s", path_rate(path) / 1e9);
-        json_close(json, '}');
-    }
-    json_close(json, '}');
-}
-
 static hsort_status print_sort_json(const struct sort_report *report)
 {
     struct json json = {false};
@@ -219,22 +189,6 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_integer(&json, "kept_bytes", report->kept_bytes);
     report_job_json(&json, &report->job);
     return report_close_json(&json);
-}
-
-void report_moved(const hsort_stats *stats)
-{
-    printf("moved        %.9g GB between ranks\n", (double)stats->moved_bytes / 1e9);
-    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
-        const hsort_path_stats *path = &stats->paths[i];
-        if (!is_used(path))
-            continue;
-        printf("  by %-8s %" PRId64 " %s, %.9g GB", hsort_transport_name((hsort_transport)i), path->pairs,
-               path->pairs == 1 ? "pair" : "pairs", (double)path->moved_bytes / 1e9);
-        if (path->moved_bytes > 0)
-            printf("; %.9g GB of one rank in %.6f s, %.3f GB/s", (double)path->moved_bytes_largest / 1e9,
-                   path->seconds, path_rate(path) / 1e9);
-        printf("\n");
-    }
 }
 
 hsort_status report_sort(const struct sort_report *report, bool json)

@@ -163,7 +163,8 @@ static void test_names_taken_back(int fails, bool without_link)
         else if (comm.rank == 0)
             unlink(in_dir(names[i]));
         MPI_Barrier(comm.world);
-        CHECK(create_keys(in_dir(names[i]), FILE_AUTO, HSORT_U64, 0, NULL, &files[i]) == HSORT_OK, "%s", comm.error);
+        CHECK(create_keys(in_dir(names[i]), FILE_AUTO, HSORT_U64, 0, NULL, &files[i]) == HSORT_OK, "%s",
+              comm.error);
     }
     if (comm.rank == 0 && fails < FILE_OUTPUTS)
         fault_set(FAULT_COMMIT, FILE_OUTPUTS + 1 + fails);
@@ -171,8 +172,10 @@ static void test_names_taken_back(int fails, bool without_link)
     const hsort_status status = file_commit_all(&comm, list, FILE_OUTPUTS, HSORT_OK);
     links_left = INT_MAX;
     CHECK(status == (fails < FILE_OUTPUTS ? HSORT_IO : HSORT_OK), "%d: %s", (int)status, comm.error);
-    const bool stays = without_link && fails == 3; // the third was named, and is one of those that cannot come back
-    CHECK(fails == FILE_OUTPUTS || (strstr(comm.error, "cannot be given its name") && strstr(comm.error, names[fails])),
+    const bool stays =
+        without_link && fails == 3; // the third was named, and is one of those that cannot come back
+    CHECK(fails == FILE_OUTPUTS ||
+              (strstr(comm.error, "cannot be given its name") && strstr(comm.error, names[fails])),
           "'%s'", comm.error);
     CHECK(fails == FILE_OUTPUTS ||
               (strstr(comm.error, "; 1 other could not be taken back and has its name") != NULL) == stays,
@@ -183,7 +186,8 @@ static void test_names_taken_back(int fails, bool without_link)
         const int fd = open(in_dir(names[i]), O_RDONLY);
         const bool is_new = fails == FILE_OUTPUTS || (stays && i == 2);
         CHECK(is_new || (fd >= 0) == (i % 2 == 0), "%s of %d", names[i], fails);
-        CHECK(fd < 0 || read(fd, bytes, sizeof bytes) == (is_new ? 0 : 3), "%s of %d: another file", names[i], fails);
+        CHECK(fd < 0 || read(fd, bytes, sizeof bytes) == (is_new ? 0 : 3), "%s of %d: another file", names[i],
+              fails);
         CHECK(fd >= 0 || !is_new, "%s of %d lacks", names[i], fails);
         if (fd >= 0)
             close(fd);

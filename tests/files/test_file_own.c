@@ -161,7 +161,8 @@ static void test_faults(int rank)
     MPI_Barrier(comm.world);
     if (comm.rank == rank)
         fault_set(FAULT_COMMIT, 2);
-    expect(HSORT_IO, write_keys(pattern, FILE_AUTO, HSORT_U64, 1000), "cannot be given its name", "a fault in a rename");
+    expect(HSORT_IO, write_keys(pattern, FILE_AUTO, HSORT_U64, 1000), "cannot be given its name",
+           "a fault in a rename");
     CHECK(access(own_name(comm.rank), F_OK) != 0, "rank %d has its name", comm.rank);
     CHECK(leftovers() == 0, "a temporary is left");
     MPI_Barrier(comm.world);

@@ -431,7 +431,8 @@ static void walk_elements(const struct engine_elements *e, struct engine_inspect
             for (size_t at = 0; at < e->part_bytes[p]; at += 8, place++) {
                 uint64_t word = 0;
                 for (size_t b = at; b < e->part_bytes[p] && b < at + 8; b++)
-                    word |= (uint64_t)((const unsigned char *)e->part[p])[(size_t)i * e->part_bytes[p] + b] << 8 * (b - at);
+                    word |= (uint64_t)((const unsigned char *)e->part[p])[(size_t)i * e->part_bytes[p] + b]
+                            << 8 * (b - at);
                 digest_add_word(place, word, digest);
             }
         digest_shares(digest, number, expected->fingerprint, expected->placed);
@@ -439,7 +440,8 @@ static void walk_elements(const struct engine_elements *e, struct engine_inspect
             code += field_code(&e->field[f], i); // they do not overlap
         if (i > 0 && e->field_count > 0 && code < before && i < expected->first_descent)
             expected->first_descent = i;
-        if (i > 0 && e->field_count > 0 && code == before && number <= number_before && i < expected->first_unstable)
+        if (i > 0 && e->field_count > 0 && code == before && number <= number_before &&
+            i < expected->first_unstable)
             expected->first_unstable = i;
         if (i == 0)
             expected->first = code, expected->first_number = number;
@@ -449,10 +451,12 @@ static void walk_elements(const struct engine_elements *e, struct engine_inspect
 }
 
 /* Elements whose bytes are of `values` values; sorted: as rising numbers of one field, so that what there is to find is late. */
-static void look_trial(int64_t count, size_t bytes, size_t more_bytes, int values, bool sorted, uint64_t *random)
+static void look_trial(int64_t count, size_t bytes, size_t more_bytes, int values, bool sorted,
+                       uint64_t *random)
 {
     char what[160];
-    unsigned char *parts[] = {random_bytes((size_t)count * bytes, random), random_bytes((size_t)count * more_bytes, random)};
+    unsigned char *parts[] = {random_bytes((size_t)count * bytes, random),
+                              random_bytes((size_t)count * more_bytes, random)};
     int64_t *index = alloc_or_exit((size_t)count * sizeof *index + 1);
     const bool has_index = check_random(random) % 2;
     for (int64_t i = 0; i < count; i++)
@@ -469,7 +473,8 @@ static void look_trial(int64_t count, size_t bytes, size_t more_bytes, int value
                                 .first = below(1000, random),
                                 .step = (int64_t)(check_random(random) % 4 > 0)};
     e.field_count = draw_fields(16, 0, e.part[0], bytes, e.field, random);
-    snprintf(what, sizeof what, "%s, %lld elements of %zu and %zu bytes, %d fields, %d values, index %d, step %d", ops->name,
+    snprintf(what, sizeof what,
+             "%s, %lld elements of %zu and %zu bytes, %d fields, %d values, index %d, step %d", ops->name,
              (long long)count, bytes, more_bytes, e.field_count, values, has_index, (int)e.step);
     struct engine_inspection found, expected;
     memset(&found, POISON, sizeof found);
@@ -482,9 +487,10 @@ static void look_trial(int64_t count, size_t bytes, size_t more_bytes, int value
     walk_elements(&e, &expected);
     CHECK(found.first_descent == expected.first_descent && found.first_unstable == expected.first_unstable,
           "%s: descent %lld, unstable %lld; not %lld, %lld", what, (long long)found.first_descent,
-          (long long)found.first_unstable, (long long)expected.first_descent, (long long)expected.first_unstable);
-    CHECK(found.first == expected.first && found.last == expected.last && found.first_number == expected.first_number &&
-              found.last_number == expected.last_number,
+          (long long)found.first_unstable, (long long)expected.first_descent,
+          (long long)expected.first_unstable);
+    CHECK(found.first == expected.first && found.last == expected.last &&
+              found.first_number == expected.first_number && found.last_number == expected.last_number,
           "%s: an end", what);
     CHECK(memcmp(found.fingerprint, expected.fingerprint, sizeof found.fingerprint) == 0 &&
               memcmp(found.placed, expected.placed, sizeof found.placed) == 0,
@@ -503,13 +509,13 @@ static void test_looks(uint64_t random)
     for (int i = 0; i < COUNTS; i++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             if (counts[i] * (int64_t)sizes[s] < 2000000)
-                look_trial(counts[i], sizes[s], s % 2 ? sizes[check_random(&random) % 9] : 0, 1 + (int)below(4, &random),
-                           check_random(&random) % 3 == 0, &random);
+                look_trial(counts[i], sizes[s], s % 2 ? sizes[check_random(&random) % 9] : 0,
+                           1 + (int)below(4, &random), check_random(&random) % 3 == 0, &random);
     look_trial(5, 65536, 65535, 256, false, &random);
     struct engine_inspection found;
     status_clear();
-    CHECK(ops->inspect_elements(engine, &(struct engine_elements){.field_count = ENGINE_FIELDS_MAX + 1}, &found) ==
-              HSORT_INTERNAL,
+    CHECK(ops->inspect_elements(engine, &(struct engine_elements){.field_count = ENGINE_FIELDS_MAX + 1},
+                                &found) == HSORT_INTERNAL,
           "too many fields");
     status_clear();
 }

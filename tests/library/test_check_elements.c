@@ -20,8 +20,8 @@ struct whole {
     hsort_field fields[FIELDS];
     int field_count;
     int64_t total;
-    size_t bytes[ARRAYS];          /* of a key or record, a value, an index */
-    unsigned char *array[ARRAYS];  /* [total * bytes] */
+    size_t bytes[ARRAYS];         /* of a key or record, a value, an index */
+    unsigned char *array[ARRAYS]; /* [total * bytes] */
     int64_t counts[MOST_RANKS];
 };
 
@@ -111,15 +111,16 @@ static hsort_check_result walk(const struct whole *w, bool with_index)
 /* ---- calls ------------------------------------------------------------------------------------------------------------ */
 
 /* This rank's part of an array, in memory of a drawn kind, perhaps of no alignment. */
-static void *make_slice(const struct whole *w, int which, int64_t first, int64_t count, enum buffer_kind *kind,
-                        void **memory)
+static void *make_slice(const struct whole *w, int which, int64_t first, int64_t count,
+                        enum buffer_kind *kind, void **memory)
 {
     const size_t bytes = (size_t)count * w->bytes[which];
     const bool aligned = which == 2 || (which == 0 && w->pairs);
     const size_t shift = aligned ? 0 : (size_t)draw_own(9);
     *kind = (enum buffer_kind)draw_own((uint64_t)buffer_kinds);
     *memory = device_buffer_alloc(*kind, bytes + 16);
-    CHECK(*memory && device_buffer_copy((char *)*memory + shift, w->array[which] + first * (int64_t)w->bytes[which], bytes),
+    CHECK(*memory && device_buffer_copy((char *)*memory + shift,
+                                        w->array[which] + first * (int64_t)w->bytes[which], bytes),
           "no memory");
     return (char *)*memory + shift;
 }
@@ -136,11 +137,11 @@ static hsort_check_result check_whole(const struct whole *w, bool with_index)
     for (int i = 0; i < ARRAYS; i++)
         slice[i] = make_slice(w, i, first, count, &kinds[i], &memory[i]);
     const int64_t *index = with_index || (count == 0 && draw_own(2)) ? slice[2] : NULL;
-    const hsort_status status =
-        w->pairs ? hsort_check_pairs(ctx, w->fields[0].type, w->fields[0].order, slice[0], slice[1],
-                                     w->bytes[1], count, index, NULL, &result)
-                 : hsort_check_records(ctx, slice[0], w->bytes[0], w->fields, w->field_count, count, index,
-                                       NULL, &result);
+    const hsort_status status = w->pairs
+                                    ? hsort_check_pairs(ctx, w->fields[0].type, w->fields[0].order, slice[0],
+                                                        slice[1], w->bytes[1], count, index, NULL, &result)
+                                    : hsort_check_records(ctx, slice[0], w->bytes[0], w->fields,
+                                                          w->field_count, count, index, NULL, &result);
     CHECK(status == HSORT_OK, "%s: %s", hsort_last_error(ctx), what);
     for (int i = 0; i < ARRAYS; i++) {
         unsigned char *now = malloc((size_t)count * w->bytes[i] + 1);
@@ -166,7 +167,8 @@ static hsort_check_result check_and_walk(const struct whole *w, bool with_index,
               found.first_unstable == expected.first_unstable,
           "%s: %lld elements, disorder %lld, unstable %lld; not %lld, %lld, %lld: %s", which,
           (long long)found.count, (long long)found.first_disorder, (long long)found.first_unstable,
-          (long long)expected.count, (long long)expected.first_disorder, (long long)expected.first_unstable, what);
+          (long long)expected.count, (long long)expected.first_disorder, (long long)expected.first_unstable,
+          what);
     CHECK(same(found.fingerprint, expected.fingerprint) &&
               same(found.placed_fingerprint, expected.placed_fingerprint),
           "%s: a fingerprint is not that of the oracle: %s", which, what);
@@ -198,7 +200,8 @@ static void draw_fields(struct whole *w)
 /* An array of few different keys, so that many are equal, and what belongs to each. */
 static struct whole draw_whole(void)
 {
-    static const size_t record_sizes[] = {3, 4, 8, 12, 16, 27, 100, 256, 1000}, value_sizes[] = {1, 3, 4, 8, 11, 64, 520};
+    static const size_t record_sizes[] = {3, 4, 8, 12, 16, 27, 100, 256, 1000},
+                        value_sizes[] = {1, 3, 4, 8, 11, 64, 520};
     static const int64_t totals[] = {0, 1, 2, 7, 300, 5000, 40000};
     struct whole w = {.pairs = draw(2)};
     w.bytes[0] = w.pairs ? 8 : record_sizes[draw(sizeof record_sizes / sizeof *record_sizes)];
@@ -216,7 +219,8 @@ static struct whole draw_whole(void)
         w.array[1][i] = (unsigned char)draw(256);
     for (int64_t i = w.total / 2; i < w.total && w.total > 1; i++) // half of the keys are copies
         for (int f = 0; f < w.field_count; f++) {
-            const size_t bytes = w.fields[f].bytes != 0 ? (size_t)w.fields[f].bytes : hsort_type_bytes(w.fields[f].type);
+            const size_t bytes =
+                w.fields[f].bytes != 0 ? (size_t)w.fields[f].bytes : hsort_type_bytes(w.fields[f].type);
             memcpy(at(&w, 0, i) + w.fields[f].offset, at(&w, 0, i / 3) + w.fields[f].offset, bytes);
         }
     return w;
@@ -331,7 +335,8 @@ static void check_damage(const struct whole *sorted, const hsort_check_result *g
     if (do_damage(&w, damage)) {
         const hsort_check_result found = check_and_walk(&w, true, names[damage]);
         const bool all_there = damage != FLIP && damage != LOSE;
-        CHECK(same(found.fingerprint, good->fingerprint) == all_there, "%s: the fingerprint: %s", names[damage], what);
+        CHECK(same(found.fingerprint, good->fingerprint) == all_there, "%s: the fingerprint: %s",
+              names[damage], what);
         CHECK(same(found.placed_fingerprint, good->placed_fingerprint) == (damage == TIES),
               "%s: the fingerprint with places: %s", names[damage], what);
         CHECK((found.first_unstable >= 0) == (damage == TIES) || damage == FLIP || damage == LOSE ||
@@ -347,7 +352,8 @@ static void run_trial(void)
     for (int64_t i = 0; i < w.total; i++) // not yet an index: anything
         memset(at(&w, 2, i), (int)draw(256), sizeof i);
     layout_counts((enum layout)draw(LAYOUTS), w.total, size, check_random(&random_state), w.counts);
-    snprintf(what, sizeof what, "%s of %lld, %zu and %zu bytes, %d fields, first of type %d at %zu of %d bytes, order %d",
+    snprintf(what, sizeof what,
+             "%s of %lld, %zu and %zu bytes, %d fields, first of type %d at %zu of %d bytes, order %d",
              w.pairs ? "pairs" : "records", (long long)w.total, w.bytes[0], w.bytes[1], w.field_count,
              (int)w.fields[0].type, w.fields[0].offset, w.fields[0].bytes, (int)w.fields[0].order);
     const hsort_check_result before = check_and_walk(&w, false, "before");
@@ -355,7 +361,8 @@ static void run_trial(void)
     struct whole sorted = sort_whole(&w);
     layout_counts((enum layout)draw(LAYOUTS), w.total, size, check_random(&random_state), sorted.counts);
     const hsort_check_result after = check_and_walk(&sorted, true, "after");
-    CHECK(after.first_disorder == -1 && after.first_unstable == -1 && same(after.fingerprint, before.fingerprint) &&
+    CHECK(after.first_disorder == -1 && after.first_unstable == -1 &&
+              same(after.fingerprint, before.fingerprint) &&
               same(after.placed_fingerprint, before.placed_fingerprint),
           "a stable sort is refused: %s", what);
     for (int damage = 0; damage < DAMAGES; damage++)
@@ -380,19 +387,26 @@ static void run_refusals(void)
     const hsort_field field = {.type = HSORT_U32, .offset = 13};
     hsort_check_result result = {.struct_size = sizeof result}, wrong = {.struct_size = 8};
     const hsort_order up = HSORT_ASCENDING;
-    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 0, 4, NULL, NULL, &result), "elements of 0 bytes");
-    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 65537, 4, NULL, NULL, &result), "65537 bytes");
+    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 0, 4, NULL, NULL, &result),
+            "elements of 0 bytes");
+    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 65537, 4, NULL, NULL, &result),
+            "65537 bytes");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, NULL, values, 4, 4, NULL, NULL, &result), "keys is NULL");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, NULL, 4, 4, NULL, NULL, &result), "values is NULL");
-    refused(hsort_check_pairs(ctx, HSORT_U32, up, (char *)keys + 2, values, 4, 3, NULL, NULL, &result), "not aligned");
+    refused(hsort_check_pairs(ctx, HSORT_U32, up, (char *)keys + 2, values, 4, 3, NULL, NULL, &result),
+            "not aligned");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, -1, NULL, NULL, &result), "a count of -1");
-    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, (int64_t *)((char *)index + 4), NULL, &result),
+    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, (int64_t *)((char *)index + 4), NULL,
+                              &result),
             "index is not aligned");
-    refused(hsort_check_pairs(ctx, (hsort_type)99, up, keys, values, 4, 4, NULL, NULL, &result), "no key type 99");
-    refused(hsort_check_pairs(ctx, HSORT_U32, (hsort_order)7, keys, values, 4, 4, NULL, NULL, &result), "no order 7");
+    refused(hsort_check_pairs(ctx, (hsort_type)99, up, keys, values, 4, 4, NULL, NULL, &result),
+            "no key type 99");
+    refused(hsort_check_pairs(ctx, HSORT_U32, (hsort_order)7, keys, values, 4, 4, NULL, NULL, &result),
+            "no order 7");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, NULL), "struct_size");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, &wrong), "struct_size");
-    refused(hsort_check_records(ctx, records, 16, &field, 1, 4, NULL, NULL, &result), "bytes 13 to 16 of a record");
+    refused(hsort_check_records(ctx, records, 16, &field, 1, 4, NULL, NULL, &result),
+            "bytes 13 to 16 of a record");
     refused(hsort_check_records(ctx, records, 0, &field, 1, 4, NULL, NULL, &result), "elements of 0 bytes");
     refused(hsort_check_records(ctx, records, 17, NULL, 1, 3, NULL, NULL, &result), "1 fields at");
     if (size > 1)

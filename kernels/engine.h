@@ -47,6 +47,11 @@ struct engine_inspection {
     int64_t first_descent;    /* smallest i >= 1 with key[i] < key[i-1]; the count if there is none */
     key_code first, last;     /* codes of the first and last key; undefined for a count of 0 */
     uint64_t fingerprint[2];  /* sum of key_fingerprint_add() over the keys as they lie in memory */
+
+    /* of inspect_elements() alone, whose fingerprint is element_digest.h's */
+    int64_t first_unstable;   /* smallest i >= 1 with the code of i - 1, and no greater number; the count if there is none */
+    int64_t first_number, last_number;
+    uint64_t placed[2];       /* the fingerprint of (element, number) */
 };
 
 /* What a sort takes where its keys are not codes yet. */
@@ -71,12 +76,29 @@ enum {
     ENGINE_REGIONS = 1024,
     ENGINE_PIECES_MAX = 128,
     ENGINE_FIELDS_MAX = 8,
+    ENGINE_ELEMENT_PARTS = 2,
     ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
     ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
     ENGINE_MOVE_BYTES = 2 << 20  /* that engine_transfer.move() is asked for at most at a time */
+};
+
+/* Elements to look at: the parts of each, which belong together, its key, and its number.
+ *
+ *     part 0, keys       7   3   3          codes        7 3 3        first_descent 1
+ *     part 1, values     a   b   c          numbers      0 9 4        first_unstable 2
+ *     index              0   9   4          fingerprint  of {7a 3b 3c}
+ *                                           placed       of {7a0 3b9 3c4} */
+struct engine_elements {
+    int64_t count;
+    const void *part[ENGINE_ELEMENT_PARTS];    /* [count * part_bytes] engine memory, of no alignment */
+    size_t part_bytes[ENGINE_ELEMENT_PARTS];   /* 0: there is no such part */
+    struct key_field field[ENGINE_FIELDS_MAX]; /* as make_codes() takes them */
+    int field_count;                           /* 0: order is not looked at */
+    const int64_t *index; /* [count] engine memory, 8-byte aligned: the numbers; or NULL: */
+    int64_t first, step;  /* element i has the number first + i * step. Step 0: any equal keys are unstable */
 };
 
 /* Bytes that go between engine memory and the host's side: ordinary host memory, or whatever a function reaches,
@@ -472,6 +494,10 @@ struct engine_ops {
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                             struct engine_inspection *result);
+
+    /* The same over elements. Waits for the result. */
+    hsort_status (*inspect_elements)(struct engine *engine, const struct engine_elements *elements,
+                                     struct engine_inspection *result);
 };
 
 struct engine {

@@ -282,6 +282,11 @@ typedef struct hsort_check_result {
     int64_t count;            /* keys on all ranks */
     int64_t first_disorder;   /* global position of the first key less than the one before it; -1: none */
     uint64_t fingerprint[2];  /* of the multiset of keys: does not depend on their order or on the ranks */
+    /* Of hsort_check_pairs() and hsort_check_records(), where the fingerprint is of all that an element has;
+     * of hsort_check() -1 and 0: */
+    int64_t first_unstable;   /* global position of the first element whose key is that of the one before it,
+                                 and whose index is no greater; -1: none */
+    uint64_t placed_fingerprint[2]; /* of the multiset of elements, each with its index */
 } hsort_check_result;
 
 /* Check the order of a distributed array and take its fingerprint. Collective.
@@ -410,6 +415,38 @@ HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t 
 HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                      const int64_t *index, void *out, int64_t out_count, void *stream);
 
+/* Check what hsort_sort_pairs(), hsort_sort_records(), or hsort_argsort() and hsort_gather() have made: are
+ * keys in order, are they with what belongs to them, do equal ones keep the order of the input? Collective.
+ *   type, order, keys, fields  as of the sorts; not changed, nor are the other arrays
+ *   values       [count * value_bytes] of no alignment, 1 .. 65536 bytes each
+ *   records      [count * record_bytes] of no alignment, 1 .. 65536 bytes each
+ *   count        elements on this rank; may differ between ranks
+ *   index        [count] 8-byte aligned: where each element was before, as hsort_argsort() says; or NULL: its
+ *                own global position. Ranks may differ in that
+ *   stream       as hsort_argsort()
+ *   result       [1] struct_size set by the caller; the rest written, the same on every rank
+ * Two results are compared, one of before and one of after. Equal fingerprints: the same elements, whole, in
+ * any order, and on any ranks and engine. Equal placed_fingerprints, with the index for `after`: each is the
+ * one that was where its index says; then a first_unstable of -1 says that ties kept their order.
+ *     before   7a 7b 3c     index NULL: 0 1 2
+ *     after    3c 7a 7b     index 2 0 1            all is well
+ *              3c 7b 7a           2 0 1            placed_fingerprint differs: a and b have changed places
+ *              3c 7b 7a           2 1 0            first_unstable 2
+ *              3c 7a 7a           2 0 1            fingerprint differs, and placed_fingerprint
+ *              7c 3a 7b           2 0 1            the same; and first_disorder 1
+ * Without an index for `after`, values that changed places between equal keys are not found, and
+ * placed_fingerprint and first_unstable say nothing.
+ * Memory   up to 64 MiB of engine memory for arrays that the engine cannot read where they are; kept by ctx.
+ * Errors   as hsort_check(). Disorder is a result, not an error.
+ * Source   sums of mixed words and elements: kernels/README.md. */
+HSORT_API hsort_status hsort_check_pairs(hsort_context *ctx, hsort_type type, hsort_order order,
+                                         const void *keys, const void *values, size_t value_bytes,
+                                         int64_t count, const int64_t *index, void *stream,
+                                         hsort_check_result *result);
+HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *records, size_t record_bytes,
+                                           const hsort_field *fields, int field_count, int64_t count,
+                                           const int64_t *index, void *stream, hsort_check_result *result);
+
 /* The keys that a sort would put at some global positions, without moving any: medians, quantiles,
  * splitters. Collective.
  *   type, order  of the keys; the same on every rank
@@ -486,11 +523,13 @@ typedef struct hsort_path_stats {
                                        Includes waiting for the other rank, and merges over IPC */
 } hsort_path_stats;
 
-/* What a sort did. */
+/* What a sort did, or another call on keys and elements: pairs, records, argsort, gather, scatter, select,
+ * unique. Codes of elements that are sorted inside are counted as keys are. */
 typedef struct hsort_stats {
     size_t struct_size;
-    int64_t keys;                   /* sorted, all ranks */
-    int64_t moved_bytes;            /* sent from one rank to another, all ranks */
+    int64_t keys;                   /* or elements, all ranks: sorted, gathered, scattered, looked through */
+    int64_t moved_bytes;            /* sent from one rank to another, all ranks: keys, codes, elements, and
+                                       the positions that ask for those */
     int rounds;                     /* of the exchange in which this rank moved any key */
     double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
@@ -501,9 +540,10 @@ typedef struct hsort_stats {
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
 } hsort_stats;
 
-/* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.
+/* Statistics of the last successful sort or call on elements; the same on every rank, but for `rounds`. Not
+ * collective. Checks leave them as they are.
  *   stats  [1] struct_size set by the caller; the rest written
- * Errors   HSORT_ARGUMENT, also if there was no sort. */
+ * Errors   HSORT_ARGUMENT, also if there was none. */
 HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
 
 /* Where every rank runs. Collective.

@@ -127,13 +127,15 @@ typedef enum hsort_choice {
     HSORT_CHOICES
 } hsort_choice;
 
-/* The phases of a sort, in order; hsort_stats has a time for each. X(name, short name) */
+/* The phases of a sort, in order; hsort_stats has a time for each. GATHER: what travels with keys is carried
+ * to its place, before D2H; of bare keys it takes no time. X(name, short name) */
 #define HSORT_PHASE_LIST(X)                                                                                 \
     X(HSORT_PHASE_H2D, "h2d")                                                                               \
     X(HSORT_PHASE_LOCAL_SORT, "local_sort")                                                                 \
     X(HSORT_PHASE_EXCHANGE, "exchange")                                                                     \
     X(HSORT_PHASE_MERGE, "merge")                                                                           \
-    X(HSORT_PHASE_D2H, "d2h")
+    X(HSORT_PHASE_D2H, "d2h")                                                                               \
+    X(HSORT_PHASE_GATHER, "gather")
 
 typedef enum hsort_phase {
 #define X(name, short_name) name,

@@ -440,6 +440,7 @@ static const struct engine_ops host_ops = {
     .gather = host_gather,
     .search = host_search,
     .inspect = host_inspect,
+    .inspect_elements = host_inspect_elements,
     .make_codes = host_make_codes,
     .split_codes = host_split_codes,
     .take = host_take,

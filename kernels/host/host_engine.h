@@ -47,6 +47,9 @@ hsort_status host_take(struct engine *engine, size_t element_bytes, void *to, co
 hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count, const void *from,
                         const int64_t *positions, int64_t first, int64_t count, int64_t *outside);
 
+hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
+                                   struct engine_inspection *result);
+
 /* engine_ops of these names: runs.c. */
 hsort_status host_count_runs(struct engine *engine, struct engine_runs *runs);
 hsort_status host_write_runs(struct engine *engine, const struct engine_runs *runs);

@@ -5,6 +5,7 @@
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/record_keys.h"
 #include "src/command/records.h"
 #include "src/command/report.h"
 #include "src/library/verify.h"
@@ -60,7 +61,20 @@ static hsort_status read_chunk(const struct scanner *scanner, const struct file_
     return scanner->engine->ops->transfer(scanner->engine, &transfer, 1, NULL, 0);
 }
 
-static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier)
+/* Look for equal neighbours, too: keys as elements whose numbers are all alike. */
+static hsort_status add_strictly(struct scanner *scanner, const struct file_in *file, int64_t count,
+                                 struct verifier *strict)
+{
+    const struct record_keys keys = record_keys_bare(file->type, scanner->order);
+    struct engine_elements rows = {
+        .count = count, .part = {scanner->chunk}, .part_bytes = {(size_t)keys.key_bytes}, .field_count = 1};
+    record_keys_point(&keys, scanner->chunk, (size_t)keys.key_bytes, rows.field);
+    return verify_add_elements(strict, scanner->engine, &rows);
+}
+
+/* strict: or NULL. */
+static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier,
+                              struct verifier *strict)
 {
     const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_CHUNK_BYTES / key_bytes;
     const int64_t first = launch_share(file->count, scanner->comm->rank, scanner->comm->size);
@@ -69,21 +83,30 @@ static hsort_status add_share(struct scanner *scanner, const struct file_in *fil
         const int64_t chunk = count - done < most ? count - done : most;
         TRY(read_chunk(scanner, file, first + done, chunk));
         TRY(verify_add(verifier, scanner->engine, scanner->chunk, chunk));
+        if (strict)
+            TRY(add_strictly(scanner, file, chunk, strict));
         done += chunk;
         progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);
     }
     return HSORT_OK;
 }
 
-/* Check one file. Collective. */
-static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result)
+/* Check one file. *repeat: where a key is that of the one before it, or -1; or NULL. Collective. */
+static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result,
+                         int64_t *repeat)
 {
-    struct verifier verifier;
+    struct verifier verifier, strict;
+    hsort_check_result strictly;
     verify_start(&verifier, keymap_make(file->type, scanner->order));
-    hsort_status status = add_share(scanner, file, &verifier);
+    verify_start(&strict, verifier.map);
+    hsort_status status = add_share(scanner, file, &verifier, repeat ? &strict : NULL);
     if (status == HSORT_OK)
         status = file_check_unchanged(file);
     TRY(comm_agree(scanner->comm, status));
+    if (repeat) {
+        TRY(verify_finish(&strict, scanner->comm, &strictly));
+        *repeat = strictly.first_unstable;
+    }
     return verify_finish(&verifier, scanner->comm, result);
 }
 
@@ -137,11 +160,13 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
                                   .against = options->against,
                                   .type = file->type,
                                   .order = scanner->order,
-                                  .ranks = comm->size};
+                                  .ranks = comm->size,
+                                  .unique = options->unique,
+                                  .first_repeat = -1};
     const double start = MPI_Wtime();
-    TRY(scan(scanner, file, &report.found));
+    TRY(scan(scanner, file, &report.found, options->unique ? &report.first_repeat : NULL));
     if (other)
-        TRY(scan(scanner, other, &report.other));
+        TRY(scan(scanner, other, &report.other, NULL));
     const int64_t place = report.found.first_disorder;
     if (place >= 0)
         TRY(fetch_disorder(comm, file, place, report.disorder));
@@ -150,6 +175,9 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
     TRY(comm_agree(comm, comm->rank == 0 ? report_check(&report, options->json) : HSORT_OK));
     if (place >= 0)
         return fail_order(comm, &report);
+    if (report.first_repeat >= 0)
+        return report_fail(comm, HSORT_MISMATCH, "%s: key %" PRId64 " is that of key %" PRId64 " again",
+                           file->path, report.first_repeat, report.first_repeat - 1);
     if (other && !report_same_keys(&report))
         return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s", file->path, other->path);
     return HSORT_OK;

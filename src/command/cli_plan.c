@@ -60,7 +60,7 @@ static void put_exchange(struct json *json, const char *name, const hsort_plan_e
     json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
     json_real(json, "moved_bytes", cost->moved_bytes);
     json_open(json, "phases", '{');
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         json_real(json, phase_names[phase], cost->seconds[phase]);
     json_close(json, '}');
     json_real(json, "total_seconds", cost->total_seconds);
@@ -156,7 +156,7 @@ static void print_exchange(const char *name, bool chosen, const hsort_plan_excha
     char most[16], all[16];
     printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
            size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
     printf(" %10.3g\n", cost->total_seconds);
 }
@@ -189,7 +189,7 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
            size_text(plan->engine_bytes, engine), size_text(plan->caller_bytes, caller));
     print_passes(plan);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(" %10s", phase_names[phase]);
     printf(" %10s\n", "seconds");
     print_entry(plan, HSORT_EXCHANGE_BITONIC, &plan->bitonic);

@@ -291,7 +291,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
 {
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
-    if (options->key || options->index || options->values)
+    if (options->key || options->index || options->values || options->unique)
         return records_sort(comm, options);
     progress_start(&run.progress, options->progress && comm->rank == 0);
     const struct file_source source = {.paths = options->files,

@@ -1,5 +1,5 @@
 /* What the command says: its results on stdout, as text or as one JSON object with `schema_version` 1, and
- * its error line on stderr. Rank 0 prints; nothing here is collective. */
+ * its error line on stderr. Rank 0 prints; nothing here is collective unless it says so. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -10,6 +10,9 @@
 #include "src/command/job.h"
 #include "src/command/json.h"
 #include "src/files/file.h"
+
+/* Phases that a sort of bare keys can have: the list ends with one that it has not. */
+enum { REPORT_KEY_PHASES = HSORT_PHASE_GATHER };
 
 struct sort_report {
     const struct file_in *input;
@@ -34,6 +37,8 @@ struct check_report {
     hsort_order order;
     int ranks;
     hsort_check_result found, other; /* of the two files */
+    bool unique;                     /* no key may be there twice: */
+    int64_t first_repeat;            /* the position of the first one that is; -1: none */
     uint64_t disorder[2];            /* bits of the key before the first disorder, and of the one there */
     double seconds;
 };
@@ -70,6 +75,14 @@ hsort_status report_fail(struct comm *comm, hsort_status status, const char *for
 void report_open_json(struct json *json);
 hsort_status report_close_json(struct json *json);
 
+/* What has gone between ranks: a line for each transport, and members of an object. */
+void report_moved(const hsort_stats *stats);
+void report_moved_json(struct json *json, const hsort_stats *stats);
+
+/* Of check --unique: which key, or record, has the key of the one before it; place -1: none has. `unique` false: nothing. */
+void report_repeat(bool unique, int64_t place, const char *word);
+void report_repeat_json(struct json *json, bool unique, int64_t place);
+
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);
 void report_job_json(struct json *json, const struct job *job);
@@ -87,8 +100,8 @@ const char *report_key_text(hsort_type type, uint64_t bits, char *text);
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);
 
-/* On rank 0: say in one line on stderr if another temporary file of this output lies beside it. Nothing is
- * removed: it may be that of a run that is at work. */
-void report_stale(const struct comm *comm, const struct file_out *file);
+/* Say in one line on stderr if another temporary file of this output lies beside it, or, of a file per rank, beside one of them.
+ * Nothing is removed: it may be that of a run that is at work. Collective. */
+void report_stale(struct comm *comm, const struct file_out *file);
 
 #endif

@@ -25,16 +25,23 @@ static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void 
     if (keys_out)
         TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes,
                                false, &a->keys_out));
-    return element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index);
+    TRY(element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
+    return HSORT_OK;
 }
 
 /* Write the results. Not collective. */
 static hsort_status deliver_argsort(struct argsort *a)
 {
     hsort_context *ctx = a->order.ctx;
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     TRY(element_array_deliver(ctx, &a->index));
     TRY(element_array_deliver(ctx, &a->keys_out));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
 }
 
 /* Collective. mine: this rank's status so far. */
@@ -44,7 +51,8 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
     TRY(element_order_plan(&a->order, mine, element_request(&a->order, 0)));
     TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
     TRY(element_order_find(&a->order, a->index.memory, a->keys_out.memory));
-    return context_agree(ctx, deliver_argsort(a));
+    TRY(context_agree(ctx, deliver_argsort(a)));
+    return stats_finish(ctx, a->order.total);
 }
 
 static hsort_status finish_argsort(struct argsort *a, hsort_status status)

@@ -62,6 +62,7 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
 {
     struct comm *comm = &order->ctx->comm;
     int64_t smallest, largest;
+    stats_begin(order->ctx);
     keep_first_error(&mine, make_offsets(order));
     TRY(comm_agree(comm, mine));
     TRY(comm_range(comm, (int64_t)(request >> 1), &smallest, &largest));
@@ -173,27 +174,17 @@ static hsort_status has_room_for(hsort_context *ctx, size_t bytes, size_t had, b
     return HSORT_OK;
 }
 
-/* What hsort_get_stats() has of it. */
-static hsort_status keep_stats_alone(const struct element_order *order, double began)
-{
-    double seconds[HSORT_PHASES] = {0};
-    seconds[HSORT_PHASE_LOCAL_SORT] = MPI_Wtime() - began;
-    const hsort_stats own = {
-        .keys = order->total, .passes = 1, .total_seconds = seconds[HSORT_PHASE_LOCAL_SORT]};
-    return stats_keep(order->ctx, &own, seconds);
-}
-
 hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs)
 {
     hsort_context *ctx = order->ctx;
     struct engine *engine = ctx->engine;
-    const double began = MPI_Wtime();
     size_t bytes;
     TRY(engine->ops->pairs->workspace(engine, pairs, &bytes));
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, bytes));
     TRY(engine->ops->pairs->sort(engine, pairs, ctx->workspace));
     TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));
-    return keep_stats_alone(order, began);
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
+    return HSORT_OK;
 }
 
 /* Let the engine sort keys with their positions, if it does that and has room for it; codes may do with less. */
@@ -227,7 +218,6 @@ static hsort_status sort_numbered_alone(struct element_order *order, void *keys,
                                  .decode = keys == NULL,
                                  .position_bits = order->position_bits,
                                  .positions = keys ? NULL : order->positions};
-    const double began = MPI_Wtime();
     size_t bytes;
     void *sorted;
     TRY(engine->ops->sort_workspace(engine, rung, order->code_bytes, order->count, order->count, &bytes));
@@ -240,8 +230,7 @@ static hsort_status sort_numbered_alone(struct element_order *order, void *keys,
                           order->count, order->count, ctx->workspace, &raw, &sorted));
     if (keys)
         TRY(split_codes(order, sorted, order->positions, keys));
-    TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));
-    return keep_stats_alone(order, began);
+    return engine->ops->stream_synchronize(engine, STREAM_WORK);
 }
 
 /* A rank alone whose keys are one array needs no codes in a pass of their own: those of 8 bytes are made by the sort, which is faster
@@ -371,11 +360,13 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
 {
     struct element_gather *gather;
     int64_t moved = 0;
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index, count, &gather));
     const hsort_status status =
         (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
     const hsort_status unmapped = context_unmap(ctx, true);
     element_gather_close(gather);
+    stats_book(ctx, HSORT_PHASE_GATHER);
     return status != HSORT_OK ? status : unmapped;
 }
 

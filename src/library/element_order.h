@@ -27,7 +27,7 @@ struct element_order {
     int64_t *positions; /* [out_count] engine memory, the caller's */
 };
 
-/* Learn all counts. fields need no memory yet. Collective.
+/* Learn all counts, and begin the statistics of the call. fields need no memory yet. Collective.
  *   mine     this rank's status so far, agreed on here
  *   request  a number that all ranks must have the same: what they ask for
  * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
@@ -46,7 +46,7 @@ bool element_order_takes_pairs(const struct element_order *order, const struct e
 /* Sort such pairs. Of a rank alone. Errors those of the engine, its own. */
 hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs);
 
-/* Carry elements over all ranks, in engine memory. Collective.
+/* Carry elements over all ranks, in engine memory, and book the time. Collective.
  *   scatters  false: to[i] = from[index[i]]; true: to[index[i]] = from[i]
  *   offset    [size + 1] global position of each rank's first element of the array that the index is into
  *   index     [count] engine memory

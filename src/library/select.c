@@ -73,7 +73,10 @@ static hsort_status take_selection_memory(struct selection *s)
     TRY(element_array_load(ctx, s->keys, bytes, &s->loaded));
     TRY(element_array_room(ctx, NULL, bytes, true, &s->copy));
     TRY(element_array_room(ctx, NULL, bytes, true, &s->scratch));
-    return element_array_room(ctx, NULL, workspace_bytes, true, &s->workspace);
+    TRY(element_array_room(ctx, NULL, workspace_bytes, true, &s->workspace));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
+    return HSORT_OK;
 }
 
 static hsort_status sort_copy(struct selection *s)
@@ -87,7 +90,9 @@ static hsort_status sort_copy(struct selection *s)
         TRY(engine->ops->sort(engine, sort_rung(order->ctx, width), width, s->copy.memory, s->scratch.memory,
                               order->count, order->count, s->workspace.memory, &raw, &sorted));
     s->sorted = sorted;
-    return engine->ops->stream_synchronize(engine, STREAM_WORK);
+    TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));
+    stats_book(order->ctx, HSORT_PHASE_LOCAL_SORT);
+    return HSORT_OK;
 }
 
 /* ---- the rounds ------------------------------------------------------------------------------------------ */
@@ -158,7 +163,8 @@ static hsort_status run_selection(struct selection *s, hsort_status mine, void *
     TRY(comm_agree(comm, sort_copy(s)));
     TRY(find_codes(s));
     write_selected(s, selected);
-    return HSORT_OK;
+    stats_book(s->order.ctx, HSORT_PHASE_EXCHANGE);
+    return stats_finish(s->order.ctx, s->order.total);
 }
 
 hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,

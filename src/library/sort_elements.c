@@ -83,8 +83,11 @@ static hsort_status take_sort_memory(struct element_sort *s)
         TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, false, &s->keys_room));
     if (!s->travel)
         TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
-    return element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
-                              s->elements == s->elements_out && !s->travel, &s->room);
+    TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
+                           s->elements == s->elements_out && !s->travel, &s->room));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
+    return HSORT_OK;
 }
 
 /* Not collective. */
@@ -93,7 +96,9 @@ static hsort_status deliver_elements(struct element_sort *s)
     hsort_context *ctx = s->order.ctx;
     TRY(element_array_deliver(ctx, &s->keys_room));
     TRY(element_array_deliver(ctx, &s->room));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
 }
 
 /* Collective. */
@@ -119,7 +124,8 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
         TRY(comm_agree(comm, element_order_sort_pairs(order, &pairs)));
     else
         TRY(gather_elements(s));
-    return context_agree(order->ctx, deliver_elements(s));
+    TRY(context_agree(order->ctx, deliver_elements(s)));
+    return stats_finish(order->ctx, order->total);
 }
 
 static hsort_status element_sort(struct element_sort *s, hsort_status mine)

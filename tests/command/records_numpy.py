@@ -260,6 +260,7 @@ def gather_case(rng, case):
     np.save("i.npy", index)
     more = ["--record", *more[1:]] if more else []
     out = "g.npy" if path.endswith(".npy") else "g.raw"
+    more += [[], ["--verify=reread"], ["--no-verify"]][rng.integers(3)]
     case.run("gather", path, "--by", "i.npy", "-o", out, *more)
     shape = (len(index),) + values.shape[1:]
     case.expect(out, values.dtype, shape, rows_of(values)[index.astype(np.int64)].tobytes())

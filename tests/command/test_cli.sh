@@ -122,7 +122,7 @@ good_check()
 good_json()
 {
     local exchange name=$'a "quote", a \\, a \t, a \xff and \xc3\xa9.raw' phases
-    phases="['read', 'h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'write', 'verify']"
+    phases="['read', 'h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'gather', 'write', 'verify']"
     ok 1 gen -n 3000 --type f32 -o "$name"
     ok 3 sort "$name" --type f32 -o out.raw --json --no-verify
     json "r['schema_version'] == 1 and r['keys'] == 3000 and r['bytes'] == 12000 and r['type'] == 'f32'"

@@ -81,6 +81,8 @@ checked()
 {
     ok 3 sort events.npy -o out.npy --key run,event:desc --index i.npy --json
     json "r['type'] == 'record' and r['records'] == 1000 and r['key'] == 'run,event:desc' and r['verify']['stable']"
+    json "list(r['parts']) == ['h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'gather'] and r['parts']['gather'] > 0"
+    json "r['moved_bytes'] > 0 and r['moved_bytes'] == sum(p['moved_bytes'] for p in r['paths'].values())"
     ok 2 check out.npy --key run,event:desc --against events.npy --json
     json "r['sorted'] and r['against']['same_records'] and r['element_bytes'] == 81 and r['first_disorder'] is None"
     ok 2 check out.npy --key run
@@ -144,6 +146,25 @@ values keys.npy --values events.npy -O v.npy
 index keys.npy --index i.npy
 ties same.npy --index i.npy
 DAMAGE
+}
+
+# The same of gather, also where the index names elements more than once.
+gather_verified()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage before
+    before=$(contents)
+    ok 3 gather events.npy --by index.npy -o x.npy --json --verify=reread
+    json "r['verify'] == {'elements_ok': True} and r['moved_bytes'] > 0"
+    for damage in carry spoil; do
+        BROKEN_ELEMENTS=$damage run 3 gather events.npy --by keys.npy -o y.npy
+        [ "$code" = 1 ] && grep -q 'events.npy: entry [0-9]* of keys.npy has not brought element [0-9]*; nothing was written$' "$work.err" &&
+            [ ! -e y.npy ] || fail "a gather that does '$damage': exit code $code"
+        grep -q '^verified .*NOT' "$work.out" || fail "a gather that does '$damage': the report does not say so"
+        BROKEN_ELEMENTS=$damage ok 2 gather events.npy --by keys.npy -o y.npy --no-verify
+        rm -f y.npy
+    done
+    rm -f x.npy
+    [ "$(contents)" = "$before" ] || fail "gathers have left or changed files"
 }
 
 bad_keys()
@@ -236,7 +257,7 @@ bad_outputs()
     fi
 }
 
-# A signal between two outputs leaves neither; a name that cannot be given when the output before has its own is said to be so.
+# A signal between two outputs leaves neither, nor does a name that cannot be given; what was there before is there again.
 several_outputs()
 {
     local before i
@@ -247,17 +268,28 @@ several_outputs()
         sleep 0.5
     done
     [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "told to stop between two outputs: files were left or changed"
-    HYPERSORT_FAULT=commit:0:4 run 3 sort events.npy -o x.npy --key run --index y.npy
-    [ "$code" = 3 ] && grep -q 'y.npy: cannot be given its name: .*; outputs before it have their names$' "$work.err" &&
-        [ -f x.npy ] && [ ! -e y.npy ] || fail "the second of two outputs cannot be given its name"
-    ! compgen -G '*.part' >/dev/null || fail "a name that cannot be given leaves a temporary"
+    HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy
+    echo old >x.npy
+    HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy
     rm -f x.npy
+    HYPERSORT_FAULT=commit:2:4 refused 3 3 "y.2.npy: cannot be given its name" \
+        sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    : >y.1.npy.hypersort-1-2.part
+    run 3 sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    [ "$code" = 0 ] && grep -q 'y.1.npy.hypersort-1-2.part was left by a run that was killed' "$work.err" ||
+        fail "what a killed run has left of the file of rank 1 is not named"
+    : >y.2.npy.hypersort-1-2.part
+    run 3 sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    [ "$code" = 0 ] && grep -q 'y.1.npy.hypersort-1-2.part, and 1 of other ranks, was left' "$work.err" ||
+        fail "what a killed run has left of the files of two ranks is not named"
+    rm -f x.?.npy y.?.npy y.?.npy.hypersort-1-2.part
 }
 
 make_inputs
 made
 checked
 verified
+gather_verified
 bad_keys
 bad_raw
 bad_outputs

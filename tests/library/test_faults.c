@@ -26,10 +26,12 @@ static size_t limit;            /* of engine memory, of all contexts; 0: none */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
-enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE, DEEDS };
+enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE,
+            DEED_CHECK_PAIRS, DEEDS };
 
 static const char *const deed_names[DEEDS] = {"create",  "check", "sort",   "sort to other counts",
-                                              "records", "pairs", "scatter", "unique"};
+                                              "records", "pairs", "scatter", "unique",
+                                          "check pairs"};
 
 struct fault {
     enum fault_site site;
@@ -133,6 +135,17 @@ static hsort_status keep_unique(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
+/* The keys themselves are their values; under a limit of memory piece by piece. */
+static hsort_status check_pairs(hsort_context *ctx, struct keys *keys)
+{
+    hsort_check_result result = {.struct_size = sizeof result};
+    const hsort_status status = hsort_check_pairs(ctx, HSORT_U64, HSORT_ASCENDING, keys->in, keys->in, 8,
+                                                  keys->count, NULL, NULL, &result);
+    CHECK(status != HSORT_OK || (result.count == size * keys->count && result.first_unstable == -1), "%s: %d keys",
+          faults_case, (int)result.count);
+    return status;
+}
+
 static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport transport, struct keys *keys)
 {
     hsort_check_result result;
@@ -144,6 +157,8 @@ static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport
         return scatter_keys(*ctx, keys);
     if (deed == DEED_UNIQUE)
         return keep_unique(*ctx, keys);
+    if (deed == DEED_CHECK_PAIRS)
+        return check_pairs(*ctx, keys);
     if (deed == DEED_CREATE)
         return create(transport, ctx);
     if (deed == DEED_CHECK)
@@ -304,6 +319,7 @@ static void walk_records(hsort_transport transport)
     walk_all(DEED_PAIRS, transport);
     walk_all(DEED_SCATTER, transport);
     walk_all(DEED_UNIQUE, transport);
+    walk_all(DEED_CHECK_PAIRS, transport);
 }
 
 static void walk_two_passes(void)
@@ -315,6 +331,7 @@ static void walk_two_passes(void)
     walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_CHECK_PAIRS, HSORT_TRANSPORT_STAGED);
 }
 
 int main(int argc, char **argv)

@@ -194,6 +194,10 @@ hsort_status elements_place(struct engine *engine, size_t element_bytes, void *t
                             const void *from, const int64_t *positions, int64_t first, int64_t count,
                             int64_t *outside);
 
+/* engine_ops.inspect_elements(): look.cu. */
+hsort_status elements_inspect(struct engine *engine, const struct engine_elements *elements,
+                              struct engine_inspection *found);
+
 /* engine_ops.count_runs() and .write_runs(): runs.cu. */
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
 hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);

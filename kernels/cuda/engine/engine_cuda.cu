@@ -538,6 +538,7 @@ static const struct engine_ops cuda_ops = {
     .count_runs = runs_count,
     .write_runs = runs_write,
     .inspect = engine_inspect,
+    .inspect_elements = elements_inspect,
 };
 
 extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct engine **opened)

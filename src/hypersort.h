@@ -51,8 +51,9 @@ extern "C" {
 enum { HSORT_PHASES_MAX = 8, HSORT_TRANSPORTS_MAX = 8, HSORT_RATES_MAX = 16 };
 
 /* What the cost of a sort is counted from. X(name, short name, unit)
- *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank
- *   MERGE             a merge on one rank: bytes read plus bytes written
+ *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; of 16 bytes: half of SORT_8
+ *   MERGE             a merge on one rank: bytes read plus bytes written. So fast keys of 1 and 2 bytes are counted
+ *                     and written, too
  *   HOST_COPY         between the caller's host memory and the engine's, each way; 0: the engine needs no
  *                     copies
  *   STEP              from asking the engine for something small to its answer
@@ -121,6 +122,8 @@ typedef struct hsort_plan_result {
     int64_t runs, segments;        /* of two passes, of a rank; else 0 */
     double host_bytes;             /* that a rank then takes of host memory, besides the caller's; else 0 */
     hsort_plan_exchange two_passes; /* what they cost; all 0 if passes is not 2 */
+    hsort_plan_exchange counted;   /* what keys of 1 and 2 bytes cost, of which no exchange moves any: then `exchange`
+                                      is AUTO, and what exchanges cost is 0. Of other keys all 0 */
 } hsort_plan_result;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */

@@ -282,7 +282,7 @@ static hsort_status measure(struct bench *b, struct bench_row *row)
     TRY(inspect(b, b->buffers.in, &b->before));
     for (int repeat = -b->plan->warm_up; repeat < b->plan->repeats; repeat++)
         TRY(take_turns(b, repeat, &row->right));
-    row->exchange = b->comm->size > 1 ? hsort_exchange_name(hsort_exchange_in_use(b->ctx)) : "none";
+    row->exchange = b->comm->size > 1 ? report_exchange(b->ctx, 1) : "none";
     row->path = path_word(b);
     row->time = bench_time_of(b->seconds[0], b->plan->repeats);
     for (int which = 0; which < ENGINE_YARDSTICKS; which++)

@@ -24,7 +24,7 @@ static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void 
     }
     if (keys_out)
         TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes,
-                               false, &a->keys_out));
+                               order->in_two_rounds, &a->keys_out));
     return element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index);
 }
 
@@ -46,6 +46,7 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
     TRY(element_order_plan(&a->order, mine, element_request(&a->order, 0)));
     TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
     TRY(element_order_find(&a->order, a->index.memory, keys_out != NULL));
+    TRY(element_order_carry_keys(&a->order, a->keys_out.memory));
     return context_agree(ctx, deliver_argsort(a));
 }
 

@@ -341,8 +341,22 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
 hsort_status element_order_keys(const struct element_order *order, void *keys)
 {
     struct engine *engine = order->ctx->engine;
+    if (order->in_two_rounds)
+        return HSORT_OK;
     return engine->ops->split_codes(engine, order->code_bytes, order->codes, order->out_count,
                                     order->position_bits, NULL, order->fields[0].map, keys);
+}
+
+hsort_status element_order_carry_keys(const struct element_order *order, void *keys)
+{
+    int64_t all_want, some_want;
+    if (!order->in_two_rounds)
+        return HSORT_OK;
+    TRY(comm_range(&order->ctx->comm, keys != NULL, &all_want, &some_want));
+    return some_want ? element_carry(order->ctx, false, order->in_offset, order->positions,
+                                     keys ? order->out_count : 0, (size_t)order->fields[0].bytes,
+                                     order->fields[0].from, keys)
+                     : HSORT_OK;
 }
 
 void element_order_close(struct element_order *order)

@@ -40,8 +40,13 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
  * Errors agreed: those of a sort. */
 hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps);
 
-/* keys [out_count] = the keys in order, of the only field, engine memory. Not collective. Errors: the engine's. */
+/* keys [out_count] = the keys in order, of the only field, engine memory. In two rounds nothing is done: see below. Not
+ * collective. Errors: the engine's. */
 hsort_status element_order_keys(const struct element_order *order, void *keys);
+
+/* The same in two rounds, where no code holds a whole key: they are carried there. In one round nothing is done. `keys` lies
+ * apart from the keys as they came; NULL: this rank wants none. Collective. Errors agreed: those of element_carry(). */
+hsort_status element_order_carry_keys(const struct element_order *order, void *keys);
 
 /* Carry elements over all ranks, in engine memory. Collective.
  *   scatters  false: to[i] = from[index[i]]; true: to[index[i]] = from[i]

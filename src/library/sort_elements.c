@@ -53,7 +53,8 @@ static hsort_status take_sort_memory(struct element_sort *s)
     if (s->keys)
         TRY(element_array_load(ctx, s->keys, (size_t)order->count * key_bytes, &s->loaded_keys));
     if (s->keys_out)
-        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, false, &s->keys_room));
+        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, order->in_two_rounds,
+                               &s->keys_room));
     TRY(element_array_load(ctx, s->elements, (size_t)order->count * s->element_bytes, &s->loaded));
     TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
     TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
@@ -85,6 +86,7 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
     TRY(element_order_find(order, s->index.memory, s->keys_out != NULL));
     TRY(element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,
                       s->element_bytes, s->loaded.memory, s->room.memory));
+    TRY(element_order_carry_keys(order, s->keys_room.memory));
     return context_agree(order->ctx, deliver_elements(s));
 }
 

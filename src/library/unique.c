@@ -8,6 +8,7 @@
  *     counts       2 4               none            none             1          7 ends where the next head is
  *     ids          0 0 1             1 1             none             1 2 */
 #include <stdlib.h>
+#include <string.h>
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 
@@ -31,6 +32,7 @@ struct unique_call {
     struct engine_runs runs;
     key_code before;
     uint64_t *words; /* [2 * size] of all ranks, owned */
+    key_code last;   /* this rank's last key */
 };
 
 /* ---- before anything is searched ------------------------------------------------------------------------- */
@@ -64,27 +66,25 @@ static hsort_status check_unique(struct unique_call *call, hsort_type type)
 }
 
 /* Have the keys, and find the last one. Not collective. */
-static hsort_status take_unique_memory(struct unique_call *call, uint64_t *last)
+static hsort_status take_unique_memory(struct unique_call *call)
 {
     const struct element_order *order = &call->order;
     hsort_context *ctx = order->ctx;
     const int key_bytes = order->fields[0].bytes;
     const int64_t end = order->count - 1;
-    key_code code = 0;
     call->words = calloc(2 * (size_t)ctx->comm.size, sizeof *call->words);
     if (!call->words || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the runs of %d ranks", ctx->comm.size);
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
     TRY(element_array_load(ctx, call->keys, (size_t)order->count * (size_t)key_bytes, &call->loaded));
     if (order->count > 0)
-        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &code));
-    *last = (uint64_t)code;
+        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &call->last));
     return HSORT_OK;
 }
 
 /* ---- what lies at the borders ---------------------------------------------------------------------------- */
 
-/* From the last key of each rank, in words [size]: the key before this rank's first one, if there is one. */
+/* From the last key of each rank, in words [2 * size]: the key before this rank's first one, if there is one. */
 static void find_before(struct unique_call *call)
 {
     const int64_t *offset = call->order.in_offset;
@@ -93,7 +93,7 @@ static void find_before(struct unique_call *call)
         rank--;
     if (rank < 0)
         return;
-    call->before = call->words[rank];
+    memcpy(&call->before, call->words + KEY_CODE_WORDS * rank, sizeof call->before);
     call->runs.before = &call->before;
 }
 
@@ -153,10 +153,11 @@ static hsort_status write_runs(struct unique_call *call)
 static hsort_status run_unique(struct unique_call *call, hsort_status mine)
 {
     struct comm *comm = &call->order.ctx->comm;
-    uint64_t last = 0;
+    uint64_t last[KEY_CODE_WORDS];
     TRY(element_order_plan(&call->order, mine, element_request(&call->order, 0)));
-    TRY(comm_agree(comm, take_unique_memory(call, &last)));
-    TRY(comm_gather_words(comm, &last, 1, call->words));
+    TRY(comm_agree(comm, take_unique_memory(call)));
+    memcpy(last, &call->last, sizeof last);
+    TRY(comm_gather_words(comm, last, KEY_CODE_WORDS, call->words));
     find_before(call);
     TRY(comm_agree(comm, count_runs(call)));
     const uint64_t heads[2] = {(uint64_t)call->runs.found,

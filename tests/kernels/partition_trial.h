@@ -25,7 +25,7 @@ static inline const char *shape_name(int shape)
 }
 
 struct trial {
-    int kind; // of keys: map_of_kind()
+    int kind; // of keys: a type
     hsort_order order;
     int shape, ranks, log;
     int64_t count;

@@ -90,7 +90,7 @@ static void expect(struct array *a, const void *bytes)
 
 static int compare_numbers(const hsort_field *field, const unsigned char *a, const unsigned char *b)
 {
-    unsigned char left[8], right[8];
+    unsigned char left[16], right[16];
     const size_t bytes = hsort_type_bytes(field->type);
     for (size_t i = 0; i < bytes; i++) {
         left[i] = a[field->big_endian ? bytes - 1 - i : i];
@@ -334,7 +334,7 @@ static hsort_status run_select(const struct part *p)
     const size_t key_bytes = field_bytes(field);
     const int64_t wanted = t->total > 0 ? WANTED : 0;
     int64_t positions[WANTED] = {0};
-    unsigned char selected[WANTED * 8], expected[WANTED * 8];
+    unsigned char selected[WANTED * 16], expected[WANTED * 16];
     uint64_t random = t->seed; // the same on every rank
     struct array keys = incoming(p, field->offset, key_bytes);
     for (int i = 1; i < wanted; i++)
@@ -434,10 +434,10 @@ static void run_trial(const struct trial *t)
 static hsort_field draw_field(const struct trial *t, size_t most, bool number)
 {
     hsort_field field = {.order = draw(2) ? HSORT_DESCENDING : HSORT_ASCENDING};
-    field.type = (hsort_type)draw(HSORT_F64 + 1);
-    if (hsort_type_bytes(field.type) > most)
-        field.type = (hsort_type)draw(HSORT_F32 + 1);
-    if (hsort_type_bytes(field.type) > most || (!number && draw(2)))
+    do
+        field.type = (hsort_type)draw(ORDER_TYPES);
+    while (hsort_type_bytes(field.type) > most);
+    if (!number && draw(2))
         field.bytes = 1 + (int)draw(most < 16 ? most : 16);
     else
         field.big_endian = !number && draw(3) == 0;

@@ -265,8 +265,8 @@ enum engine_yardstick {
 /* What only measurements need: other libraries' sorts, and generated keys, which a device makes in the time
  * that copying them to it would take many times over. */
 struct engine_yardstick_ops {
-    /* Is it in this build? Pure. */
-    bool (*has)(enum engine_yardstick which);
+    /* Is it in this build, and does it sort keys of this type? Pure. */
+    bool (*has)(enum engine_yardstick which, hsort_type type);
 
     /* Bytes of workspace that it needs for so many keys, aligned to 256 bytes; never 0. */
     hsort_status (*workspace)(struct engine *engine, enum engine_yardstick which, hsort_type type,

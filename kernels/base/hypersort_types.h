@@ -42,8 +42,8 @@ typedef enum hsort_status {
 #undef X
 } hsort_status;
 
-/* Unsigned and signed integers, IEEE floats, and bfloat16, the upper half of an f32. u128 is the compiler's unsigned
- * __int128, 16-byte aligned. It grows at its end. X(name, short name, bytes per key) */
+/* Unsigned and signed integers, IEEE floats, and bf16, which is the upper half of an f32. u128 is what gcc,
+ * clang and nvcc call unsigned __int128. The list grows at its end. X(name, short name, bytes per key) */
 #define HSORT_TYPE_LIST(X)                                                                                  \
     X(HSORT_U32, "u32", 4)                                                                                  \
     X(HSORT_I32, "i32", 4)                                                                                  \

@@ -60,7 +60,7 @@ static hsort_status wait_for_keys(const struct sort *s)
 }
 
 /* Count the keys of all ranks. Collective. */
-static hsort_status count_all(struct narrow_sort *n)
+static hsort_status count_narrow_keys(struct narrow_sort *n)
 {
     struct sort *s = n->s;
     int64_t done = 0;
@@ -143,7 +143,7 @@ static hsort_status write_pieces(struct narrow_sort *n)
 }
 
 /* Collective. */
-static hsort_status write_all(struct narrow_sort *n)
+static hsort_status write_narrow_keys(struct narrow_sort *n)
 {
     struct sort *s = n->s;
     TRY(context_agree(s->ctx, load_counted(n))); // so that nothing is written where a rank has failed
@@ -160,8 +160,8 @@ static hsort_status write_all(struct narrow_sort *n)
 static hsort_status run_narrow_sort(struct narrow_sort *n)
 {
     TRY(narrow_open(&n->counts, piece_bytes(n)));
-    TRY(count_all(n));
-    TRY(write_all(n));
+    TRY(count_narrow_keys(n));
+    TRY(write_narrow_keys(n));
     n->s->form = FORM_DELIVERED;
     return HSORT_OK;
 }

@@ -27,7 +27,7 @@ make_inputs()
     "$numpy" -W ignore - <<'PYTHON'
 import numpy as np
 rng = np.random.default_rng(5)
-dtype = np.dtype([("run", "<u4"), ("event", "<i8"), ("half", "<f2"), ("in", [("x", "<f4"), ("n", "S5")]), ("v", "<i4", (2, 3)),
+dtype = np.dtype([("run", "<u4"), ("event", "<i8"), ("half", "<c8"), ("in", [("x", "<f4"), ("n", "S5")]), ("v", "<i4", (2, 3)),
                   ("wide", "S17"), ("k1", "<u8"), ("k2", "<u8"), ("k3", "u1")])
 events = np.frombuffer(rng.bytes(1000 * dtype.itemsize), dtype).copy()
 events["run"] = rng.integers(0, 9, 1000)
@@ -157,7 +157,7 @@ bad_keys()
     refused 3 2 "field 'v[1]' is an array" sort events.npy -o x --key 'v[1]'
     refused 0 2 "a number in brackets from 0 to 2" sort events.npy -o x --key 'v[1][3]'
     refused 0 2 "a number in brackets from 0 to 1" sort events.npy -o x --key 'v[x]'
-    refused 0 2 "events.npy: field 'half' has dtype '<f2', which is no key" sort events.npy -o x --key half
+    refused 0 2 "events.npy: field 'half' has dtype '<c8', which is no key" sort events.npy -o x --key half
     refused 0 2 "events.npy: field 'wide' has dtype '|S17', which is no key" sort events.npy -o x --key wide
     refused 0 2 "the keys have 17 bytes together, 16 can be" sort events.npy -o x --key k1,k2,k3
     refused 3 2 "more than 8 keys" sort events.npy -o x --key k3,k3,k3,k3,k3,k3,k3,k3,k3
@@ -188,7 +188,7 @@ bad_raw()
     refused 0 2 "events.npy: --record is of raw files" sort events.npy -o x --record 24 --key run
     refused 0 2 "--record and --key: one lacks the other" sort records.bin -o x --record 24
     refused 0 2 "--record: more than 65536 bytes" sort records.bin -o x --record 65537 --key @0:u64
-    for key in 0:u64 @0 @x:u64 @0:u16 @0:bytes0 @0:bytes17 @0:bytes4\> @:u64 @-1:u64 run @0:u64:down; do
+    for key in 0:u64 @0 @x:u64 @0:u24 @0:bytes0 @0:bytes17 @0:bytes4\> @:u64 @-1:u64 run @0:u64:down; do
         refused 0 2 "records.bin: --key: '|is no key of a raw record" sort records.bin -o x --record 24 --key "$key"
     done
     refused 0 2 "'@17:u64' ends behind the record, which has 24 bytes" sort records.bin -o x --record 24 --key @17:u64

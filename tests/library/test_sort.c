@@ -29,6 +29,7 @@ enum call { CALL_IN_PLACE, CALL_TO, CALL_TO_SAME_BUFFER, CALLS };
 struct setting {
     hsort_context *ctx;
     const char *name;
+    bool is_small; /* its engine has room for a table and little more: for keys that are counted */
 };
 
 struct test_case {
@@ -52,6 +53,7 @@ struct shard {
 static int rank, size, buffer_kinds;
 static struct setting settings[SETTINGS];
 static int setting_count;
+static size_t engine_bytes; /* that the next context may take; 0: no limit */
 static char case_text[256];
 
 /* ---- Shards ----------------------------------------------------------------------------------------------------- */
@@ -270,9 +272,11 @@ static void sort_shards(const struct test_case *c, struct shard *in, struct shar
     check_stats(c);
 }
 
-static void run_case(const struct test_case *c, int number)
+static void run_case(struct test_case *c, int number)
 {
     const size_t width = hsort_type_bytes(c->input.type);
+    if (c->setting->is_small && !KEY_IS_COUNTED(width))
+        c->setting = &settings[0];
     int64_t counts[MOST_RANKS], out_counts[MOST_RANKS];
     describe(c, number);
     layout_counts(c->in_layout, c->input.count, size, c->seed, counts);
@@ -377,7 +381,7 @@ static int run_random(uint64_t seed, int number, double seconds, int64_t large)
     int go_on = 1;
     while (go_on && number < end) {
         const uint64_t case_seed = seed + (uint64_t)number * 1000003;
-        const struct test_case c = draw_case(case_seed, draw_size(case_seed ^ 1, large));
+        struct test_case c = draw_case(case_seed, draw_size(case_seed ^ 1, large));
         run_case(&c, number++);
         go_on = MPI_Wtime() - begin < seconds;
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -398,13 +402,24 @@ static bool open_setting(hsort_engine engine, hsort_transport transport, hsort_e
     options.exchange = exchange;
     options.chunk_bytes = piece;
     options.threads = threads;
+    options.device_memory_limit = engine_bytes;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "%s: %s", name, hsort_last_error(NULL));
     if (status != HSORT_OK)
         return false;
     CHECK(hsort_engine_in_use(ctx) == engine, "%s: another engine", name);
-    settings[setting_count++] = (struct setting){ctx, name};
+    settings[setting_count++] = (struct setting){ctx, name, engine_bytes > 0};
     return true;
+}
+
+/* With so little memory that keys in host memory pass through the engine piece by piece. */
+static bool open_small(hsort_engine engine)
+{
+    enum { TABLE_BYTES = 655360, PIECE_BYTES = 1008 };
+    engine_bytes = TABLE_BYTES + PIECE_BYTES;
+    const bool opened = open_setting(engine, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_AUTO, 0, 1, "little memory");
+    engine_bytes = 0;
+    return opened;
 }
 
 static bool open_host(void)
@@ -417,7 +432,8 @@ static bool open_host(void)
            open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI, HSORT_EXCHANGE_DIRECT, 72, 1,
                         "direct, mpi, pieces of 72 bytes") &&
            open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_AUTO, 0, size <= 2 ? 2 : 1,
-                        "defaults");
+                        "defaults") &&
+           open_small(HSORT_ENGINE_HOST);
 }
 
 #ifdef SHARED_ENGINE
@@ -468,7 +484,8 @@ static bool open_cuda(void)
         !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_BITONIC, 1024, 0,
                       "cuda, bitonic, staged, pieces of 1 KiB") ||
         !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_DIRECT, 1024, 0,
-                      "cuda, direct, staged, pieces of 1 KiB"))
+                      "cuda, direct, staged, pieces of 1 KiB") ||
+        !open_small(HSORT_ENGINE_CUDA))
         return false;
     if (some_map() && (!open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_DIRECT, 0, 0,
                                      "cuda, direct, ipc") ||

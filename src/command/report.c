@@ -296,12 +296,14 @@ const char *report_key_text(hsort_type type, key_code bits, char *text)
     const int width = 8 * (int)hsort_type_bytes(type), mantissa_bits = key_mantissa_bits(type);
     const uint64_t low = (uint64_t)bits;
     const struct keymap map = keymap_make(type, HSORT_ASCENDING);
+    // So many tell any two floats of a type apart.
+    const int digits = type == HSORT_F64 ? 17 : type == HSORT_F32 ? 9 : type == HSORT_F16 ? 5 : 4;
     if (mantissa_bits > 0) {
         const double value = float_value(type, low);
         if (isnan(value))
             snprintf(text, REPORT_KEY_TEXT, "nan(0x%0*" PRIx64 ")", width / 4, low);
-        else // so many digits tell any two numbers of such a mantissa apart
-            snprintf(text, REPORT_KEY_TEXT, "%.*g", 2 + (mantissa_bits + 1) * 30103 / 100000, value);
+        else
+            snprintf(text, REPORT_KEY_TEXT, "%.*g", digits, value);
         return text;
     }
     if (map.flip == 0)

@@ -25,6 +25,7 @@ struct trial {
     int values; /* that a byte of a record can have; 1: all are equal, of UNIQUE alone */
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
     bool in_place;
+    bool repeats; /* most elements are the same as one of a few: keys of many bytes would not be equal else */
     uint64_t seed;
 };
 
@@ -410,6 +411,9 @@ static void run_trial(const struct trial *t)
     uint64_t random = t->seed;
     for (size_t i = 0; i < (size_t)t->total * t->record_bytes; i++)
         all[i] = (unsigned char)(check_random(&random) % (uint64_t)t->values * 255 / (uint64_t)(t->values > 1 ? t->values - 1 : 1));
+    for (int64_t i = 4; t->repeats && i < t->total; i++)
+        if (check_random(&random) % 8 > 0)
+            memcpy(all + (size_t)i * t->record_bytes, all + check_random(&random) % 4 * t->record_bytes, t->record_bytes);
     sort_slowly(t, all, order);
     const struct part p = {.t = t,
                            .all = all,
@@ -419,8 +423,8 @@ static void run_trial(const struct trial *t)
                            .out_first = sum_before(t->out_counts),
                            .out_count = t->out_counts[rank]};
     snprintf(what, sizeof what, "%s of %lld elements of %zu bytes, %d fields, first of type %d at %zu of %d bytes, "
-             "%d values of a byte, in place %d", call_names[t->call], (long long)t->total, t->record_bytes,
-             t->field_count, (int)t->fields[0].type, t->fields[0].offset, t->fields[0].bytes, t->values, t->in_place);
+             "%d values of a byte, in place %d, repeats %d", call_names[t->call], (long long)t->total, t->record_bytes,
+             t->field_count, (int)t->fields[0].type, t->fields[0].offset, t->fields[0].bytes, t->values, t->in_place, t->repeats);
     const hsort_status status = runs[t->call](&p);
     CHECK(status == HSORT_OK, "%s: %s", hsort_last_error(ctx), what);
     trials[t->call]++;
@@ -437,6 +441,8 @@ static hsort_field draw_field(const struct trial *t, size_t most, bool number)
     do
         field.type = (hsort_type)draw(ORDER_TYPES);
     while (hsort_type_bytes(field.type) > most);
+    if (number && most >= 16 && draw(4) == 0) // the only bare keys that take two rounds
+        field.type = HSORT_U128;
     if (!number && draw(2))
         field.bytes = 1 + (int)draw(most < 16 ? most : 16);
     else
@@ -480,6 +486,7 @@ static struct trial draw_trial(enum call call, uint64_t seed)
         t.total = 300;
     t.values = call == UNIQUE && draw(4) == 0 ? 1 : draw(2) ? 2 : 256;
     t.in_place = draw(2);
+    t.repeats = draw(3) == 0;
     draw_fields(&t);
     layout_counts((enum layout)draw(LAYOUTS), t.total, size, check_random(&random), t.in_counts);
     layout_counts((enum layout)draw(LAYOUTS), t.total, size, check_random(&random), t.out_counts);

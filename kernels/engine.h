@@ -13,8 +13,9 @@
  *            STREAM_OUT   copies that carry keys towards another rank or the host
  *            STREAM_IN    copies that bring keys in
  * Keys     unsigned codes in ascending order (kernels/base/keytype.h); `key_bytes` is 4, 8 or 16, and any other width
- *          is HSORT_INTERNAL. Counts are int64_t and may be 0 or beyond 2^32. Pointers to keys are aligned to the key
- *          size only.
+ *          is HSORT_INTERNAL; but inspect(), gather(), count_runs() and write_runs() take keys of 1 and 2 bytes as well,
+ *          and count_keys() and write_counted() no others. Counts are int64_t and may be 0 or beyond 2^32. Pointers to
+ *          keys are aligned to the key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
  *          may be reported by a later one on the engine.
  */
@@ -169,6 +170,17 @@ struct engine_runs {
     int64_t *ids;    /* [count] number of each key's run */
 };
 
+/* Keys in order, that lie nowhere: of each value so many. Of 3 7 7 7 9:
+ *
+ *     keys       3 7 9
+ *     ends       1 4 5       behind the last of each
+ *     positions  2, 3 .. 4   are written as 7 7 */
+struct engine_counted {
+    const void *keys;    /* [values] engine memory, of the width that is said beside */
+    const int64_t *ends; /* [values] engine memory, rising */
+    int64_t values;
+};
+
 struct input; /* kernels/base/input_draw.h */
 struct engine;
 struct engine_event; /* a point in a stream's work */
@@ -298,8 +310,8 @@ enum engine_yardstick {
 /* What only measurements need: other libraries' sorts, and generated keys, which a device makes in the time
  * that copying them to it would take many times over. */
 struct engine_yardstick_ops {
-    /* Is it in this build? Pure. */
-    bool (*has)(enum engine_yardstick which);
+    /* Is it in this build, and does it sort keys of this type? Pure. */
+    bool (*has)(enum engine_yardstick which, hsort_type type);
 
     /* Bytes of workspace that it needs for so many keys, aligned to 256 bytes; never 0. */
     hsort_status (*workspace)(struct engine *engine, enum engine_yardstick which, hsort_type type,
@@ -490,6 +502,18 @@ struct engine_ops {
      * result. */
     hsort_status (*count_runs)(struct engine *engine, struct engine_runs *runs);
     hsort_status (*write_runs)(struct engine *engine, const struct engine_runs *runs);
+
+    /* ---- keys of 1 and 2 bytes, which are counted and not moved ---- */
+
+    /* counts[k] += how often k is among keys [count], as they lie in memory.
+     *   counts  [256], of 2 bytes [65536]; engine memory, 8-byte aligned */
+    hsort_status (*count_keys)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
+                               int64_t *counts);
+
+    /* The way back: out [count] = the keys at positions first .. first + count - 1 of those that are counted, all of which
+     * there are. The struct is read in the call, its arrays are when it is done. */
+    hsort_status (*write_counted)(struct engine *engine, int key_bytes, const struct engine_counted *counted,
+                                  int64_t first, int64_t count, void *out);
 
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,

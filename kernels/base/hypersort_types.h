@@ -42,14 +42,22 @@ typedef enum hsort_status {
 #undef X
 } hsort_status;
 
-/* X(name, short name, bytes per key) */
+/* Unsigned and signed integers, IEEE floats, and bf16, which is the upper half of an f32. u128 is what gcc,
+ * clang and nvcc call unsigned __int128. The list grows at its end. X(name, short name, bytes per key) */
 #define HSORT_TYPE_LIST(X)                                                                                  \
     X(HSORT_U32, "u32", 4)                                                                                  \
     X(HSORT_I32, "i32", 4)                                                                                  \
     X(HSORT_F32, "f32", 4)                                                                                  \
     X(HSORT_U64, "u64", 8)                                                                                  \
     X(HSORT_I64, "i64", 8)                                                                                  \
-    X(HSORT_F64, "f64", 8)
+    X(HSORT_F64, "f64", 8)                                                                                  \
+    X(HSORT_U128, "u128", 16)                                                                               \
+    X(HSORT_U8, "u8", 1)                                                                                    \
+    X(HSORT_I8, "i8", 1)                                                                                    \
+    X(HSORT_U16, "u16", 2)                                                                                  \
+    X(HSORT_I16, "i16", 2)                                                                                  \
+    X(HSORT_F16, "f16", 2)                                                                                  \
+    X(HSORT_BF16, "bf16", 2)
 
 typedef enum hsort_type {
 #define X(name, short_name, bytes) name,

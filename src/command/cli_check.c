@@ -1,6 +1,7 @@
 /* hypersort check: every rank streams its share of the file through the verifier, on CPU cores; rank 0
  * fetches the two keys at the first disorder. */
 #include "src/command/cli.h"
+#include "kernels/base/key_width.h"
 #include "kernels/engine.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
@@ -111,21 +112,20 @@ static hsort_status scan(struct scanner *scanner, const struct file_in *file, hs
 }
 
 /* bits [2] = the keys before and at the first disorder, on every rank. Collective. */
-static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place,
-                                   uint64_t *bits)
+static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place, key_code *bits)
 {
-    uint32_t narrow[2] = {0};
+    const int key_bytes = (int)hsort_type_bytes(file->type);
+    key_code pair[2] = {0}; // one behind the other, of the width that they have
     hsort_status status = HSORT_OK;
-    const bool is_narrow = hsort_type_bytes(file->type) == 4;
     if (comm->rank == 0)
-        status = file_read(file, place - 1, 2, is_narrow ? (void *)narrow : (void *)bits);
-    for (int i = 0; i < 2 && is_narrow; i++)
-        bits[i] = narrow[i];
+        status = file_read(file, place - 1, 2, pair);
+    for (int i = 0; i < 2; i++)
+        bits[i] = key_load(key_bytes, pair, i);
     TRY(comm_agree(comm, status));
-    return comm_check(MPI_Bcast(bits, 2, MPI_UINT64_T, 0, comm->world), "MPI_Bcast", false);
+    return comm_check(MPI_Bcast(bits, 2 * KEY_CODE_WORDS, MPI_UINT64_T, 0, comm->world), "MPI_Bcast", false);
 }
 
-static bool is_nan(hsort_type type, uint64_t bits)
+static bool is_nan(hsort_type type, key_code bits)
 {
     char text[REPORT_KEY_TEXT];
     return report_key_text(type, bits, text)[0] == 'n';
@@ -136,7 +136,7 @@ static bool is_nan(hsort_type type, uint64_t bits)
 static hsort_status fail_order(struct comm *comm, const struct check_report *report)
 {
     char before[REPORT_KEY_TEXT], key[REPORT_KEY_TEXT];
-    const uint64_t *bits = report->disorder;
+    const key_code *bits = report->disorder;
     const int64_t place = report->found.first_disorder;
     const bool descends = report->order == HSORT_DESCENDING,
                others = report->against && !report_same_keys(report);

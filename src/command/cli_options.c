@@ -253,7 +253,11 @@ static const char *short_type(const char *word)
     static const char *const names[][4] = {
         {"u32", "uint32", "<u4", "uint32_t"}, {"i32", "int32", "<i4", "int32_t"},
         {"f32", "float32", "<f4", "single"},  {"u64", "uint64", "<u8", "uint64_t"},
-        {"i64", "int64", "<i8", "int64_t"},   {"f64", "float64", "<f8", "double"}};
+        {"i64", "int64", "<i8", "int64_t"},   {"f64", "float64", "<f8", "double"},
+        {"u8", "uint8", "|u1", "uint8_t"},    {"i8", "int8", "|i1", "int8_t"},
+        {"u16", "uint16", "<u2", "uint16_t"}, {"i16", "int16", "<i2", "int16_t"},
+        {"f16", "float16", "<f2", "half"},    {"bf16", "bfloat16", "bfloat16", "bfloat16"},
+        {"u128", "uint128", "uint128", "uint128_t"}};
     for (size_t type = 0; type < sizeof names / sizeof *names; type++)
         for (int alias = 1; alias < 4; alias++)
             if (strcmp(word, names[type][alias]) == 0)

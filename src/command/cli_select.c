@@ -152,7 +152,7 @@ static const char *selected_text(const struct select_run *run, int which, char *
     const size_t bytes = hsort_type_bytes(run->in.type);
     key_code bits = 0;
     memcpy(&bits, run->selected + (size_t)which * bytes, bytes); // little-endian
-    return report_key_text(run->in.type, (uint64_t)bits, text);
+    return report_key_text(run->in.type, bits, text);
 }
 
 static hsort_status print_selected_json(const struct select_run *run, const double *seconds)

@@ -6,6 +6,10 @@
 #include "kernels/base/key_field.h"
 #include "src/files/file.h"
 
+/* The types of numbers, each with a blank before it, for texts. */
+#define RECORD_KEY_TYPE(name, short_name, bytes) " " short_name
+#define RECORD_KEY_TYPES HSORT_TYPE_LIST(RECORD_KEY_TYPE)
+
 struct record_keys {
     const char *text; /* --key, borrowed; NULL: bare keys */
     hsort_field fields[HSORT_FIELDS_MAX];

@@ -191,6 +191,12 @@ static hsort_status print_sort_json(const struct sort_report *report)
     return report_close_json(&json);
 }
 
+const char *report_exchange(const hsort_context *ctx, int64_t passes)
+{
+    const hsort_exchange exchange = hsort_exchange_in_use(ctx);
+    return passes == 2 || exchange == HSORT_EXCHANGE_AUTO ? "none" : hsort_exchange_name(exchange);
+}
+
 hsort_status report_sort(const struct sort_report *report, bool json)
 {
     if (json)
@@ -223,27 +229,6 @@ hsort_status report_sort(const struct sort_report *report, bool json)
 }
 
 /* ---- check --------------------------------------------------------------------------------------------- */
-
-const char *report_key_text(hsort_type type, uint64_t bits, char *text)
-{
-    const bool narrow = hsort_type_bytes(type) == 4;
-    const uint32_t low = (uint32_t)bits;
-    float single;
-    double real;
-    memcpy(&single, &low, sizeof single);
-    memcpy(&real, &bits, sizeof real);
-    if (type == HSORT_F32)
-        real = (double)single;
-    if (type == HSORT_U32 || type == HSORT_U64)
-        snprintf(text, REPORT_KEY_TEXT, "%" PRIu64, bits);
-    else if (type == HSORT_I32 || type == HSORT_I64)
-        snprintf(text, REPORT_KEY_TEXT, "%" PRId64, narrow ? (int32_t)low : (int64_t)bits);
-    else if (real != real)
-        snprintf(text, REPORT_KEY_TEXT, "nan(0x%0*" PRIx64 ")", narrow ? 8 : 16, bits);
-    else
-        snprintf(text, REPORT_KEY_TEXT, "%.*g", narrow ? 9 : 17, real);
-    return text;
-}
 
 void report_repeat(bool unique, int64_t place, const char *word)
 {

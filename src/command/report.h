@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernels/base/keytype.h"
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "src/command/job.h"
@@ -39,7 +40,7 @@ struct check_report {
     hsort_check_result found, other; /* of the two files */
     bool unique;                     /* no key may be there twice: */
     int64_t first_repeat;            /* the position of the first one that is; -1: none */
-    uint64_t disorder[2];            /* bits of the key before the first disorder, and of the one there */
+    key_code disorder[2];            /* bits of the key before the first disorder, and of the one there */
     double seconds;
 };
 
@@ -95,7 +96,10 @@ void report_name(const char *name);
 
 /* text [REPORT_KEY_TEXT] = a key in digits that name it exactly; a NaN by its bits. Returns text. */
 enum { REPORT_KEY_TEXT = 48 };
-const char *report_key_text(hsort_type type, uint64_t bits, char *text);
+const char *report_key_text(hsort_type type, key_code bits, char *text);
+
+/* The exchange of the last sort by name; "none" where none ran: in two passes, and of keys that are counted. */
+const char *report_exchange(const hsort_context *ctx, int64_t passes);
 
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);

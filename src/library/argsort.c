@@ -24,7 +24,7 @@ static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void 
     }
     if (keys_out)
         TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes,
-                               false, &a->keys_out));
+                               order->in_two_rounds, &a->keys_out));
     TRY(element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index));
     TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
     stats_book(ctx, HSORT_PHASE_H2D);

@@ -48,9 +48,10 @@ struct hsort_context {
  * Errors   HSORT_ARGUMENT if ctx is NULL, HSORT_MPI after MPI_Finalize(): the call returns at once. */
 hsort_status context_enter(hsort_context *ctx);
 
-/* May these be a caller's keys [count]? `name` is what the caller calls them. A count of 0 goes with any
+/* May these be a caller's keys [count], of so many bytes? `name` is what the caller calls them. A count of 0 goes with any
  * pointer. Not collective. Errors HSORT_ARGUMENT. */
-hsort_status context_check_keys(const hsort_context *ctx, const char *name, const void *keys, int64_t count);
+hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const char *name, const void *keys,
+                                int64_t count);
 
 /* Are type and order such that exist, and the same on every rank?
  * Collective.
@@ -77,6 +78,11 @@ hsort_status context_fail(hsort_context *ctx, hsort_status status);
 /* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective, but
  * where other ranks may map it, and it grows, context_unmap() comes first. */
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
+
+/* Bytes of buffer[0] for keys that the engine cannot reach, which pass through it piece by piece: of less memory, less.
+ *   bytes  [1] that all of them take; written: those of a piece, at most STREAM_PART_BYTES
+ * Not collective. Errors: the engine's. */
+hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes);
 
 /* Free *memory, engine memory. NULL is fine. Not collective. */
 void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);

@@ -338,6 +338,17 @@ static hsort_status find_in_two_rounds(struct element_order *order)
     return status != HSORT_OK ? status : unmapped;
 }
 
+/* The keys in order, where no code holds a whole one: they are carried there. NULL: this rank wants none. Collective. */
+static hsort_status carry_keys(const struct element_order *order, void *keys)
+{
+    int64_t all_want, some_want;
+    TRY(comm_range(&order->ctx->comm, keys != NULL, &all_want, &some_want));
+    return some_want ? element_carry(order->ctx, false, order->in_offset, order->positions,
+                                     keys ? order->out_count : 0, (size_t)order->fields[0].bytes,
+                                     order->fields[0].from, keys)
+                     : HSORT_OK;
+}
+
 hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys)
 {
     struct comm *comm = &order->ctx->comm;
@@ -350,7 +361,10 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
     TRY(comm_agree(comm, find_alone(order, keys, &done)));
     if (done)
         return HSORT_OK;
-    return order->in_two_rounds ? find_in_two_rounds(order) : find_in_one_round(order, keys);
+    if (!order->in_two_rounds)
+        return find_in_one_round(order, keys);
+    TRY(find_in_two_rounds(order));
+    return carry_keys(order, keys);
 }
 
 /* ---- elements ------------------------------------------------------------------------------------------ */

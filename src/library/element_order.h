@@ -35,7 +35,8 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
 
 /* Find the order. Collective.
  *   positions  [out_count] engine memory, written: the global positions of the elements that belong here
- *   keys       [out_count] engine memory, written: the keys of the only field, in order; may be where they come from; or NULL
+ *   keys       [out_count] engine memory, written: the keys of the only field, in order; or NULL. May be where they come from,
+ *              but not in two rounds
  * Errors agreed: those of a sort. */
 hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys);
 

@@ -80,7 +80,8 @@ static hsort_status take_sort_memory(struct element_sort *s)
     point_fields(s);
     s->travel = do_values_travel(s);
     if (s->keys_out)
-        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, false, &s->keys_room));
+        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, order->in_two_rounds,
+                               &s->keys_room));
     if (!s->travel)
         TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
     TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,

@@ -32,7 +32,8 @@ struct unique_call {
     struct element_array loaded;
     struct engine_runs runs;
     key_code before;
-    uint64_t *words; /* [KEY_CODE_WORDS * size] of all ranks, owned */
+    uint64_t *words; /* [2 * size] of all ranks, owned */
+    key_code last;   /* this rank's last key */
 };
 
 /* ---- before anything is searched ------------------------------------------------------------------------- */
@@ -66,7 +67,7 @@ static hsort_status check_unique(struct unique_call *call, const hsort_field *fi
 }
 
 /* Have the keys, and find the last one. Not collective. */
-static hsort_status take_unique_memory(struct unique_call *call, key_code *last)
+static hsort_status take_unique_memory(struct unique_call *call)
 {
     const struct element_order *order = &call->order;
     hsort_context *ctx = order->ctx;
@@ -78,14 +79,14 @@ static hsort_status take_unique_memory(struct unique_call *call, key_code *last)
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
     TRY(element_array_load(ctx, call->keys, (size_t)order->count * (size_t)key_bytes, &call->loaded));
     if (order->count > 0) // waits
-        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, last));
+        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &call->last));
     stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
 }
 
 /* ---- what lies at the borders ---------------------------------------------------------------------------- */
 
-/* From the last key of each rank, in words [KEY_CODE_WORDS * size]: the key before this rank's first one, if there is one. */
+/* From the last key of each rank, in words [2 * size]: the key before this rank's first one, if there is one. */
 static void find_before(struct unique_call *call)
 {
     const int64_t *offset = call->order.in_offset;
@@ -160,10 +161,11 @@ static hsort_status write_runs(struct unique_call *call)
 static hsort_status run_unique(struct unique_call *call, hsort_status mine)
 {
     struct comm *comm = &call->order.ctx->comm;
-    key_code last = 0;
+    uint64_t last[KEY_CODE_WORDS];
     TRY(element_order_plan(&call->order, mine, element_request(&call->order, 0)));
-    TRY(comm_agree(comm, take_unique_memory(call, &last)));
-    TRY(comm_gather_words(comm, (const uint64_t *)&last, KEY_CODE_WORDS, call->words));
+    TRY(comm_agree(comm, take_unique_memory(call)));
+    memcpy(last, &call->last, sizeof last);
+    TRY(comm_gather_words(comm, last, KEY_CODE_WORDS, call->words));
     find_before(call);
     TRY(comm_agree(comm, count_runs(call)));
     const uint64_t heads[2] = {(uint64_t)call->runs.found,

@@ -266,12 +266,9 @@ static inline void *keys_new(enum pattern pattern, int key_bytes, int64_t count,
     return keys;
 }
 
-static inline int compare_u128(const void *a, const void *b)
+static inline hsort_type unsigned_type(int key_bytes)
 {
-    uint128 left, right;
-    memcpy(&left, a, sizeof left);
-    memcpy(&right, b, sizeof right);
-    return (left > right) - (left < right);
+    return key_bytes == 4 ? HSORT_U32 : key_bytes == 8 ? HSORT_U64 : HSORT_U128;
 }
 
 static inline void sort_on_host(int key_bytes, void *keys, int64_t count)
@@ -279,46 +276,8 @@ static inline void sort_on_host(int key_bytes, void *keys, int64_t count)
     radix_sort_bits((size_t)key_bytes, keys, count);
 }
 
-/* The types of keys, and behind them codes of 16 bytes, which have no type. */
-enum { KEY_KINDS = HSORT_F64 + 2 };
-
-static inline struct keymap map_of_kind(int kind, hsort_order order)
-{
-    if (kind <= HSORT_F64)
-        return keymap_make((hsort_type)kind, order);
-    struct keymap map = keymap_of_codes(sizeof(uint128));
-    map.descending = order == HSORT_DESCENDING;
-    map.identity = !map.descending;
-    return map;
-}
-
-static inline const char *kind_name(int kind)
-{
-    return kind <= HSORT_F64 ? hsort_type_name((hsort_type)kind) : "u128";
-}
-
-/* As order_compare(). */
-static inline int compare_kind(int kind, hsort_order order, const void *a, const void *b)
-{
-    if (kind <= HSORT_F64)
-        return order_compare((hsort_type)kind, order, a, b);
-    return order == HSORT_DESCENDING ? compare_u128(b, a) : compare_u128(a, b);
-}
-
-static inline void sort_kind_on_host(int kind, hsort_order order, void *keys, int64_t count)
-{
-    uint128 *wide = keys;
-    if (kind <= HSORT_F64) {
-        radix_order_sort((hsort_type)kind, order, keys, count);
-        return;
-    }
-    sort_on_host(sizeof(uint128), keys, count);
-    for (int64_t i = 0; order == HSORT_DESCENDING && i < count / 2; i++) {
-        const uint128 low = wide[i];
-        wide[i] = wide[count - 1 - i];
-        wide[count - 1 - i] = low;
-    }
-}
+/* The types of keys that are sorted: those before the first one that is counted. */
+enum { KEY_KINDS = HSORT_U128 + 1 };
 
 /* Where a result [count] first differs from what was expected; -1 if nowhere. */
 static inline int64_t first_difference(const void *result, const void *expected, int key_bytes, int64_t count)

@@ -25,7 +25,7 @@ static inline const char *shape_name(int shape)
 }
 
 struct trial {
-    int kind; // of keys: map_of_kind()
+    int kind; // of keys: a type
     hsort_order order;
     int shape, ranks, log;
     int64_t count;
@@ -88,7 +88,7 @@ static inline key_code partition_trial_bits(const struct trial *trial, struct ke
 static inline int kind_of_width(int key_bytes, int n)
 {
     int kind = KEY_KINDS - 1;
-    for (int found = -1; found < n; found += map_of_kind(kind, HSORT_ASCENDING).key_bytes == key_bytes)
+    for (int found = -1; found < n; found += keymap_make((hsort_type)kind, HSORT_ASCENDING).key_bytes == key_bytes)
         kind = (kind + 1) % KEY_KINDS;
     return kind;
 }

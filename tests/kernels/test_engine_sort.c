@@ -110,15 +110,15 @@ struct given {
 static void check_given(struct given given, int64_t count, enum pattern pattern, uint64_t *random)
 {
     char what[128];
-    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, kind_name(given.kind),
+    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, hsort_type_name((hsort_type)given.kind),
              given.order == HSORT_ASCENDING ? "ascending" : "descending", given.apart ? ", apart" : "",
              given.decode ? ", and back" : "", (long long)count, pattern_names[pattern]);
-    const struct keymap map = map_of_kind(given.kind, given.order);
+    const struct keymap map = keymap_make((hsort_type)given.kind, given.order);
     const int key_bytes = map.key_bytes;
     const size_t bytes = (size_t)count * (size_t)key_bytes, shift = given.apart ? (size_t)key_bytes : 0;
     void *keys = keys_new(pattern, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
     memcpy(expected, keys, bytes);
-    sort_kind_on_host(given.kind, given.order, expected, count);
+    order_sort((hsort_type)given.kind, given.order, expected, count);
     for (int64_t i = 0; i < count && !given.decode; i++)
         store(key_bytes, expected, i, keymap_encode(map, key_load(key_bytes, expected, i)));
 

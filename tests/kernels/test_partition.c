@@ -154,7 +154,7 @@ static void find_steps(const struct trial *trial, int key_bytes, const char *key
 #pragma omp parallel for reduction(|| : up, down) if (count > DRAW_PART)
     for (int64_t i = 1; i < count; i++) {
         const int step =
-            compare_kind(trial->kind, trial->order, keys + (i - 1) * key_bytes, keys + i * key_bytes);
+            order_compare((hsort_type)trial->kind, trial->order, keys + (i - 1) * key_bytes, keys + i * key_bytes);
         up = up || step < 0;
         down = down || step > 0;
     }
@@ -357,7 +357,7 @@ static void finish_regions(const struct trial *trial, int key_bytes, char *keys,
         char *from = keys + starts[region] * key_bytes;
         const int64_t count = starts[region + 1] - starts[region];
         if (trial->decode)
-            sort_kind_on_host(trial->kind, trial->order, from, count);
+            order_sort((hsort_type)trial->kind, trial->order, from, count);
         else
             sort_on_host(key_bytes, from, count);
     }
@@ -370,7 +370,7 @@ static void check_sorted(const struct trial *trial, struct keymap map, const cha
     char *sorted = alloc_or_exit(bytes), *expected = alloc_or_exit(bytes);
     memcpy(sorted, buffer_result(out, trial->what), bytes);
     memcpy(expected, keys, bytes);
-    sort_kind_on_host(trial->kind, trial->order, expected, trial->count);
+    radix_order_sort((hsort_type)trial->kind, trial->order, expected, trial->count);
 #pragma omp parallel for if (trial->count > DRAW_PART)
     for (int64_t i = 0; i < (trial->decode ? 0 : trial->count); i++)
         store(map.key_bytes, expected, i, keymap_encode(map, key_load(map.key_bytes, expected, i)));
@@ -411,13 +411,13 @@ static void sort_by_map(const struct trial *trial, struct keymap map, const char
 
 static void run_trial(struct trial *trial, uint64_t *random)
 {
-    const struct keymap map = map_of_kind(trial->kind, trial->order);
+    const struct keymap map = keymap_make((hsort_type)trial->kind, trial->order);
     static uint64_t codes[KEY_CODE_WORDS * SAMPLE_MAX];
     struct rank ranks[RANKS_MAX];
     struct engine_map regions;
     struct values values;
     snprintf(trial->what, sizeof trial->what, "%s, %lld keys %s %s, %s, %d ranks, sample 2^%d%s%s%s",
-             ops->name, (long long)trial->count, kind_name(trial->kind),
+             ops->name, (long long)trial->count, hsort_type_name((hsort_type)trial->kind),
              trial->order == HSORT_ASCENDING ? "ascending" : "descending", shape_name(trial->shape),
              trial->ranks, trial->log, trial->foreign ? ", foreign map" : "",
              trial->decode ? ", and back" : "", trial->late ? ", without a wait" : "");
@@ -493,7 +493,7 @@ static void test_far_samples(uint64_t random)
                 before = at - (int64_t)(check_random(&random) % (uint64_t)count);
         before = before < 0 ? 0 : before;
         count = count < total - before ? count : total - before;
-        const struct keymap map = map_of_kind(kind, turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
+        const struct keymap map = keymap_make((hsort_type)kind, turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
         const int key_bytes = map.key_bytes;
         char *keys = keys_new(UNIFORM, key_bytes, count, &random);
         struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);

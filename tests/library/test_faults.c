@@ -7,6 +7,7 @@
  *     test_faults cuda     the cuda engine
  *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
  *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
+ *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and those of 16, whose keys are carried along
  *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique */
 #include "kernels/engine.h"
 #include "tests/support/faults.h"
@@ -23,15 +24,16 @@ static int rank, size;
 static hsort_engine engine;
 static hsort_exchange exchange; /* of all contexts */
 static size_t limit;            /* of engine memory, of all contexts; 0: none */
+static hsort_type key_type = HSORT_U64; /* of sorts of bare keys; narrower ones lie in the first bytes of the arrays */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
 enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE,
-            DEED_CHECK_PAIRS, DEEDS };
+             DEED_SELECT, DEED_ARGSORT, DEED_CHECK_PAIRS, DEEDS };
 
 static const char *const deed_names[DEEDS] = {"create",  "check", "sort",   "sort to other counts",
-                                              "records", "pairs", "scatter", "unique",
-                                          "check pairs"};
+                                              "records", "pairs", "scatter", "unique", "select", "argsort of u128",
+                                              "check pairs"};
 
 struct fault {
     enum fault_site site;
@@ -42,7 +44,7 @@ struct fault {
 /* This rank's part of the input, and where results go. */
 struct keys {
     int64_t count, out_count;
-    uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
+    _Alignas(16) uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
 };
 
 static const char *word_of(enum fault_site site)
@@ -86,7 +88,7 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
 
 static hsort_status sort_to(hsort_context *ctx, struct keys *keys)
 {
-    return hsort_sort_to(ctx, HSORT_U64, HSORT_DESCENDING, keys->in, keys->count, keys->out, keys->out_count,
+    return hsort_sort_to(ctx, key_type, HSORT_DESCENDING, keys->in, keys->count, keys->out, keys->out_count,
                          NULL);
 }
 
@@ -94,7 +96,7 @@ static hsort_status check_order(hsort_context *ctx, const uint64_t *keys, int64_
                                 hsort_check_result *result)
 {
     result->struct_size = sizeof *result;
-    return hsort_check(ctx, HSORT_U64, order, keys, count, NULL, result);
+    return hsort_check(ctx, key_type, order, keys, count, NULL, result);
 }
 
 /* Records of two keys, in place, by both of them: so long a key takes two rounds. */
@@ -146,6 +148,25 @@ static hsort_status check_pairs(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
+/* The least key and the greatest. */
+static hsort_status select_ends(hsort_context *ctx, struct keys *keys)
+{
+    const int64_t positions[2] = {0, size * keys->count - 1};
+    return hsort_select(ctx, key_type, HSORT_ASCENDING, keys->in, keys->count, positions, 2, keys->out, NULL);
+}
+
+/* Some rank wants no keys. */
+static hsort_status argsort_wide(hsort_context *ctx, struct keys *keys)
+{
+    int64_t index[MOST_KEYS];
+    const int64_t count = keys->count / 2;
+    const hsort_status status = hsort_argsort(ctx, HSORT_U128, HSORT_ASCENDING, keys->in, count, index,
+                                              rank == size / 2 ? NULL : keys->out, count, NULL);
+    for (int64_t i = 1; status == HSORT_OK && rank != size / 2 && i < count; i++)
+        CHECK(keys->out[2 * i - 1] <= keys->out[2 * i + 1], "%s: key %d", faults_case, (int)i); // the upper halves
+    return status;
+}
+
 static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport transport, struct keys *keys)
 {
     hsort_check_result result;
@@ -159,11 +180,15 @@ static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport
         return keep_unique(*ctx, keys);
     if (deed == DEED_CHECK_PAIRS)
         return check_pairs(*ctx, keys);
+    if (deed == DEED_SELECT)
+        return select_ends(*ctx, keys);
+    if (deed == DEED_ARGSORT)
+        return argsort_wide(*ctx, keys);
     if (deed == DEED_CREATE)
         return create(transport, ctx);
     if (deed == DEED_CHECK)
         return check_order(*ctx, keys->in, keys->count, HSORT_ASCENDING, &result);
-    return deed == DEED_SORT ? hsort_sort(*ctx, HSORT_U64, HSORT_ASCENDING, keys->in, keys->count, NULL)
+    return deed == DEED_SORT ? hsort_sort(*ctx, key_type, HSORT_ASCENDING, keys->in, keys->count, NULL)
                              : sort_to(*ctx, keys);
 }
 
@@ -334,6 +359,20 @@ static void walk_two_passes(void)
     walk_all(DEED_CHECK_PAIRS, HSORT_TRANSPORT_STAGED);
 }
 
+static void walk_types(void)
+{
+    enum { TABLE_BYTES = 655360, PIECE_BYTES = 64 };
+    key_type = HSORT_I16;
+    walk_all(DEED_SORT, HSORT_TRANSPORT_AUTO);
+    limit = TABLE_BYTES + PIECE_BYTES;
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_SELECT, HSORT_TRANSPORT_STAGED);
+    limit = 0;
+    key_type = HSORT_U64;
+    walk(DEED_ARGSORT, HSORT_TRANSPORT_AUTO, FAULT_ALLOC, size - 1);
+    walk(DEED_ARGSORT, HSORT_TRANSPORT_AUTO, FAULT_MPI, size / 2);
+}
+
 int main(int argc, char **argv)
 {
     bool cuda;
@@ -355,6 +394,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "passes") == 0) {
         walk_two_passes();
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "types") == 0) {
+        walk_types();
         return ranks_finish();
     }
     if (argc > 1 && strcmp(argv[1], "records") == 0) {

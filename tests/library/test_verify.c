@@ -4,6 +4,7 @@
  * fed in chunks. An oracle that walks the whole array key by key says where the first key out of order is. */
 #include "tests/support/ranks.h"
 #include "tests/support/order.h"
+#include "kernels/base/key_width.h"
 #include "src/library/verify.h"
 
 enum { KEYS = 600, MOST_RANKS = 64 };
@@ -17,7 +18,7 @@ struct array {
     hsort_order order;
     int64_t count;
     int64_t counts[MOST_RANKS];
-    _Alignas(8) unsigned char keys[KEYS * 8];
+    _Alignas(16) unsigned char keys[KEYS * 16];
 };
 
 static unsigned char *key_of(struct array *array, int64_t position)
@@ -27,7 +28,7 @@ static unsigned char *key_of(struct array *array, int64_t position)
 
 static void swap_keys(struct array *array, int64_t a, int64_t b)
 {
-    unsigned char kept[8];
+    unsigned char kept[16];
     const size_t width = hsort_type_bytes(array->type);
     memcpy(kept, key_of(array, a), width);
     memcpy(key_of(array, a), key_of(array, b), width);
@@ -60,11 +61,23 @@ static void fill(struct array *array, hsort_type type, hsort_order order, int64_
     array->order = order;
     array->count = count;
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t bits = check_random(random);
-        memcpy(key_of(array, i), &bits, hsort_type_bytes(type));
+        const uint64_t bits[2] = {check_random(random), check_random(random)};
+        memcpy(key_of(array, i), bits, hsort_type_bytes(type));
     }
     order_sort(type, order, array->keys, count);
     spread(array, random);
+}
+
+/* Keys in order of which no two are equal, spread over all that there are: few of one byte. */
+static void fill_distinct(struct array *array, hsort_type type, hsort_order order, uint64_t *random)
+{
+    const struct keymap map = keymap_make(type, order);
+    const int64_t count = map.key_bytes == 1 ? 200 : KEYS;
+    fill(array, type, order, count, random);
+    for (int64_t i = 0; i < count && KEY_IS_COUNTED(map.key_bytes); i++) {
+        const key_code bits = keymap_decode(map, (key_code)i * (key_max(map.key_bytes) / (key_code)count));
+        memcpy(key_of(array, i), &bits, (size_t)map.key_bytes);
+    }
 }
 
 static hsort_check_result verify(struct array *array, int64_t chunk)
@@ -192,7 +205,7 @@ static void test_swaps(struct array *array, hsort_check_result right, uint64_t *
     if (comm.size < 3)
         return;
     for (int rank = 0; rank < comm.size; rank++) // keys on the first and the last rank only
-        array->counts[rank] = rank == 0 ? KEYS / 2 : rank == comm.size - 1 ? array->count - KEYS / 2 : 0;
+        array->counts[rank] = rank == 0 ? array->count / 2 : rank == comm.size - 1 ? array->count - array->count / 2 : 0;
     break_border(array, 0);
 }
 
@@ -233,14 +246,14 @@ int main(int argc, char **argv)
     CHECK(status == HSORT_OK, "%s", status_text());
     if (status != HSORT_OK)
         return ranks_finish();
-    for (int type = HSORT_U32; type <= HSORT_F64; type++)
+    for (int type = 0; type < ORDER_TYPES; type++)
         for (int order = HSORT_ASCENDING; order <= HSORT_DESCENDING; order++) {
             struct array array;
             for (int64_t count = 0; count < 3; count++) {
                 fill(&array, (hsort_type)type, (hsort_order)order, count, &random);
                 test_spread(&array, &random);
             }
-            fill(&array, (hsort_type)type, (hsort_order)order, KEYS, &random);
+            fill_distinct(&array, (hsort_type)type, (hsort_order)order, &random);
             test_spread(&array, &random);
             const hsort_check_result right = verify_and_walk(&array, "sorted");
             test_swaps(&array, right, &random);

@@ -147,6 +147,13 @@ static inline hsort_status kernel_takes(const char *what, int key_bytes)
     return kernel_fault(what);
 }
 
+/* The same, where keys are looked at as they lie: counted ones, too. */
+static inline hsort_status kernel_looks(const char *what, int key_bytes)
+{
+    TRY(any_width_check(key_bytes));
+    return kernel_fault(what);
+}
+
 static inline int64_t divide_up(int64_t count, int64_t by)
 {
     return (count + by - 1) / by;
@@ -197,6 +204,10 @@ hsort_status elements_place(struct engine *engine, size_t element_bytes, void *t
 /* engine_ops.inspect_elements(): look.cu. */
 hsort_status elements_inspect(struct engine *engine, const struct engine_elements *elements,
                               struct engine_inspection *found);
+/* engine_ops.count_keys() and .write_counted(): counted.cu. */
+hsort_status counted_count_keys(struct engine *engine, int key_bytes, const void *keys, int64_t count, int64_t *counts);
+hsort_status counted_write(struct engine *engine, int key_bytes, const struct engine_counted *counted, int64_t first,
+                           int64_t count, void *out);
 
 /* engine_ops.count_runs() and .write_runs(): runs.cu. */
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);

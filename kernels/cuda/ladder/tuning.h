@@ -223,7 +223,18 @@ enum {
     RUN_THREADS = 256,
     RUN_KEYS = 8,
     RUN_KEYS_16 = 4,
-    RUN_BLOCKS = 16
+    RUN_BLOCKS = 16,
+
+    /* keys of 1 and 2 bytes: threads that count them, keys of a thread in a round, and blocks per multiprocessor by bytes
+     * of the keys: with counters of all values of 2 bytes there is room for one. Threads that write them, vectors of a thread
+     * at a time, and blocks per multiprocessor */
+    COUNTED_THREADS = 1024,
+    COUNTED_KEYS = 32,
+    COUNTED_BLOCKS_1 = 2,
+    COUNTED_BLOCKS_2 = 1,
+    COUNTED_WRITE_THREADS = 256,
+    COUNTED_WRITE_VECTORS = 4,
+    COUNTED_WRITE_BLOCKS = 16
 };
 
 /* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none

@@ -30,8 +30,9 @@ struct coding {
 template <typename K>
 static __device__ K encode(const struct keymap &map, K bits)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
-    return sizeof(K) == 4   ? (K)keymap_encode_u32(map, (uint32_t)bits)
+    static_assert(KEY_WIDTH_KNOWN(sizeof(K)) || KEY_IS_COUNTED(sizeof(K)), "a key of a known width");
+    return sizeof(K) < 4    ? (K)keymap_encode_narrow(map, (uint64_t)bits)
+           : sizeof(K) == 4 ? (K)keymap_encode_u32(map, (uint32_t)bits)
            : sizeof(K) == 8 ? (K)keymap_encode_u64(map, (uint64_t)bits)
                             : (K)keymap_encode_u128(map, bits);
 }
@@ -39,8 +40,9 @@ static __device__ K encode(const struct keymap &map, K bits)
 template <typename K>
 static __device__ K decode(const struct keymap &map, K code)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
-    return sizeof(K) == 4   ? (K)keymap_decode_u32(map, (uint32_t)code)
+    static_assert(KEY_WIDTH_KNOWN(sizeof(K)) || KEY_IS_COUNTED(sizeof(K)), "a key of a known width");
+    return sizeof(K) < 4    ? (K)keymap_decode_narrow(map, (uint64_t)code)
+           : sizeof(K) == 4 ? (K)keymap_decode_u32(map, (uint32_t)code)
            : sizeof(K) == 8 ? (K)keymap_decode_u64(map, (uint64_t)code)
                             : (K)keymap_decode_u128(map, code);
 }

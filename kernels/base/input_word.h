@@ -156,7 +156,8 @@ INPUT_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
     return type == HSORT_BF16 ? single >> 16 : single;
 }
 
-/* The float at the place of `word` among all words, rising from -1 to 1: of as many bits as it has, so that no step rounds. */
+/* The float at the place of `word` among all words, rising from -1 to 1: of as many bits as it has, so that nothing is
+ * rounded. */
 INPUT_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
 {
     const int mantissa = input_mantissa_bits(type);

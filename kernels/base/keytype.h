@@ -205,8 +205,8 @@ KEYTYPE_FN uint64_t keymap_decode_narrow(struct keymap map, uint64_t code)
     return turned ^ map.flip ^ (turned & map.sign ? 0 : map.fold);
 }
 
-/* One key's share of the multiset fingerprint: two independent 64-bit mixes of its bits, as a number of 64 bits (the finalisers of
- * SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum
+/* One key's share of the multiset fingerprint: two independent 64-bit mixes of its bits, as a number of 64 bits (the
+ * finalisers of SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum
  * of its keys' shares modulo 2^64, each word on its own, so it does not depend on order or on how keys are
  * spread. */
 KEYTYPE_FN void fingerprint_add(uint64_t bits, uint64_t sum[2])

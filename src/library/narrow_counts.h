@@ -10,11 +10,11 @@
 struct narrow_counts {
     hsort_context *ctx;
     struct keymap map;
-    int64_t values;       /* 256 or 65536 */
-    int64_t *own;         /* [values] by bits: this rank's keys; owned, as the others are */
-    int64_t *all;         /* [values] by bits: all ranks' keys */
-    int64_t *ends;        /* [values] by codes: the position behind the last of them */
-    int64_t *table;       /* [values] engine memory, of the context; behind it is room for a key of each value */
+    int64_t values; /* 256 or 65536 */
+    int64_t *own;   /* [values] by bits: this rank's keys; owned, as the others are */
+    int64_t *all;   /* [values] by bits: all ranks' keys */
+    int64_t *ends;  /* [values] by codes: the position behind the last of them */
+    int64_t *table; /* [values] engine memory, of the context; behind it is room for a key of each value */
     double copy_seconds;  /* keys came from the caller's host memory, or went there */
     double count_seconds; /* they were counted */
 };
@@ -39,8 +39,8 @@ void narrow_close(struct narrow_counts *n);
 int64_t narrow_piece(const struct narrow_counts *n, const struct narrow_keys *keys);
 
 /* What moves keys first .. first + count - 1, and the piece in buffer[0]. Pure. */
-struct engine_transfer narrow_transfer(const struct narrow_counts *n, const struct narrow_keys *keys, int64_t first,
-                                       int64_t count);
+struct engine_transfer narrow_transfer(const struct narrow_counts *n, const struct narrow_keys *keys,
+                                       int64_t first, int64_t count);
 
 /* Count this rank's keys, which are ready when STREAM_WORK is. Not collective.
  *   done  [1] written: keys that were counted; fewer if the stream has left them, or after an error

@@ -119,6 +119,29 @@ good_check()
     rm ./*
 }
 
+# Two keys, the greater one first: TYPE BYTES TEXT TEXT. They are named by digits that name no other key.
+named()
+{
+    # shellcheck disable=SC2059  # bytes
+    printf "$2" >two.raw
+    run 2 check two.raw --type "$1"
+    [ "$code" = 1 ] && grep -qF "key 1 ($4) is less than key 0 ($3)" "$work.err" || fail "keys of $1: $(cat "$work.err")"
+    rm two.raw
+}
+
+good_names()
+{
+    local ones='\xff\xff\xff\xff' zeros='\0\0\0\0'
+    named u128 "$ones$ones$ones$ones$zeros$zeros$zeros$zeros" 340282366920938463463374607431768211455 0
+    named u128 "$zeros$zeros$ones$zeros$ones$ones$zeros$zeros" 79228162495817593519834398720 18446744073709551615
+    named u8 '\xff\x01' 255 1
+    named i8 '\x00\xff' 0 -1
+    named i16 '\xff\x7f\x00\x80' 32767 -32768
+    named f16 '\x01\x3c\x00\x3c' 1.001 1
+    named f16 '\x00\x00\x01\x80' 0 -5.9605e-08
+    named bf16 '\x81\x3f\x80\xbf' 1.008 -1
+}
+
 good_json()
 {
     local exchange name=$'a "quote", a \\, a \t, a \xff and \xc3\xa9.raw' phases
@@ -243,6 +266,7 @@ good_gen
 good_sort
 good_formats
 good_check
+good_names
 good_json
 good_texts
 odd_names

@@ -4,41 +4,34 @@
 #include "tests/support/order.h"
 
 /* Those of words: the keys of u64 are the words themselves. */
-static const char *const of_words[] = {"uniform",   "sorted",     "reverse", "equal",     "gauss",    "nearly:20",
-                                       "staircase", "swapped:10", "runs:7",  "entropy:2", "zipf:20", "clusters:1000"};
+static const char *const of_words[] = {"uniform", "sorted",    "reverse",   "equal",
+                                       "gauss",   "nearly:20", "staircase", "swapped:10",
+                                       "runs:7",  "entropy:2", "zipf:20",   "clusters:1000"};
 /* Those of numbers, which have the same keys as u64 where these fit. */
-static const char *const of_numbers[] = {"narrow:5", "ids", "loguniform", "lognormal", "exponential", "kmer:12"};
-enum { WORD_TEXTS = sizeof of_words / sizeof *of_words, NUMBER_TEXTS = sizeof of_numbers / sizeof *of_numbers };
+static const char *const of_numbers[] = {"narrow:5",  "ids",         "loguniform",
+                                         "lognormal", "exponential", "kmer:12"};
+enum {
+    WORD_TEXTS = sizeof of_words / sizeof *of_words,
+    NUMBER_TEXTS = sizeof of_numbers / sizeof *of_numbers
+};
 
 /* With a digest of the first keys of all new types: what is generated stays the same. */
 static const struct {
     const char *text;
     uint64_t digest;
 } digests[] = {
-    {"uniform", UINT64_C(0x115e0c55aaec45aa)},
-    {"sorted", UINT64_C(0x94d8bf100478f4c0)},
-    {"reverse", UINT64_C(0x7b68a4ac9bbf171c)},
-    {"equal", UINT64_C(0x7431e76f3b1452f5)},
-    {"zipf", UINT64_C(0x48ae3771bae02853)},
-    {"zipf:20", UINT64_C(0x9cd83f0f5733c20b)},
-    {"gauss", UINT64_C(0xf7df3239b0ea0db1)},
-    {"narrow:1", UINT64_C(0x56b90d92b2392ee5)},
-    {"narrow:16", UINT64_C(0xce4e2aea6c4f1ec3)},
-    {"nearly:20", UINT64_C(0x40a9f7e9c9440426)},
-    {"swapped:10", UINT64_C(0xa1635415c6654be0)},
-    {"staircase", UINT64_C(0xda4aec326fb715c7)},
-    {"runs:7", UINT64_C(0x4fb67a18b427bf12)},
-    {"ids", UINT64_C(0x348812ea29469fd8)},
-    {"entropy:2", UINT64_C(0x6b5ad4f785781407)},
-    {"loguniform", UINT64_C(0xb6a80ff373b40a67)},
-    {"lognormal", UINT64_C(0xb6b8bf3a0af1c40d)},
-    {"exponential", UINT64_C(0x33999ab368e68576)},
-    {"clusters:1000", UINT64_C(0xce830e346ed3c6f3)},
-    {"kmer:31", UINT64_C(0x78d9ab68591fb8d3)},
-    {"mixture:0", UINT64_C(0xa724d5cb6cb18732)},
-    {"mixture:1", UINT64_C(0x50f82aac84b19aff)},
-    {"mixture:2", UINT64_C(0x6dc827ac3bd8c410)},
-    {"nan", UINT64_C(0x71c16e86d147ae88)},
+    {"uniform", UINT64_C(0x115e0c55aaec45aa)},       {"sorted", UINT64_C(0x94d8bf100478f4c0)},
+    {"reverse", UINT64_C(0x7b68a4ac9bbf171c)},       {"equal", UINT64_C(0x7431e76f3b1452f5)},
+    {"zipf", UINT64_C(0x48ae3771bae02853)},          {"zipf:20", UINT64_C(0x9cd83f0f5733c20b)},
+    {"gauss", UINT64_C(0xf7df3239b0ea0db1)},         {"narrow:1", UINT64_C(0x56b90d92b2392ee5)},
+    {"narrow:16", UINT64_C(0xce4e2aea6c4f1ec3)},     {"nearly:20", UINT64_C(0x40a9f7e9c9440426)},
+    {"swapped:10", UINT64_C(0xa1635415c6654be0)},    {"staircase", UINT64_C(0xda4aec326fb715c7)},
+    {"runs:7", UINT64_C(0x4fb67a18b427bf12)},        {"ids", UINT64_C(0x348812ea29469fd8)},
+    {"entropy:2", UINT64_C(0x6b5ad4f785781407)},     {"loguniform", UINT64_C(0xb6a80ff373b40a67)},
+    {"lognormal", UINT64_C(0xb6b8bf3a0af1c40d)},     {"exponential", UINT64_C(0x33999ab368e68576)},
+    {"clusters:1000", UINT64_C(0xce830e346ed3c6f3)}, {"kmer:31", UINT64_C(0x78d9ab68591fb8d3)},
+    {"mixture:0", UINT64_C(0xa724d5cb6cb18732)},     {"mixture:1", UINT64_C(0x50f82aac84b19aff)},
+    {"mixture:2", UINT64_C(0x6dc827ac3bd8c410)},     {"nan", UINT64_C(0x71c16e86d147ae88)},
 };
 enum { DIGESTS = sizeof digests / sizeof *digests };
 
@@ -90,8 +83,8 @@ static void test_digests(void)
             for (int i = 0; i < KEYS; i++)
                 fingerprint_add_u128(keys[i] ^ input_mix((uint64_t)i), digest);
         }
-        CHECK(digest[0] == digests[t].digest, "{\"%s\", UINT64_C(0x%016" PRIx64 ")}, is drawn", digests[t].text,
-              digest[0]);
+        CHECK(digest[0] == digests[t].digest, "{\"%s\", UINT64_C(0x%016" PRIx64 ")}, is drawn",
+              digests[t].text, digest[0]);
     }
 }
 
@@ -107,8 +100,9 @@ static void test_narrow_words(hsort_type type, uint64_t seed)
         for (int i = 0; i < KEYS; i++) {
             const uint64_t word = (uint64_t)words[i], key = (uint64_t)keys[i];
             const double place = ldexp((double)(word >> (63 - mantissa)), -mantissa) - 1;
-            CHECK(is_small_float(type) ? value_of_key(type, key) == place
-                                       : key == (word >> (64 - bits) ^ (is_signed ? UINT64_C(1) << (bits - 1) : 0)),
+            CHECK(is_small_float(type)
+                      ? value_of_key(type, key) == place
+                      : key == (word >> (64 - bits) ^ (is_signed ? UINT64_C(1) << (bits - 1) : 0)),
                   "%s %s: key %d is %llx, the word %llx", of_words[t], hsort_type_name(type), i,
                   (unsigned long long)key, (unsigned long long)word);
         }
@@ -134,10 +128,12 @@ static void test_narrow_reals(hsort_type type, uint64_t seed)
         draw_keys(reals[t], HSORT_F64, seed, exact);
         draw_keys(reals[t], type, seed, keys);
         for (int i = 0; i < KEYS; i++) {
-            const double value = value_of_key(HSORT_F64, (uint64_t)exact[i]), scaled = floor(ldexp(value, bits / 2));
+            const double value = value_of_key(HSORT_F64, (uint64_t)exact[i]),
+                         scaled = floor(ldexp(value, bits / 2));
             CHECK(is_small_float(type) ? is_cut(type, value_of_key(type, (uint64_t)keys[i]), value)
                                        : (double)keys[i] == (scaled < most ? scaled : most),
-                  "%s %s: key %d is %llx of %g", reals[t], hsort_type_name(type), i, (unsigned long long)keys[i], value);
+                  "%s %s: key %d is %llx of %g", reals[t], hsort_type_name(type), i,
+                  (unsigned long long)keys[i], value);
         }
     }
 }
@@ -162,7 +158,8 @@ static void test_narrow_numbers(hsort_type type, uint64_t seed)
     for (int i = 0; i < KEYS; i++) {
         const double value =
             is_small_float(type) ? value_of_key(type, (uint64_t)keys[i]) : (double)(uint64_t)keys[i];
-        CHECK(value >= 1 && value <= most && value == floor(value), "%s: zipf has %g", hsort_type_name(type), value);
+        CHECK(value >= 1 && value <= most && value == floor(value), "%s: zipf has %g", hsort_type_name(type),
+              value);
         ones += value == 1;
     }
     CHECK(fabs(ones - KEYS * share) < KEYS * share / 5, "%s: zipf has %d ones", hsort_type_name(type), ones);
@@ -185,12 +182,13 @@ static void test_loguniform(hsort_type type, uint64_t seed)
             while (exponent < 128 && keys[i] >> exponent > 0)
                 exponent++;
         const int place = exponent - 1 - least;
-        CHECK(place >= 0 && place < exponents, "%s: loguniform has an exponent of %d", hsort_type_name(type), place);
+        CHECK(place >= 0 && place < exponents, "%s: loguniform has an exponent of %d", hsort_type_name(type),
+              place);
         found[place >= 0 && place < exponents ? place : 159]++;
     }
     for (int e = 0; e < exponents; e++)
-        CHECK(fabs(found[e] - (double)KEYS / exponents) < 8 * sqrt((double)KEYS / exponents), "%s: exponent %d, %d times",
-              hsort_type_name(type), e, found[e]);
+        CHECK(fabs(found[e] - (double)KEYS / exponents) < 8 * sqrt((double)KEYS / exponents),
+              "%s: exponent %d, %d times", hsort_type_name(type), e, found[e]);
 }
 
 /* Special values: of floats NaNs, infinities, zeros, denormals of both signs; of integers the ends and the middle. */
@@ -217,8 +215,8 @@ static void test_specials(hsort_type type, uint64_t seed)
     for (int minus = 0; minus < 2 && is_small_float(type); minus++)
         CHECK(nans[minus] > KEYS / 40 && infinities[minus] > KEYS / 100 && zeros[minus] > KEYS / 100 &&
                   denormals[minus] > KEYS / 100,
-              "%s: %d NaNs, %d infinities, %d zeros, %d denormals of sign %d", hsort_type_name(type), nans[minus],
-              infinities[minus], zeros[minus], denormals[minus], minus);
+              "%s: %d NaNs, %d infinities, %d zeros, %d denormals of sign %d", hsort_type_name(type),
+              nans[minus], infinities[minus], zeros[minus], denormals[minus], minus);
     for (int e = 0; e < 4 && !is_small_float(type); e++)
         CHECK(ends[e] > KEYS / 100, "%s: extreme %d, %d times", hsort_type_name(type), e, ends[e]);
 }
@@ -283,7 +281,8 @@ static void test_small_mixtures(hsort_type type, uint64_t seed)
         snprintf(text, sizeof text, "mixture:%d", m);
         draw_keys(text, type, seed, keys);
         for (int i = 0; i < KEYS && is_small_float(type); i++)
-            CHECK(isfinite(value_of_key(type, (uint64_t)keys[i])), "%s %s: key %d", text, hsort_type_name(type), i);
+            CHECK(isfinite(value_of_key(type, (uint64_t)keys[i])), "%s %s: key %d", text,
+                  hsort_type_name(type), i);
     }
 }
 

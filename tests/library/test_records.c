@@ -24,8 +24,7 @@ struct trial {
     int64_t total;
     int values; /* that a byte of a record can have; 1: all are equal, of UNIQUE alone */
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
-    bool in_place;
-    bool repeats; /* most elements are the same as one of a few: keys of many bytes would not be equal else */
+    bool in_place, repeats; /* repeats: most elements are one of four, as keys of many bytes would not be equal else */
     uint64_t seed;
 };
 
@@ -385,10 +384,8 @@ static hsort_field draw_field(const struct trial *t, size_t most, bool number)
 {
     hsort_field field = {.order = draw(2) ? HSORT_DESCENDING : HSORT_ASCENDING};
     do
-        field.type = (hsort_type)draw(ORDER_TYPES);
+        field.type = number && most >= 16 && draw(4) == 0 ? HSORT_U128 : (hsort_type)draw(ORDER_TYPES);
     while (hsort_type_bytes(field.type) > most);
-    if (number && most >= 16 && draw(4) == 0) // the only bare keys that take two rounds
-        field.type = HSORT_U128;
     if (!number && draw(2))
         field.bytes = 1 + (int)draw(most < 16 ? most : 16);
     else
@@ -425,14 +422,11 @@ static struct trial draw_trial(enum call call, uint64_t seed)
     t.record_bytes = sizes[draw(sizeof sizes / sizeof *sizes)];
     if (takes_bare_keys(call) && t.record_bytes < 8)
         t.record_bytes = 8;
-    t.total = 1 + (int64_t)draw((uint64_t)counts[1 + draw(6)]);
-    if (draw(10) == 0)
-        t.total = 0;
+    t.total = draw(10) == 0 ? 0 : 1 + (int64_t)draw((uint64_t)counts[1 + draw(6)]);
     if (t.record_bytes > 100 && t.total > 300)
         t.total = 300;
     t.values = call == UNIQUE && draw(4) == 0 ? 1 : draw(2) ? 2 : 256;
-    t.in_place = draw(2);
-    t.repeats = draw(3) == 0;
+    t.in_place = draw(2), t.repeats = draw(3) == 0;
     draw_fields(&t);
     layout_counts((enum layout)draw(LAYOUTS), t.total, size, check_random(&random), t.in_counts);
     layout_counts((enum layout)draw(LAYOUTS), t.total, size, check_random(&random), t.out_counts);

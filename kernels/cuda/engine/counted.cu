@@ -14,7 +14,7 @@
 
 #define COUNTED_HALF 0x8000u
 
-static_assert(COUNTED_THREADS *COUNTED_KEYS <= COUNTED_HALF, "two halves fit a counter");
+static_assert(COUNTED_THREADS * COUNTED_KEYS <= COUNTED_HALF, "two halves fit a counter");
 
 /* By value, to kernels: keys [count] as vectors. */
 template <typename K>
@@ -106,8 +106,8 @@ static __device__ void add_to_counter(const count_slice &slice, uint32_t value, 
 
 /* Equal keys one behind the other are added at once: where keys repeat, lanes would wait for each other. */
 template <typename K>
-static __device__ void count_vector(const count_slice &slice, const counted_vector<K> &vector, vector_range range,
-                                    unsigned long long *counts)
+static __device__ void count_vector(const count_slice &slice, const counted_vector<K> &vector,
+                                    vector_range range, unsigned long long *counts)
 {
     constexpr int KEYS = key_vectors<K>::KEYS;
     uint32_t n = 0;
@@ -168,7 +168,8 @@ static hsort_status launch_count(struct cuda_engine *engine, const key_vectors<K
     while (values / slices * copies * sizeof(uint16_t) > (size_t)engine->block_bytes)
         slices *= 2;
     const int bytes = (int)(values / slices * copies * sizeof(uint16_t));
-    const int64_t most = (int64_t)engine->multiprocessors * (sizeof(K) == 1 ? COUNTED_BLOCKS_1 : COUNTED_BLOCKS_2);
+    const int64_t most =
+        (int64_t)engine->multiprocessors * (sizeof(K) == 1 ? COUNTED_BLOCKS_1 : COUNTED_BLOCKS_2);
     const dim3 blocks((unsigned)min(divide_up(v.vectors, tile), most), slices);
     TRY(cuda_grant_shared(engine, (const void *)count_keys_kernel<K>, bytes));
     count_keys_kernel<K><<<blocks, COUNTED_THREADS, bytes, engine->streams[STREAM_WORK]>>>(
@@ -177,8 +178,8 @@ static hsort_status launch_count(struct cuda_engine *engine, const key_vectors<K
     return HSORT_OK;
 }
 
-extern "C" hsort_status counted_count_keys(struct engine *base, int key_bytes, const void *keys, int64_t count,
-                                           int64_t *counts)
+extern "C" hsort_status counted_count_keys(struct engine *base, int key_bytes, const void *keys,
+                                           int64_t count, int64_t *counts)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -203,7 +204,8 @@ struct counted_keys {
 
 /* The first of values low .. high that ends behind a position; high, if none before it does. */
 template <typename K>
-static __device__ int64_t find_counted(const counted_keys<K> &from, int64_t low, int64_t high, int64_t position)
+static __device__ int64_t find_counted(const counted_keys<K> &from, int64_t low, int64_t high,
+                                       int64_t position)
 {
     while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -217,8 +219,8 @@ static __device__ int64_t find_counted(const counted_keys<K> &from, int64_t low,
 
 /* Write a vector, whose first key is of value low .. high. */
 template <typename K>
-static __device__ void write_vector(const key_vectors<K> &v, const counted_keys<K> &from, int64_t vector, int64_t low,
-                                    int64_t high)
+static __device__ void write_vector(const key_vectors<K> &v, const counted_keys<K> &from, int64_t vector,
+                                    int64_t low, int64_t high)
 {
     const vector_range range = range_of(v, vector);
     counted_vector<K> made;
@@ -249,7 +251,8 @@ static __device__ void write_vector(const key_vectors<K> &v, const counted_keys<
 /* The values of a tile are found once for all of its vectors: where values have many keys there is nothing left to find. */
 template <typename K>
 static __global__ void __launch_bounds__(COUNTED_WRITE_THREADS)
-    write_counted_kernel(const __grid_constant__ key_vectors<K> v, const __grid_constant__ counted_keys<K> from)
+    write_counted_kernel(const __grid_constant__ key_vectors<K> v,
+                         const __grid_constant__ counted_keys<K> from)
 {
     constexpr int64_t TILE = (int64_t)COUNTED_WRITE_THREADS * COUNTED_WRITE_VECTORS;
     __shared__ int64_t ends[2]; // the values of the first and the last key of a tile
@@ -269,7 +272,8 @@ static __global__ void __launch_bounds__(COUNTED_WRITE_THREADS)
 }
 
 template <typename K>
-static hsort_status launch_write(struct cuda_engine *engine, const key_vectors<K> &v, const counted_keys<K> &from)
+static hsort_status launch_write(struct cuda_engine *engine, const key_vectors<K> &v,
+                                 const counted_keys<K> &from)
 {
     constexpr int64_t tile = (int64_t)COUNTED_WRITE_THREADS * COUNTED_WRITE_VECTORS;
     const int64_t most = (int64_t)engine->multiprocessors * COUNTED_WRITE_BLOCKS;
@@ -279,8 +283,9 @@ static hsort_status launch_write(struct cuda_engine *engine, const key_vectors<K
     return HSORT_OK;
 }
 
-extern "C" hsort_status counted_write(struct engine *base, int key_bytes, const struct engine_counted *counted,
-                                      int64_t first, int64_t count, void *out)
+extern "C" hsort_status counted_write(struct engine *base, int key_bytes,
+                                      const struct engine_counted *counted, int64_t first, int64_t count,
+                                      void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);

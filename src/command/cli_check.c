@@ -6,13 +6,16 @@
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
-#include "src/command/record_keys.h"
 #include "src/command/records.h"
+#include "src/command/records_unique.h"
 #include "src/command/report.h"
 #include "src/library/verify.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { COUNTED = CLI_CHUNK_BYTES / 16 }; /* keys at a time that have counts */
 
 /* What passes keys: one engine and one chunk of its memory for both files. */
 struct scanner {
@@ -20,6 +23,9 @@ struct scanner {
     struct engine *engine;
     void *chunk; /* [CLI_CHUNK_BYTES] */
     hsort_order order;
+    const struct file_in *counts; /* of the keys of the file, or NULL; borrowed */
+    int64_t *count;               /* [COUNTED] a chunk of them; owned */
+    uint64_t counted[3];          /* of this rank: what unique_weigh() adds up */
     struct progress progress;
 };
 
@@ -31,11 +37,15 @@ static hsort_status open_scanner(struct scanner *scanner, int threads)
                           CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, 0, &scanner->engine));
+    scanner->count = scanner->counts ? malloc(COUNTED * sizeof *scanner->count) : NULL;
+    if (scanner->counts && !scanner->count)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of counts");
     return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);
 }
 
 static void close_scanner(struct scanner *scanner)
 {
+    free(scanner->count);
     if (!scanner->engine)
         return;
     scanner->engine->ops->free(scanner->engine, scanner->chunk);
@@ -73,11 +83,26 @@ static hsort_status add_strictly(struct scanner *scanner, const struct file_in *
     return verify_add_elements(strict, scanner->engine, &rows);
 }
 
-/* strict: or NULL. */
+/* Add keys as often as their counts say. */
+static hsort_status add_counted(struct scanner *scanner, const struct file_in *file, int64_t first,
+                                int64_t count)
+{
+    const struct file_in *counts = scanner->counts;
+    TRY(file_read(counts, first, count, scanner->count));
+    for (int64_t i = 0; i < count; i++)
+        if (scanner->count[i] < 1)
+            return status_fail(HSORT_FORMAT, "%s: entry %" PRId64 " is %" PRId64 ", and no count",
+                               counts->path, first + i, scanner->count[i]);
+    unique_weigh((int)hsort_type_bytes(file->type), scanner->chunk, scanner->count, count, scanner->counted);
+    return HSORT_OK;
+}
+
+/* strict: or NULL; not NULL is of the file that may have counts. */
 static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier,
                               struct verifier *strict)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_CHUNK_BYTES / key_bytes;
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t most = scanner->counts ? COUNTED : CLI_CHUNK_BYTES / key_bytes;
     const int64_t first = launch_share(file->count, scanner->comm->rank, scanner->comm->size);
     const int64_t count = launch_share(file->count, scanner->comm->rank + 1, scanner->comm->size) - first;
     for (int64_t done = 0; done < count;) {
@@ -86,6 +111,8 @@ static hsort_status add_share(struct scanner *scanner, const struct file_in *fil
         TRY(verify_add(verifier, scanner->engine, scanner->chunk, chunk));
         if (strict)
             TRY(add_strictly(scanner, file, chunk, strict));
+        if (strict && scanner->counts)
+            TRY(add_counted(scanner, file, first + done, chunk));
         done += chunk;
         progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);
     }
@@ -162,11 +189,13 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
                                   .order = scanner->order,
                                   .ranks = comm->size,
                                   .unique = options->unique,
+                                  .counts = options->counts,
                                   .first_repeat = -1};
     const double start = MPI_Wtime();
     TRY(scan(scanner, file, &report.found, options->unique ? &report.first_repeat : NULL));
     if (other)
         TRY(scan(scanner, other, &report.other, NULL));
+    TRY_MPI(MPI_Allreduce(scanner->counted, report.counted, 3, MPI_UINT64_T, MPI_SUM, comm->world));
     const int64_t place = report.found.first_disorder;
     if (place >= 0)
         TRY(fetch_disorder(comm, file, place, report.disorder));
@@ -179,13 +208,30 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
         return report_fail(comm, HSORT_MISMATCH, "%s: key %" PRId64 " is that of key %" PRId64 " again",
                            file->path, report.first_repeat, report.first_repeat - 1);
     if (other && !report_same_keys(&report))
-        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s", file->path, other->path);
+        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s%s", file->path,
+                           other->path, options->counts ? ", as often as the counts say" : "");
     return HSORT_OK;
+}
+
+/* The counts of --counts. Collective. */
+static hsort_status open_counts(struct comm *comm, const struct cli_options *options,
+                                const struct file_in *file, struct file_in *counts)
+{
+    const hsort_type type = HSORT_I64;
+    const struct file_source source = {
+        .paths = &options->counts, .paths_count = 1, .type = &type, .direct_io = options->direct_io};
+    TRY(file_open(comm, &source, counts));
+    if (counts->count == file->count)
+        return HSORT_OK;
+    report_fail(comm, HSORT_ARGUMENT, "%s: has %" PRId64 " counts, and %s has %" PRId64 " keys", counts->path,
+                counts->count, file->path, file->count);
+    file_close(counts);
+    return HSORT_ARGUMENT;
 }
 
 hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
-    struct file_in file, other;
+    struct file_in file, other, counts;
     if (options->key)
         return options->gensort && !options->against ? gensort_check(comm, options)
                                                      : records_check(comm, options);
@@ -201,17 +247,22 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     source.type = &file.type; // keys of another could not be the same: that is an error
     if (options->against)
         status = file_open(comm, &source, &other);
-    if (status != HSORT_OK) {
-        file_close(&file);
-        return status;
-    }
-    struct scanner scanner = {.comm = comm, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
+    const bool has_other = options->against && status == HSORT_OK;
+    if (status == HSORT_OK && options->counts)
+        status = open_counts(comm, options, &file, &counts);
+    const bool has_counts = options->counts && status == HSORT_OK;
+    struct scanner scanner = {.comm = comm,
+                              .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
+                              .counts = has_counts ? &counts : NULL};
     progress_start(&scanner.progress, options->progress && comm->rank == 0);
-    status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
+    if (status == HSORT_OK)
+        status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
     if (status == HSORT_OK)
         status = check_files(&scanner, options, &file, options->against ? &other : NULL);
     close_scanner(&scanner);
-    if (options->against)
+    if (has_counts)
+        file_close(&counts);
+    if (has_other)
         file_close(&other);
     file_close(&file);
     return status;

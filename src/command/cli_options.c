@@ -74,8 +74,9 @@ const struct option_row cli_rows[] = {
     {"unique", 0, SORT | CHECK, COMMON, FLAG, NULL, FIELD(unique),
      "one of each key: of equal ones, or of records with equal keys, the\n"
      "first; check: no key may be there twice"},
-    {"counts", 0, SORT, COMMON, TEXT, "FILE", FIELD(counts),
-     "with --unique: write how many there were of each key: <i8"},
+    {"counts", 0, SORT | CHECK, COMMON, TEXT, "FILE", FIELD(counts),
+     "with --unique: write how many there were of each key, <i8; check: with\n"
+     "--against OTHER, which must hold each key as often as this says"},
     {"index", 0, SORT, COMMON, TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT, COMMON, TEXT, "FILE", FIELD(values),
@@ -491,6 +492,8 @@ static hsort_status check_records(const struct cli_options *options)
         return complain(options, "--values and -O: one lacks the other");
     if (options->value_bytes > 0 && !options->values)
         return complain(options, "--value-bytes without --values");
+    if (options->counts && options->command == CLI_CHECK && (options->key || !options->against))
+        return complain(options, "--counts is of bare keys, and of --against OTHER");
     if (options->counts && !options->unique)
         return complain(options, "--counts without --unique");
     if (options->checkpoint && (options->key || options->index || options->values || options->unique))

@@ -83,24 +83,22 @@ static bool heads_are_right(const struct unique_run *run, const void *codes, con
     return right;
 }
 
-/* sum [3] = the fingerprint of keys as often as their counts say, and the counts. */
-static void weigh_codes(const struct unique_run *run, const void *codes, uint64_t sum[3])
+void unique_weigh(int code_bytes, const void *codes, const int64_t *counts, int64_t count, uint64_t sum[3])
 {
     uint64_t a = 0, b = 0, all = 0;
 #pragma omp parallel for schedule(static) reduction(+ : a, b, all)
-    for (int64_t k = 0; k < run->kept; k++) {
-        const key_code code = key_load(run->code_bytes, codes, k);
-        const uint64_t times = (uint64_t)run->counts[k];
+    for (int64_t k = 0; k < count; k++) {
+        const uint64_t times = (uint64_t)counts[k];
         uint64_t share[2] = {0, 0};
-        key_fingerprint_add(run->code_bytes, code, share);
+        key_fingerprint_add(code_bytes, key_load(code_bytes, codes, k), share);
         a += times * share[0];
         b += times * share[1];
         all += times;
     }
-    sum[0] = a, sum[1] = b, sum[2] = all;
+    sum[0] += a, sum[1] += b, sum[2] += all;
 }
 
-/* What there is on this rank: *right; sum [3] as above, less what the sorted keys have. */
+/* What there is on this rank: *right; sum [3], of zeros, as above, less what the sorted keys have. */
 static hsort_status look_at_kept(const struct unique_run *run, const char *kept, void *kept_codes,
                                  struct verifier *strict, bool *right, uint64_t sum[3])
 {
@@ -114,7 +112,7 @@ static hsort_status look_at_kept(const struct unique_run *run, const char *kept,
         TRY(make_unique_codes(run, kept, run->kept, kept_codes));
     TRY(run->engine->ops->inspect(run->engine, keymap_of_codes(run->code_bytes), codes, run->count, &sorted));
     *right = heads_are_right(run, codes, kept);
-    weigh_codes(run, run->bare ? kept : kept_codes, sum);
+    unique_weigh(run->code_bytes, run->bare ? kept : kept_codes, run->counts, run->kept, sum);
     sum[0] -= sorted.fingerprint[0];
     sum[1] -= sorted.fingerprint[1];
     sum[2] -= (uint64_t)run->count;

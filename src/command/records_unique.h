@@ -41,6 +41,9 @@ hsort_status unique_keep(const struct unique_run *run, const void *column, size_
  *   kept  [run->kept * run->bytes] */
 hsort_status unique_check(const struct unique_run *run, const void *kept, bool *right);
 
+/* Add to sum [3] the fingerprint of keys or codes [count], each as often as its count says, and the counts. Not collective. */
+void unique_weigh(int code_bytes, const void *codes, const int64_t *counts, int64_t count, uint64_t sum[3]);
+
 void unique_free(struct unique_run *run); /* not collective */
 
 #endif

@@ -251,6 +251,10 @@ void report_repeat_json(struct json *json, bool unique, int64_t place)
 
 bool report_same_keys(const struct check_report *report)
 {
+    const uint64_t *counted = report->counted, *other = report->other.fingerprint;
+    if (report->counts)
+        return counted[0] == other[0] && counted[1] == other[1] &&
+               counted[2] == (uint64_t)report->other.count;
     return report->found.count == report->other.count &&
            memcmp(report->found.fingerprint, report->other.fingerprint, sizeof report->found.fingerprint) ==
                0;

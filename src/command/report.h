@@ -41,6 +41,8 @@ struct check_report {
     bool unique;                     /* no key may be there twice: */
     int64_t first_repeat;            /* the position of the first one that is; -1: none */
     key_code disorder[2];            /* bits of the key before the first disorder, and of the one there */
+    const char *counts;              /* or NULL; then the keys of the file, each so often, are those of the other one: */
+    uint64_t counted[3];             /* their fingerprint and number */
     double seconds;
 };
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # sort --unique, check --unique and select: drawn ones against NumPy (unique_numpy.py), damage that must be found, what is refused.
-# HYPERSORT_SEED gives the seed, UNIQUE_CASES another number of cases than 15.
+# HYPERSORT_SEED gives the seed, UNIQUE_CASES another number of cases than 12.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -17,7 +17,7 @@ drawn_ones()
 {
     : >"$work.out" 2>"$work.err"
     # shellcheck disable=SC2086  # MPIRUN is words
-    PYTHONDONTWRITEBYTECODE=1 "$numpy" "$SOURCE/tests/command/unique_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${UNIQUE_CASES:-15}" \
+    PYTHONDONTWRITEBYTECODE=1 "$numpy" "$SOURCE/tests/command/unique_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${UNIQUE_CASES:-12}" \
         "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
 }
 
@@ -41,6 +41,15 @@ reported()
     ok 2 check u.npy --unique --json
     json "r['unique'] and r['first_repeat'] is None and r['keys'] == 50 and r['sorted']"
     ok 2 check u.npy --unique --against u.npy
+    ok 3 check u.npy --unique --counts c.npy --against keys.npy --json
+    json "r['against']['same_keys'] and r['against']['keys'] == 1000 and r['keys'] == 50"
+    "$numpy" -c 'import numpy as n; c = n.load("c.npy"); c[[7, 31]] += [1, -1]; n.save("c2.npy", c); c[3] = 0; n.save("c3.npy", c)'
+    run 2 check u.npy --unique --counts c2.npy --against keys.npy
+    [ "$code" = 1 ] && grep -q 'u.npy: does not hold the keys of keys.npy, as often as the counts say$' "$work.err" ||
+        fail "other counts: exit code $code"
+    refused 2 2 "c3.npy: entry 3 is 0, and no count" check u.npy --unique --counts c3.npy --against keys.npy
+    refused 2 2 "c.npy: has 50 counts, and keys.npy has 1000 keys" check keys.npy --unique --counts c.npy --against u.npy
+    refused 0 2 "--counts is of bare keys, and of --against OTHER" check u.npy --unique --counts c.npy
     ok 3 sort records.npy -o r.npy --unique --key a,b:desc --json
     json "r['distinct'] == 9 and r['records'] == 1000 and r['counts'] is None and r['verify']['unique_ok']"
     ok 3 check r.npy --unique --key a,b:desc
@@ -55,7 +64,7 @@ reported()
     [ "$(wc -c <n.npy)" = "$(wc -c <none.npy)" ] || fail "of no keys there is one"
     ok 2 select keys.npy --at 0,-1,50% --json
     json "[s['position'] for s in r['selected']] == [0, 999, 499] and r['selected'][0]['key'] == '0' and r['keys'] == 1000"
-    rm -f u.npy c.npy r.npy s.npy n.npy nc.npy
+    rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy
 }
 
 # A library that is wrong (broken_elements.c) must be found out, and leave nothing behind.
@@ -87,7 +96,7 @@ refusals()
     refused 0 2 "select knows bare keys" select keys.npy --at 0 --format gensort
     local place
     for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3; do
-        refused 3 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
+        refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
             select keys.npy --at "$place"
     done
     refused 2 2 "is no place of the 0 keys" select none.npy --at 0%

@@ -236,6 +236,61 @@ static void test_wrong_keys(struct array *array, hsort_check_result right, uint6
     }
 }
 
+/* ---- Numbers of elements --------------------------------------------------------------------------------- */
+
+/* Keys as elements, with these numbers, or, without, of numbers that are all alike. */
+static hsort_check_result verify_numbers(struct array *array, const int64_t *numbers, int64_t chunk)
+{
+    struct verifier verifier;
+    hsort_check_result result;
+    const int64_t first = first_of(array, comm.rank), count = array->counts[comm.rank];
+    const size_t width = hsort_type_bytes(array->type);
+    hsort_status status = HSORT_OK;
+    verify_start(&verifier, keymap_make(array->type, array->order));
+    for (int64_t done = 0; done < count && status == HSORT_OK; done += chunk) {
+        const void *keys = key_of(array, first + done);
+        const struct engine_elements elements = {.count = chunk < count - done ? chunk : count - done,
+                                                 .part = {keys},
+                                                 .part_bytes = {width},
+                                                 .field = {{.from = keys,
+                                                            .stride = width,
+                                                            .bytes = (int)width,
+                                                            .map = keymap_make(array->type, array->order)}},
+                                                 .field_count = 1,
+                                                 .index = numbers ? numbers + first + done : NULL};
+        status = verify_add_elements(&verifier, engine, &elements);
+    }
+    CHECK(status == HSORT_OK, "verify_add_elements: %s", status_text());
+    CHECK(verify_finish(&verifier, &comm, &result) == HSORT_OK, "verify_finish: %s", status_text());
+    return result;
+}
+
+/* Numbers that rise between equal keys, but at one place, which may be any border of chunks and of ranks. */
+static void test_numbers(struct array *array, uint64_t *random)
+{
+    int64_t numbers[KEYS];
+    const size_t width = hsort_type_bytes(array->type);
+    for (int64_t i = 0; i < array->count; i++) { // runs of a few equal keys
+        memcpy(key_of(array, i), key_of(array, i / 5 * 5), width);
+        numbers[i] = i;
+    }
+    for (int repeat = 0; repeat < 40; repeat++) {
+        const int64_t place = (int64_t)(check_random(random) % (uint64_t)(array->count / 5)) * 5 + 1;
+        const int64_t chunk = 1 + (int64_t)(check_random(random) % 7),
+                      less = (int64_t)(check_random(random) % 3);
+        spread(array, random);
+        hsort_check_result found = verify_numbers(array, numbers, chunk);
+        CHECK(found.first_unstable == -1 && found.first_disorder == -1, "rising numbers: unstable at %lld",
+              (long long)found.first_unstable);
+        numbers[place] = numbers[place - 1] - less;
+        found = verify_numbers(array, numbers, chunk);
+        CHECK(found.first_unstable == place, "unstable at %lld, not at %lld, in chunks of %lld",
+              (long long)found.first_unstable, (long long)place, (long long)chunk);
+        numbers[place] = place;
+        CHECK(verify_numbers(array, NULL, chunk).first_unstable == 1, "equal keys of equal numbers");
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -259,6 +314,7 @@ int main(int argc, char **argv)
             test_swaps(&array, right, &random);
             test_wrong_keys(&array, right, &random);
             test_equal((hsort_type)type, (hsort_order)order, &random);
+            test_numbers(&array, &random);
             if (type == HSORT_F32 || type == HSORT_F64)
                 test_nans((hsort_type)type, (hsort_order)order, &random);
         }

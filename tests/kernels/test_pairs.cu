@@ -71,7 +71,7 @@ struct trial {
     char what[200];
 };
 
-static __host__ __device__ uint64_t mixed(uint64_t word)
+static inline __host__ __device__ uint64_t mixed(uint64_t word)
 {
     word = (word ^ (word >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     word = (word ^ (word >> 27)) * UINT64_C(0x94d049bb133111eb);

@@ -111,7 +111,7 @@ static int64_t onesweep_tiles(int64_t count)
     return divide_up(count, tile_size<K, V>());
 }
 
-static size_t onesweep_workspace_bytes(int64_t tiles)
+static inline size_t onesweep_workspace_bytes(int64_t tiles)
 {
     return offsetof(struct onesweep_workspace, descriptors) + (size_t)tiles * sizeof(uint64_t[BINS]);
 }

@@ -73,7 +73,7 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
 /* Of a level that has others beside it. */
-static struct level_plan
+static inline struct level_plan
 plan_of_batch()
 {
     return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS,
@@ -98,7 +98,7 @@ struct level_input {
     uint32_t tiles;
 };
 
-static bool has_room(const struct level_input *input, int most_segments, int pieces, int64_t keys,
+static inline bool has_room(const struct level_input *input, int most_segments, int pieces, int64_t keys,
                      int64_t scratch_room)
 {
     return input->segments.count < most_segments && input->pieces.count + pieces <= LEVEL_PIECES &&

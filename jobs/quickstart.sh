@@ -3,7 +3,7 @@
 #
 #   jobs/quickstart.sh [FILE [TYPE]]
 #
-# FILE is .npy, or raw little-endian keys of TYPE (u32 i32 f32 u64 i64 f64). Without one: the Morton keys of the world's
+# FILE is .npy, or raw little-endian keys of TYPE (u32, f64 ...). Without one: the Morton keys of the world's
 # coastline where the project's data folder lies beside the tree, else the words of this machine's largest library.
 set -euo pipefail
 

@@ -2,8 +2,9 @@
 # How fast sorts of what travels with keys are (an index, values, records) in device memory, beside CUB's sorts of pairs and copies:
 # on one GPU, and on all.
 #
-#   jobs/records.sh [KEYS]       default 2^28 = 268435456, of records a quarter
-#   jobs/records.sh --from CSV   only the table of src/measured.md, from a CSV that is there
+#   jobs/records.sh [KEYS [RECORDS]]   default 2^28 = 268435456 keys of indices and pairs, 10^8 records of 100 bytes: 40 GB of GPU
+#                                      memory and about a minute of GPU time. Records of 32 and 64 bytes are 2^26
+#   jobs/records.sh --from CSV         only the table of src/measured.md, from a CSV that is there
 #
 # Writes every row to jobs/results/MACHINE/records.csv (results_of in setup.sh). A time is the median of five calls, of the slowest rank.
 # Every result is compared (tests/bench/bench_records.cu). Exits with 1 if one is wrong.
@@ -17,6 +18,7 @@ fi
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
 keys=${1:-268435456}
+records=${2:-100000000}
 build release bench_records --preset release
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
 results=$(results_of records)
@@ -28,7 +30,9 @@ measure_all()
     about_machine | sed 's/^/# /'
     for ranks in 1 $((gpus > 1 ? gpus : 0)); do
         if [ "$ranks" -gt 0 ]; then
-            "${MPIRUN[@]}" -n "$ranks" "$ROOT/build/release/tests/bench_records" "$keys" uniform,zipf:20,kmer:31,equal || status=1
+            "${MPIRUN[@]}" -n "$ranks" "$ROOT/build/release/tests/bench_records" "$keys" \
+                uniform,zipf:20,zipf:26,kmer:31,entropy:2,sorted,equal,mixture:0,mixture:1 \
+                "$records" uniform,zipf:20,kmer:31,equal || status=1
         fi
     done
     return "$status"

@@ -193,16 +193,16 @@ commit()
     fi
 }
 
-# Why what build/release measures is no result of a commit; nothing if it is one.
+# why_no_result BUILD: why what build/BUILD measures is no result of a commit; nothing if it is one.
 why_no_result()
 {
-    local built
-    built=$(sed -n 's/^#define BUILD_COMMIT "\(.*\)"/\1/p' "$ROOT/build/release/private/build_info.h" 2>/dev/null || true)
+    local built folder=build/$1
+    built=$(sed -n 's/^#define BUILD_COMMIT "\(.*\)"/\1/p' "$ROOT/$folder/private/build_info.h" 2>/dev/null || true)
     case $(commit) in
     unknown) echo "the tree has no history, and COMMIT is not set" ;;
     *-dirty) echo "the tree differs from its commit: $(changed_files 2>/dev/null | xargs)" ;;
     "$built") ;;
-    *) echo "the tree is of commit $(commit), build/release of ${built:-none}" ;;
+    *) echo "the tree is of commit $(commit), $folder of ${built:-none}" ;;
     esac
 }
 
@@ -214,7 +214,7 @@ results_of()
     names=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null || true)
     if [ -n "$names" ]; then
         machine=$(head -1 <<<"$names" | sed 's/^NVIDIA //' | tr 'A-Z /' 'a-z--')x${2:-$(wc -l <<<"$names")}
-        why=$(why_no_result)
+        why=$(why_no_result release)
         if [ -z "$why" ]; then
             folder=$ROOT/jobs/results
         else

@@ -13,8 +13,9 @@
  *            STREAM_OUT   copies that carry keys towards another rank or the host
  *            STREAM_IN    copies that bring keys in
  * Keys     unsigned codes in ascending order (kernels/base/keytype.h); `key_bytes` is 4, 8 or 16, and any other width
- *          is HSORT_INTERNAL. Counts are int64_t and may be 0 or beyond 2^32. Pointers to keys are aligned to the key
- *          size only.
+ *          is HSORT_INTERNAL; but inspect(), gather(), count_runs() and write_runs() take keys of 1 and 2 bytes as well,
+ *          and count_keys() and write_counted() no others. Counts are int64_t and may be 0 or beyond 2^32. Pointers to
+ *          keys are aligned to the key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
  *          may be reported by a later one on the engine.
  */
@@ -47,6 +48,11 @@ struct engine_inspection {
     int64_t first_descent;    /* smallest i >= 1 with key[i] < key[i-1]; the count if there is none */
     key_code first, last;     /* codes of the first and last key; undefined for a count of 0 */
     uint64_t fingerprint[2];  /* sum of key_fingerprint_add() over the keys as they lie in memory */
+
+    /* of inspect_elements() alone, whose fingerprint is element_digest.h's */
+    int64_t first_unstable;   /* smallest i >= 1 with the code of i - 1, and no greater number; the count if there is none */
+    int64_t first_number, last_number;
+    uint64_t placed[2];       /* the fingerprint of (element, number) */
 };
 
 /* What a sort takes where its keys are not codes yet. */
@@ -71,12 +77,29 @@ enum {
     ENGINE_REGIONS = 1024,
     ENGINE_PIECES_MAX = 128,
     ENGINE_FIELDS_MAX = 8,
+    ENGINE_ELEMENT_PARTS = 2,
     ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
     ENGINE_SAMPLE_LOG_MAX = 16,
     ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
     ENGINE_MOVE_BYTES = 2 << 20  /* that engine_transfer.move() is asked for at most at a time */
+};
+
+/* Elements to look at: the parts of each, which belong together, its key, and its number.
+ *
+ *     part 0, keys       7   3   3          codes        7 3 3        first_descent 1
+ *     part 1, values     a   b   c          numbers      0 9 4        first_unstable 2
+ *     index              0   9   4          fingerprint  of {7a 3b 3c}
+ *                                           placed       of {7a0 3b9 3c4} */
+struct engine_elements {
+    int64_t count;
+    const void *part[ENGINE_ELEMENT_PARTS];    /* [count * part_bytes] engine memory, of no alignment */
+    size_t part_bytes[ENGINE_ELEMENT_PARTS];   /* 0: there is no such part */
+    struct key_field field[ENGINE_FIELDS_MAX]; /* as make_codes() takes them */
+    int field_count;                           /* 0: order is not looked at */
+    const int64_t *index; /* [count] engine memory, 8-byte aligned: the numbers; or NULL: */
+    int64_t first, step;  /* element i has the number first + i * step. Step 0: any equal keys are unstable */
 };
 
 /* Bytes that go between engine memory and the host's side: ordinary host memory, or whatever a function reaches,
@@ -145,6 +168,17 @@ struct engine_runs {
     int64_t *first;  /* [found] their positions among all keys */
     int64_t *counts; /* [found] keys in each of their runs */
     int64_t *ids;    /* [count] number of each key's run */
+};
+
+/* Keys in order, that lie nowhere: of each value so many. Of 3 7 7 7 9:
+ *
+ *     keys       3 7 9
+ *     ends       1 4 5       behind the last of each
+ *     positions  2, 3 .. 4   are written as 7 7 */
+struct engine_counted {
+    const void *keys;    /* [values] engine memory, of the width that is said beside */
+    const int64_t *ends; /* [values] engine memory, rising */
+    int64_t values;
 };
 
 struct input; /* kernels/base/input_draw.h */
@@ -238,6 +272,29 @@ struct engine_partition_ops {
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
 
+/* Keys that have a value each, of one rank alone. All in engine memory; keys are aligned to their size, values to theirs. */
+struct engine_pairs {
+    struct keymap map;  /* of the keys, 4 or 8 bytes each */
+    int64_t count;
+    const void *keys;   /* [count] not changed, unless it is keys_out */
+    const void *values; /* [count] the same; NULL: the value of key i is i */
+    int value_bytes;    /* 4 or 8; 8 where values is NULL */
+    void *keys_out;     /* [count] the keys in order; NULL: nobody wants them */
+    void *values_out;   /* [count] their values. Arrays do not overlap, but an output may be its input */
+};
+
+/* A stable sort of keys with their values: equal keys stay in the order of the input. */
+struct engine_pair_ops {
+    /* Are there kernels for these types and counts? Where not, codes do it: make_codes(). Pure. */
+    bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
+
+    /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */
+    hsort_status (*workspace)(struct engine *engine, const struct engine_pairs *pairs, size_t *bytes);
+
+    /* Sort; workspace aligned to 256 bytes. Waits for some of the work on STREAM_WORK, not for the end. */
+    hsort_status (*sort)(struct engine *engine, const struct engine_pairs *pairs, void *workspace);
+};
+
 /* Sorts of other libraries, to measure beside. X(name, word) */
 #define ENGINE_YARDSTICK_LIST(X)                                                       \
     X(YARDSTICK_CUB, "cub")             /* cub::DeviceRadixSort of the CUDA Toolkit */ \
@@ -253,8 +310,8 @@ enum engine_yardstick {
 /* What only measurements need: other libraries' sorts, and generated keys, which a device makes in the time
  * that copying them to it would take many times over. */
 struct engine_yardstick_ops {
-    /* Is it in this build? Pure. */
-    bool (*has)(enum engine_yardstick which);
+    /* Is it in this build, and does it sort keys of this type? Pure. */
+    bool (*has)(enum engine_yardstick which, hsort_type type);
 
     /* Bytes of workspace that it needs for so many keys, aligned to 256 bytes; never 0. */
     hsort_status (*workspace)(struct engine *engine, enum engine_yardstick which, hsort_type type,
@@ -283,6 +340,7 @@ struct engine_ops {
     /* What not every engine can do; NULL where it cannot. */
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions */
+    const struct engine_pair_ops *pairs;          /* sort keys with a value each */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
 
     /* Free the engine. Memory it handed out must have been given back. */
@@ -445,9 +503,25 @@ struct engine_ops {
     hsort_status (*count_runs)(struct engine *engine, struct engine_runs *runs);
     hsort_status (*write_runs)(struct engine *engine, const struct engine_runs *runs);
 
+    /* ---- keys of 1 and 2 bytes, which are counted and not moved ---- */
+
+    /* counts[k] += how often k is among keys [count], as they lie in memory.
+     *   counts  [256], of 2 bytes [65536]; engine memory, 8-byte aligned */
+    hsort_status (*count_keys)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
+                               int64_t *counts);
+
+    /* The way back: out [count] = the keys at positions first .. first + count - 1 of those that are counted, all of which
+     * there are. The struct is read in the call, its arrays are when it is done. */
+    hsort_status (*write_counted)(struct engine *engine, int key_bytes, const struct engine_counted *counted,
+                                  int64_t first, int64_t count, void *out);
+
     /* One pass over keys [count] as they lie in memory (not yet encoded). Waits for the result. */
     hsort_status (*inspect)(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                             struct engine_inspection *result);
+
+    /* The same over elements. Waits for the result. */
+    hsort_status (*inspect_elements)(struct engine *engine, const struct engine_elements *elements,
+                                     struct engine_inspection *result);
 };
 
 struct engine {

@@ -25,6 +25,10 @@
  *   Order      integers by value. Floats: -inf ... -0.0, +0.0 ... +inf; every NaN last, in both directions.
  *              HSORT_DESCENDING reverses all that is not NaN. Equal keys have equal bits, so a sort of keys
  *              alone cannot be told from a stable one.
+ *   Types      HSORT_TYPE_LIST. Keys are aligned to their size; of hsort_sort(), hsort_sort_to() and
+ *              hsort_check() those of 4 bytes to 8. Keys of 1 and 2 bytes are counted and written anew: none
+ *              moves between ranks, any number of them fits, and such a sort has no safe point. As keys of
+ *              argsort and pairs, and as fields, they are as others.
  *   Versions   a struct with a struct_size grows at its end. Every size that it has had since version 0.2.0
  *              stays valid: the library reads and writes no byte behind it, and members that a caller lacks
  *              have their defaults. A size that is larger than the library's own, or smaller than that of
@@ -51,8 +55,9 @@ extern "C" {
 enum { HSORT_PHASES_MAX = 8, HSORT_TRANSPORTS_MAX = 8, HSORT_RATES_MAX = 16 };
 
 /* What the cost of a sort is counted from. X(name, short name, unit)
- *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank
- *   MERGE             a merge on one rank: bytes read plus bytes written
+ *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; of 16 bytes: half of SORT_8
+ *   MERGE             a merge on one rank: bytes read plus bytes written. At this rate keys of 1 and 2 bytes
+ *                     are counted, and written
  *   HOST_COPY         between the caller's host memory and the engine's, each way; 0: the engine needs no
  *                     copies
  *   STEP              from asking the engine for something small to its answer
@@ -121,6 +126,8 @@ typedef struct hsort_plan_result {
     int64_t runs, segments;        /* of two passes, of a rank; else 0 */
     double host_bytes;             /* that a rank then takes of host memory, besides the caller's; else 0 */
     hsort_plan_exchange two_passes; /* what they cost; all 0 if passes is not 2 */
+    hsort_plan_exchange counted;   /* what keys of 1 and 2 bytes cost, which no exchange moves: `exchange` is
+                                      then AUTO, and those above are 0. Of other keys all 0 */
 } hsort_plan_result;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
@@ -175,7 +182,7 @@ typedef struct hsort_options {
     size_t struct_size;
     hsort_engine engine;
     int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type.
-                                         Not of codes of 16 bytes, which calls on elements sort */
+                                         Not of keys and codes of 16 bytes, nor of keys of 1 and 2 bytes */
     hsort_exchange exchange;
     hsort_transport transport;
     hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
@@ -237,7 +244,8 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *   ctx     from hsort_create()
  *   type    of the keys; the same on every rank
  *   order   the same on every rank
- *   keys    [count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
+ *   keys    [count] host, device or managed memory, aligned as the head of this file says, owned by the
+ *           caller; overwritten
  *   count   keys on this rank, >= 0; may differ between ranks; each rank keeps its count
  *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
@@ -247,6 +255,8 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *          rank lacks the room and all keys are in host memory, all ranks sort in two passes (src/README.md):
  *          in what engine memory there is, and in host memory as hsort_host_workspace() says. Host memory is
  *          compared with the limits of the machine and of cgroups first, for all ranks of a node together.
+ *          Keys of 1 and 2 bytes: a table of 640 KiB at most, and for those in host memory up to 64 MiB of
+ *          the engine's; three tables of 512 KiB at most in host memory.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI,
  *          HSORT_INTERNAL. After ARGUMENT and the MEMORY ones the keys are untouched, after the others
@@ -259,14 +269,16 @@ HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_ord
 /* Sort a distributed array into another one, with the counts that the caller asks for. Collective.
  *   in         [count] as `keys` of hsort_sort(), but unchanged, unless options.overwrite_input; may not
  *              overlap `out` unless it is the same pointer
- *   out        [out_count] host, device or managed memory, 8-byte aligned, owned by the caller; overwritten
+ *   out        [out_count] host, device or managed memory, aligned as `keys` of hsort_sort(), owned by the
+ *              caller; overwritten
  *   out_count  keys that this rank is to end with, >= 0; all ranks' add up to those of the input, or
  *              HSORT_ARGUMENT
  * Otherwise as hsort_sort().
  *
  * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points,
  * where keys are in a state that can be kept. There is one, between local sort and exchange. The exchange
- * PARTITION has none, nor have shards of uneven counts that come in order, nor two passes. If any rank's
+ * PARTITION has none, nor have shards of uneven counts that come in order, two passes, and keys of 1 and 2
+ * bytes. If any rank's
  * answer is not 0, no key changes ranks on behalf of the sort, and all ranks return HSORT_STOPPED. Then
  *   - `out` of all ranks together holds the multiset of keys, each rank's as many as it asked for;
  *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought, and none brought
@@ -282,13 +294,18 @@ typedef struct hsort_check_result {
     int64_t count;            /* keys on all ranks */
     int64_t first_disorder;   /* global position of the first key less than the one before it; -1: none */
     uint64_t fingerprint[2];  /* of the multiset of keys: does not depend on their order or on the ranks */
+    /* Of hsort_check_pairs() and hsort_check_records(), where the fingerprint is of all that an element has;
+     * of hsort_check() -1 and 0: */
+    int64_t first_unstable;   /* global position of the first element whose key is that of the one before it,
+                                 and whose index is no greater; -1: none */
+    uint64_t placed_fingerprint[2]; /* of the multiset of elements, each with its index */
 } hsort_check_result;
 
 /* Check the order of a distributed array and take its fingerprint. Collective.
  *   ctx     from hsort_create()
  *   type    of the keys; the same on every rank
  *   order   the same on every rank
- *   keys    [count] host, device or managed memory, 8-byte aligned; unchanged
+ *   keys    [count] host, device or managed memory, aligned as `keys` of hsort_sort(); unchanged
  *   count   keys on this rank, >= 0; may differ between ranks
  *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
  *   result  [1] struct_size set by the caller; the rest written, the same on every rank
@@ -296,7 +313,8 @@ typedef struct hsort_check_result {
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI,
  *          HSORT_INTERNAL. Disorder is a result, not an error.
- * Source   the fingerprint is a sum of mixed keys, 128 bits: kernels/README.md. */
+ * Source   the fingerprint is a sum of mixed keys, 128 bits; of each key as a number of 64 bits, of u128 of
+ *          128: fingerprint_add() in kernels/base/keytype.h. */
 HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                    int64_t count, void *stream, hsort_check_result *result);
 
@@ -310,18 +328,15 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            equal to each other, which here differ by their bits.
  *   Index    a global position: of element i of rank r it is i and the counts of all ranks before r.
  *   Memory   engine memory for codes: of N keys on P ranks three times ceil(N / P) * 16 bytes at most, or 8
- *            bytes where keys and positions together fit into 64 bits; for arrays in host memory a copy, and
- *            of what is sorted in place one more. ctx keeps it for the next call; a sort that needs it frees
- *            what nobody uses. Where some rank lacks that, and all arrays are in host memory, argsorts and
- *            sorts of pairs and records take two passes (src/README.md): in what engine memory there is, and
- *            in host memory as many bytes as this rank's elements have, with their keys, and 8 more for each
- *            position; until they return. All else that does not fit is HSORT_DEVICE_MEMORY.
- *   Stream   as hsort_sort(): waits for `stream`, complete on return.
- *   Stop     options.should_stop is not asked.
- *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but
- *            with options.overwrite_input the input of hsort_sort_records_to(); what is written is undefined
- *            after an error, but for HSORT_ARGUMENT and the MEMORY ones, which leave arrays that are sorted
- *            in place as they were.
+ *            where keys and positions together fit into 64 bits; for arrays in host memory a copy, and of
+ *            what is sorted in place one more. ctx keeps it for the next call; a sort that needs it frees
+ *            what nobody uses. Where some rank lacks it, and all arrays are in host memory, argsorts and
+ *            sorts of pairs and records take two passes (src/README.md): in the engine memory there is, and
+ *            in as much host memory as elements, keys and positions take. Else it is HSORT_DEVICE_MEMORY.
+ *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
+ *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
+ *            overwrite_input in hsort_sort_records_to(); what is written is undefined after an error, but for
+ *            HSORT_ARGUMENT and the MEMORY ones, which leave arrays that are sorted in place as they were.
  *   Source   unique codes from keys and positions: Arkouda's coargsort and sample sorts that break ties by
  *            position do likewise (src/README.md, "What travels with keys"). */
 
@@ -385,8 +400,7 @@ HSORT_API hsort_status hsort_sort_records_to(hsort_context *ctx, const void *rec
 
 /* The order of a table by several of its columns, as hsort_argsort(); each column is then brought there by
  * hsort_gather(). Collective.
- *   columns  [field_count] arrays, each [count] of what its field says; host, device or managed memory, not
- *            changed
+ *   columns  [field_count] arrays, each [count] of what its field says; host, device or managed; not changed
  *   fields   as of records; their offsets are 0
  *   count, index, out_count, stream  as of hsort_argsort() */
 HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns,
@@ -414,6 +428,38 @@ HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t 
 HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                      const int64_t *index, void *out, int64_t out_count, void *stream);
 
+/* Check what hsort_sort_pairs(), hsort_sort_records(), or hsort_argsort() and hsort_gather() have made: are
+ * keys in order, are they with what belongs to them, do equal ones keep the order of the input? Collective.
+ *   type, order, keys, fields  as of the sorts; not changed, nor are the other arrays
+ *   values       [count * value_bytes] of no alignment, 1 .. 65536 bytes each
+ *   records      [count * record_bytes] of no alignment, 1 .. 65536 bytes each
+ *   count        elements on this rank; may differ between ranks
+ *   index        [count] 8-byte aligned: where each element was before, as hsort_argsort() says; or NULL: its
+ *                own global position. Ranks may differ in that
+ *   stream       as hsort_argsort()
+ *   result       [1] struct_size set by the caller; the rest written, the same on every rank
+ * Two results are compared, one of before and one of after. Equal fingerprints: the same elements, whole, in
+ * any order, and on any ranks and engine. Equal placed_fingerprints, with the index for `after`: each is the
+ * one that was where its index says; then a first_unstable of -1 says that ties kept their order.
+ *     before   7a 7b 3c     index NULL: 0 1 2
+ *     after    3c 7a 7b     index 2 0 1            all is well
+ *              3c 7b 7a           2 0 1            placed_fingerprint differs: a and b have changed places
+ *              3c 7b 7a           2 1 0            first_unstable 2
+ *              3c 7a 7a           2 0 1            fingerprint differs, and placed_fingerprint
+ *              7c 3a 7b           2 0 1            the same; and first_disorder 1
+ * Without an index for `after`, values that changed places between equal keys are not found, and
+ * placed_fingerprint and first_unstable say nothing.
+ * Memory   up to 64 MiB of engine memory for arrays that the engine cannot read where they are; kept by ctx.
+ * Errors   as hsort_check(). Disorder is a result, not an error.
+ * Source   sums of mixed words and elements: kernels/README.md. */
+HSORT_API hsort_status hsort_check_pairs(hsort_context *ctx, hsort_type type, hsort_order order,
+                                         const void *keys, const void *values, size_t value_bytes,
+                                         int64_t count, const int64_t *index, void *stream,
+                                         hsort_check_result *result);
+HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *records, size_t record_bytes,
+                                           const hsort_field *fields, int field_count, int64_t count,
+                                           const int64_t *index, void *stream, hsort_check_result *result);
+
 /* The keys that a sort would put at some global positions, without moving any: medians, quantiles,
  * splitters. Collective.
  *   type, order  of the keys; the same on every rank
@@ -422,9 +468,10 @@ HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t
  *                the same on every rank, or HSORT_ARGUMENT
  *   selected     [wanted] host memory, written on every rank: keys of `type`
  *   stream       as hsort_sort()
- * Memory   engine memory for this rank's keys twice, and for those in host memory once more.
+ * Memory   engine memory for this rank's keys twice, and for those in host memory once more. Keys of 1 and
+ *          2 bytes: as hsort_sort().
  * Time     a local sort; then a message of 16 bytes for each position and bit of a key, all positions at
- *          once.
+ *          once. Keys of 1 and 2 bytes: a pass over them, and a message of 512 KiB at most.
  * Errors   as hsort_sort(); the keys are never changed. */
 HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                     int64_t count, const int64_t *positions, int64_t wanted, void *selected,
@@ -460,7 +507,7 @@ HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const v
 /* Engine memory that a sort will take on this rank, besides the caller's buffers. Not collective.
  *   ctx        from hsort_create()
  *   type       of the keys
- *   count      the largest count, in or out, of any rank; 0 .. 2^59
+ *   count      the largest count, in or out, of any rank; 0 .. 2^59, of u128 2^58
  *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx
  *              at most. Messages take some 16 MiB more where MPI handles engine memory, hsort_check() of host
  *              keys up to 64 MiB
@@ -472,7 +519,7 @@ HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type
  * returns: 0 if hsort_workspace() says no more than there is; else that of two passes. Not collective.
  *   ctx     from hsort_create()
  *   type    of the keys
- *   count   the largest count, in or out, of any rank; 0 .. 2^59
+ *   count   the largest count, in or out, of any rank; 0 .. 2^59, of u128 2^58
  *   bytes   [1] written. With options.overwrite_input hsort_sort_to() to another array takes none for the
  *           keys. Calls on elements: what they say themselves
  * Errors   HSORT_ARGUMENT, HSORT_CUDA. */
@@ -490,11 +537,13 @@ typedef struct hsort_path_stats {
                                        Includes waiting for the other rank, and merges over IPC */
 } hsort_path_stats;
 
-/* What a sort did. */
+/* What a sort did, or another call on keys and elements: pairs, records, argsort, gather, scatter, select,
+ * unique. Codes of elements that are sorted inside are counted as keys are. */
 typedef struct hsort_stats {
     size_t struct_size;
-    int64_t keys;                   /* sorted, all ranks */
-    int64_t moved_bytes;            /* sent from one rank to another, all ranks */
+    int64_t keys;                   /* or elements, all ranks: sorted, gathered, scattered, looked through */
+    int64_t moved_bytes;            /* sent from one rank to another, all ranks: keys, codes, elements, and
+                                       the positions that ask for those */
     int rounds;                     /* of the exchange in which this rank moved any key */
     double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
@@ -505,9 +554,10 @@ typedef struct hsort_stats {
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
 } hsort_stats;
 
-/* Statistics of the last successful sort; the same on every rank, but for `rounds`. Not collective.
+/* Statistics of the last successful sort or call on elements; the same on every rank, but for `rounds`. Not
+ * collective. Checks leave them as they are.
  *   stats  [1] struct_size set by the caller; the rest written
- * Errors   HSORT_ARGUMENT, also if there was no sort. */
+ * Errors   HSORT_ARGUMENT, also if there was none. */
 HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
 
 /* Where every rank runs. Collective.
@@ -520,7 +570,8 @@ HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
 /* The exchange of the last sort, whether or not any key had to move; before the first sort, the option; AUTO
- * if ctx is NULL. The same on every rank. Not collective. */
+ * if ctx is NULL, and after a sort of keys of 1 or 2 bytes, which none moves. The same on every rank. Not
+ * collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
 /* The path between this rank and `peer`, the same seen from `peer`. AUTO, and only then: ctx is NULL, or

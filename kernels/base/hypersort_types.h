@@ -42,14 +42,22 @@ typedef enum hsort_status {
 #undef X
 } hsort_status;
 
-/* X(name, short name, bytes per key) */
+/* Unsigned and signed integers, IEEE floats, and bf16, which is the upper half of an f32. u128 is what gcc,
+ * clang and nvcc call unsigned __int128. The list grows at its end. X(name, short name, bytes per key) */
 #define HSORT_TYPE_LIST(X)                                                                                  \
     X(HSORT_U32, "u32", 4)                                                                                  \
     X(HSORT_I32, "i32", 4)                                                                                  \
     X(HSORT_F32, "f32", 4)                                                                                  \
     X(HSORT_U64, "u64", 8)                                                                                  \
     X(HSORT_I64, "i64", 8)                                                                                  \
-    X(HSORT_F64, "f64", 8)
+    X(HSORT_F64, "f64", 8)                                                                                  \
+    X(HSORT_U128, "u128", 16)                                                                               \
+    X(HSORT_U8, "u8", 1)                                                                                    \
+    X(HSORT_I8, "i8", 1)                                                                                    \
+    X(HSORT_U16, "u16", 2)                                                                                  \
+    X(HSORT_I16, "i16", 2)                                                                                  \
+    X(HSORT_F16, "f16", 2)                                                                                  \
+    X(HSORT_BF16, "bf16", 2)
 
 typedef enum hsort_type {
 #define X(name, short_name, bytes) name,
@@ -127,13 +135,15 @@ typedef enum hsort_choice {
     HSORT_CHOICES
 } hsort_choice;
 
-/* The phases of a sort, in order; hsort_stats has a time for each. X(name, short name) */
+/* The phases of a sort, in order; hsort_stats has a time for each. GATHER: what travels with keys is carried
+ * to its place, before D2H; of bare keys it takes no time. X(name, short name) */
 #define HSORT_PHASE_LIST(X)                                                                                 \
     X(HSORT_PHASE_H2D, "h2d")                                                                               \
     X(HSORT_PHASE_LOCAL_SORT, "local_sort")                                                                 \
     X(HSORT_PHASE_EXCHANGE, "exchange")                                                                     \
     X(HSORT_PHASE_MERGE, "merge")                                                                           \
-    X(HSORT_PHASE_D2H, "d2h")
+    X(HSORT_PHASE_D2H, "d2h")                                                                               \
+    X(HSORT_PHASE_GATHER, "gather")
 
 typedef enum hsort_phase {
 #define X(name, short_name) name,

@@ -18,7 +18,8 @@
     X(INPUT_REVERSE, "reverse", "", 0, 0, 0, "the same, descending")                                         \
     X(INPUT_EQUAL, "equal", "", 0, 0, 0, "one value")                                                        \
     X(INPUT_ZIPF, "zipf", "[:LOG]", 1, 32, 0,                                                                \
-      "value k with probability about 1/k, k = 1 .. 2^20;\nLOG: of 2^LOG values, scattered over the range")  \
+      "value k with probability about 1/k, k = 1 .. 2^20, or a quarter\nof what a narrow type holds; LOG: of 2^LOG "   \
+      "values, scattered over\nthe range")                                                                   \
     X(INPUT_GAUSS, "gauss", "", 0, 0, 0, "normal around the middle of the type's range")                     \
     X(INPUT_NARROW, "narrow", ":BITS", 1, 64, -1, "uniform over 2^BITS values")                              \
     X(INPUT_NEARLY, "nearly", ":PERMILLE", 0, 1000, -1, "sorted, but PERMILLE of 1000 keys are uniform")     \
@@ -29,10 +30,11 @@
     X(INPUT_ENTROPY, "entropy", ":K", 1, 64, -1,                                                             \
       "K random words, ANDed: each bit set with probability 2^-K")                                           \
     X(INPUT_LOGUNIFORM, "loguniform", "", 0, 0, 0,                                                           \
-      "2^e and random bits below, any e; floats: of 2^-64 .. 2^64")                                          \
+      "2^e and random bits below, any e; floats: of 2^-64 .. 2^64,\nf16: of 2^-14 .. 2^16")                 \
     X(INPUT_LOGNORMAL, "lognormal", "", 0, 0, 0,                                                             \
-      "e to the power of a normal number; 32-bit integers: times 2^16,\n64-bit integers: times 2^32")        \
-    X(INPUT_EXPONENTIAL, "exponential", "", 0, 0, 0, "of mean 1; integers: of mean 2^16 or 2^32")            \
+      "e to the power of a normal number; integers: times 2 to half\nthe bits, u128 as u64")                 \
+    X(INPUT_EXPONENTIAL, "exponential", "", 0, 0, 0,                                                         \
+      "of mean 1; integers: of mean 2 to half the bits, u128 as u64")                                        \
     X(INPUT_CLUSTERS, "clusters", ":C", 1, INT32_MAX, -1,                                                    \
       "Morton codes of points in 3 dimensions, in C clusters;\ntheir sizes span nine powers of e")           \
     X(INPUT_KMER, "kmer", ":K", 1, 32, -1, "K-mers of a random genome with repeats, one at each position")   \
@@ -60,7 +62,8 @@ struct input {
 /* What keys are drawn from: an input, and what is made of its seed once. Small enough for a kernel's
  * parameters. */
 struct input_source {
-    struct input input;
+    struct input input;           /* its type is u64 where the keys are u128 */
+    bool is_wide;                 /* they are: input_wide_key() */
     uint64_t base;                /* of the keys' words */
     uint64_t values;              /* of all that several keys share */
     int half_bits[2];             /* of the low and the high half of a position, for input_shuffled() */
@@ -73,6 +76,9 @@ static inline struct input_source input_source_make(const struct input *input)
     int bits = 2;
     memset(&source, 0, sizeof source); // padding, too: sources can be compared
     source.input = *input;
+    source.is_wide = input->type == HSORT_U128;
+    if (source.is_wide)
+        source.input.type = HSORT_U64;
     // The seed is mixed, so that seeds 1 and 2 do not draw from the same numbers one place apart.
     source.base = input_mix(input->seed + INPUT_GAMMA);
     source.values = input_mix(~source.base);
@@ -82,7 +88,7 @@ static inline struct input_source input_source_make(const struct input *input)
     source.half_bits[1] = bits / 2;
     if (input->distribution == INPUT_MIXTURE)
         source.mixture =
-            input_mixture_make(input->type, input_hash(source.values, (uint64_t)input->parameter));
+            input_mixture_make(source.input.type, input_hash(source.values, (uint64_t)input->parameter));
     return source;
 }
 
@@ -189,10 +195,11 @@ INPUT_FN uint64_t input_zipf_of(const struct input_source *source, int64_t i, in
 
 INPUT_FN uint64_t input_zipf_key(const struct input_source *source, int64_t i)
 {
-    const int log = source->input.parameter;
+    const hsort_type type = source->input.type;
+    const int log = source->input.parameter, few = input_exact_bits(type) - 2;
     if (log == 0)
-        return input_key_of_number(source->input.type, input_zipf(source, i));
-    return input_key_of_word(source->input.type, input_hash(source->values, input_zipf_of(source, i, log)));
+        return input_key_of_number(type, few < 20 ? input_zipf_of(source, i, few) : input_zipf(source, i));
+    return input_key_of_word(type, input_hash(source->values, input_zipf_of(source, i, log)));
 }
 
 /* A key of the low `parameter` bits, as many of them as the type holds exactly. */
@@ -221,24 +228,24 @@ INPUT_FN uint64_t input_entropy(const struct input_source *source, int64_t i)
 /* Any number of digits is equally likely, and then any number of so many digits. Signed ones are positive. */
 INPUT_FN uint64_t input_loguniform_key(const struct input_source *source, int64_t i)
 {
-    enum { LEAST_EXPONENT = -64, EXPONENTS_LOG = 7 };
     const hsort_type type = source->input.type;
+    const int least_exponent = type == HSORT_F16 ? -14 : -64, exponents = type == HSORT_F16 ? 30 : 128;
     const uint64_t choice = input_draw(source, i, 0), word = input_draw(source, i, 1);
     if (input_is_float(type)) {
-        const uint64_t exponent = 1023 + LEAST_EXPONENT + (choice >> (64 - EXPONENTS_LOG));
+        const uint64_t exponent =
+            (uint64_t)(1023 + least_exponent) + input_share(choice, (uint64_t)exponents);
         return input_key_of_f64(type, exponent << 52 | word >> 12);
     }
-    const bool is_signed = type == HSORT_I32 || type == HSORT_I64;
-    const int exponent = (int)input_share(choice, (uint64_t)(input_key_bits(type) - is_signed));
+    const int exponent = (int)input_share(choice, (uint64_t)(input_key_bits(type) - input_is_signed(type)));
     return UINT64_C(1) << exponent | (word & input_ones(exponent));
 }
 
-/* The key of mantissa * 2^(exponent - 52), the mantissa of 53 bits or 0; integers: times 2^16 or 2^32. */
+/* The key of mantissa * 2^(exponent - 52), the mantissa of 53 bits or 0; integers: times 2 to half their bits. */
 INPUT_FN uint64_t input_key_of_real(hsort_type type, uint64_t mantissa, int exponent)
 {
     if (input_is_float(type))
         return input_key_of_f64(type, (uint64_t)(1023 + exponent) << 52 | (mantissa & input_ones(52)));
-    return mantissa >> (52 - exponent - input_key_bits(type) / 2);
+    return input_key_up_to(type, mantissa >> (52 - exponent - input_key_bits(type) / 2));
 }
 
 /* 2 to the power of a normal number, of which the integer part is the exponent. The fraction f, of 52 bits,
@@ -274,7 +281,7 @@ INPUT_FN uint64_t input_exponential_key(const struct input_source *source, int64
     const uint64_t fixed = whole << FRACTION_BITS | first >> (64 - FRACTION_BITS);
     if (input_is_float(type))
         return input_key_of_f64(type, input_bits_of_f64((double)fixed * 0x1p-47));
-    return fixed >> (FRACTION_BITS - input_key_bits(type) / 2);
+    return input_key_up_to(type, fixed >> (FRACTION_BITS - input_key_bits(type) / 2));
 }
 
 /* ---- Clusters and genomes ------------------------------------------------------------------------------ */
@@ -353,11 +360,10 @@ INPUT_FN uint64_t input_kmer_key(const struct input_source *source, int64_t i)
 /* Half of the keys are uniform, the others special values of floats, with both signs. */
 INPUT_FN uint64_t input_odd_float(const struct input_source *source, int64_t i)
 {
-    const bool wide = source->input.type == HSORT_F64;
     const uint64_t one = 1;
-    const uint64_t sign = one << (wide ? 63 : 31);
-    const uint64_t infinity = wide ? UINT64_C(0x7ff0000000000000) : UINT64_C(0x7f800000);
-    const uint64_t smallest_normal = one << (wide ? 52 : 23);
+    const uint64_t sign = one << (input_key_bits(source->input.type) - 1);
+    const uint64_t infinity = input_infinity(source->input.type);
+    const uint64_t smallest_normal = one << input_mantissa_bits(source->input.type);
     const uint64_t choice = input_draw(source, i, 0);
     const uint64_t word = input_draw(source, i, 1);
     const uint64_t payload = word % (smallest_normal - 1) + 1;
@@ -427,7 +433,7 @@ INPUT_FN uint64_t input_word_of(const struct input_source *source, int64_t i)
     }
 }
 
-/* Key i in the low bits of the result, 0 <= i < count. */
+/* Key i in the low bits of the result, 0 <= i < count; of u128 the one of u64 that it is made of. */
 INPUT_FN uint64_t input_key(const struct input_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
@@ -453,6 +459,44 @@ INPUT_FN uint64_t input_key(const struct input_source *source, int64_t i)
         return input_is_float(type) ? input_odd_float(source, i) : input_extreme_integer(source, i);
     default:
         return input_key_of_word(type, input_word_of(source, i));
+    }
+}
+
+/* Key i of u128, from the one of u64:
+ *
+ *     a number                              the same number
+ *     words, which are spread over all      the upper half; the lower one is a hash of it, so that equal keys stay equal
+ *     UNIFORM, LOGUNIFORM                   128 random bits, as many of them as there are to be
+ *     NAN                                   extremes in both halves, so that upper halves repeat over unlike lower ones
+ *     MIXTURE                               of one half of all mixtures the upper half, of the others the lower half below
+ *                                           a constant */
+INPUT_FN unsigned __int128 input_wide_key(const struct input_source *source, int64_t i)
+{
+    const uint64_t key = input_key(source, i), word = input_draw(source, i, 1);
+    const unsigned __int128 raised = (unsigned __int128)key << 64;
+    switch (source->input.distribution) {
+    case INPUT_ZIPF:
+        return source->input.parameter == 0 ? key : raised | input_mix(key);
+    case INPUT_NARROW:
+    case INPUT_IDS:
+    case INPUT_LOGNORMAL:
+    case INPUT_EXPONENTIAL:
+    case INPUT_KMER:
+        return key;
+    case INPUT_LOGUNIFORM: {
+        const int exponent = (int)input_share(input_draw(source, i, 0), 128);
+        const unsigned __int128 bits = (unsigned __int128)word << 64 | input_draw(source, i, 2);
+        return (bits | (unsigned __int128)1 << 127) >> (127 - exponent);
+    }
+    case INPUT_UNIFORM:
+        return raised | word;
+    case INPUT_NAN:
+        return raised | input_extreme_integer(source, ~i);
+    case INPUT_MIXTURE:
+        return source->mixture.root & 1 ? raised | input_mix(key)
+                                        : (unsigned __int128)input_hash(source->values, 0) << 64 | key;
+    default:
+        return raised | input_mix(key);
     }
 }
 

@@ -177,7 +177,7 @@ INPUT_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type ty
     if (!input_is_float(type) || !mixture->of_codes)
         return input_key_of_word(type, code << (64 - mixture->bits));
     const uint64_t all = input_ones(mixture->bits), sign = all ^ (all >> 1);
-    const uint64_t exponent = type == HSORT_F64 ? UINT64_C(0x7ff) << 52 : UINT64_C(0xff) << 23;
+    const uint64_t exponent = input_infinity(type);
     const uint64_t bits = code & sign ? code ^ sign : ~code & all;
     return (bits & exponent) == exponent ? bits ^ (sign >> 1) : bits;
 }

@@ -10,10 +10,12 @@
  * Most distributions are distributions of words: their order as unsigned numbers is the order of the keys,
  * because input_key_of_word() never falls. The smallest word is the smallest key, the largest the largest:
  *
- *     word                  u32         i32          f32
- *     0000000000000000      0           -2^31        -1.0
- *     8000000000000000      2^31        0             0.0
- *     ffffffffffffffff      2^32 - 1    2^31 - 1      1.0 - 2^-23
+ *     word                  u32         i32          f32               u8
+ *     0000000000000000      0           -2^31        -1.0              0
+ *     8000000000000000      2^31        0             0.0              128
+ *     ffffffffffffffff      2^32 - 1    2^31 - 1      1.0 - 2^-23      255
+ *
+ * A narrow type so keeps the top bits of a word. Keys of u128 are made of those of u64 (input_draw.h).
  *
  * All of it is integer arithmetic and exact conversions: log() and cos() of the C library differ in the last
  * bit between processors, and then two nodes would not write the same file. */
@@ -75,19 +77,44 @@ INPUT_FN uint64_t input_up_to(uint64_t word, uint64_t most)
 
 INPUT_FN bool input_is_float(hsort_type type)
 {
-    return type == HSORT_F32 || type == HSORT_F64;
+    return type == HSORT_F32 || type == HSORT_F64 || type == HSORT_F16 || type == HSORT_BF16;
+}
+
+INPUT_FN bool input_is_signed(hsort_type type)
+{
+    return type == HSORT_I32 || type == HSORT_I64 || type == HSORT_I8 || type == HSORT_I16;
 }
 
 /* Of a key. */
 INPUT_FN int input_key_bits(hsort_type type)
 {
-    return type == HSORT_U32 || type == HSORT_I32 || type == HSORT_F32 ? 32 : 64;
+    switch (type) {
+#define X(name, short_name, bytes) \
+    case name:                     \
+        return 8 * bytes;
+        HSORT_TYPE_LIST(X)
+#undef X
+    }
+    return 0;
+}
+
+/* Of a float's mantissa, which have one bit more than they store; those of other types: 0. */
+INPUT_FN int input_mantissa_bits(hsort_type type)
+{
+    return type == HSORT_F32 ? 23 : type == HSORT_F64 ? 52 : type == HSORT_F16 ? 10 : type == HSORT_BF16 ? 7 : 0;
 }
 
 /* Of the largest range 0 ... 2^bits - 1 all of whose integers the type holds, as unsigned ones at least. */
 INPUT_FN int input_exact_bits(hsort_type type)
 {
-    return type == HSORT_F32 ? 24 : type == HSORT_F64 ? 53 : input_key_bits(type);
+    return input_is_float(type) ? input_mantissa_bits(type) + 1 : input_key_bits(type);
+}
+
+/* The infinity of a float. */
+INPUT_FN uint64_t input_infinity(hsort_type type)
+{
+    const int mantissa = input_mantissa_bits(type);
+    return input_ones(input_key_bits(type) - 1) >> mantissa << mantissa;
 }
 
 INPUT_FN uint64_t input_bits_of_f32(float value)
@@ -104,24 +131,55 @@ INPUT_FN uint64_t input_bits_of_f64(double value)
     return bits;
 }
 
+/* A float of 2 bytes whose bits as f64 are these, positive: what it cannot hold of the mantissa is dropped, f16 are
+ * denormals below 2^-14, and no larger than its largest number. */
+INPUT_FN uint64_t input_f16_of_f64(uint64_t bits)
+{
+    const int exponent = (int)(bits >> 52) - 1023;
+    const uint64_t mantissa = bits & input_ones(52);
+    if (exponent > 15)
+        return 0x7bff;
+    if (exponent >= -14)
+        return (uint64_t)(exponent + 15) << 10 | mantissa >> 42;
+    return exponent < -24 ? 0 : (UINT64_C(1) << 52 | mantissa) >> (28 - exponent);
+}
+
+/* The float whose bits as f64 are these, positive. It is 0 or normal, for f32 too, which drops the bits that it lacks, as
+ * bf16 does. */
+INPUT_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
+{
+    if (type == HSORT_F64 || bits == 0)
+        return bits;
+    if (type == HSORT_F16)
+        return input_f16_of_f64(bits);
+    const uint64_t single = (((bits >> 52) - 1023 + 127) << 23) | (bits & input_ones(52)) >> 29;
+    return type == HSORT_BF16 ? single >> 16 : single;
+}
+
+/* The float at the place of `word` among all words, rising from -1 to 1: of as many bits as it has, so that nothing is
+ * rounded. */
+INPUT_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
+{
+    const int mantissa = input_mantissa_bits(type);
+    const int64_t fraction = (int64_t)(word >> (63 - mantissa)) - (INT64_C(1) << mantissa);
+    const uint64_t size = (uint64_t)(fraction < 0 ? -fraction : fraction);
+    const double scale = mantissa == 10 ? 0x1p-10 : 0x1p-7;
+    if (type == HSORT_F64)
+        return input_bits_of_f64((double)fraction * 0x1p-52);
+    if (type == HSORT_F32)
+        return input_bits_of_f32((float)fraction * 0x1p-23f);
+    const uint64_t bits = input_key_of_f64(type, input_bits_of_f64((double)size * scale));
+    return fraction < 0 ? bits | UINT64_C(1) << 15 : bits;
+}
+
 /* The key at the place of `word` among all words: rising, over all integers of a type, floats of [-1, 1). */
 INPUT_FN uint64_t input_key_of_word(hsort_type type, uint64_t word)
 {
-    switch (type) {
-    case HSORT_U32:
-        return word >> 32;
-    case HSORT_I32:
-        return (word >> 32) ^ UINT32_C(0x80000000);
-    case HSORT_F32: // 24 bits, so that no step rounds
-        return input_bits_of_f32((float)((int32_t)(word >> 40) - (1 << 23)) * 0x1p-23f);
-    case HSORT_U64:
-        return word;
-    case HSORT_I64:
-        return word ^ UINT64_C(0x8000000000000000);
-    case HSORT_F64: // 53 bits
-        return input_bits_of_f64((double)((int64_t)(word >> 11) - (INT64_C(1) << 52)) * 0x1p-52);
-    }
-    return 0;
+    if (input_is_float(type))
+        return input_fraction_of_word(type, word);
+    const int bits = input_key_bits(type) < 64 ? input_key_bits(type) : 64;
+    const uint64_t key = word >> (64 - bits);
+    return input_is_signed(type) ? key ^ UINT64_C(1) << (bits - 1) : key;
 }
 
 /* The key of value `number`, which the type can hold exactly. */
@@ -129,9 +187,16 @@ INPUT_FN uint64_t input_key_of_number(hsort_type type, uint64_t number)
 {
     if (type == HSORT_F32)
         return input_bits_of_f32((float)number);
-    if (type == HSORT_F64)
-        return input_bits_of_f64((double)number);
+    if (input_is_float(type))
+        return input_key_of_f64(type, input_bits_of_f64((double)number));
     return number;
+}
+
+/* The same, or of the largest value of an integer type that does not reach so far. */
+INPUT_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
+{
+    const uint64_t most = input_ones((input_key_bits(type) < 64 ? input_key_bits(type) : 64) - input_is_signed(type));
+    return number < most ? number : most;
 }
 
 /* The key of a string of `bits` bits, 1 to 64: as an integer, of which a narrow type holds the top bits;
@@ -142,14 +207,6 @@ INPUT_FN uint64_t input_key_of_bits(hsort_type type, uint64_t string, int bits)
         return input_key_of_word(type, string << (64 - bits));
     const int most = input_key_bits(type);
     return bits > most ? string >> (bits - most) : string;
-}
-
-/* The float whose bits as f64 are these. It is 0 or normal, for f32 too, which drops the bits that it lacks. */
-INPUT_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
-{
-    if (type == HSORT_F64 || bits == 0)
-        return bits;
-    return (((bits >> 52) - 1023 + 127) << 23) | (bits & input_ones(52)) >> 29;
 }
 
 #endif

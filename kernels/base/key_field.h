@@ -35,7 +35,7 @@ KEYTYPE_FN uint128 field_bits(const struct key_field *field, int64_t i)
 /* The code of a field with such bits, shifted to its place; and that of the field of element i. */
 KEYTYPE_FN uint128 field_code_of_bits(const struct key_field *field, uint128 bits)
 {
-    const bool mapped = field->map.key_bytes == field->bytes;
+    const bool mapped = field->map.key_bytes == field->bytes && field->bytes <= (int)sizeof(uint64_t);
     const uint128 all = ~(uint128)0 >> (128 - 8 * field->bytes);
     const uint128 code = mapped                   ? keymap_encode_narrow(field->map, (uint64_t)bits)
                          : field->map.descending ? all ^ bits

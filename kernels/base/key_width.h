@@ -3,7 +3,10 @@
  * KEY_WIDTH_LIST (keytype.h) is the only list of widths. What there is once for each of them is called by
  * KEY_CALL() and KEY_RETURN(): a width in the list that such a function lacks does not compile. A width that
  * is not in the list is an error of key_width_check(), which both engines ask before they do anything else:
- * nothing below meets one, and does nothing where it has no case for it. */
+ * nothing below meets one, and does nothing where it has no case for it.
+ *
+ * What only looks at keys where they lie takes those of KEY_COUNTED_LIST, too: it is called by KEY_CALL_ANY(), and asks
+ * any_width_check(). */
 #ifndef KEY_WIDTH_H
 #define KEY_WIDTH_H
 
@@ -17,6 +20,19 @@ static inline hsort_status key_width_check(int key_bytes)
     return KEY_WIDTH_KNOWN(key_bytes)
                ? HSORT_OK
                : status_fail(HSORT_INTERNAL, "no kernels for keys of %d bytes", key_bytes);
+}
+
+/* The same of keys that are counted: of any type that there is. */
+static inline hsort_status any_width_check(int key_bytes)
+{
+    return KEY_IS_COUNTED(key_bytes) ? HSORT_OK : key_width_check(key_bytes);
+}
+
+/* Are these counted? Errors HSORT_INTERNAL. */
+static inline hsort_status counted_width_check(int key_bytes)
+{
+    return KEY_IS_COUNTED(key_bytes) ? HSORT_OK
+                                     : status_fail(HSORT_INTERNAL, "keys of %d bytes are not counted", key_bytes);
 }
 
 #define KEY_CALL_CASE(bytes, suffix, type, function, arguments) \
@@ -35,20 +51,30 @@ static inline hsort_status key_width_check(int key_bytes)
         }                                                          \
     } while (0)
 
-/* The same, and return what it returns, a number; the last statement of a function. */
+/* The same, or function_u8(...), function_u16(...). */
+#define KEY_CALL_ANY(key_bytes, function, ...)                       \
+    do {                                                             \
+        switch (key_bytes) {                                         \
+            KEY_COUNTED_LIST(KEY_CALL_CASE, function, (__VA_ARGS__)) \
+            KEY_WIDTH_LIST(KEY_CALL_CASE, function, (__VA_ARGS__))   \
+        }                                                            \
+    } while (0)
+
+/* Call function_uN(...), and return what it returns, a number; the last statement of a function. */
 #define KEY_RETURN(key_bytes, function, ...)                     \
     switch (key_bytes) {                                         \
         KEY_WIDTH_LIST(KEY_RETURN_CASE, function, (__VA_ARGS__)) \
     }                                                            \
     return 0
 
-/* keys[i], a key or a code; 0 for a width that is not in the list, here and below. */
+/* keys[i], a key or a code; 0 for a width that is in neither list, here and below. */
 static inline key_code key_load(int key_bytes, const void *keys, int64_t i)
 {
 #define X(bytes, suffix, type, unused) \
     case bytes:                        \
         return ((const type *)keys)[i];
     switch (key_bytes) {
+        KEY_COUNTED_LIST(X, )
         KEY_WIDTH_LIST(X, )
     }
 #undef X
@@ -79,6 +105,27 @@ static inline void words_store(int key_bytes, uint64_t *words, int64_t i, key_co
         memcpy(words + KEY_CODE_WORDS * i, &code, sizeof code);
 }
 
+/* Those of 1 and 2 bytes, which take whole registers in any case. */
+KEYTYPE_FN uint8_t keymap_encode_u8(struct keymap map, uint8_t bits)
+{
+    return (uint8_t)keymap_encode_narrow(map, bits);
+}
+
+KEYTYPE_FN uint16_t keymap_encode_u16(struct keymap map, uint16_t bits)
+{
+    return (uint16_t)keymap_encode_narrow(map, bits);
+}
+
+KEYTYPE_FN uint8_t keymap_decode_u8(struct keymap map, uint8_t code)
+{
+    return (uint8_t)keymap_decode_narrow(map, code);
+}
+
+KEYTYPE_FN uint16_t keymap_decode_u16(struct keymap map, uint16_t code)
+{
+    return (uint16_t)keymap_decode_narrow(map, code);
+}
+
 /* The code of a key, and the key of a code. */
 static inline key_code keymap_encode(struct keymap map, key_code bits)
 {
@@ -86,6 +133,7 @@ static inline key_code keymap_encode(struct keymap map, key_code bits)
     case bytes:                        \
         return keymap_encode_##suffix(map, (type)bits);
     switch (map.key_bytes) {
+        KEY_COUNTED_LIST(X, )
         KEY_WIDTH_LIST(X, )
     }
 #undef X
@@ -98,6 +146,7 @@ static inline key_code keymap_decode(struct keymap map, key_code code)
     case bytes:                        \
         return keymap_decode_##suffix(map, (type)code);
     switch (map.key_bytes) {
+        KEY_COUNTED_LIST(X, )
         KEY_WIDTH_LIST(X, )
     }
 #undef X

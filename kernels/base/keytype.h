@@ -1,7 +1,8 @@
 /* Key types as unsigned integers that order the same way. A leaf: every layer may include it, CUDA code too.
  *
  * Keys are encoded when the engine first touches them and decoded when it last does; everything between
- * (local sort, exchange, merge) sees only unsigned integers of 4, 8 or 16 bytes in ascending order. The map is
+ * (local sort, exchange, merge) sees only unsigned integers of 4, 8 or 16 bytes in ascending order. Keys of 1 and 2 bytes
+ * are not moved: how often each is there says all, and their codes say in which order they are written. The map is
  * a bijection, so that every bit pattern comes back, payloads of NaNs included:
  *
  *   1. flip       unsigned: nothing. signed: the sign bit. float: the sign bit if positive, every bit if negative.
@@ -36,12 +37,19 @@
 /* No C type, but one that gcc, clang and nvcc have. */
 __extension__ typedef unsigned __int128 uint128;
 
-/* The widths of keys that there are kernels for, and the only list of them (key_width.h).
+/* The widths of keys that are sorted and move, and the only list of them (key_width.h).
  * X(bytes, suffix, unsigned integer, ...) with what else the caller hands over. */
 #define KEY_WIDTH_LIST(X, ...)       \
     X(4, u32, uint32_t, __VA_ARGS__) \
     X(8, u64, uint64_t, __VA_ARGS__) \
     X(16, u128, uint128, __VA_ARGS__)
+
+/* The widths of keys that are counted instead: few kernels take them, those that look at keys where they lie. */
+#define KEY_COUNTED_LIST(X, ...)    \
+    X(1, u8, uint8_t, __VA_ARGS__)  \
+    X(2, u16, uint16_t, __VA_ARGS__)
+
+enum { KEY_COUNTED_VALUES_MAX = 1 << 16 }; /* different keys of such a width, at most */
 
 /* One key or code of any of these widths, where it does not lie in an array of its kind. */
 typedef uint128 key_code;
@@ -51,19 +59,22 @@ enum { KEY_CODE_WORDS = sizeof(key_code) / sizeof(uint64_t) };
 
 #define KEY_WIDTH_IS(bytes, suffix, type, key_bytes) || (key_bytes) == (bytes)
 #define KEY_WIDTH_KNOWN(key_bytes) (0 KEY_WIDTH_LIST(KEY_WIDTH_IS, key_bytes))
+#define KEY_IS_COUNTED(key_bytes) (0 KEY_COUNTED_LIST(KEY_WIDTH_IS, key_bytes))
 
-#define X(name, short_name, bytes) \
-    static_assert(KEY_WIDTH_KNOWN(bytes), "there are kernels for keys of " #name);
+#define X(name, short_name, bytes)                                   \
+    static_assert(KEY_WIDTH_KNOWN(bytes) || KEY_IS_COUNTED(bytes),   \
+                  "keys of " #name " are either sorted or counted");
 HSORT_TYPE_LIST(X)
 #undef X
 
-/* The largest code that keys of `key_bytes` can have; 0 where there are no kernels for them. */
+/* The largest code that keys of `key_bytes` can have; 0 where there are no keys of such a width. */
 static inline key_code key_max(int key_bytes)
 {
     switch (key_bytes) {
 #define X(bytes, suffix, type, unused) \
     case bytes:                        \
         return (type)-1;
+        KEY_COUNTED_LIST(X, )
         KEY_WIDTH_LIST(X, )
 #undef X
     }
@@ -78,7 +89,7 @@ struct keymap {
     uint64_t fold;    /* flipped too in keys whose top bit is set */
     uint64_t shift;   /* subtracted then: the number of negative NaNs */
     uint64_t top;     /* the largest code that descending order mirrors */
-    int key_bytes;    /* of KEY_WIDTH_LIST */
+    int key_bytes;    /* of KEY_WIDTH_LIST or KEY_COUNTED_LIST */
     bool descending;
     bool identity;    /* codes are the keys themselves: encoding may be skipped */
 };
@@ -101,25 +112,47 @@ static inline struct keymap keymap_of_kind(enum key_kind kind, int bytes, int ma
     return map;
 }
 
-static inline struct keymap keymap_make(hsort_type type, hsort_order order)
-{
-#define X(name, short_name, bytes) type == name ? bytes:
-    const int key_bytes = HSORT_TYPE_LIST(X) 0;
-#undef X
-    const bool is_float = type == HSORT_F32 || type == HSORT_F64;
-    const bool is_signed = type == HSORT_I32 || type == HSORT_I64;
-    return keymap_of_kind(is_float    ? KEY_FLOAT
-                          : is_signed ? KEY_SIGNED
-                                      : KEY_UNSIGNED,
-                          key_bytes, type == HSORT_F32 ? 23 : 52, order);
-}
-
 /* Of keys that are codes already. */
 static inline struct keymap keymap_of_codes(int key_bytes)
 {
     struct keymap map = keymap_of_kind(KEY_UNSIGNED, sizeof(uint64_t), 0, HSORT_ASCENDING);
     map.top = (uint64_t)key_max(key_bytes);
     map.key_bytes = key_bytes;
+    return map;
+}
+
+/* Bits of a float's mantissa; 0: the type is none. */
+static inline int key_mantissa_bits(hsort_type type)
+{
+    switch (type) {
+    case HSORT_F32:
+        return 23;
+    case HSORT_F64:
+        return 52;
+    case HSORT_F16:
+        return 10;
+    case HSORT_BF16:
+        return 7;
+    default:
+        return 0;
+    }
+}
+
+static inline struct keymap keymap_make(hsort_type type, hsort_order order)
+{
+#define X(name, short_name, bytes) type == name ? bytes:
+    const int key_bytes = HSORT_TYPE_LIST(X) 0;
+#undef X
+    const bool is_signed = type == HSORT_I32 || type == HSORT_I64 || type == HSORT_I8 || type == HSORT_I16;
+    const int mantissa_bits = key_mantissa_bits(type);
+    if (key_bytes != sizeof(uint128))
+        return keymap_of_kind(mantissa_bits > 0 ? KEY_FLOAT
+                              : is_signed       ? KEY_SIGNED
+                                                : KEY_UNSIGNED,
+                              key_bytes, mantissa_bits, order);
+    struct keymap map = keymap_of_codes(key_bytes);
+    map.descending = order == HSORT_DESCENDING;
+    map.identity = !map.descending;
     return map;
 }
 
@@ -172,8 +205,8 @@ KEYTYPE_FN uint64_t keymap_decode_narrow(struct keymap map, uint64_t code)
     return turned ^ map.flip ^ (turned & map.sign ? 0 : map.fold);
 }
 
-/* One key's share of the multiset fingerprint: two independent 64-bit mixes of its bits (the finalisers of
- * SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum
+/* One key's share of the multiset fingerprint: two independent 64-bit mixes of its bits, as a number of 64 bits (the
+ * finalisers of SplitMix64, Steele, Lea, Flood 2014, and of MurmurHash3, Appleby 2011). A multiset's fingerprint is the sum
  * of its keys' shares modulo 2^64, each word on its own, so it does not depend on order or on how keys are
  * spread. */
 KEYTYPE_FN void fingerprint_add(uint64_t bits, uint64_t sum[2])

@@ -1,5 +1,7 @@
-/* Elements that something travels with, on the host: their codes, and moving them to their places. */
+/* Elements that something travels with, on the host: their codes, moving them to their places, and what they are like. */
+#include <omp.h>
 #include <string.h>
+#include "kernels/base/element_digest.h"
 #include "kernels/host/host_engine.h"
 
 /* ---- codes --------------------------------------------------------------------------------------------- */
@@ -133,5 +135,88 @@ hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, i
             wrong++;
     }
     *outside = wrong;
+    return HSORT_OK;
+}
+
+/* ---- what they are like -------------------------------------------------------------------------------- */
+
+static int64_t element_number(const struct engine_elements *elements, int64_t i)
+{
+    return elements->index ? elements->index[i] : elements->first + i * elements->step;
+}
+
+static void add_element(const struct engine_elements *elements, int64_t i, struct engine_inspection *found)
+{
+    uint64_t digest[2] = {0, 0}, place = 0;
+    for (int part = 0; part < ENGINE_ELEMENT_PARTS; part++) {
+        const size_t bytes = elements->part_bytes[part];
+        if (bytes > 0)
+            place = digest_add_bytes((const char *)elements->part[part] + (size_t)i * bytes, bytes, place,
+                                     digest);
+    }
+    digest_shares(digest, element_number(elements, i), found->fingerprint, found->placed);
+}
+
+static uint128 element_code(const struct engine_elements *elements, int64_t i)
+{
+    uint128 code = 0;
+    for (int field = 0; field < elements->field_count; field++)
+        code |= field_code(&elements->field[field], i);
+    return code;
+}
+
+/* Elements begin ... end - 1, of which the first looks at the one before it, also if that is another thread's. */
+static void look_at_range(const struct engine_elements *elements, int64_t begin, int64_t end,
+                          struct engine_inspection *found)
+{
+    const bool compares = elements->field_count > 0;
+    uint128 before = begin > 0 ? element_code(elements, begin - 1) : 0;
+    for (int64_t i = begin; i < end; i++) {
+        const uint128 code = element_code(elements, i);
+        add_element(elements, i, found);
+        if (compares && i > 0 && code < before && i < found->first_descent)
+            found->first_descent = i;
+        if (compares && i > 0 && code == before && i < found->first_unstable &&
+            element_number(elements, i) <= element_number(elements, i - 1))
+            found->first_unstable = i;
+        before = code;
+    }
+}
+
+static void join_inspections(const struct engine_inspection *part, struct engine_inspection *found)
+{
+    for (int word = 0; word < 2; word++) {
+        found->fingerprint[word] += part->fingerprint[word];
+        found->placed[word] += part->placed[word];
+    }
+    if (part->first_descent < found->first_descent)
+        found->first_descent = part->first_descent;
+    if (part->first_unstable < found->first_unstable)
+        found->first_unstable = part->first_unstable;
+}
+
+hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
+                                   struct engine_inspection *result)
+{
+    const int threads = host_threads(engine);
+    const int64_t count = elements->count, last = count - 1;
+    const int64_t words = 1 + (int64_t)(elements->part_bytes[0] + elements->part_bytes[1]) / 8;
+    const struct engine_inspection none = {.first_descent = count, .first_unstable = count};
+    TRY(check_codes(sizeof(uint128), elements->field_count));
+    *result = none;
+    if (count == 0)
+        return HSORT_OK;
+#pragma omp parallel num_threads(threads) if (threads > 1 && count * words >= PARALLEL_COUNT)
+    {
+        struct engine_inspection part = none;
+        const int64_t parts = omp_get_num_threads(), own = omp_get_thread_num(), each = count / parts;
+        look_at_range(elements, own * each, own == parts - 1 ? count : (own + 1) * each, &part);
+#pragma omp critical
+        join_inspections(&part, result);
+    }
+    result->first = element_code(elements, 0);
+    result->last = element_code(elements, last);
+    result->first_number = element_number(elements, 0);
+    result->last_number = element_number(elements, last);
     return HSORT_OK;
 }

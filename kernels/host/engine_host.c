@@ -381,7 +381,7 @@ static hsort_status host_gather(struct engine *engine, int key_bytes, const void
                                 const int64_t *positions, int count, key_code *codes)
 {
     (void)engine;
-    TRY(kernel_takes("gather", key_bytes));
+    TRY(kernel_looks("gather", key_bytes));
     for (int i = 0; i < count; i++)
         codes[i] = key_load(key_bytes, keys, positions[i]);
     return HSORT_OK;
@@ -402,7 +402,7 @@ static hsort_status host_search(struct engine *engine, int key_bytes, const void
 static hsort_status host_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
                                  struct engine_inspection *result)
 {
-    TRY(kernel_takes("inspect", map.key_bytes));
+    TRY(kernel_looks("inspect", map.key_bytes));
     inspect_keys(host_threads(engine), map, keys, count, result);
     return HSORT_OK;
 }
@@ -440,12 +440,15 @@ static const struct engine_ops host_ops = {
     .gather = host_gather,
     .search = host_search,
     .inspect = host_inspect,
+    .inspect_elements = host_inspect_elements,
     .make_codes = host_make_codes,
     .split_codes = host_split_codes,
     .take = host_take,
     .place = host_place,
     .count_runs = host_count_runs,
     .write_runs = host_write_runs,
+    .count_keys = host_count_keys,
+    .write_counted = host_write_counted,
 };
 
 hsort_status engine_open_host(int threads, size_t memory_limit, struct engine **engine)

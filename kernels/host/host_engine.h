@@ -22,6 +22,12 @@ static inline int host_threads(const struct engine *engine)
     return ((const struct host_engine *)engine)->threads;
 }
 
+/* Where part `part` of some keys begins, of parts as equal as can be. */
+static inline int64_t part_begin(int64_t count, int part, int parts)
+{
+    return count / parts * part + (part < count % parts ? part : count % parts);
+}
+
 /* Where a kernel can be made to fail: nothing else lets one fail on the host. */
 static inline hsort_status kernel_passes(const char *name)
 {
@@ -32,6 +38,13 @@ static inline hsort_status kernel_passes(const char *name)
 static inline hsort_status kernel_takes(const char *name, int key_bytes)
 {
     TRY(key_width_check(key_bytes));
+    return kernel_passes(name);
+}
+
+/* The same, where keys are looked at as they lie: counted ones, too. */
+static inline hsort_status kernel_looks(const char *name, int key_bytes)
+{
+    TRY(any_width_check(key_bytes));
     return kernel_passes(name);
 }
 
@@ -46,6 +59,13 @@ hsort_status host_take(struct engine *engine, size_t element_bytes, void *to, co
                        const int64_t *positions, int64_t first, int64_t count, int64_t *outside);
 hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count, const void *from,
                         const int64_t *positions, int64_t first, int64_t count, int64_t *outside);
+
+hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
+                                   struct engine_inspection *result);
+/* engine_ops of these names: counted.c. */
+hsort_status host_count_keys(struct engine *engine, int key_bytes, const void *keys, int64_t count, int64_t *counts);
+hsort_status host_write_counted(struct engine *engine, int key_bytes, const struct engine_counted *counted, int64_t first,
+                                int64_t count, void *out);
 
 /* engine_ops of these names: runs.c. */
 hsort_status host_count_runs(struct engine *engine, struct engine_runs *runs);

@@ -9,7 +9,7 @@ struct runs_part {
 };
 
 #define KEY_WIDTH_BODY "kernels/host/runs_body.h"
-#include "kernels/host/for_key_widths.h"
+#include "kernels/host/for_any_key_width.h"
 
 static int parts_of_runs(const struct engine *engine, int64_t count)
 {
@@ -17,24 +17,18 @@ static int parts_of_runs(const struct engine *engine, int64_t count)
     return count < PARALLEL_COUNT ? 1 : most;
 }
 
-/* Where part `part` of the keys starts. */
-static int64_t part_begin(int64_t count, int part, int parts)
-{
-    return count / parts * part + (part < count % parts ? part : count % parts);
-}
-
 static void count_part(struct engine_runs *runs, int part, int parts)
 {
     const int64_t from = part_begin(runs->count, part, parts),
                   until = part_begin(runs->count, part + 1, parts);
-    KEY_CALL(runs->key_bytes, count_heads, runs, from, until, &runs->part_heads[part],
+    KEY_CALL_ANY(runs->key_bytes, count_heads, runs, from, until, &runs->part_heads[part],
              &runs->part_first[part]);
 }
 
 hsort_status host_count_runs(struct engine *engine, struct engine_runs *runs)
 {
     const int parts = parts_of_runs(engine, runs->count);
-    TRY(kernel_takes("runs", runs->key_bytes));
+    TRY(kernel_looks("runs", runs->key_bytes));
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int part = 0; part < parts; part++)
         count_part(runs, part, parts);
@@ -58,13 +52,13 @@ static void write_part(const struct engine_runs *runs, int part, int parts)
     for (int i = parts - 1; i > part; i--)
         if (runs->part_heads[i] > 0)
             p.next = runs->position + runs->part_first[i];
-    KEY_CALL(runs->key_bytes, write_heads, runs, &p);
+    KEY_CALL_ANY(runs->key_bytes, write_heads, runs, &p);
 }
 
 hsort_status host_write_runs(struct engine *engine, const struct engine_runs *runs)
 {
     const int parts = parts_of_runs(engine, runs->count);
-    TRY(kernel_takes("runs", runs->key_bytes));
+    TRY(kernel_looks("runs", runs->key_bytes));
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int part = 0; part < parts; part++)
         write_part(runs, part, parts);

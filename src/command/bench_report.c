@@ -169,7 +169,7 @@ static void print_table_mixtures(const struct bench_report *report, const struct
 static void print_csv_head(void)
 {
     printf("ranks,memory,exchange,path,type,input,keys,ms,gkeys_per_s");
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(",%s_ms", phase_words[phase]);
     printf(",moved_bytes,result,repeats,ms_min,ms_max");
     for (int y = 0; y < ENGINE_YARDSTICKS; y++)
@@ -182,7 +182,7 @@ static void print_csv_row(const struct bench_row *row)
     printf("%d,%s,%s,%s,%s,%s,%" PRId64 ",%.4f,%.3f", row->ranks, bench_memory_word(row->memory),
            row->exchange, row->path, hsort_type_name(row->type), row->input, row->keys,
            row->time.median * 1e3, gkeys_per_second(row));
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(",%.4f", row->stats.seconds[phase] * 1e3);
     printf(",%" PRId64 ",%s,%d,%.4f,%.4f", row->stats.moved_bytes, result_word(row->right), row->time.repeats,
            row->time.least * 1e3, row->time.most * 1e3);
@@ -228,7 +228,7 @@ static void put_row(struct json *json, const struct bench_row *row)
     put_time(json, "seconds", &row->time);
     json_real(json, "gkeys_per_s", gkeys_per_second(row));
     json_open(json, "phases", '{');
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         json_real(json, phase_words[phase], row->stats.seconds[phase]);
     json_close(json, '}');
     json_integer(json, "moved_bytes", row->stats.moved_bytes);

@@ -1,12 +1,12 @@
 /* The command `hypersort`: its subcommands, its options, and what the subcommands share.
  *
  *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
- *     cli_options.c    the table of options, and parsing; cli_help.c prints it
+ *     cli_options.c    the table of options, and parsing; cli_help.c prints it, cli_digest.c compares ranks by it
  *     cli_gen.c ...    one file per subcommand
  *     bench_plan.c     bench: what is to be measured; bench_report.c: its rows
  *     shares.c         sort: each rank's keys, from files to memory and back
  *     records.c        sort: records, values and indices, which lie in memory as a whole
- *     record_keys.c    --key: which fields of a record are its keys; record_scan.c: their order, and fingerprints
+ *     record_keys.c    --key: which fields of a record are its keys
  *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
  *     checkpoint.c     sort: what a stopped run leaves for the next one
  *     report.c         results on stdout, as text and as JSON
@@ -32,6 +32,8 @@
     X(CLI_CHECK, check, "FILE", " [FILE ...]", "check that a file is in order, and which keys it holds") \
     X(CLI_GATHER, gather, "FILE", " [FILE ...] --by INDEX -o OUT",                                       \
       "bring the elements of a file into the order of an index")                                         \
+    X(CLI_SELECT, select, "FILE", " [FILE ...] --at PLACE[,PLACE ...]",                                  \
+      "print keys by their positions in the sorted whole, without sorting the file")                     \
     X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                            \
     X(CLI_PLAN, plan, "IN", " [IN ...] -n RANKS [RANKS ...]",                                            \
       "say what sorting a file would take on other numbers of ranks, without sorting it")                \
@@ -85,8 +87,11 @@ struct cli_options {
     uint64_t first;         /* gen: the number of the first of them */
     const char *summary;    /* check: a file to write, or NULL */
     const char *index, *values, *values_output; /* sort: or NULL */
+    bool unique;            /* sort: one of each key; check: there is no more */
+    const char *counts;     /* sort: where it says how many there were, or NULL */
     size_t value_bytes;     /* of a raw file of values; 0: not given */
     const char *by;         /* gather: the index */
+    const char *at;         /* select: the places, or NULL */
     const char *distribution;
     int64_t count; /* -1: not given */
     uint64_t seed;
@@ -126,7 +131,7 @@ bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *nu
 /* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
  * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
  * Not collective. */
-enum { CLI_DIGESTS = 80, CLI_DIGEST_NAME = 64 };
+enum { CLI_DIGESTS = 80, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);
 

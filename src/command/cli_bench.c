@@ -105,15 +105,29 @@ static hsort_status take_yardstick(struct bench *b, enum engine_yardstick which)
     return ops->alloc(b->engine, *bytes, &b->buffers.workspace[which]);
 }
 
+/* Are keys of this kind measured beside other libraries? */
+static bool may_have_yardsticks(const struct bench *b)
+{
+    return is_on_device(b) && !b->alone && b->comm->size == 1 && b->engine->ops->yardstick;
+}
+
+static bool has_any_yardstick(const struct bench *b)
+{
+    bool has = false;
+    for (int which = 0; which < ENGINE_YARDSTICKS; which++)
+        has = has || b->engine->ops->yardstick->has((enum engine_yardstick)which, b->input.type);
+    return has;
+}
+
 /* Have what yardsticks need, where they are measured. */
 static hsort_status take_yardsticks(struct bench *b)
 {
-    if (!is_on_device(b) || b->alone || b->comm->size > 1 || !b->engine->ops->yardstick)
+    if (!may_have_yardsticks(b))
         return HSORT_OK;
     TRY(b->engine->ops->alloc(b->engine, b->bytes, &b->buffers.keys));
     TRY(b->engine->ops->alloc(b->engine, b->bytes, &b->buffers.scratch));
     for (int which = 0; which < ENGINE_YARDSTICKS; which++)
-        if (b->engine->ops->yardstick->has((enum engine_yardstick)which))
+        if (b->engine->ops->yardstick->has((enum engine_yardstick)which, b->input.type))
             TRY(take_yardstick(b, (enum engine_yardstick)which));
     return HSORT_OK;
 }
@@ -282,7 +296,7 @@ static hsort_status measure(struct bench *b, struct bench_row *row)
     TRY(inspect(b, b->buffers.in, &b->before));
     for (int repeat = -b->plan->warm_up; repeat < b->plan->repeats; repeat++)
         TRY(take_turns(b, repeat, &row->right));
-    row->exchange = b->comm->size > 1 ? hsort_exchange_name(hsort_exchange_in_use(b->ctx)) : "none";
+    row->exchange = b->comm->size > 1 ? report_exchange(b->ctx, 1) : "none";
     row->path = path_word(b);
     row->time = bench_time_of(b->seconds[0], b->plan->repeats);
     for (int which = 0; which < ENGINE_YARDSTICKS; which++)
@@ -343,6 +357,10 @@ static hsort_status settle_context(struct bench *b)
 static hsort_status add_yardsticks(struct bench *b)
 {
     const struct bench_row row = start_row(b, "other libraries");
+    if (may_have_yardsticks(b) && !has_any_yardstick(b)) {
+        bench_report_left_out(&b->report, &row, "none that is built in sorts keys of this type");
+        return HSORT_OK;
+    }
     const hsort_status status = comm_agree(b->comm, take_yardsticks(b));
     if (status != HSORT_OK)
         give_yardsticks_back(b);
@@ -444,7 +462,7 @@ static void start_report(struct bench *b, const struct cli_options *options)
     for (int which = 0; which < ENGINE_YARDSTICKS; which++)
         report->yardsticks[which] = !b->alone && b->comm->size == 1 && b->engine &&
                                     b->engine->ops->yardstick &&
-                                    b->engine->ops->yardstick->has((enum engine_yardstick)which);
+                                    b->engine->ops->yardstick->has((enum engine_yardstick)which, HSORT_U64);
 }
 
 /* With a context: measure, and report. Collective. */

@@ -1,16 +1,21 @@
 /* hypersort check: every rank streams its share of the file through the verifier, on CPU cores; rank 0
  * fetches the two keys at the first disorder. */
 #include "src/command/cli.h"
+#include "kernels/base/key_width.h"
 #include "kernels/engine.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/records.h"
+#include "src/command/records_unique.h"
 #include "src/command/report.h"
 #include "src/library/verify.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { COUNTED = CLI_CHUNK_BYTES / 16 }; /* keys at a time that have counts */
 
 /* What passes keys: one engine and one chunk of its memory for both files. */
 struct scanner {
@@ -18,6 +23,9 @@ struct scanner {
     struct engine *engine;
     void *chunk; /* [CLI_CHUNK_BYTES] */
     hsort_order order;
+    const struct file_in *counts; /* of the keys of the file, or NULL; borrowed */
+    int64_t *count;               /* [COUNTED] a chunk of them; owned */
+    uint64_t counted[3];          /* of this rank: what unique_weigh() adds up */
     struct progress progress;
 };
 
@@ -29,11 +37,15 @@ static hsort_status open_scanner(struct scanner *scanner, int threads)
                           CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, 0, &scanner->engine));
+    scanner->count = scanner->counts ? malloc(COUNTED * sizeof *scanner->count) : NULL;
+    if (scanner->counts && !scanner->count)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of counts");
     return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);
 }
 
 static void close_scanner(struct scanner *scanner)
 {
+    free(scanner->count);
     if (!scanner->engine)
         return;
     scanner->engine->ops->free(scanner->engine, scanner->chunk);
@@ -60,49 +72,87 @@ static hsort_status read_chunk(const struct scanner *scanner, const struct file_
     return scanner->engine->ops->transfer(scanner->engine, &transfer, 1, NULL, 0);
 }
 
-static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier)
+/* Look for equal neighbours, too: keys as elements whose numbers are all alike. */
+static hsort_status add_strictly(struct scanner *scanner, const struct file_in *file, int64_t count,
+                                 struct verifier *strict)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), most = CLI_CHUNK_BYTES / key_bytes;
+    const struct record_keys keys = record_keys_bare(file->type, scanner->order);
+    struct engine_elements rows = {
+        .count = count, .part = {scanner->chunk}, .part_bytes = {(size_t)keys.key_bytes}, .field_count = 1};
+    record_keys_point(&keys, scanner->chunk, (size_t)keys.key_bytes, rows.field);
+    return verify_add_elements(strict, scanner->engine, &rows);
+}
+
+/* Add keys as often as their counts say. */
+static hsort_status add_counted(struct scanner *scanner, const struct file_in *file, int64_t first,
+                                int64_t count)
+{
+    const struct file_in *counts = scanner->counts;
+    TRY(file_read(counts, first, count, scanner->count));
+    for (int64_t i = 0; i < count; i++)
+        if (scanner->count[i] < 1)
+            return status_fail(HSORT_FORMAT, "%s: entry %" PRId64 " is %" PRId64 ", and no count",
+                               counts->path, first + i, scanner->count[i]);
+    unique_weigh((int)hsort_type_bytes(file->type), scanner->chunk, scanner->count, count, scanner->counted);
+    return HSORT_OK;
+}
+
+/* strict: or NULL; not NULL is of the file that may have counts. */
+static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier,
+                              struct verifier *strict)
+{
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    const int64_t most = scanner->counts ? COUNTED : CLI_CHUNK_BYTES / key_bytes;
     const int64_t first = launch_share(file->count, scanner->comm->rank, scanner->comm->size);
     const int64_t count = launch_share(file->count, scanner->comm->rank + 1, scanner->comm->size) - first;
     for (int64_t done = 0; done < count;) {
         const int64_t chunk = count - done < most ? count - done : most;
         TRY(read_chunk(scanner, file, first + done, chunk));
         TRY(verify_add(verifier, scanner->engine, scanner->chunk, chunk));
+        if (strict)
+            TRY(add_strictly(scanner, file, chunk, strict));
+        if (strict && scanner->counts)
+            TRY(add_counted(scanner, file, first + done, chunk));
         done += chunk;
         progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);
     }
     return HSORT_OK;
 }
 
-/* Check one file. Collective. */
-static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result)
+/* Check one file. *repeat: where a key is that of the one before it, or -1; or NULL. Collective. */
+static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result,
+                         int64_t *repeat)
 {
-    struct verifier verifier;
+    struct verifier verifier, strict;
+    hsort_check_result strictly;
     verify_start(&verifier, keymap_make(file->type, scanner->order));
-    hsort_status status = add_share(scanner, file, &verifier);
+    verify_start(&strict, verifier.map);
+    hsort_status status = add_share(scanner, file, &verifier, repeat ? &strict : NULL);
     if (status == HSORT_OK)
         status = file_check_unchanged(file);
     TRY(comm_agree(scanner->comm, status));
+    if (repeat) {
+        TRY(verify_finish(&strict, scanner->comm, &strictly));
+        *repeat = strictly.first_unstable;
+    }
     return verify_finish(&verifier, scanner->comm, result);
 }
 
 /* bits [2] = the keys before and at the first disorder, on every rank. Collective. */
-static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place,
-                                   uint64_t *bits)
+static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place, key_code *bits)
 {
-    uint32_t narrow[2] = {0};
+    const int key_bytes = (int)hsort_type_bytes(file->type);
+    key_code pair[2] = {0}; // one behind the other, of the width that they have
     hsort_status status = HSORT_OK;
-    const bool is_narrow = hsort_type_bytes(file->type) == 4;
     if (comm->rank == 0)
-        status = file_read(file, place - 1, 2, is_narrow ? (void *)narrow : (void *)bits);
-    for (int i = 0; i < 2 && is_narrow; i++)
-        bits[i] = narrow[i];
+        status = file_read(file, place - 1, 2, pair);
+    for (int i = 0; i < 2; i++)
+        bits[i] = key_load(key_bytes, pair, i);
     TRY(comm_agree(comm, status));
-    return comm_check(MPI_Bcast(bits, 2, MPI_UINT64_T, 0, comm->world), "MPI_Bcast", false);
+    return comm_check(MPI_Bcast(bits, 2 * KEY_CODE_WORDS, MPI_UINT64_T, 0, comm->world), "MPI_Bcast", false);
 }
 
-static bool is_nan(hsort_type type, uint64_t bits)
+static bool is_nan(hsort_type type, key_code bits)
 {
     char text[REPORT_KEY_TEXT];
     return report_key_text(type, bits, text)[0] == 'n';
@@ -113,7 +163,7 @@ static bool is_nan(hsort_type type, uint64_t bits)
 static hsort_status fail_order(struct comm *comm, const struct check_report *report)
 {
     char before[REPORT_KEY_TEXT], key[REPORT_KEY_TEXT];
-    const uint64_t *bits = report->disorder;
+    const key_code *bits = report->disorder;
     const int64_t place = report->found.first_disorder;
     const bool descends = report->order == HSORT_DESCENDING,
                others = report->against && !report_same_keys(report);
@@ -137,11 +187,15 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
                                   .against = options->against,
                                   .type = file->type,
                                   .order = scanner->order,
-                                  .ranks = comm->size};
+                                  .ranks = comm->size,
+                                  .unique = options->unique,
+                                  .counts = options->counts,
+                                  .first_repeat = -1};
     const double start = MPI_Wtime();
-    TRY(scan(scanner, file, &report.found));
+    TRY(scan(scanner, file, &report.found, options->unique ? &report.first_repeat : NULL));
     if (other)
-        TRY(scan(scanner, other, &report.other));
+        TRY(scan(scanner, other, &report.other, NULL));
+    TRY_MPI(MPI_Allreduce(scanner->counted, report.counted, 3, MPI_UINT64_T, MPI_SUM, comm->world));
     const int64_t place = report.found.first_disorder;
     if (place >= 0)
         TRY(fetch_disorder(comm, file, place, report.disorder));
@@ -150,14 +204,34 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
     TRY(comm_agree(comm, comm->rank == 0 ? report_check(&report, options->json) : HSORT_OK));
     if (place >= 0)
         return fail_order(comm, &report);
+    if (report.first_repeat >= 0)
+        return report_fail(comm, HSORT_MISMATCH, "%s: key %" PRId64 " is that of key %" PRId64 " again",
+                           file->path, report.first_repeat, report.first_repeat - 1);
     if (other && !report_same_keys(&report))
-        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s", file->path, other->path);
+        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the keys of %s%s", file->path,
+                           other->path, options->counts ? ", as often as the counts say" : "");
     return HSORT_OK;
+}
+
+/* The counts of --counts. Collective. */
+static hsort_status open_counts(struct comm *comm, const struct cli_options *options,
+                                const struct file_in *file, struct file_in *counts)
+{
+    const hsort_type type = HSORT_I64;
+    const struct file_source source = {
+        .paths = &options->counts, .paths_count = 1, .type = &type, .direct_io = options->direct_io};
+    TRY(file_open(comm, &source, counts));
+    if (counts->count == file->count)
+        return HSORT_OK;
+    report_fail(comm, HSORT_ARGUMENT, "%s: has %" PRId64 " counts, and %s has %" PRId64 " keys", counts->path,
+                counts->count, file->path, file->count);
+    file_close(counts);
+    return HSORT_ARGUMENT;
 }
 
 hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
-    struct file_in file, other;
+    struct file_in file, other, counts;
     if (options->key)
         return options->gensort && !options->against ? gensort_check(comm, options)
                                                      : records_check(comm, options);
@@ -173,17 +247,22 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     source.type = &file.type; // keys of another could not be the same: that is an error
     if (options->against)
         status = file_open(comm, &source, &other);
-    if (status != HSORT_OK) {
-        file_close(&file);
-        return status;
-    }
-    struct scanner scanner = {.comm = comm, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
+    const bool has_other = options->against && status == HSORT_OK;
+    if (status == HSORT_OK && options->counts)
+        status = open_counts(comm, options, &file, &counts);
+    const bool has_counts = options->counts && status == HSORT_OK;
+    struct scanner scanner = {.comm = comm,
+                              .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
+                              .counts = has_counts ? &counts : NULL};
     progress_start(&scanner.progress, options->progress && comm->rank == 0);
-    status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
+    if (status == HSORT_OK)
+        status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
     if (status == HSORT_OK)
         status = check_files(&scanner, options, &file, options->against ? &other : NULL);
     close_scanner(&scanner);
-    if (options->against)
+    if (has_counts)
+        file_close(&counts);
+    if (has_other)
         file_close(&other);
     file_close(&file);
     return status;

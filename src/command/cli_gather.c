@@ -1,8 +1,16 @@
-/* hypersort gather: every rank reads its share of the elements and of the index, and gets its share of the output. */
+/* hypersort gather: every rank reads its share of the elements and of the index, and gets its share of the output.
+ *
+ * What comes is checked by marks, one word of each element and its position, which are gathered by the same index:
+ *
+ *     elements   a b c     marks   a0 b1 c2      index   2 0 0      gathered   c a a      marks   c2 a0 a0
+ *     made anew of what came and of the index: c2 a0 a0. An element that is another's, or spoiled, has another mark
+ *
+ * Rejected: a sum over all, which says nothing unless each element is named once. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "kernels/base/element_digest.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
@@ -21,7 +29,9 @@ struct gather_run {
     int64_t by_first, by_count; /* of its entries of the index */
     void *read, *gathered;
     int64_t *index;
-    double read_seconds, gather_seconds, write_seconds;
+    uint64_t *marks, *found; /* [count] of the elements; [by_count] of those that the index names. Or NULL */
+    double read_seconds, gather_seconds, write_seconds, verify_seconds;
+    struct records_report report;
 };
 
 /* ---- Inputs -------------------------------------------------------------------------------------------- */
@@ -58,12 +68,16 @@ static hsort_status open_gathered(struct gather_run *run)
 static hsort_status take_gathered(struct gather_run *run)
 {
     const size_t bytes = run->in.element.bytes;
-    TRY(node_memory_check(run->comm, (uint64_t)run->count * bytes +
-                                         (uint64_t)run->by_count * (bytes + sizeof *run->index)));
+    const size_t mark_bytes = run->options->no_verify ? 0 : sizeof *run->marks;
+    TRY(node_memory_check(run->comm,
+                          (uint64_t)run->count * (bytes + mark_bytes) +
+                              (uint64_t)run->by_count * (bytes + mark_bytes + sizeof *run->index)));
+    run->marks = malloc((size_t)run->count * mark_bytes + 1);
+    run->found = malloc((size_t)run->by_count * mark_bytes + 1);
     run->read = malloc((size_t)run->count * bytes + 1);
     run->gathered = malloc((size_t)run->by_count * bytes + 1);
     run->index = malloc((size_t)run->by_count * sizeof *run->index + 1);
-    return run->read && run->gathered && run->index
+    return run->read && run->gathered && run->index && run->marks && run->found
                ? HSORT_OK
                : status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " elements of %zu bytes",
                              run->in.path, run->count, bytes);
@@ -107,6 +121,63 @@ static hsort_status open_gather(struct gather_run *run)
                       record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
 }
 
+/* What an element and its position have in common with no other, or as good as none. */
+static uint64_t mark_of(const struct gather_run *run, const void *elements, int64_t i, int64_t position)
+{
+    const size_t bytes = run->in.element.bytes;
+    uint64_t digest[2] = {0, 0}, fingerprint[2] = {0, 0}, placed[2] = {0, 0};
+    digest_add_bytes((const char *)elements + (size_t)i * bytes, bytes, 0, digest);
+    digest_shares(digest, position, fingerprint, placed);
+    return placed[0];
+}
+
+/* Not collective. */
+static hsort_status compare_marks(const struct gather_run *run)
+{
+    int64_t wrong = INT64_MAX;
+#pragma omp parallel for schedule(static) reduction(min : wrong)
+    for (int64_t i = 0; i < run->by_count; i++)
+        if (i < wrong && run->found[i] != mark_of(run, run->gathered, i, run->index[i]))
+            wrong = i;
+    return wrong == INT64_MAX
+               ? HSORT_OK
+               : status_fail(HSORT_MISMATCH,
+                             "%s: entry %" PRId64 " of %s has not brought element %" PRId64
+                             "; nothing was written",
+                             run->in.path, run->by_first + wrong, run->by.path, run->index[wrong]);
+}
+
+/* Look at what has come. Collective. */
+static hsort_status check_gathered(struct gather_run *run)
+{
+    const double start = MPI_Wtime();
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < run->count; i++)
+        run->marks[i] = mark_of(run, run->read, i, run->first + i);
+    const hsort_status status = hsort_gather(run->ctx, run->marks, run->count, sizeof *run->marks, run->index,
+                                             run->found, run->by_count, NULL);
+    if (status != HSORT_OK)
+        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+    const hsort_status same = comm_agree(run->comm, compare_marks(run));
+    run->report.verified = true;
+    run->report.fingerprint_ok = same == HSORT_OK;
+    run->verify_seconds += MPI_Wtime() - start;
+    return same;
+}
+
+/* Look at what the output has. Collective. */
+static hsort_status reread_gathered(struct gather_run *run, const struct file_out *out)
+{
+    bool same = false;
+    const double start = MPI_Wtime();
+    hsort_status status =
+        record_io_compare(&run->io, out, run->by_first, run->by_count, run->gathered, &same);
+    if (status == HSORT_OK && !same)
+        status = status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", out->path);
+    run->verify_seconds += MPI_Wtime() - start;
+    return comm_agree(run->comm, status);
+}
+
 static hsort_status gather(struct gather_run *run, const struct file_out *out)
 {
     TRY(comm_agree(run->comm, take_gathered(run)));
@@ -116,11 +187,16 @@ static hsort_status gather(struct gather_run *run, const struct file_out *out)
                                              run->index, run->gathered, run->by_count, NULL);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+    TRY(records_report_add(&run->report, run->ctx));
+    run->gather_seconds = MPI_Wtime() - start;
+    if (!run->options->no_verify)
+        TRY(check_gathered(run));
     const double written = MPI_Wtime();
-    run->gather_seconds = written - start;
     const hsort_status wrote = record_io_write(&run->io, out, run->by_first, run->by_count, run->gathered);
     run->write_seconds = MPI_Wtime() - written;
-    return comm_agree(run->comm, wrote);
+    TRY(comm_agree(run->comm, wrote));
+    return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD ? reread_gathered(run, out)
+                                                                                 : HSORT_OK;
 }
 
 static hsort_status write_gathered(struct gather_run *run)
@@ -146,9 +222,9 @@ static hsort_status write_gathered(struct gather_run *run)
 
 static hsort_status print_gathered(struct gather_run *run)
 {
-    const double own[] = {run->read_seconds, run->gather_seconds, run->write_seconds};
-    double most[3];
-    TRY(comm_largest(run->comm, own, 3, most));
+    const double own[] = {run->read_seconds, run->gather_seconds, run->write_seconds, run->verify_seconds};
+    double most[4];
+    TRY(comm_largest(run->comm, own, 4, most));
     struct records_report report = {.word = "record",
                                     .plural = "elements",
                                     .input = &run->in,
@@ -162,7 +238,12 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .read_seconds = most[0],
                                     .sort_seconds = most[1],
                                     .write_seconds = most[2],
-                                    .work = "gather"};
+                                    .verify_seconds = most[3],
+                                    .gathers = true,
+                                    .verified = run->report.verified,
+                                    .fingerprint_ok = run->report.fingerprint_ok,
+                                    .work = "gather",
+                                    .stats = run->report.stats};
     TRY(job_open(run->comm, &report.job));
     const hsort_status printed =
         run->comm->rank == 0 ? records_report_print(&report, run->options->json) : HSORT_OK;
@@ -174,8 +255,12 @@ static hsort_status gather_phases(struct gather_run *run)
 {
     TRY(open_gathered(run));
     TRY(open_gather(run));
-    TRY(write_gathered(run));
-    return print_gathered(run);
+    const hsort_status status = write_gathered(run);
+    if (status == HSORT_OK)
+        return print_gathered(run);
+    if (status == HSORT_MISMATCH) // what was seen; the error line stays
+        print_gathered(run);
+    return status;
 }
 
 hsort_status cli_gather(struct comm *comm, const struct cli_options *options)
@@ -192,6 +277,8 @@ hsort_status cli_gather(struct comm *comm, const struct cli_options *options)
         file_close(&run.by);
     free(run.read);
     free(run.gathered);
+    free(run.marks);
+    free(run.found);
     free(run.index);
     return status;
 }

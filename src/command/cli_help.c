@@ -1,5 +1,6 @@
 /* --help, of the command and of each subcommand: printed from the tables that say what there is. */
 #include "src/command/cli_rows.h"
+#include "src/command/record_keys.h"
 #include "src/files/input.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -75,13 +76,13 @@ static void print_key_words(void)
     printf("\nKEY, a key of a record, the first decides first; at most 8, together of at most 16 bytes:\n");
     print_lines(printf("  NAME") - 2, 20,
                 "a field of a structured .npy file; a.b of a structure in it, a[2] of an\n"
-                "array in it. u4 u8 i4 i8 f4 f8 in both byte orders; M8 m8 (NaT first);\n"
-                "b1 u1 >u2, S1 to S16, V1 to V16, by their bytes");
+                "array in it. u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 in both byte orders; M8 m8\n"
+                "(NaT first); b1, S1 to S16, V1 to V16, by their bytes");
     print_lines(printf("  NUMBER") - 2, 20,
                 "a column of a .npy array of two dimensions, from 0: its rows are the records");
     print_lines(printf("  @OFFSET:TYPE") - 2, 20,
-                "of a raw record (--record): u32 i32 f32 u64 i64 f64, with > behind it\n"
-                "big-endian; bytes1 to bytes16, compared as such");
+                "of a raw record (--record):" RECORD_KEY_TYPES ",\n"
+                "with > behind it big-endian; bytes1 to bytes16, compared as such");
     print_lines(printf("  KEY:desc") - 2, 20, "descending; NaNs stay last, and equal records in their order");
 }
 
@@ -104,6 +105,10 @@ static const char *const notes[CLI_COMMANDS] = {
     [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n"
                   "  hypersort check out.npy --key run,event:desc --against events.npy\n",
     [CLI_GATHER] = "mpirun -n 4 hypersort gather v.npy --by index.npy -o out.npy\n",
+    [CLI_SELECT] =
+        "mpirun -n 4 hypersort select keys.npy --at 0,50%,99.9%,-1\n"
+        "\nA line for each PLACE: the position, and the key that is there in ascending order, or with -r in\n"
+        "descending order. All keys lie in engine memory, twice.\n",
     [CLI_BENCH] =
         "hypersort bench -n 1M,256M --inputs uniform,zipf:26,mixtures:20 --seed 7\n"
         "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"

@@ -16,6 +16,7 @@ enum {
     SORT = 1 << CLI_SORT,
     CHECK = 1 << CLI_CHECK,
     GATHER = 1 << CLI_GATHER,
+    SELECT = 1 << CLI_SELECT,
     BENCH = 1 << CLI_BENCH,
     PLAN = 1 << CLI_PLAN,
     INFO = 1 << CLI_INFO
@@ -56,15 +57,26 @@ const struct option_row cli_rows[] = {
      "with %r, the rank, in it: a file per rank"},
     {"by", 0, GATHER, COMMON, TEXT, "INDEX", FIELD(by),
      "the index, of <i8 or <u8: element I of the output is element INDEX[I]"},
+    {"at", 0, SELECT, COMMON, TEXT, "PLACE[,PLACE ...]", FIELD(at),
+     "which keys of the sorted whole: a position from 0 on, or from the end,\n"
+     "as -1, the last one; or a quantile, as 99.9%: the key at position\n"
+     "floor(0.999 * (N - 1)) of N keys, which is one of them (nearest rank)"},
     {"key", 0, GEN | SORT | CHECK, COMMON, TEXT, "KEY[,KEY ...]", FIELD(key),
      "by which fields records are ordered; see KEY below"},
     {"record", 0, GEN | SORT | CHECK | GATHER, COMMON, SIZE, "BYTES", FIELD(record_bytes),
      "of each record of a raw file"},
     {"ascii", 'a', GEN, COMMON, FLAG, NULL, FIELD(ascii), "--format gensort: lines of printable characters"},
     {"skew", 0, GEN, COMMON, FLAG, NULL, FIELD(skewed), "--format gensort: many keys begin alike"},
-    {"first", 0, GEN, COMMON, SEED, "N", FIELD(first), "--format gensort: the number of the first record (0)"},
+    {"first", 0, GEN, COMMON, SEED, "N", FIELD(first),
+     "--format gensort: the number of the first record (0)"},
     {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
      "--format gensort: write what valsort -o does; valsort -s reads it"},
+    {"unique", 0, SORT | CHECK, COMMON, FLAG, NULL, FIELD(unique),
+     "one of each key: of equal ones, or of records with equal keys, the\n"
+     "first; check: no key may be there twice"},
+    {"counts", 0, SORT | CHECK, COMMON, TEXT, "FILE", FIELD(counts),
+     "with --unique: write how many there were of each key, <i8; check: with\n"
+     "--against OTHER, which must hold each key as often as this says"},
     {"index", 0, SORT, COMMON, TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT, COMMON, TEXT, "FILE", FIELD(values),
@@ -72,7 +84,8 @@ const struct option_row cli_rows[] = {
     {"values-output", 'O', SORT, COMMON, TEXT, "FILE", FIELD(values_output),
      "the file to write the values to"},
     {"value-bytes", 0, SORT, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
-    {"type", 0, GEN | SORT | CHECK | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
+    {"type", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)),
+     FIELD(type),
      "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
      "themselves"},
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
@@ -80,30 +93,30 @@ const struct option_row cli_rows[] = {
     {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
     {"seed", 's', BENCH, COMMON, SEED, "SEED", FIELD(seed),
      "of the inputs (0: a new one); the report names it"},
-    {"reverse", 'r', SORT | CHECK, COMMON, FLAG, NULL, FIELD(reverse),
+    {"reverse", 'r', SORT | CHECK | SELECT, COMMON, FLAG, NULL, FIELD(reverse),
      "descending order of bare keys; NaNs stay last"},
-    {"verify", 0, SORT, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
-     "check order, count and keys before the output appears: as they pass\n"
-     "(the default), or also what can be read back"},
-    {"no-verify", 0, SORT, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
+    {"verify", 0, SORT | GATHER, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
+     "check order, count and keys, or what was gathered, before the output\n"
+     "appears: as they pass (the default), or also what can be read back"},
+    {"no-verify", 0, SORT | GATHER, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
     {"against", 0, CHECK, COMMON, TEXT, "OTHER", FIELD(against),
      "a file that must hold the same keys, in any order"},
-    {"json", 0, SORT | CHECK | GATHER | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
+    {"json", 0, SORT | CHECK | GATHER | SELECT | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
      "the report as one JSON object"},
-    {"progress", 0, GEN | SORT | CHECK | GATHER, COMMON, FLAG, NULL, FIELD(progress),
+    {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, FLAG, NULL, FIELD(progress),
      "say on stderr how far the work is"},
-    {"help", 'h', GEN | SORT | CHECK | GATHER | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
+    {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
-    {"version", 0, GEN | SORT | CHECK | GATHER | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(version),
-     "version and build"},
+    {"version", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,
+     FIELD(version), "version and build"},
 
-    {"format", 0, GEN | SORT | CHECK | GATHER | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
+    {"format", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
      FIELD(format),
      "of the file (auto: npy if its name ends in .npy); gensort: records of\n"
      "100 bytes with keys of 10, as the sort benchmarks have them"},
     {"output-format", 0, SORT | GATHER, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
-    {"direct-io", 0, GEN | SORT | CHECK | GATHER, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"direct-io", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(direct_io),
      "move keys between disk and memory past the page cache (auto: where\n"
      "the file system can, and an input is not in the cache already)"},
@@ -111,13 +124,14 @@ const struct option_row cli_rows[] = {
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
 
-    {"engine", 0, SORT | GATHER | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)),
-     FIELD(sort.engine), "what sorts on a rank (auto: cuda if every rank has a GPU)"},
-    {"threads", 0, GEN | SORT | CHECK | GATHER | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N",
+    {"engine", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
+     WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
+     "what sorts on a rank (auto: cuda if every rank has a GPU)"},
+    {"threads", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N",
      FIELD(sort.threads), "of each rank (0: the cores it is bound to)"},
-    {"bind", 0, SORT | GATHER | BENCH | PLAN | INFO, PLACEMENT, WORD, WORDS(HSORT_BINDING_LIST(OR_NAME)),
-     FIELD(sort.binding), "bind to cores what the launcher left unbound"},
-    {"device-memory", 0, SORT | GATHER | BENCH | PLAN, PLACEMENT, SIZE, "SIZE",
+    {"bind", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
+     WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding), "bind to cores what the launcher left unbound"},
+    {"device-memory", 0, SORT | GATHER | SELECT | BENCH | PLAN, PLACEMENT, SIZE, "SIZE",
      FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU, or of the host engine; keys that\n"
      "do not fit are sorted in two passes, through host memory"},
@@ -128,7 +142,7 @@ const struct option_row cli_rows[] = {
      FIELD(sort.transport), "how bytes go between two ranks"},
     {"chunk", 0, SORT | GATHER | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes),
      "bytes of one message"},
-    {"local", 0, SORT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
+    {"local", 0, SORT | SELECT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"peer-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.peer_memory),
@@ -159,6 +173,7 @@ const struct option_row cli_rows[] = {
 };
 enum { ROWS = sizeof cli_rows / sizeof cli_rows[0], LONG_ONLY = 256 };
 const int cli_row_count = ROWS;
+_Static_assert(CLI_DIGESTS_BESIDE_OPTIONS + ROWS <= CLI_DIGESTS, "a digest for each option");
 
 const struct command_words cli_commands[CLI_COMMANDS] = {
 #define X(name, word, operand, required, text) {#word, operand, required, text},
@@ -239,7 +254,11 @@ static const char *short_type(const char *word)
     static const char *const names[][4] = {
         {"u32", "uint32", "<u4", "uint32_t"}, {"i32", "int32", "<i4", "int32_t"},
         {"f32", "float32", "<f4", "single"},  {"u64", "uint64", "<u8", "uint64_t"},
-        {"i64", "int64", "<i8", "int64_t"},   {"f64", "float64", "<f8", "double"}};
+        {"i64", "int64", "<i8", "int64_t"},   {"f64", "float64", "<f8", "double"},
+        {"u8", "uint8", "|u1", "uint8_t"},    {"i8", "int8", "|i1", "int8_t"},
+        {"u16", "uint16", "<u2", "uint16_t"}, {"i16", "int16", "<i2", "int16_t"},
+        {"f16", "float16", "<f2", "half"},    {"bf16", "bfloat16", "bfloat16", "bfloat16"},
+        {"u128", "uint128", "uint128", "uint128_t"}};
     for (size_t type = 0; type < sizeof names / sizeof *names; type++)
         for (int alias = 1; alias < 4; alias++)
             if (strcmp(word, names[type][alias]) == 0)
@@ -404,7 +423,8 @@ static hsort_status check_names(const struct cli_options *options)
     for (int i = 0; i < options->files_count; i++)
         TRY(check_name(options, options->files[i], options->format, "--format"));
     TRY(check_name(options, options->against, options->format, "--format"));
-    const char *const by_name[] = {options->by, options->index, options->values, options->values_output};
+    const char *const by_name[] = {options->by, options->index, options->values, options->values_output,
+                                   options->counts};
     for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
         TRY(check_name(options, by_name[i], FILE_AUTO, NULL));
     return check_name(options, options->output, sorts ? options->output_format : options->format,
@@ -439,8 +459,8 @@ static hsort_status resolve_gensort(struct cli_options *options)
         return complain(options, "-a, --skew, --first and --summary are of --format gensort");
     if (!options->gensort)
         return HSORT_OK;
-    if (options->command == CLI_PLAN)
-        return complain(options, "--format gensort: plan knows bare keys");
+    if (options->command == CLI_PLAN || options->command == CLI_SELECT)
+        return complain(options, "--format gensort: %s knows bare keys", cli_commands[options->command].word);
     if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)
         return complain(options, "--format gensort: its records have %d bytes", (int)GENSORT_RECORD_BYTES);
     options->format = FILE_RAW;
@@ -464,13 +484,19 @@ static hsort_status check_records(const struct cli_options *options)
         return complain(options, "--record and --key: one lacks the other");
     if (options->key && options->reverse)
         return complain(options, "-r is of bare keys: write KEY:desc");
+    if (options->unique && options->gensort && options->command == CLI_CHECK)
+        return complain(options, "--format gensort: check counts its duplicates by itself, without --unique");
     if (options->key && options->type_given)
         return complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
     if (!options->values != !options->values_output)
         return complain(options, "--values and -O: one lacks the other");
     if (options->value_bytes > 0 && !options->values)
         return complain(options, "--value-bytes without --values");
-    if (options->checkpoint && (options->key || options->index || options->values))
+    if (options->counts && options->command == CLI_CHECK && (options->key || !options->against))
+        return complain(options, "--counts is of bare keys, and of --against OTHER");
+    if (options->counts && !options->unique)
+        return complain(options, "--counts without --unique");
+    if (options->checkpoint && (options->key || options->index || options->values || options->unique))
         return complain(options, "--checkpoint: only sorts of bare keys alone can be resumed");
     return HSORT_OK;
 }
@@ -488,6 +514,8 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
         return complain(options, "-n COUNT is missing");
     if (options->command == CLI_PLAN && options->ranks_count == 0)
         return complain(options, "-n RANKS is missing");
+    if (options->command == CLI_SELECT && !options->at)
+        return complain(options, "--at PLACE is missing");
     if (options->nodes > 0 && options->ranks_per_node > 0)
         return complain(options, "--nodes and --ranks-per-node: one says the other");
     TRY(resolve_gensort(options));
@@ -535,58 +563,4 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     options->type_given = (int)options->type >= 0;
     TRY(take_operands(operands, argv + 2, options));
     return check_names(options);
-}
-
-/* ---- What ranks must have in common -------------------------------------------------------------------- */
-
-enum { DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS };
-_Static_assert(DIGEST_ROWS + ROWS <= CLI_DIGESTS, "a digest for each option");
-
-/* FNV-1a, as the manifest's. */
-static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static uint64_t digest_text(const char *text)
-{
-    return text ? add_bytes(UINT64_C(0xcbf29ce484222325), text, strlen(text)) : 0;
-}
-
-static uint64_t digest_value(const struct option_row *row, const struct cli_options *options)
-{
-    static const size_t bytes[] = {[FLAG] = sizeof(bool),      [WORD] = sizeof(int),
-                                   [MAYBE_WORD] = sizeof(int), [NUMBER] = sizeof(int),
-                                   [AT_LEAST_1] = sizeof(int), [SIZE] = sizeof(size_t),
-                                   [COUNT] = sizeof(int64_t),  [RANKS] = sizeof options->ranks,
-                                   [GIGA] = sizeof(double),    [MICRO] = sizeof(double),
-                                   [SEED] = sizeof(uint64_t)};
-    const void *field = (const char *)options + row->field;
-    if (row->kind == TEXT)
-        return digest_text(*(const char *const *)field);
-    return add_bytes(1, field, bytes[row->kind]);
-}
-
-void cli_digest(const struct cli_options *options, uint64_t *digest)
-{
-    memset(digest, 0, CLI_DIGESTS * sizeof *digest);
-    digest[DIGEST_COMMAND] = (uint64_t)options->command;
-    for (int i = 0; i < options->files_count; i++) // with the 0 behind each
-        digest[DIGEST_OPERAND] =
-            add_bytes(digest[DIGEST_OPERAND] + 1, options->files[i], strlen(options->files[i]) + 1);
-    // Nodes may have different numbers of cores.
-    for (int row = 0; row < ROWS; row++)
-        if (cli_rows[row].field != FIELD(sort.threads))
-            digest[DIGEST_ROWS + row] = digest_value(&cli_rows[row], options);
-}
-
-const char *cli_digest_name(const struct cli_options *options, int place, char *name)
-{
-    const bool is_operand = place == DIGEST_OPERAND && options->command < CLI_COMMANDS;
-    const char *text = is_operand ? cli_commands[options->command].operand : "the command";
-    snprintf(name, CLI_DIGEST_NAME, "%s%s", place >= DIGEST_ROWS ? "--" : "",
-             place >= DIGEST_ROWS ? cli_rows[place - DIGEST_ROWS].name : text);
-    return name;
 }

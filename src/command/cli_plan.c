@@ -52,6 +52,12 @@ static int ranks_per_node_of(const struct cli_options *options, int ranks)
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
+/* Is it of keys of 1 or 2 bytes, which no exchange moves? */
+static bool is_counted(const hsort_plan_result *plan)
+{
+    return plan->exchange == HSORT_EXCHANGE_AUTO;
+}
+
 static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost)
 {
     json_open(json, name, '{');
@@ -60,7 +66,7 @@ static void put_exchange(struct json *json, const char *name, const hsort_plan_e
     json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
     json_real(json, "moved_bytes", cost->moved_bytes);
     json_open(json, "phases", '{');
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         json_real(json, phase_names[phase], cost->seconds[phase]);
     json_close(json, '}');
     json_real(json, "total_seconds", cost->total_seconds);
@@ -93,9 +99,14 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_integer(json, "runs_per_rank", plan->runs);
     json_integer(json, "segments_per_rank", plan->segments);
     json_real(json, "host_bytes_per_rank", plan->host_bytes);
-    json_text(json, "exchange", plan->passes == 1 ? hsort_exchange_name(plan->exchange) : "none");
-    put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_BITONIC), &plan->bitonic);
-    put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_DIRECT), &plan->direct);
+    json_text(json, "exchange",
+              plan->passes == 1 && !is_counted(plan) ? hsort_exchange_name(plan->exchange) : "none");
+    if (is_counted(plan)) {
+        put_exchange(json, "counted", &plan->counted);
+    } else {
+        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_BITONIC), &plan->bitonic);
+        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_DIRECT), &plan->direct);
+    }
     if (plan->can_partition)
         put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_PARTITION), &plan->partition);
     if (plan->passes == 2)
@@ -156,7 +167,7 @@ static void print_exchange(const char *name, bool chosen, const hsort_plan_excha
     char most[16], all[16];
     printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
            size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
     printf(" %10.3g\n", cost->total_seconds);
 }
@@ -176,8 +187,8 @@ static void print_passes(const hsort_plan_result *plan)
         printf("  two passes %" PRId64 " runs, %" PRId64 " segments; host memory: %s besides the caller's\n",
                plan->runs, plan->segments, size_text(plan->host_bytes, host));
     if (plan->passes == 0)
-        printf("  does not fit: two passes take at least the %s of the engine\n",
-               size_text(plan->engine_bytes, host));
+        printf("  does not fit: %s at least the %s of the engine\n",
+               is_counted(plan) ? "the counts take" : "two passes take", size_text(plan->engine_bytes, host));
 }
 
 static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan)
@@ -189,9 +200,13 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
            size_text(plan->engine_bytes, engine), size_text(plan->caller_bytes, caller));
     print_passes(plan);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
+    for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(" %10s", phase_names[phase]);
     printf(" %10s\n", "seconds");
+    if (is_counted(plan)) {
+        print_exchange("counted", true, &plan->counted);
+        return;
+    }
     print_entry(plan, HSORT_EXCHANGE_BITONIC, &plan->bitonic);
     print_entry(plan, HSORT_EXCHANGE_DIRECT, &plan->direct);
     if (plan->can_partition)

@@ -251,8 +251,7 @@ static hsort_status print_report(struct sort_run *run)
     report->order = run->order;
     report->ranks = comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange =
-        report->stats.passes == 2 ? "none" : hsort_exchange_name(hsort_exchange_in_use(run->ctx));
+    report->exchange = report_exchange(run->ctx, report->stats.passes);
     TRY(job_open(comm, &report->job));
     const hsort_status printed = comm->rank == 0 ? report_sort(report, run->options->json) : HSORT_OK;
     job_close(&report->job);
@@ -291,7 +290,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
 {
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
-    if (options->key || options->index || options->values)
+    if (options->key || options->index || options->values || options->unique)
         return records_sort(comm, options);
     progress_start(&run.progress, options->progress && comm->rank == 0);
     const struct file_source source = {.paths = options->files,

@@ -98,8 +98,8 @@ static hsort_status read_back(struct record_io *io, const struct file_out *file,
     return io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0);
 }
 
-hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first,
-                                 int64_t count, struct record_scan *scan)
+hsort_status record_io_verify_back(struct record_io *io, const struct file_out *file, int64_t first,
+                                   int64_t count, const struct record_keys *keys, struct verifier *verifier)
 {
     const int64_t width = (int64_t)file->key_bytes,
                   most = CLI_CHUNK_BYTES / width < count ? CLI_CHUNK_BYTES / width : count;
@@ -110,10 +110,10 @@ hsort_status record_io_scan_back(struct record_io *io, const struct file_out *fi
     for (int64_t done = 0, part; done < count && status == HSORT_OK; done += part) {
         part = count - done < most ? count - done : most;
         status = read_back(io, file, (first + done) * width, part * width, found);
-        const struct record_rows rows = {
-            .records = found, .record_bytes = (size_t)width, .first = first + done, .count = part};
+        const struct engine_elements records =
+            record_keys_elements(keys, found, (size_t)width, first + done, part);
         if (status == HSORT_OK)
-            record_scan_add(scan, &rows);
+            status = verify_add_elements(verifier, io->engine, &records);
     }
     free(found);
     return status;

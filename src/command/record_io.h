@@ -6,8 +6,9 @@
 #include "mpi/comm/comm.h"
 #include "src/command/cli.h"
 #include "src/command/progress.h"
-#include "src/command/record_scan.h"
+#include "src/command/record_keys.h"
 #include "src/files/file.h"
+#include "src/library/verify.h"
 
 struct record_io {
     struct engine *engine;     /* for its threads; owned */
@@ -33,8 +34,8 @@ hsort_status record_io_write(struct record_io *io, const struct file_out *file, 
 hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
                                int64_t count, const void *memory, bool *same);
 
-/* Let a scan see them. Errors: those of record_io_compare(). */
-hsort_status record_io_scan_back(struct record_io *io, const struct file_out *file, int64_t first,
-                                 int64_t count, struct record_scan *scan);
+/* Let a verifier see them, as records with such keys, whose numbers are their places. Errors: those of record_io_compare(). */
+hsort_status record_io_verify_back(struct record_io *io, const struct file_out *file, int64_t first,
+                                   int64_t count, const struct record_keys *keys, struct verifier *verifier);
 
 #endif

@@ -13,31 +13,33 @@ size_t record_field_bytes(const hsort_field *field)
 
 /* ---- Fields of .npy files ------------------------------------------------------------------------------ */
 
+/* The type of numbers of such a letter and width, if NumPy and the library both have it. */
+static bool find_number_type(const struct npy_field *found, hsort_type *type)
+{
+#define X(name, short_name, key_bytes)                                                                \
+    if (npy_has_dtype(name) && found->kind == short_name[0] && found->bytes == (size_t)(key_bytes)) { \
+        *type = name;                                                                                 \
+        return true;                                                                                  \
+    }
+    HSORT_TYPE_LIST(X)
+#undef X
+    return false;
+}
+
 /* What the library can take of NumPy's kinds. */
 static bool is_key_dtype(const struct npy_field *found, hsort_field *field)
 {
-    const bool wide = found->bytes == 8, is_number = wide || found->bytes == 4, is_big = found->order == '>';
     field->offset = found->offset;
-    field->big_endian = is_big;
+    field->big_endian = found->order == '>';
     switch (found->kind) {
     case 'f':
-        field->type = wide ? HSORT_F64 : HSORT_F32;
-        return is_number;
     case 'i':
-        field->type = wide ? HSORT_I64 : HSORT_I32;
-        return is_number;
+    case 'u':
+        return find_number_type(found, &field->type);
     case 'M':
     case 'm':
         field->type = HSORT_I64;
         return true;
-    case 'u':
-        field->type = wide ? HSORT_U64 : HSORT_U32;
-        if (is_number)
-            return true;
-        // Fewer bytes are a string of them, where the first is the highest.
-        field->bytes = (int)found->bytes;
-        field->big_endian = 0;
-        return found->bytes == 1 || is_big;
     case 'b':
     case 'S':
     case 'V':
@@ -80,7 +82,7 @@ static hsort_status find_npy(const struct file_in *file, const char *word, hsort
     if (!is_key_dtype(&found, field))
         return status_fail(
             HSORT_ARGUMENT,
-            "%s: field '%.64s' has dtype '%s', which is no key; u4 u8 i4 i8 f4 f8 M8 m8, b1 u1 >u2, "
+            "%s: field '%.64s' has dtype '%s', which is no key; u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 M8 m8, b1, "
             "S1 to S16 and V1 to V16 are",
             file->path, word, found.dtype);
     return HSORT_OK;
@@ -120,8 +122,8 @@ static hsort_status read_raw(const char *path, size_t record_bytes, char *word, 
         !read_raw_type(type, field))
         return status_fail(
             HSORT_ARGUMENT,
-            "%s: --key: '%.64s%s%.64s' is no key of a raw record; they are @OFFSET:TYPE, of u32 i32 f32 "
-            "u64 i64 f64, these with > behind them, bytes1 to bytes16",
+            "%s: --key: '%.64s%s%.64s' is no key of a raw record; they are @OFFSET:TYPE, of" RECORD_KEY_TYPES
+            ", these with > behind them, bytes1 to bytes16",
             path, word, type ? ":" : "", type ? type : "");
     field->offset = (size_t)offset;
     if (field->offset + record_field_bytes(field) > record_bytes)
@@ -221,4 +223,18 @@ void record_keys_point(const struct record_keys *keys, const void *records, size
         else
             fields[i].map.descending = field->order == HSORT_DESCENDING;
     }
+}
+
+struct engine_elements record_keys_elements(const struct record_keys *keys, const void *records,
+                                            size_t record_bytes, int64_t first, int64_t count)
+{
+    struct engine_elements elements = {.count = count,
+                                       .part = {records},
+                                       .part_bytes = {record_bytes},
+                                       .field_count = keys ? keys->count : 0,
+                                       .first = first,
+                                       .step = 1};
+    if (keys)
+        record_keys_point(keys, records, record_bytes, elements.field);
+    return elements;
 }

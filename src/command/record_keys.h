@@ -3,8 +3,12 @@
 #ifndef RECORD_KEYS_H
 #define RECORD_KEYS_H
 
-#include "kernels/base/key_field.h"
+#include "kernels/engine.h"
 #include "src/files/file.h"
+
+/* The types of numbers, each with a blank before it, for texts. */
+#define RECORD_KEY_TYPE(name, short_name, bytes) " " short_name
+#define RECORD_KEY_TYPES HSORT_TYPE_LIST(RECORD_KEY_TYPE)
 
 struct record_keys {
     const char *text; /* --key, borrowed; NULL: bare keys */
@@ -24,18 +28,14 @@ hsort_status record_keys_parse_raw(const char *text, const char *path, size_t re
 /* The key of bare keys. Not collective. */
 struct record_keys record_keys_bare(hsort_type type, hsort_order order);
 
-/* fields [keys->count] = those of `records`, for record_code(). Not collective. */
+/* fields [keys->count] = those of `records`, for engine_ops.inspect_elements() and .make_codes(). Not collective. */
 void record_keys_point(const struct record_keys *keys, const void *records, size_t record_bytes,
                        struct key_field *fields);
 
-/* A number that orders record i as its keys do. */
-static inline uint128 record_code(const struct key_field *fields, int count, int64_t i)
-{
-    uint128 code = 0;
-    for (int f = 0; f < count; f++)
-        code |= field_code(&fields[f], i);
-    return code;
-}
+/* Records [count] to look at, whose numbers are their places from `first` on; keys NULL: their order is not looked at. Not
+ * collective. */
+struct engine_elements record_keys_elements(const struct record_keys *keys, const void *records,
+                                            size_t record_bytes, int64_t first, int64_t count);
 
 /* Bytes of a field. */
 size_t record_field_bytes(const hsort_field *field);

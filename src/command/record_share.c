@@ -13,24 +13,30 @@ struct record_part {
 
 /* ---- looking at what passes: any thread ------------------------------------------------------------------ */
 
-/* Keep a scan until all have passed. */
-static hsort_status keep_scan(struct record_look *look, const struct record_scan *scan)
+/* What some whole records are like that follow each other. */
+struct record_seen {
+    int64_t first; /* among all */
+    struct verifier verifier;
+};
+
+/* Keep it until all have passed. */
+static hsort_status keep_seen(struct record_look *look, const struct record_seen *seen)
 {
     hsort_status status = HSORT_OK;
     pthread_mutex_lock(&look->lock);
-    if (look->scans == look->room) {
+    if (look->seen_count == look->room) {
         const int64_t room = 2 * look->room + 64;
-        struct record_scan *more =
-            fault_hit(FAULT_ALLOC) ? NULL : realloc(look->scan, (size_t)room * sizeof *more);
+        struct record_seen *more =
+            fault_hit(FAULT_ALLOC) ? NULL : realloc(look->seen, (size_t)room * sizeof *more);
         if (more) {
-            look->scan = more;
+            look->seen = more;
             look->room = room;
         } else {
             status = status_fail(HSORT_HOST_MEMORY, "no memory to look at records");
         }
     }
     if (status == HSORT_OK)
-        look->scan[look->scans++] = *scan;
+        look->seen[look->seen_count++] = *seen;
     pthread_mutex_unlock(&look->lock);
     return status;
 }
@@ -39,16 +45,14 @@ static hsort_status keep_scan(struct record_look *look, const struct record_scan
 static hsort_status look_at_records(struct record_look *look, int64_t record, int64_t count,
                                     const void *records)
 {
-    const struct record_rows rows = {.records = records,
-                                     .record_bytes = look->record_bytes,
-                                     .first = look->first + record,
-                                     .count = count};
-    struct record_scan scan;
+    struct record_seen seen = {.first = look->first + record};
+    const struct engine_elements elements =
+        record_keys_elements(look->keys, records, look->record_bytes, seen.first, count);
     if (count == 0)
         return HSORT_OK;
-    record_scan_start(&scan, look->keys);
-    record_scan_add_alone(&scan, &rows);
-    return keep_scan(look, &scan);
+    verify_start(&seen.verifier, elements.field[0].map);
+    TRY(verify_add_elements(&seen.verifier, look->engine, &elements));
+    return keep_seen(look, &seen);
 }
 
 /* Add bytes to those of the record that have passed; *whole: it, taken out of the list, if they are all now. */
@@ -111,25 +115,26 @@ static hsort_status look_at_bytes(struct record_look *look, int64_t at, size_t b
 
 static int compare_firsts(const void *a, const void *b)
 {
-    const int64_t left = ((const struct record_scan *)a)->first,
-                  right = ((const struct record_scan *)b)->first;
+    const int64_t left = ((const struct record_seen *)a)->first,
+                  right = ((const struct record_seen *)b)->first;
     return (left > right) - (left < right);
 }
 
-hsort_status record_look_finish(struct record_look *look, struct comm *comm, struct record_result *result)
+hsort_status record_look_finish(struct record_look *look, struct comm *comm, hsort_check_result *result)
 {
-    struct record_scan all;
+    const struct keymap none = {0};
+    struct verifier all;
     hsort_status status = HSORT_OK;
-    record_scan_start(&all, look->keys);
-    if (look->scans > 0)
-        qsort(look->scan, (size_t)look->scans, sizeof *look->scan, compare_firsts);
-    for (int64_t i = 0; i < look->scans; i++)
-        record_scan_join(&all, &look->scan[i]);
+    verify_start(&all, none);
+    if (look->seen_count > 0)
+        qsort(look->seen, (size_t)look->seen_count, sizeof *look->seen, compare_firsts);
+    for (int64_t i = 0; i < look->seen_count; i++)
+        verify_append(&all, &look->seen[i].verifier);
     if (all.count != look->count || look->waiting)
         status = status_fail(HSORT_INTERNAL, "of %" PRId64 " records %" PRId64 " have passed", look->count,
                              all.count);
     TRY(comm_agree(comm, status));
-    return record_scan_finish(&all, comm, result);
+    return verify_finish(&all, comm, result);
 }
 
 /* ---- both ends ------------------------------------------------------------------------------------------- */
@@ -218,19 +223,26 @@ static hsort_status end_records_out(void *user, int64_t done, hsort_status mine)
 static void open_look(struct record_look *look, const struct record_share *share,
                       const struct record_keys *keys)
 {
-    *look = (struct record_look){
-        .keys = keys, .record_bytes = share->record_bytes, .first = share->first, .count = share->count};
+    *look = (struct record_look){.keys = keys,
+                                 .engine = share->looker,
+                                 .record_bytes = share->record_bytes,
+                                 .first = share->first,
+                                 .count = share->count};
     pthread_mutex_init(&look->lock, NULL);
 }
 
-void record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
-                       const struct file_in *in, const struct record_keys *keys, bool looks)
+hsort_status record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
+                               const struct file_in *in, const struct record_keys *keys, bool looks)
 {
+    struct engine *looker = NULL;
+    *share = (struct record_share){.comm = NULL};
+    TRY(engine_open_host(1, 0, &looker));
     *share = (struct record_share){.comm = comm,
                                    .progress = progress,
                                    .in = in,
                                    .record_bytes = in->element.bytes,
                                    .looks = looks,
+                                   .looker = looker,
                                    .source = {.user = share,
                                               .begin = begin_records,
                                               .next = next_records_in,
@@ -247,11 +259,12 @@ void record_share_open(struct record_share *share, struct comm *comm, struct pro
     share->count = launch_share(in->count, comm->rank + 1, comm->size) - share->first;
     open_look(&share->before, share, NULL);
     open_look(&share->after, share, keys);
+    return HSORT_OK;
 }
 
 static void close_look(struct record_look *look)
 {
-    free(look->scan);
+    free(look->seen);
     while (look->waiting) {
         struct record_part *next = look->waiting->next;
         free(look->waiting);
@@ -266,5 +279,6 @@ void record_share_close(struct record_share *share)
         return;
     close_look(&share->before);
     close_look(&share->after);
+    share->looker->ops->close(share->looker);
     share->comm = NULL;
 }

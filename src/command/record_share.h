@@ -2,28 +2,31 @@
  * (key_stream.h): so nothing of the records but the sorted runs lies in host memory. What passes is looked at on the way, by
  * the thread that moves it. Chunks cut records:
  *
- *     chunks     | r0 r1 r|2 r3 r4 |r5 ...       r0 r1 | r3 r4 | r5: each chunk's whole records are a scan (record_scan.h)
+ *     chunks     | r0 r1 r|2 r3 r4 |r5 ...       r0 r1 | r3 r4 | r5: what each chunk's whole records are like
  *     kept              r  2                     the parts of r2 wait for each other, and are one by themselves
- *     joined     r0 r1, r2, r3 r4, r5 ...        scans in order of their first records, when all have passed
+ *     joined     r0 r1, r2, r3 r4, r5 ...        in order of their first records, when all have passed (verify.h)
  */
 #ifndef RECORD_SHARE_H
 #define RECORD_SHARE_H
 
 #include <pthread.h>
 #include "src/command/progress.h"
-#include "src/command/record_scan.h"
+#include "src/command/record_keys.h"
 #include "src/library/key_stream.h"
+#include "src/library/verify.h"
 
 struct record_part; /* a record whose parts have not all passed */
+struct record_seen; /* what whole records are like */
 
 /* What has passed of a stream. */
 struct record_look {
     const struct record_keys *keys; /* NULL: order does not matter */
+    struct engine *engine;          /* borrowed */
     size_t record_bytes;
     int64_t first, count;     /* records of this rank, among all */
     pthread_mutex_t lock;     /* of all that follows */
-    struct record_scan *scan; /* [scans], room for [room]; owned */
-    int64_t scans, room;
+    struct record_seen *seen; /* [seen_count], room for [room]; owned */
+    int64_t seen_count, room;
     struct record_part *waiting; /* a list; owned */
 };
 
@@ -33,20 +36,22 @@ struct record_share {
     const struct file_in *in; /* borrowed */
     const struct file_out *out;
     size_t record_bytes;
-    int64_t first, count; /* records of this rank, among all */
-    bool looks;           /* at what passes; else the two looks are empty */
+    int64_t first, count;  /* records of this rank, among all */
+    bool looks;            /* at what passes; else the two looks are empty */
+    struct engine *looker; /* of one thread, so that each that moves records looks at them by itself; owned */
     struct record_look before, after;
     struct key_stream source, sink; /* the share is their user */
     double began, read_seconds, write_seconds;
 };
 
-/* The share of this rank of the records of `in`; record_share_close() ends it. Not collective. */
-void record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
-                       const struct file_in *in, const struct record_keys *keys, bool looks);
+/* The share of this rank of the records of `in`; record_share_close() ends it, also after an error. Not collective. Errors
+ * HSORT_HOST_MEMORY. */
+hsort_status record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
+                               const struct file_in *in, const struct record_keys *keys, bool looks);
 void record_share_close(struct record_share *share); /* also of one that is all 0 */
 
 /* Join what all ranks have seen. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_MPI; HSORT_INTERNAL: not every record has
  * passed as a whole. */
-hsort_status record_look_finish(struct record_look *look, struct comm *comm, struct record_result *result);
+hsort_status record_look_finish(struct record_look *look, struct comm *comm, hsort_check_result *result);
 
 #endif

@@ -6,53 +6,8 @@
 #include <string.h>
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
-#include "src/command/record_scan.h"
 #include "src/command/record_io.h"
-#include "src/command/record_share.h"
-#include "src/command/records_report.h"
-#include "src/library/element_columns.h"
-
-/* An input, and this rank's part of it before and after. */
-struct column {
-    bool given;
-    struct file_in in;
-    size_t bytes;        /* of an element */
-    void *read, *sorted; /* [count * bytes] owned; sorted: or NULL, if nobody wants it */
-};
-
-/* A file to write, and this rank's part of it. */
-struct output {
-    const char *path;
-    struct file_out file;
-    const void *memory; /* borrowed */
-};
-
-struct record_run {
-    struct comm *comm;
-    const struct cli_options *options;
-    hsort_order order;
-    hsort_context *ctx;
-    struct progress progress;
-    struct record_io io;
-    struct column elements, values;
-    struct record_keys keys;
-    bool indexed;         /* positions are found, for a file or to bring elements there */
-    int64_t *index;       /* [count] owned, or NULL */
-    int64_t first, count; /* of this rank */
-    struct output outputs[FILE_OUTPUTS];
-    int output_count;
-    double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
-    struct records_report report;
-};
-
-/* Keep the library's error line: it is the same on every rank. */
-static hsort_status keep_line(const struct record_run *run, hsort_status status)
-{
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
-    status_clear();
-    return HSORT_OK;
-}
+#include "src/command/records_run.h"
 
 /* ---- Inputs: collective -------------------------------------------------------------------------------- */
 
@@ -105,8 +60,11 @@ static hsort_status open_columns(struct record_run *run)
     TRY(open_elements(run));
     TRY(open_values(run));
     run->indexed = run->options->index || (run->options->key && run->options->values);
+    run->out_total = run->elements.in.count;
     run->first = launch_share(run->elements.in.count, run->comm->rank, run->comm->size);
     run->count = launch_share(run->elements.in.count, run->comm->rank + 1, run->comm->size) - run->first;
+    run->out_first = run->first;
+    run->out_count = run->count;
     return HSORT_OK;
 }
 
@@ -116,7 +74,8 @@ static hsort_status open_columns(struct record_run *run)
 static hsort_status check_apart(const struct record_run *run)
 {
     const struct cli_options *options = run->options;
-    const char *const paths[FILE_OUTPUTS] = {options->output, options->values_output, options->index};
+    const char *const paths[FILE_OUTPUTS] = {options->output, options->values_output, options->index,
+                                             options->counts};
     char names[FILE_OUTPUTS][PATH_MAX];
     for (int i = 0; i < FILE_OUTPUTS; i++) {
         if (!paths[i])
@@ -137,9 +96,9 @@ static hsort_status add_output(struct record_run *run, const char *path, enum fi
                                        .format = format,
                                        .type = type,
                                        .element = element,
-                                       .count = run->elements.in.count,
-                                       .first = run->first,
-                                       .mine = run->count,
+                                       .count = run->out_total,
+                                       .first = run->out_first,
+                                       .mine = run->out_count,
                                        .input = &run->elements.in,
                                        .other_input = run->values.given ? &run->values.in : NULL,
                                        .direct_io = run->options->direct_io};
@@ -157,11 +116,11 @@ static hsort_status open_outputs(struct record_run *run)
 {
     const struct cli_options *options = run->options;
     const struct file_in *in = &run->elements.in;
-    TRY(comm_agree(run->comm, check_apart(run)));
     TRY(add_output(run, options->output, options->output_format, in->type,
                    options->key ? &in->element : NULL));
     TRY(add_output(run, options->values_output, FILE_AUTO, in->type, &run->values.in.element));
-    return add_output(run, options->index, FILE_AUTO, HSORT_I64, NULL);
+    TRY(add_output(run, options->index, FILE_AUTO, HSORT_I64, NULL));
+    return add_output(run, options->counts, FILE_AUTO, HSORT_I64, NULL);
 }
 
 static hsort_status end_outputs(struct record_run *run, hsort_status status)
@@ -180,11 +139,10 @@ static hsort_status end_outputs(struct record_run *run, hsort_status status)
 
 static bool wants_elements(const struct record_run *run)
 {
-    return run->options->output || !run->options->no_verify;
+    return run->options->output || run->options->unique || !run->options->no_verify;
 }
 
-/* Take an array of this rank's elements of so many bytes each. */
-static hsort_status take(const struct record_run *run, size_t bytes, void *array)
+hsort_status records_take(const struct record_run *run, size_t bytes, void *array)
 {
     void *memory = malloc((size_t)run->count * bytes + 1);
     memcpy(array, &memory, sizeof memory);
@@ -199,20 +157,21 @@ static hsort_status take_columns(struct record_run *run)
     const bool sorted = wants_elements(run);
     const uint64_t bytes =
         (uint64_t)run->elements.bytes * (sorted ? 2 : 1) + (uint64_t)run->values.bytes * 2 +
-        (run->indexed ? sizeof(int64_t) + (run->options->key ? (size_t)run->keys.key_bytes : 0) : 0);
+        (run->indexed ? sizeof(int64_t) + (run->options->key ? (size_t)run->keys.key_bytes : 0) : 0) +
+        (run->options->unique ? unique_bytes(&run->keys, !run->options->key) + sizeof(int64_t) : 0);
     const uint64_t all = run->count > 0 && bytes > UINT64_MAX / (uint64_t)run->count
                              ? UINT64_MAX
                              : bytes * (uint64_t)run->count;
     TRY(node_memory_check(run->comm, all));
-    TRY(take(run, run->elements.bytes, &run->elements.read));
+    TRY(records_take(run, run->elements.bytes, &run->elements.read));
     if (sorted)
-        TRY(take(run, run->elements.bytes, &run->elements.sorted));
+        TRY(records_take(run, run->elements.bytes, &run->elements.sorted));
     if (run->indexed)
-        TRY(take(run, sizeof *run->index, &run->index));
+        TRY(records_take(run, sizeof *run->index, &run->index));
     if (!run->values.given)
         return HSORT_OK;
-    TRY(take(run, run->values.bytes, &run->values.read));
-    return take(run, run->values.bytes, &run->values.sorted);
+    TRY(records_take(run, run->values.bytes, &run->values.read));
+    return records_take(run, run->values.bytes, &run->values.sorted);
 }
 
 static hsort_status read_column(struct record_run *run, struct column *column)
@@ -223,125 +182,42 @@ static hsort_status read_column(struct record_run *run, struct column *column)
     return file_check_unchanged(&column->in);
 }
 
-/* ---- The sort: collective ------------------------------------------------------------------------------ */
-
-/* Copy a field of all records into an array of its own. */
-static void copy_field(const struct record_run *run, const hsort_field *field, char *to)
-{
-    const size_t bytes = record_field_bytes(field), record_bytes = run->elements.bytes;
-    const char *from = (const char *)run->elements.read + field->offset;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < run->count; i++)
-        memcpy(to + (size_t)i * bytes, from + (size_t)i * record_bytes, bytes);
-}
-
-/* The order of records by their keys, copied out of them. */
-static hsort_status find_index(struct record_run *run)
-{
-    const void *columns[HSORT_FIELDS_MAX];
-    hsort_field fields[HSORT_FIELDS_MAX];
-    char *memory = NULL;
-    const hsort_status status = comm_agree(run->comm, take(run, (size_t)run->keys.key_bytes, &memory));
-    char *at = memory;
-    for (int i = 0; i < run->keys.count && status == HSORT_OK; i++) {
-        fields[i] = run->keys.fields[i];
-        copy_field(run, &fields[i], at);
-        columns[i] = at;
-        at += record_field_bytes(&fields[i]) * (size_t)run->count;
-        fields[i].offset = 0;
-    }
-    const hsort_status found =
-        status != HSORT_OK ? status
-                           : keep_line(run, hsort_argsort_columns(run->ctx, columns, fields, run->keys.count,
-                                                                  run->count, run->index, run->count, NULL));
-    free(memory);
-    return found;
-}
-
-static hsort_status gather_column(struct record_run *run, struct column *column)
-{
-    if (!column->sorted)
-        return HSORT_OK;
-    return keep_line(run, hsort_gather(run->ctx, column->read, run->count, column->bytes, run->index,
-                                       column->sorted, run->count, NULL));
-}
-
-/* Elements, values and positions as one, if they do not fit into engine memory. */
-static hsort_status sort_in_passes(struct record_run *run, bool *done)
-{
-    const struct column *elements = &run->elements, *values = &run->values;
-    const struct element_column numbers = {.bytes = sizeof *run->index, .out = run->index, .numbers = true};
-    struct element_columns columns = {.carried_bytes =
-                                          elements->bytes > values->bytes ? elements->bytes : values->bytes};
-    columns.column[columns.count++] =
-        (struct element_column){.bytes = elements->bytes, .in = elements->read, .out = elements->sorted};
-    if (values->given)
-        columns.column[columns.count++] =
-            (struct element_column){.bytes = values->bytes, .in = values->read, .out = values->sorted};
-    columns.column[columns.count++] = numbers;
-    return keep_line(run, sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns,
-                                                 run->count, run->count, done));
-}
-
-static hsort_status sort_records(struct record_run *run)
-{
-    struct column *elements = &run->elements;
-    if (!run->indexed)
-        return keep_line(run, hsort_sort_records_to(run->ctx, elements->read, elements->bytes,
-                                                    run->keys.fields, run->keys.count, run->count,
-                                                    elements->sorted, run->count, NULL));
-    TRY(find_index(run));
-    TRY(gather_column(run, elements));
-    return gather_column(run, &run->values);
-}
-
-static hsort_status sort_bare_keys(struct record_run *run)
-{
-    struct column *keys = &run->elements, *values = &run->values;
-    const hsort_type type = keys->in.type;
-    if (!run->indexed)
-        return keep_line(run, hsort_sort_pairs_to(run->ctx, type, run->order, keys->read, values->read,
-                                                  values->bytes, run->count, keys->sorted, values->sorted,
-                                                  run->count, NULL));
-    TRY(keep_line(run, hsort_argsort(run->ctx, type, run->order, keys->read, run->count, run->index,
-                                     keys->sorted, run->count, NULL)));
-    return gather_column(run, values);
-}
-
 /* ---- Checks: collective -------------------------------------------------------------------------------- */
 
-/* What belongs together, before the sort or after it. */
-static hsort_status look(struct record_run *run, bool after, struct record_result *result)
+/* What belongs together, before the sort or after it: the element, its value, and where it was. */
+static hsort_status look(struct record_run *run, bool after, hsort_check_result *result)
 {
     const struct column *elements = &run->elements, *values = &run->values;
-    const struct record_rows rows = {.records = after ? elements->sorted : elements->read,
-                                     .record_bytes = elements->bytes,
-                                     .values = !values->given ? NULL
-                                               : after        ? values->sorted
-                                                              : values->read,
-                                     .value_bytes = values->bytes,
-                                     .numbered = run->indexed,
-                                     .index = after ? run->index : NULL,
-                                     .first = run->first,
-                                     .count = run->count};
-    struct record_scan scan;
+    struct engine_elements rows = {
+        .count = run->count,
+        .part = {after ? elements->sorted : elements->read, after ? values->sorted : values->read},
+        .part_bytes = {elements->bytes, values->given ? values->bytes : 0},
+        .field_count = after ? run->keys.count : 0,
+        .index = after ? run->index : NULL,
+        .first = run->first,
+        .step = 1};
+    struct verifier verifier;
     const double start = MPI_Wtime();
-    record_scan_start(&scan, after ? &run->keys : NULL);
-    record_scan_add(&scan, &rows);
+    record_keys_point(&run->keys, rows.part[0], elements->bytes, rows.field);
+    verify_start(&verifier, rows.field[0].map);
+    const hsort_status status = verify_add_elements(&verifier, run->io.engine, &rows);
     run->verify_seconds += MPI_Wtime() - start;
-    return record_scan_finish(&scan, run->comm, result);
+    TRY(comm_agree(run->comm, status));
+    return verify_finish(&verifier, run->comm, result);
 }
 
-/* Compare what was seen before and after. */
-static hsort_status compare_looks(struct record_run *run, const struct record_result *before,
-                                  const struct record_result *after)
+hsort_status records_compare(struct record_run *run, const hsort_check_result *before,
+                             const hsort_check_result *after)
 {
     struct records_report *report = &run->report;
     report->verified = true;
     report->sorted = after->first_disorder < 0;
-    report->stable = after->first_unstable < 0;
+    report->stable = after->first_unstable < 0; // without an index the numbers are places, which rise
     report->count_ok = after->count == before->count && after->count == run->elements.in.count;
-    report->fingerprint_ok = memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
+    report->fingerprint_ok =
+        run->indexed ? memcmp(after->placed_fingerprint, before->placed_fingerprint,
+                              sizeof after->placed_fingerprint) == 0
+                     : memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
     if (report->sorted && report->stable && report->count_ok && report->fingerprint_ok)
         return HSORT_OK;
     return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted %s are %s; nothing was written",
@@ -349,6 +225,71 @@ static hsort_status compare_looks(struct record_run *run, const struct record_re
                        !report->sorted   ? "not in order"
                        : !report->stable ? "not in the order of the input where they are equal"
                                          : "not those of the file, or not beside what belongs to them");
+}
+
+/* Of a sorted column what is kept, in the memory that it was read to. Not collective. */
+static hsort_status keep_column(struct record_run *run, struct column *column)
+{
+    if (!column->sorted)
+        return HSORT_OK;
+    void *sorted = column->sorted;
+    TRY(unique_keep(&run->unique, sorted, column->bytes, column->read));
+    column->sorted = column->read;
+    column->read = sorted;
+    return HSORT_OK;
+}
+
+/* The same of the index, which has no other memory. */
+static hsort_status keep_index(struct record_run *run)
+{
+    int64_t *kept;
+    if (!run->index)
+        return HSORT_OK;
+    TRY(records_take(run, sizeof *kept, &kept));
+    const hsort_status status = unique_keep(&run->unique, run->index, sizeof *kept, kept);
+    free(run->index);
+    run->index = kept;
+    return status;
+}
+
+static hsort_status keep_columns(struct record_run *run)
+{
+    TRY(keep_column(run, &run->elements));
+    TRY(keep_column(run, &run->values));
+    return keep_index(run);
+}
+
+/* Of each run of equal keys the first element, and what belongs to it. */
+static hsort_status keep_unique(struct record_run *run)
+{
+    const bool looks = !run->options->no_verify;
+    run->unique = (struct unique_run){.comm = run->comm,
+                                      .ctx = run->ctx,
+                                      .engine = run->io.engine,
+                                      .keys = &run->keys,
+                                      .bare = !run->options->key,
+                                      .sorted = run->elements.sorted,
+                                      .bytes = run->elements.bytes,
+                                      .position = run->first,
+                                      .count = run->count};
+    const double start = MPI_Wtime();
+    TRY(unique_find(&run->unique));
+    TRY(records_report_add(&run->report, run->ctx));
+    TRY(comm_agree(run->comm, keep_columns(run)));
+    run->out_first = run->unique.kept_before;
+    run->out_count = run->unique.kept;
+    run->report.distinct = run->out_total = run->unique.kept_total;
+    const double found = MPI_Wtime();
+    run->sort_seconds += found - start;
+    bool right = true;
+    if (looks)
+        TRY(unique_check(&run->unique, run->elements.sorted, &right));
+    run->verify_seconds += MPI_Wtime() - found;
+    run->report.unique_ok = right;
+    return right ? HSORT_OK
+                 : report_fail(run->comm, HSORT_MISMATCH,
+                               "%s: what is kept is not one %s of each key; nothing was written",
+                               run->elements.in.path, run->options->key ? "record" : "key");
 }
 
 /* Look at what the outputs have. */
@@ -359,7 +300,7 @@ static hsort_status reread(struct record_run *run)
         bool same = false;
         const double start = MPI_Wtime();
         hsort_status status =
-            record_io_compare(&run->io, &output->file, run->first, run->count, output->memory, &same);
+            record_io_compare(&run->io, &output->file, run->out_first, run->out_count, output->memory, &same);
         if (status == HSORT_OK && !same)
             status =
                 status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", output->path);
@@ -391,103 +332,43 @@ static hsort_status write_outputs(struct record_run *run)
         struct output *output = &run->outputs[i];
         output->memory = output->path == run->options->output          ? run->elements.sorted
                          : output->path == run->options->values_output ? run->values.sorted
-                                                                       : (const void *)run->index;
-        status = record_io_write(&run->io, &output->file, run->first, run->count, output->memory);
+                         : output->path == run->options->index         ? (const void *)run->index
+                                                                       : (const void *)run->unique.counts;
+        status = record_io_write(&run->io, &output->file, run->out_first, run->out_count, output->memory);
     }
     run->write_seconds = MPI_Wtime() - start;
     return comm_agree(run->comm, status);
 }
 
-static hsort_status keep_stats_of_sort(struct record_run *run)
-{
-    run->report.stats.struct_size = sizeof run->report.stats;
-    return run->elements.in.count > 0 ? keep_line(run, hsort_get_stats(run->ctx, &run->report.stats))
-                                      : HSORT_OK;
-}
-
-static hsort_status sort_all(struct record_run *run)
-{
-    bool done = false;
-    if (run->indexed)
-        TRY(sort_in_passes(run, &done));
-    if (!done)
-        TRY(run->options->key ? sort_records(run) : sort_bare_keys(run));
-    return keep_stats_of_sort(run);
-}
-
-/* ---- Records alone, in two passes: collective ---------------------------------------------------------- */
-
-/* Look at what the output has of them. */
-static hsort_status reread_records(struct record_run *run, const struct record_result *before)
-{
-    const struct file_out *file = &run->outputs[0].file;
-    const double start = MPI_Wtime();
-    struct record_scan scan;
-    struct record_result found;
-    record_scan_start(&scan, &run->keys);
-    TRY(comm_agree(run->comm, record_io_scan_back(&run->io, file, run->first, run->count, &scan)));
-    TRY(record_scan_finish(&scan, run->comm, &found));
-    run->verify_seconds += MPI_Wtime() - start;
-    return compare_looks(run, before, &found);
-}
-
-static hsort_status check_what_passed(struct record_run *run, struct record_share *share)
-{
-    struct record_result before, after;
-    TRY(record_look_finish(&share->before, run->comm, &before));
-    TRY(record_look_finish(&share->after, run->comm, &after));
-    TRY(compare_looks(run, &before, &after));
-    return run->options->verify == CLI_VERIFY_REREAD ? reread_records(run, &before) : HSORT_OK;
-}
-
-/* From file to file, if they do not fit into engine memory. */
-static hsort_status stream_in_passes(struct record_run *run, bool *done)
-{
-    struct record_share share;
-    const double start = MPI_Wtime();
-    record_share_open(&share, run->comm, &run->progress, &run->elements.in, &run->keys,
-                      !run->options->no_verify);
-    share.out = &run->outputs[0].file;
-    struct element_columns columns = {.source = &share.source,
-                                      .sink = &share.sink,
-                                      .column = {{.bytes = run->elements.bytes}},
-                                      .count = 1,
-                                      .carried_bytes = run->elements.bytes};
-    hsort_status status = keep_line(run, sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count,
-                                                                &columns, run->count, run->count, done));
-    run->read_seconds = share.read_seconds;
-    run->write_seconds = share.write_seconds;
-    run->sort_seconds = MPI_Wtime() - start - share.read_seconds - share.write_seconds;
-    if (status == HSORT_OK && *done)
-        status = keep_stats_of_sort(run);
-    if (status == HSORT_OK && *done && share.looks)
-        status = check_what_passed(run, &share);
-    record_share_close(&share);
-    return status;
-}
-
-/* From the opened files to outputs that only lack their names. */
-static hsort_status work(struct record_run *run)
+/* From the opened files to what is to be written. With --unique that is known after the sort only. */
+static hsort_status sort_columns(struct record_run *run)
 {
     const bool looks = !run->options->no_verify;
-    struct record_result before, after;
-    bool done = false;
-    if (!run->indexed && !run->values.given)
-        TRY(stream_in_passes(run, &done));
-    if (done)
+    hsort_check_result before, after;
+    if (!run->indexed && !run->values.given && !run->options->unique)
+        TRY(records_stream(run));
+    if (run->streamed)
         return HSORT_OK;
     TRY(read_columns(run));
     if (looks)
         TRY(look(run, false, &before));
     const double start = MPI_Wtime();
-    TRY(sort_all(run));
+    TRY(records_call(run));
     run->sort_seconds = MPI_Wtime() - start;
     if (looks) {
         TRY(look(run, true, &after));
-        TRY(compare_looks(run, &before, &after));
+        TRY(records_compare(run, &before, &after));
     }
+    return run->options->unique ? keep_unique(run) : HSORT_OK;
+}
+
+/* To outputs that only lack their names. */
+static hsort_status fill_outputs(struct record_run *run)
+{
+    if (run->streamed)
+        return HSORT_OK;
     TRY(write_outputs(run));
-    return looks && run->options->verify == CLI_VERIFY_REREAD ? reread(run) : HSORT_OK;
+    return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD ? reread(run) : HSORT_OK;
 }
 
 static hsort_status open_library(struct record_run *run)
@@ -525,6 +406,8 @@ static hsort_status print_records(struct record_run *run)
     report->output = options->output;
     report->index = options->index;
     report->values_output = options->values_output;
+    report->unique = options->unique;
+    report->counts = options->counts;
     report->count = run->elements.in.count;
     report->element_bytes = run->elements.bytes;
     report->other_bytes = run->values.bytes;
@@ -539,14 +422,25 @@ static hsort_status print_records(struct record_run *run)
     return comm_agree(run->comm, printed);
 }
 
+/* Outputs are opened before the work, so that a name that cannot be written costs no sort. With --unique their sizes are known
+ * only then, and before it nothing but their names can be looked at. Collective. */
+static hsort_status work(struct record_run *run)
+{
+    const bool late = run->options->unique;
+    TRY(comm_agree(run->comm, check_apart(run)));
+    hsort_status status = late ? sort_columns(run) : open_outputs(run);
+    if (status == HSORT_OK)
+        status = late ? open_outputs(run) : sort_columns(run);
+    if (status == HSORT_OK)
+        status = fill_outputs(run);
+    return end_outputs(run, status);
+}
+
 static hsort_status run_records(struct record_run *run)
 {
     TRY(open_columns(run));
     TRY(open_library(run));
-    hsort_status status = open_outputs(run);
-    if (status == HSORT_OK)
-        status = work(run);
-    status = end_outputs(run, status);
+    const hsort_status status = work(run);
     if (status == HSORT_OK)
         return print_records(run);
     if (status == HSORT_MISMATCH) // what was seen; the error line stays
@@ -573,6 +467,7 @@ hsort_status records_sort(struct comm *comm, const struct cli_options *options)
     record_io_close(&run.io);
     free_column(&run.elements);
     free_column(&run.values);
+    unique_free(&run.unique);
     free(run.index);
     return status;
 }

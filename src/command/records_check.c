@@ -1,11 +1,13 @@
-/* hypersort check --key: every rank streams its share of the records through record_scan.h. */
+/* hypersort check --key: every rank streams its share of the records through the verifier, as check does with keys. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
 #include "src/command/records.h"
+#include "src/command/record_keys.h"
 #include "src/command/records_report.h"
+#include "src/library/verify.h"
 
 struct check_run {
     struct comm *comm;
@@ -49,30 +51,36 @@ static hsort_status open_reader(struct check_run *run)
 }
 
 /* Not collective. */
-static hsort_status add_records(struct check_run *run, const struct file_in *file, struct record_scan *scan)
+static hsort_status add_records(struct check_run *run, const struct file_in *file, struct verifier *verifier)
 {
-    const int64_t width = (int64_t)file->element.bytes, most = CLI_CHUNK_BYTES / width;
+    const size_t width = file->element.bytes;
+    const int64_t most = CLI_CHUNK_BYTES / (int64_t)width;
     const int64_t first = launch_share(file->count, run->comm->rank, run->comm->size);
     const int64_t count = launch_share(file->count, run->comm->rank + 1, run->comm->size) - first;
     for (int64_t done = 0; done < count;) {
         const int64_t part = count - done < most ? count - done : most;
-        const struct record_rows rows = {
-            .records = run->chunk, .record_bytes = file->element.bytes, .first = first + done, .count = part};
+        struct engine_elements rows = {.count = part,
+                                       .part = {run->chunk},
+                                       .part_bytes = {width},
+                                       .field_count = run->keys.count,
+                                       .first = first + done,
+                                       .step = run->options->unique ? 0 : 1}; // 0: finds equal keys
+        record_keys_point(&run->keys, run->chunk, width, rows.field);
         TRY(record_io_read(&run->io, file, first + done, part, run->chunk));
-        record_scan_add(scan, &rows);
+        TRY(verify_add_elements(verifier, run->io.engine, &rows));
         done += part;
-        progress_bytes(&run->progress, "check", done, count, file->count * width);
+        progress_bytes(&run->progress, "check", done, count, file->count * (int64_t)width);
     }
     return file_check_unchanged(file);
 }
 
 /* Collective. */
-static hsort_status scan_file(struct check_run *run, const struct file_in *file, struct record_result *result)
+static hsort_status scan_file(struct check_run *run, const struct file_in *file, hsort_check_result *result)
 {
-    struct record_scan scan;
-    record_scan_start(&scan, &run->keys);
-    TRY(comm_agree(run->comm, add_records(run, file, &scan)));
-    return record_scan_finish(&scan, run->comm, result);
+    struct verifier verifier;
+    verify_start(&verifier, keymap_of_codes(sizeof(uint128)));
+    TRY(comm_agree(run->comm, add_records(run, file, &verifier)));
+    return verify_finish(&verifier, run->comm, result);
 }
 
 /* Both scans and the report. Collective. */
@@ -80,8 +88,11 @@ static hsort_status check_record_files(struct check_run *run)
 {
     struct comm *comm = run->comm;
     const struct cli_options *options = run->options;
-    struct records_check_report report = {
-        .file = &run->file, .against = options->against, .key = options->key, .ranks = comm->size};
+    struct records_check_report report = {.file = &run->file,
+                                          .against = options->against,
+                                          .key = options->key,
+                                          .ranks = comm->size,
+                                          .unique = options->unique};
     const double start = MPI_Wtime();
     TRY(scan_file(run, &run->file, &report.found));
     if (run->has_other)
@@ -97,6 +108,10 @@ static hsort_status check_record_files(struct check_run *run)
             "%s: not in order by %.128s: record %" PRId64 " belongs before record %" PRId64 "%s%s",
             run->file.path, options->key, place, place - 1,
             others ? "; nor does it hold the records of " : "", others ? options->against : "");
+    if (options->unique && report.found.first_unstable >= 0)
+        return report_fail(comm, HSORT_MISMATCH,
+                           "%s: record %" PRId64 " has the key of record %" PRId64 " again", run->file.path,
+                           report.found.first_unstable, report.found.first_unstable - 1);
     if (others)
         return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the records of %s", run->file.path,
                            run->other.path);

@@ -51,11 +51,11 @@ static hsort_status open_writer(struct gen_run *run)
 {
     const int64_t width = (int64_t)run->options->record_bytes, fits = CLI_CHUNK_BYTES / width;
     run->most = run->count < fits ? run->count : fits;
-    const size_t bytes = (size_t)run->most * (size_t)width, key_bytes = (size_t)run->most * sizeof(uint64_t);
+    const size_t bytes = (size_t)run->most * (size_t)width, key_bytes = (size_t)run->most * sizeof(uint128);
     TRY(node_memory_check(run->comm, bytes + key_bytes));
     TRY(record_io_open(run->comm, run->options->sort.threads, NULL, &run->io));
     run->records = malloc(bytes + sizeof(uint64_t));
-    run->keys = malloc(key_bytes + sizeof(uint64_t));
+    run->keys = malloc(key_bytes + sizeof(uint128));
     return run->records && run->keys ? HSORT_OK
                                      : status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
 }

@@ -3,6 +3,31 @@
 #include <stdio.h>
 #include <string.h>
 
+hsort_status records_report_add(struct records_report *report, const hsort_context *ctx)
+{
+    hsort_stats last = {.struct_size = sizeof last}, *sum = &report->stats;
+    TRY(hsort_get_stats(ctx, &last));
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        sum->seconds[phase] += last.seconds[phase];
+    sum->moved_bytes += last.moved_bytes;
+    sum->passes = last.passes > sum->passes ? last.passes : sum->passes;
+    sum->runs += last.runs;
+    sum->segments += last.segments;
+    for (int path = 0; path < HSORT_TRANSPORTS; path++) {
+        sum->paths[path].pairs = last.paths[path].pairs;
+        sum->paths[path].moved_bytes += last.paths[path].moved_bytes;
+        sum->paths[path].moved_bytes_largest += last.paths[path].moved_bytes_largest;
+        sum->paths[path].seconds += last.paths[path].seconds;
+    }
+    return HSORT_OK;
+}
+
+static const char *const phase_short_names[HSORT_PHASES] = {
+#define X(name, short_name) short_name,
+    HSORT_PHASE_LIST(X)
+#undef X
+};
+
 static double gigabytes(const struct records_report *report)
 {
     return (double)report->count * (double)(report->element_bytes + report->other_bytes) / 1e9;
@@ -15,10 +40,17 @@ static void print_verify_json(struct json *json, const struct records_report *re
         return;
     }
     json_open(json, "verify", '{');
+    if (report->gathers) {
+        json_bool(json, "elements_ok", report->fingerprint_ok);
+        json_close(json, '}');
+        return;
+    }
     json_bool(json, "sorted", report->sorted);
     json_bool(json, "stable", report->stable);
     json_bool(json, "count_ok", report->count_ok);
     json_bool(json, "fingerprint_ok", report->fingerprint_ok);
+    if (report->unique)
+        json_bool(json, "unique_ok", report->unique_ok);
     json_close(json, '}');
 }
 
@@ -32,6 +64,8 @@ static hsort_status print_json(const struct records_report *report)
     json_text(&json, "order", report->order);
     json_text(&json, "key", report->key);
     json_integer(&json, report->plural[0] == 'k' ? "keys" : report->plural, report->count);
+    if (report->unique)
+        json_integer(&json, "distinct", report->distinct);
     json_integer(&json, "element_bytes", (int64_t)report->element_bytes);
     json_integer(&json, "value_bytes", (int64_t)report->other_bytes);
     json_text(&json, "exchange", report->exchange);
@@ -46,12 +80,19 @@ static hsort_status print_json(const struct records_report *report)
     json_real(&json, "write", report->write_seconds);
     json_real(&json, "verify", report->verify_seconds);
     json_close(&json, '}');
+    json_open(&json, "parts", '{');
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        json_real(&json, phase_short_names[phase], report->stats.seconds[phase]);
+    json_close(&json, '}');
+    report_moved_json(&json, &report->stats);
     print_verify_json(&json, report);
     report_files_json(&json, "input", "inputs", report->input);
     json_text(&json, report->other_word, report->other ? report->other->path : NULL);
     json_text(&json, "output", report->output);
     json_text(&json, "values_output", report->values_output);
     json_text(&json, "index", report->index);
+    if (report->unique)
+        json_text(&json, "counts", report->counts);
     report_job_json(&json, &report->job);
     return report_close_json(&json);
 }
@@ -70,6 +111,9 @@ hsort_status records_report_print(const struct records_report *report, bool json
     if (report->other_bytes > 0)
         printf(", values of %zu bytes", report->other_bytes);
     printf(", %.9g GB\n", gigabytes(report));
+    if (report->unique)
+        printf("distinct     %" PRId64 " keys, of each of which the first %s is kept\n", report->distinct,
+               report->key ? "record" : "key");
     printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
            report->exchange ? ", exchange " : "", report->exchange ? report->exchange : "");
     if (report->stats.passes == 2)
@@ -77,14 +121,24 @@ hsort_status records_report_print(const struct records_report *report, bool json
     report_job(&report->job);
     printf("%-11s %10.6f s\n", "read", report->read_seconds);
     printf("%-11s %10.6f s\n", report->work, report->sort_seconds);
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        if (report->stats.seconds[phase] > 0)
+            printf("  %-11s %8.6f s\n", phase_short_names[phase], report->stats.seconds[phase]);
     printf("%-11s %10.6f s\n", "write", report->write_seconds);
     if (report->verified)
         printf("%-11s %10.6f s\n", "verify", report->verify_seconds);
-    if (report->verified)
-        printf("verified     %s, %s%s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",
+    report_moved(&report->stats);
+    if (report->verified && report->gathers)
+        printf("verified     %s\n", report->fingerprint_ok ? "each element is the one that its entry names"
+                                                           : "NOT THE ELEMENTS THAT THE INDEX NAMES");
+    else if (report->verified)
+        printf("verified     %s, %s%s, %s%s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",
                report->count_ok ? "same count" : "ANOTHER COUNT",
-               report->fingerprint_ok ? "the same" : "NOT THE SAME");
+               report->fingerprint_ok ? "the same" : "NOT THE SAME",
+               !report->unique     ? ""
+               : report->unique_ok ? ", one of each key"
+                                   : ", NOT ONE OF EACH KEY");
     return report_flush();
 }
 
@@ -101,7 +155,7 @@ static hsort_status print_checked_json(const struct records_check_report *report
 {
     struct json json = {false};
     char text[40];
-    const struct record_result *found = &report->found;
+    const hsort_check_result *found = &report->found;
     const int64_t element_bytes = (int64_t)report->file->element.bytes;
     report_open_json(&json);
     report_files_json(&json, "file", "files", report->file);
@@ -119,6 +173,7 @@ static hsort_status print_checked_json(const struct records_check_report *report
     } else {
         json_null(&json, "first_disorder");
     }
+    report_repeat_json(&json, report->unique, found->first_unstable);
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
     json_text(&json, "fingerprint", text);
     if (report->against) {
@@ -138,13 +193,15 @@ hsort_status records_report_check(const struct records_check_report *report, boo
 {
     if (json)
         return print_checked_json(report);
-    const struct record_result *found = &report->found;
+    const hsort_check_result *found = &report->found;
     printf("records      %" PRId64 " of %zu bytes\n", found->count, report->file->element.bytes);
     printf("order        %sby ", found->first_disorder < 0 ? "" : "NOT ");
     report_name(report->key);
     if (found->first_disorder >= 0)
         printf(": record %" PRId64 " belongs before the one before it", found->first_disorder);
-    printf("\nfingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
+    printf("\n");
+    report_repeat(report->unique, found->first_unstable, "record");
+    printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");
         report_name(report->against);

@@ -2,7 +2,6 @@
 #ifndef RECORDS_REPORT_H
 #define RECORDS_REPORT_H
 
-#include "src/command/record_scan.h"
 #include "src/command/report.h"
 
 struct records_report {
@@ -10,18 +9,21 @@ struct records_report {
     const char *plural;                         /* of several: "records", "keys", "elements" */
     const struct file_in *input, *other;        /* other: values, index of a gather; or NULL */
     const char *other_word;                     /* "values", "by" */
-    const char *output, *index, *values_output; /* or NULL */
+    const char *output, *index, *values_output, *counts; /* or NULL */
     const char *key;                            /* --key, or NULL */
     const char *order;                          /* of bare keys, or NULL */
     int64_t count;
     size_t element_bytes, other_bytes;
     int ranks;
     const char *engine, *exchange;                                    /* exchange: or NULL */
-    hsort_stats stats;                                                /* of a sort; all 0 of other work */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
-    const char *work; /* what the second of them is of: "sort", "gather" */
+    const char *work;  /* what the second of them is of: "sort", "gather" */
+    hsort_stats stats; /* of its calls of the library, added up */
+    bool gathers;      /* then of what was verified there is one of them: the last */
     bool verified;    /* the four below mean something */
     bool sorted, stable, count_ok, fingerprint_ok;
+    bool unique, unique_ok; /* --unique; what is kept is one of each key */
+    int64_t distinct;       /* then: how many that are */
     struct job job;
 };
 
@@ -30,9 +32,13 @@ struct records_check_report {
     const char *against; /* or NULL */
     const char *key;
     int ranks;
-    struct record_result found, other; /* of the two files */
+    hsort_check_result found, other; /* of the two files; unstable is a record with the key of the one before it */
+    bool unique;                     /* there may be none */
     double seconds;
 };
+
+/* Add what the last call of the library did. Not collective. Errors HSORT_ARGUMENT: there was none. */
+hsort_status records_report_add(struct records_report *report, const hsort_context *ctx);
 
 /* Errors of both: HSORT_IO, stdout cannot be written. */
 hsort_status records_report_check(const struct records_check_report *report, bool json);

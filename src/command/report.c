@@ -56,16 +56,25 @@ void report_files_json(struct json *json, const char *name, const char *list, co
     json_close(json, ']');
 }
 
-void report_stale(const struct comm *comm, const struct file_out *file)
+void report_stale(struct comm *comm, const struct file_out *file)
 {
-    char name[PATH_MAX], text[STATUS_TEXT_BYTES];
-    if (comm->rank != 0)
+    char name[PATH_MAX] = "", more[48] = "", text[STATUS_TEXT_BYTES];
+    if (comm->rank == 0 || file->own)
+        file_find_stale(file, name);
+    int64_t first = comm->rank, unused, found = name[0] != '\0';
+    if (file->own) { // the first rank that has found one tells its name
+        if (comm_range(comm, found ? first : comm->size, &first, &unused) != HSORT_OK ||
+            comm_sum(comm, found, &found) != HSORT_OK || found == 0 ||
+            comm_check(MPI_Bcast(name, sizeof name, MPI_BYTE, (int)first, comm->world), "MPI_Bcast", false) !=
+                HSORT_OK)
+            return;
+    }
+    if (comm->rank != 0 || name[0] == '\0')
         return;
-    file_find_stale(file, name);
-    if (name[0] == '\0')
-        return;
+    if (found > 1)
+        snprintf(more, sizeof more, ", and %lld of other ranks,", (long long)found - 1);
     snprintf(text, sizeof text,
-             "%.400s was left by a run that was killed, unless one still writes it: remove it", name);
+             "%.380s%s was left by a run that was killed, unless one still writes it: remove it", name, more);
     report_error(text);
 }
 
@@ -142,35 +151,6 @@ static double keys_per_second(const struct sort_report *report)
     return report->stats.total_seconds > 0 ? (double)report->stats.keys / report->stats.total_seconds : 0;
 }
 
-static bool is_used(const hsort_path_stats *path)
-{
-    return path->pairs > 0 || path->moved_bytes > 0;
-}
-
-/* What the rank that sent most by it has reached, at least; 0: none sent anything. */
-static double path_rate(const hsort_path_stats *path)
-{
-    return path->seconds > 0 ? (double)path->moved_bytes_largest / path->seconds : 0;
-}
-
-static void print_paths_json(struct json *json, const hsort_stats *stats)
-{
-    json_open(json, "paths", '{');
-    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
-        const hsort_path_stats *path = &stats->paths[i];
-        if (!is_used(path))
-            continue;
-        json_open(json, hsort_transport_name((hsort_transport)i), '{');
-        json_integer(json, "pairs", path->pairs);
-        json_integer(json, "moved_bytes", path->moved_bytes);
-        json_integer(json, "moved_bytes_largest", path->moved_bytes_largest);
-        json_real(json, "seconds", path->seconds);
-        json_real(json, "gb_per_s", path_rate(path) / 1e9);
-        json_close(json, '}');
-    }
-    json_close(json, '}');
-}
-
 static hsort_status print_sort_json(const struct sort_report *report)
 {
     struct json json = {false};
@@ -192,8 +172,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_integer(&json, "passes", report->stats.passes);
     json_integer(&json, "runs", report->stats.runs);
     json_integer(&json, "segments", report->stats.segments);
-    json_integer(&json, "moved_bytes", report->stats.moved_bytes);
-    print_paths_json(&json, &report->stats);
+    report_moved_json(&json, &report->stats);
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
     if (report->verified) {
         json_open(&json, "verify", '{');
@@ -212,21 +191,10 @@ static hsort_status print_sort_json(const struct sort_report *report)
     return report_close_json(&json);
 }
 
-/* A line for each transport: what has gone by it, and how fast on the busiest rank. */
-static void print_moved(const hsort_stats *stats)
+const char *report_exchange(const hsort_context *ctx, int64_t passes)
 {
-    printf("moved        %.9g GB between ranks\n", (double)stats->moved_bytes / 1e9);
-    for (int i = 0; i < HSORT_TRANSPORTS; i++) {
-        const hsort_path_stats *path = &stats->paths[i];
-        if (!is_used(path))
-            continue;
-        printf("  by %-8s %" PRId64 " %s, %.9g GB", hsort_transport_name((hsort_transport)i), path->pairs,
-               path->pairs == 1 ? "pair" : "pairs", (double)path->moved_bytes / 1e9);
-        if (path->moved_bytes > 0)
-            printf("; %.9g GB of one rank in %.6f s, %.3f GB/s", (double)path->moved_bytes_largest / 1e9,
-                   path->seconds, path_rate(path) / 1e9);
-        printf("\n");
-    }
+    const hsort_exchange exchange = hsort_exchange_in_use(ctx);
+    return passes == 2 || exchange == HSORT_EXCHANGE_AUTO ? "none" : hsort_exchange_name(exchange);
 }
 
 void report_two_passes(const char *what, const hsort_stats *stats)
@@ -255,7 +223,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
         printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);
     for (int phase = 0; phase < PHASES; phase++)
         printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);
-    print_moved(&report->stats);
+    report_moved(&report->stats);
     printf("rate         %.3f Gkeys/s, %.3f GB/s, h2d to d2h\n", keys_per_second(report) / 1e9,
            keys_per_second(report) * key_bytes / 1e9);
     if (report->verified)
@@ -267,29 +235,31 @@ hsort_status report_sort(const struct sort_report *report, bool json)
 
 /* ---- check --------------------------------------------------------------------------------------------- */
 
-const char *report_key_text(hsort_type type, uint64_t bits, char *text)
+void report_repeat(bool unique, int64_t place, const char *word)
 {
-    const bool narrow = hsort_type_bytes(type) == 4;
-    const uint32_t low = (uint32_t)bits;
-    float single;
-    double real;
-    memcpy(&single, &low, sizeof single);
-    memcpy(&real, &bits, sizeof real);
-    if (type == HSORT_F32)
-        real = (double)single;
-    if (type == HSORT_U32 || type == HSORT_U64)
-        snprintf(text, REPORT_KEY_TEXT, "%" PRIu64, bits);
-    else if (type == HSORT_I32 || type == HSORT_I64)
-        snprintf(text, REPORT_KEY_TEXT, "%" PRId64, narrow ? (int32_t)low : (int64_t)bits);
-    else if (real != real)
-        snprintf(text, REPORT_KEY_TEXT, "nan(0x%0*" PRIx64 ")", narrow ? 8 : 16, bits);
+    if (unique && place < 0)
+        printf("unique       no %s is there twice\n", word);
+    else if (unique)
+        printf("unique       NOT: %s %" PRId64 " is the one before it again\n", word, place);
+}
+
+void report_repeat_json(struct json *json, bool unique, int64_t place)
+{
+    if (!unique)
+        return;
+    json_bool(json, "unique", place < 0);
+    if (place >= 0)
+        json_integer(json, "first_repeat", place);
     else
-        snprintf(text, REPORT_KEY_TEXT, "%.*g", narrow ? 9 : 17, real);
-    return text;
+        json_null(json, "first_repeat");
 }
 
 bool report_same_keys(const struct check_report *report)
 {
+    const uint64_t *counted = report->counted, *other = report->other.fingerprint;
+    if (report->counts)
+        return counted[0] == other[0] && counted[1] == other[1] &&
+               counted[2] == (uint64_t)report->other.count;
     return report->found.count == report->other.count &&
            memcmp(report->found.fingerprint, report->other.fingerprint, sizeof report->found.fingerprint) ==
                0;
@@ -317,6 +287,7 @@ static hsort_status print_check_json(const struct check_report *report)
     } else {
         json_null(&json, "first_disorder");
     }
+    report_repeat_json(&json, report->unique, report->first_repeat);
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
     json_text(&json, "fingerprint", text);
     if (report->against) {
@@ -346,6 +317,7 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf("order        NOT %s: key %" PRId64 " is %s after %s\n", order_name(report->order), place,
                report_key_text(report->type, report->disorder[1], key),
                report_key_text(report->type, report->disorder[0], before));
+    report_repeat(report->unique, report->first_repeat, "key");
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");

@@ -1,15 +1,19 @@
 /* What the command says: its results on stdout, as text or as one JSON object with `schema_version` 1, and
- * its error line on stderr. Rank 0 prints; nothing here is collective. */
+ * its error line on stderr. Rank 0 prints; nothing here is collective unless it says so. */
 #ifndef REPORT_H
 #define REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernels/base/keytype.h"
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "src/command/job.h"
 #include "src/command/json.h"
 #include "src/files/file.h"
+
+/* Phases that a sort of bare keys can have: the list ends with one that it has not. */
+enum { REPORT_KEY_PHASES = HSORT_PHASE_GATHER };
 
 struct sort_report {
     const struct file_in *input;
@@ -34,7 +38,11 @@ struct check_report {
     hsort_order order;
     int ranks;
     hsort_check_result found, other; /* of the two files */
-    uint64_t disorder[2];            /* bits of the key before the first disorder, and of the one there */
+    bool unique;                     /* no key may be there twice: */
+    int64_t first_repeat;            /* the position of the first one that is; -1: none */
+    key_code disorder[2];            /* bits of the key before the first disorder, and of the one there */
+    const char *counts;              /* or NULL; then the keys of the file, each so often, are those of the other one: */
+    uint64_t counted[3];             /* their fingerprint and number */
     double seconds;
 };
 
@@ -70,6 +78,14 @@ hsort_status report_fail(struct comm *comm, hsort_status status, const char *for
 void report_open_json(struct json *json);
 hsort_status report_close_json(struct json *json);
 
+/* What has gone between ranks: a line for each transport, and members of an object. */
+void report_moved(const hsort_stats *stats);
+void report_moved_json(struct json *json, const hsort_stats *stats);
+
+/* Of check --unique: which key, or record, has the key of the one before it; place -1: none has. `unique` false: nothing. */
+void report_repeat(bool unique, int64_t place, const char *word);
+void report_repeat_json(struct json *json, bool unique, int64_t place);
+
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);
 void report_two_passes(const char *what, const hsort_stats *stats); /* the line of a sort that took two */
@@ -83,13 +99,16 @@ void report_name(const char *name);
 
 /* text [REPORT_KEY_TEXT] = a key in digits that name it exactly; a NaN by its bits. Returns text. */
 enum { REPORT_KEY_TEXT = 48 };
-const char *report_key_text(hsort_type type, uint64_t bits, char *text);
+const char *report_key_text(hsort_type type, key_code bits, char *text);
+
+/* The exchange of the last sort by name; "none" where none ran: in two passes, and of keys that are counted. */
+const char *report_exchange(const hsort_context *ctx, int64_t passes);
 
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);
 
-/* On rank 0: say in one line on stderr if another temporary file of this output lies beside it. Nothing is
- * removed: it may be that of a run that is at work. */
-void report_stale(const struct comm *comm, const struct file_out *file);
+/* Say in one line on stderr if another temporary file of this output lies beside it, or, of a file per rank, beside one of them.
+ * Nothing is removed: it may be that of a run that is at work. Collective. */
+void report_stale(struct comm *comm, const struct file_out *file);
 
 #endif

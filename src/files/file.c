@@ -311,6 +311,12 @@ bool file_is_input(const struct file_in *input, const struct stat *facts)
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
+static void swap_bytes_u16(uint16_t *keys, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = __builtin_bswap16(keys[i]);
+}
+
 static void swap_bytes_u32(uint32_t *keys, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
@@ -351,7 +357,9 @@ static hsort_status read_part(const struct file_part *part, int64_t key_bytes, i
     if (part->swapped && (at % key_bytes != 0 || bytes % key_bytes != 0))
         return status_fail(HSORT_INTERNAL, "%s: a chunk would cut a key whose bytes are swapped", part->path);
     TRY(block_read(part->blocks, part->data_offset + at, (size_t)bytes, to));
-    if (part->swapped)
+    if (part->swapped && key_bytes == sizeof(uint16_t))
+        swap_bytes_u16(to, bytes / key_bytes);
+    else if (part->swapped)
         KEY_CALL((int)key_bytes, swap_bytes, to, bytes / key_bytes);
     return HSORT_OK;
 }

@@ -94,7 +94,6 @@ struct file_in {
 /* A key file being written under a temporary name beside its own. */
 struct file_out {
     bool own;                /* this rank's alone; else all ranks write it */
-    unsigned char *has_name; /* [ranks] of own files: room to tell which have their names; owned */
     char *path, *temporary;  /* owned */
     int fd;
     struct block_file *blocks; /* what writes fd; owned */
@@ -141,7 +140,7 @@ hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
-enum { FILE_OUTPUTS = 3 };
+enum { FILE_OUTPUTS = 4 };
 
 /* Does this name of an output have a %r in it? Not collective. */
 bool file_is_pattern(const char *path);
@@ -194,13 +193,13 @@ size_t file_out_lead(const struct file_out *file, int64_t at);
 
 /* Make the file whole and give it its name, with mode and owner of the file that it replaces, if there was one: every
  * rank syncs and closes, rank 0 renames and syncs the directory, all after agreement. Of own files each rank renames its
- * own, once all are whole; where that fails, some have their names, and the text says which. With `mine` not HSORT_OK on
- * any rank, or on failure, the temporary is removed. Collective.
+ * own, once all are whole; where that fails, all are as before (file_commit.c). With `mine` not HSORT_OK on any rank, or on
+ * failure, the temporary is removed. Collective.
  * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
 
-/* The same for several outputs: none gets its name before all are whole. Where one then cannot be given its name, the text
- * says which have theirs. */
+/* The same for several outputs, at most FILE_OUTPUTS: none gets its name before all are whole, and if one then cannot be given
+ * its name, all are as before. */
 hsort_status file_commit_all(struct comm *comm, struct file_out *const *files, int count, hsort_status mine);
 
 /* The suffix of `path` if it is that of a format which is not known here, such as ".h5"; else NULL. A file of

@@ -58,6 +58,10 @@ hsort_status file_refuse_input(const char *path, const struct file_in *input, co
  * is too long. */
 hsort_status file_temporary_name(const char *path, const char *tag, char *name);
 
+/* Free all that belongs to an output; unless it is to stay, rank 0 removes the temporary, or each rank its own. Not
+ * collective. */
+void file_release(struct comm *comm, struct file_out *file, bool stays);
+
 /* Give a file its full size before it is written. Not collective. Errors HSORT_IO. */
 hsort_status file_reserve(const char *path, int fd, int64_t bytes);
 

@@ -8,7 +8,7 @@
  *
  * The temporary goes away with any failure, and with the signals by which a run is told to stop: each rank's
  * handler unlinks it, so that it also goes when rank 0 was killed outright. A few outputs at a time per process,
- * because a handler can only know static names. Several are one to who looks on: all are whole before the first is named.
+ * because a handler can only know static names. Several are one to who looks on: file_commit.c.
  *
  * An output that outlasts a stop (file_resume) has a temporary name that its owner knows, and what is there
  * already is kept; it goes away only with a failure, or where nobody means to go on.
@@ -189,8 +189,7 @@ static hsort_status open_temporary(struct file_out *file, const struct names *na
     return HSORT_OK;
 }
 
-/* Free all that belongs to the file; unless it is to stay, rank 0 removes the temporary, or each rank its own. */
-static void release_output(struct comm *comm, struct file_out *file, bool stays)
+void file_release(struct comm *comm, struct file_out *file, bool stays)
 {
     block_close(file->blocks);
     if (file->fd >= 0)
@@ -198,7 +197,6 @@ static void release_output(struct comm *comm, struct file_out *file, bool stays)
     if ((comm->rank == 0 || file->own) && *file_guard_exists(file->guard) && !stays)
         unlink(file_guard_temporary(file->guard));
     file_guard_end(file->guard);
-    free(file->has_name);
     free(file->path);
     free(file->temporary);
     *file = (struct file_out){.fd = -1};
@@ -256,9 +254,6 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
         status = create_temporary(target, comm->rank, NULL, tag, header, file, names);
     if (status == HSORT_OK)
         status = take_names(names, target->direct_io, file);
-    file->has_name = malloc((size_t)comm->size);
-    if (status == HSORT_OK && !file->has_name)
-        status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to name it", names->path);
     status = comm_agree(comm, status);
     if (status != HSORT_OK || comm->size == 1)
         return status;
@@ -285,7 +280,7 @@ static hsort_status create_with_header(struct comm *comm, const struct file_targ
                            : create_common(comm, target, temporary, header, file, &names);
     *kept = names.kept;
     if (status != HSORT_OK)
-        release_output(comm, file, names.kept); // what was there before is no worse for it
+        file_release(comm, file, names.kept); // what was there before is no worse for it
     return status;
 }
 
@@ -315,7 +310,7 @@ static hsort_status create_output(struct comm *comm, const struct file_target *t
     if (status == HSORT_OK)
         status = create_with_header(comm, target, temporary, header, file, kept);
     else
-        release_output(comm, file, true);
+        file_release(comm, file, true);
     free(header);
     return status;
 }
@@ -372,153 +367,4 @@ hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t 
     const int64_t key_bytes = (int64_t)file->key_bytes;
     TRY(file_range_check(file->path, file->first + file->count, first, count));
     return file_read_back_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
-}
-
-/* ---- Ending -------------------------------------------------------------------------------------------- */
-
-static int simulated_failure(void)
-{
-    errno = EIO;
-    return -1;
-}
-
-/* fsync(); a signal that is only kept must not look like a failure. */
-static int bring_to_disk(int fd)
-{
-    int failed;
-    do
-        failed = fsync(fd);
-    while (failed && errno == EINTR);
-    return failed;
-}
-
-hsort_status file_sync_and_close(const char *path, int *fd)
-{
-    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(*fd);
-    if (failed)
-        return status_fail(HSORT_IO, "%s: cannot be brought to disk: %s", path, strerror(errno));
-    failed = close(*fd);
-    *fd = -1;
-    // Linux has closed it also where it was interrupted.
-    if (failed && errno != EINTR)
-        return status_fail(HSORT_IO, "%s: cannot be closed: %s", path, strerror(errno));
-    return HSORT_OK;
-}
-
-int file_sync_directory(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    int failed = fd >= 0 ? bring_to_disk(fd) : 0;
-    const int cause = errno;
-    if (fd >= 0)
-        close(fd);
-    free(directory);
-    errno = cause;
-    // One that may not be read, or whose file system cannot do it (EINVAL), is no reason to doubt its files.
-    return failed && cause != EINVAL ? -1 : 0;
-}
-
-/* The rights that new files have here. */
-static mode_t usual_rights(void)
-{
-    const mode_t mask = umask(077);
-    umask(mask);
-    return 0666 & ~mask;
-}
-
-/* Give the temporary, which only its owner could read until then, the rights of the file that it replaces.
- * Where those of the group cannot be kept because the group cannot, it gets those of all others. A file
- * system that has no rights to give is no failure: the file is then less readable, not more. */
-static void give_rights(const struct file_out *file)
-{
-    mode_t mode = file->replaces ? file->rights.st_mode & 0777 : usual_rights();
-    if (file->replaces && fchown(file->fd, file->rights.st_uid, file->rights.st_gid) != 0 &&
-        fchown(file->fd, (uid_t)-1, file->rights.st_gid) != 0)
-        mode &= ~(mode_t)070 | (mode & 007) << 3;
-    (void)!fchmod(file->fd, mode);
-}
-
-/* The last step of rank 0, or of each rank for its own file: from here on there is an output, also if its
- * directory then cannot be synced. */
-static hsort_status publish(const struct file_out *file, bool *published)
-{
-    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : rename(file->temporary, file->path);
-    if (failed)
-        return status_fail(HSORT_IO, "%s: cannot be given its name: %s", file->path, strerror(errno));
-    *published = true;
-    if (file_sync_directory(file->path) != 0)
-        return status_fail(HSORT_IO, "%s: is whole, but its directory cannot be brought to disk: %s",
-                           file->path, strerror(errno));
-    return HSORT_OK;
-}
-
-/* Own files are being published, and this rank's could not be: to the line that says so, which of the others could.
- * Collective; the caller agrees on the status. */
-static hsort_status list_published(struct comm *comm, const struct file_out *file, bool published,
-                                   hsort_status mine)
-{
-    char ranks[160] = "";
-    const unsigned char has_name = published;
-    TRY(comm_check(MPI_Allgather(&has_name, 1, MPI_BYTE, file->has_name, 1, MPI_BYTE, comm->world),
-                   "MPI_Allgather", false));
-    size_t length = 0;
-    for (int rank = 0; rank < comm->size && length < sizeof ranks - 24; rank++) {
-        if (file->has_name[rank] && (rank == 0 || !file->has_name[rank - 1]))
-            length += (size_t)sprintf(ranks + length, "%s%d", length > 0 ? ", " : "", rank);
-        else if (file->has_name[rank] && (rank == comm->size - 1 || !file->has_name[rank + 1]))
-            length += (size_t)sprintf(ranks + length, "-%d", rank);
-    }
-    if (mine == HSORT_OK || published)
-        return mine;
-    char cause[256];
-    snprintf(cause, sizeof cause, "%s", status_text());
-    status_clear(); // the first text stays, else
-    return status_fail(mine, "%s; %s%s%s", cause, length > 0 ? "the files of ranks " : "none has its name",
-                       ranks, length > 0 ? " have their names" : "");
-}
-
-/* Name the one file of all ranks, or each rank's own. Collective.
- *   named  files of the same commit that have their names already */
-static hsort_status publish_agreed(struct comm *comm, const struct file_out *file, int named, bool *published)
-{
-    hsort_status status = comm->rank == 0 || file->own ? publish(file, published) : HSORT_OK;
-    if (file->own)
-        status = list_published(comm, file, *published, status);
-    if (status != HSORT_OK && named > 0) {
-        char cause[256];
-        snprintf(cause, sizeof cause, "%s", status_text());
-        status_clear(); // the first text stays, else
-        status = status_fail(status, "%s; outputs before it have their names", cause);
-    }
-    return comm_agree(comm, status);
-}
-
-hsort_status file_commit_all(struct comm *comm, struct file_out *const *files, int count, hsort_status mine)
-{
-    bool published[FILE_OUTPUTS] = {false};
-    hsort_status status = comm_agree(comm, mine);
-    for (int i = 0; i < count && status == HSORT_OK; i++) {
-        if (comm->rank == 0 || files[i]->own)
-            give_rights(files[i]);
-        status = comm_agree(comm, file_sync_and_close(files[i]->path, &files[i]->fd));
-    }
-    for (int i = 0; i < count && status == HSORT_OK; i++)
-        status = publish_agreed(comm, files[i], i, &published[i]);
-    for (int i = 0; i < count; i++)
-        release_output(comm, files[i], published[i]);
-    return status;
-}
-
-hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine)
-{
-    return file_commit_all(comm, &file, 1, mine);
-}
-
-/* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared
- * before anyone relies on it. */
-void file_leave(struct comm *comm, struct file_out *file)
-{
-    release_output(comm, file, true);
 }

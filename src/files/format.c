@@ -135,6 +135,11 @@ hsort_status file_make_header(enum file_format format, const struct file_target 
 {
     const size_t room = NPY_HEADER_ROOM + (target->element ? target->element->descr_bytes : 0);
     *bytes = 0;
+    *header = NULL;
+    if (formats[format].has_header && !target->element && !npy_has_dtype(target->type))
+        return status_fail(HSORT_ARGUMENT,
+                           "%s: NumPy has no dtype for %s keys: write a raw file, or --format raw",
+                           target->path, hsort_type_name(target->type));
     *header = malloc(room);
     if (!*header)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its header", target->path);

@@ -1,4 +1,5 @@
 #include "src/files/input.h"
+#include "kernels/base/keytype.h"
 #include "kernels/base/status.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,16 +9,11 @@
 void input_fill(const struct input *input, int64_t first, int64_t count, void *keys)
 {
     const struct input_source source = input_source_make(input);
-    if (input_key_bits(input->type) == 32) {
-        uint32_t *narrow_keys = keys;
+    const size_t width = hsort_type_bytes(input->type);
 #pragma omp parallel for
-        for (int64_t i = 0; i < count; i++)
-            narrow_keys[i] = (uint32_t)input_key(&source, first + i);
-    } else {
-        uint64_t *wide_keys = keys;
-#pragma omp parallel for
-        for (int64_t i = 0; i < count; i++)
-            wide_keys[i] = input_key(&source, first + i);
+    for (int64_t i = 0; i < count; i++) {
+        const uint128 key = source.is_wide ? input_wide_key(&source, first + i) : input_key(&source, first + i);
+        memcpy((char *)keys + (size_t)i * width, &key, width); // little-endian
     }
 }
 

@@ -59,20 +59,26 @@ hsort_status npy_header_bytes(const char *path, const unsigned char *head, size_
     return HSORT_OK;
 }
 
-/* Is this the dtype of plain keys, '<u4' and its like? */
+bool npy_has_dtype(hsort_type type)
+{
+    return type != HSORT_U128 && type != HSORT_BF16;
+}
+
+/* Is this the dtype of plain keys, '<u4' and its like? Of one byte there is no order of bytes: '|u1'. */
 static bool read_key_type(struct npy_word descr, struct dictionary *dictionary)
 {
-    if (descr.length < 3 || (descr.begin[0] != '<' && descr.begin[0] != '>'))
+    if (descr.length < 3 || (descr.begin[0] != '<' && descr.begin[0] != '>' && descr.begin[0] != '|'))
         return false;
     const struct npy_word width = {descr.begin + 2, descr.length - 2};
-#define X(name, short_name, bytes)                                       \
-    if (descr.begin[1] == short_name[0] && npy_word_is(width, #bytes)) { \
-        dictionary->type = name;                                         \
-        dictionary->is_key = true;                                       \
+#define X(name, short_name, bytes)                                                              \
+    if (npy_has_dtype(name) && descr.begin[1] == short_name[0] && npy_word_is(width, #bytes) && \
+        (descr.begin[0] != '|' || (bytes) == 1)) {                                              \
+        dictionary->type = name;                                                                \
+        dictionary->is_key = true;                                                              \
+        dictionary->swapped = descr.begin[0] == '>' && (bytes) > 1;                             \
     }
     HSORT_TYPE_LIST(X)
 #undef X
-    dictionary->swapped = dictionary->is_key && descr.begin[0] == '>';
     return dictionary->is_key;
 }
 
@@ -87,9 +93,11 @@ static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *di
             text->path);
     TRY(npy_take_string(text, &descr));
     if (!read_key_type(descr, dictionary))
-        return status_fail(HSORT_FORMAT,
-                           "%s: dtype '%s' is no key type; <u4 <i4 <f4 <u8 <i8 <f8 and their > forms are",
-                           text->path, npy_printable(descr, shown));
+        return status_fail(
+            HSORT_FORMAT,
+            "%s: dtype '%s' is no key type; |u1 |i1 <u2 <i2 <f2 <u4 <i4 <f4 <u8 <i8 <f8 and their > "
+            "forms are",
+            text->path, npy_printable(descr, shown));
     dictionary->item_bytes = hsort_type_bytes(dictionary->type);
     return HSORT_OK;
 }
@@ -310,7 +318,9 @@ size_t npy_format(hsort_type type, int64_t count, unsigned char *header, size_t 
 #undef X
     };
     char descr[16];
-    const int length = snprintf(descr, sizeof descr, "'<%c%zu'", names[type][0], hsort_type_bytes(type));
+    const size_t width = hsort_type_bytes(type);
+    const int length =
+        snprintf(descr, sizeof descr, "'%c%c%zu'", width == 1 ? '|' : '<', names[type][0], width);
     const struct npy_element element = {.bytes = hsort_type_bytes(type),
                                         .descr = descr,
                                         .descr_bytes = (size_t)length,

@@ -43,8 +43,11 @@ hsort_status npy_parse(const char *path, const unsigned char *header, size_t hea
 hsort_status npy_parse_any(const char *path, const unsigned char *header, size_t header_bytes,
                            struct npy_header *result);
 
-/* Write a version 1.0 header for `count` little-endian keys, padded to a multiple of 64 bytes. bytes >= 128.
- * Returns its length. */
+/* Has NumPy a dtype for keys of a type? Of u128 and bf16 it has none. Pure. */
+bool npy_has_dtype(hsort_type type);
+
+/* Write a version 1.0 header for `count` little-endian keys, of a type with a dtype, padded to a multiple of 64 bytes.
+ * bytes >= 128. Returns its length. */
 size_t npy_format(hsort_type type, int64_t count, unsigned char *header, size_t bytes);
 
 /* The same for elements of any dtype, in the least version that has room for it.

@@ -25,19 +25,24 @@ static hsort_status take_argsort_memory(struct argsort *a, int64_t *index, void 
     }
     if (keys_out)
         TRY(element_array_room(ctx, keys_out, (size_t)order->out_count * (size_t)order->fields[0].bytes,
-                               false, &a->keys_out));
-    return element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index);
+                               order->in_two_rounds, &a->keys_out));
+    TRY(element_array_room(ctx, index, (size_t)order->out_count * sizeof *index, false, &a->index));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
+    return HSORT_OK;
 }
 
 /* Write the results. Not collective. */
 static hsort_status deliver_argsort(struct argsort *a)
 {
     hsort_context *ctx = a->order.ctx;
-    if (a->keys_out.memory)
-        TRY(element_order_keys(&a->order, a->keys_out.memory));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     TRY(element_array_deliver(ctx, &a->index));
     TRY(element_array_deliver(ctx, &a->keys_out));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
 }
 
 /* What would travel in two passes: each field, then the position. */
@@ -68,8 +73,9 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
     if (passes == 2)
         return element_passes_run(&a->order, &columns);
     TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
-    TRY(element_order_find(&a->order, a->index.memory, keys_out != NULL));
-    return context_agree(ctx, deliver_argsort(a));
+    TRY(element_order_find(&a->order, a->index.memory, a->keys_out.memory));
+    TRY(context_agree(ctx, deliver_argsort(a)));
+    return stats_finish(ctx, a->order.total);
 }
 
 static hsort_status finish_argsort(struct argsort *a, hsort_status status)

@@ -4,8 +4,6 @@
 #include "src/library/struct_size.h"
 #include "src/library/verify.h"
 
-enum { CHECK_CHUNK_BYTES = 64 << 20 };
-
 hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count)
 {
     const struct engine_ops *ops = ctx->engine->ops;
@@ -25,18 +23,15 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     return HSORT_OK;
 }
 
-/* Bytes of the buffer for keys that the engine cannot see: of less memory, less. */
-static hsort_status check_buffer_bytes(const hsort_context *ctx, hsort_type type, int64_t count,
-                                       size_t *bytes)
+hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes)
 {
     size_t free_bytes, most = ctx->buffer_bytes[0];
-    *bytes = (size_t)count * hsort_type_bytes(type);
-    if (*bytes > CHECK_CHUNK_BYTES)
-        *bytes = CHECK_CHUNK_BYTES;
+    if (*bytes > STREAM_PART_BYTES)
+        *bytes = STREAM_PART_BYTES;
     if (*bytes <= most)
         return HSORT_OK;
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    most = (most + free_bytes) / 8 * 8; // whole keys
+    most = (most + free_bytes) / sizeof(key_code) * sizeof(key_code); // whole keys
     if (*bytes > most && most > 0)
         *bytes = most;
     return HSORT_OK;
@@ -47,11 +42,14 @@ static hsort_status check_request(hsort_context *ctx, hsort_type type, const voi
                                   const hsort_check_result *result, size_t *bytes)
 {
     enum engine_space space;
-    TRY(context_check_keys(ctx, "keys", keys, count));
+    TRY(context_check_keys(ctx, (int)hsort_type_bytes(type), "keys", keys, count));
     if (!result || !STRUCT_SIZE_IS_KNOWN(hsort_check_result, result->struct_size))
         return status_fail(HSORT_ARGUMENT, "result: its struct_size is not set");
     TRY(ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
-    return space == SPACE_ENGINE ? HSORT_OK : check_buffer_bytes(ctx, type, count, bytes);
+    if (space == SPACE_ENGINE)
+        return HSORT_OK;
+    *bytes = (size_t)count * hsort_type_bytes(type);
+    return context_piece_bytes(ctx, bytes);
 }
 
 /* Feed the keys to the verifier, through a buffer of `bytes` if they need one. Not collective. */
@@ -110,10 +108,10 @@ hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order
                           const struct key_stream *stream, int64_t count, hsort_check_result *result)
 {
     struct verifier verifier;
-    size_t bytes = 0;
+    size_t bytes = (size_t)count * hsort_type_bytes(type);
     int64_t done = 0;
     TRY(context_enter(ctx));
-    hsort_status status = check_buffer_bytes(ctx, type, count, &bytes);
+    hsort_status status = context_piece_bytes(ctx, &bytes);
     keep_first_error(&status, context_unmap(ctx, ctx->buffer_bytes[0] < bytes));
     if (status == HSORT_OK)
         status = context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes);

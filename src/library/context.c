@@ -33,15 +33,18 @@ hsort_status context_enter(hsort_context *ctx)
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
-hsort_status context_check_keys(const hsort_context *ctx, const char *name, const void *keys, int64_t count)
+hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const char *name, const void *keys,
+                                int64_t count)
 {
+    const int width = key_bytes > 8 ? key_bytes : 8;
+    const int alignment = KEY_IS_COUNTED(key_bytes) ? key_bytes : width; // of keys of 4 bytes 8, as it has always been
     // No sum of counts, in bytes, may leave 63 bits.
-    if (count < 0 || count > INT64_MAX / 8 / ctx->comm.size)
+    if (count < 0 || count > INT64_MAX / width / ctx->comm.size)
         return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys", name, (long long)count);
     if (count > 0 && !keys)
         return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
-    if (count > 0 && (uintptr_t)keys % 8 != 0)
-        return status_fail(HSORT_ARGUMENT, "%s is not aligned to 8 bytes", name);
+    if (count > 0 && (uintptr_t)keys % (unsigned)alignment != 0)
+        return status_fail(HSORT_ARGUMENT, "%s is not aligned to %d bytes", name, alignment);
     return HSORT_OK;
 }
 

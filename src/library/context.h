@@ -36,6 +36,11 @@ struct hsort_context {
 
     hsort_stats stats;
     bool has_stats;
+    struct {
+        double entered, phase_began;
+        double seconds[HSORT_PHASES];
+        hsort_stats sorts; /* of the sorts inside, added up */
+    } call; /* on elements, under way: what this rank has done */
     char error[sizeof((struct comm *)0)->error]; /* of the last call that failed, "" if none did */
 };
 
@@ -43,9 +48,10 @@ struct hsort_context {
  * Errors   HSORT_ARGUMENT if ctx is NULL, HSORT_MPI after MPI_Finalize(): the call returns at once. */
 hsort_status context_enter(hsort_context *ctx);
 
-/* May these be a caller's keys [count]? `name` is what the caller calls them. A count of 0 goes with any
+/* May these be a caller's keys [count], of so many bytes? `name` is what the caller calls them. A count of 0 goes with any
  * pointer. Not collective. Errors HSORT_ARGUMENT. */
-hsort_status context_check_keys(const hsort_context *ctx, const char *name, const void *keys, int64_t count);
+hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const char *name, const void *keys,
+                                int64_t count);
 
 /* Are type and order such that exist, and the same on every rank?
  * Collective.
@@ -73,12 +79,32 @@ hsort_status context_fail(hsort_context *ctx, hsort_status status);
  * where other ranks may map it, and it grows, context_unmap() comes first. */
 hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
 
+/* Bytes of buffer[0] for keys that the engine cannot reach, which pass through it piece by piece: of less memory, less.
+ *   bytes  [1] that all of them take; written: those of a piece, at most STREAM_PART_BYTES
+ * Not collective. Errors: the engine's. */
+hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes);
+
 /* Free *memory, engine memory. NULL is fine. Not collective. */
 void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
 
 /* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths: what it has sent beside
  * the transport. seconds [HSORT_PHASES]. Collective. */
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds);
+
+/* What hsort_get_stats() returns of a call on elements, which may sort several times and carry elements besides:
+ *
+ *     stats_begin()                                              at its entry; the transport counts from here on
+ *     stats_book(H2D) ... stats_add() ... stats_book(GATHER)     the time since the booking before belongs to a phase; a sort
+ *                                                                inside adds what it has booked itself
+ *     stats_finish()                                             after it has gone well on every rank; collective
+ *
+ * What an engine was told to do counts once it is waited for, which is the caller's to do. */
+void stats_begin(hsort_context *ctx);
+void stats_book(hsort_context *ctx, hsort_phase phase);
+void stats_add(hsort_context *ctx, const hsort_stats *sort, const double *seconds);
+
+/* keys: elements on all ranks. Errors agreed: HSORT_MPI. */
+hsort_status stats_finish(hsort_context *ctx, int64_t keys);
 
 /* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through
  * buffer[0], which must not be empty then. Not collective. */

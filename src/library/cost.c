@@ -13,6 +13,7 @@
  *     shares that a rank sends    1/2      2/3      1/3       moved: 2 * (1/2 + 2/3 + 1/3) / 3 = 1.0 per key
  * */
 #include "src/library/cost.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/exchange/hypercube.h"
@@ -324,8 +325,8 @@ static struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
     return s;
 }
 
-/* Keys per second of a local sort. Codes of 16 bytes have no rate of their own, as nobody asks for them by name: they pass
- * through memory as often as keys of 8, and are twice as wide. */
+/* Keys per second of a local sort. Keys of 16 bytes have no rate of their own: they pass through memory as often as keys of
+ * 8, and are twice as wide. */
 static double sort_rate(const hsort_rates *rates, int key_bytes)
 {
     if (key_bytes == 4)
@@ -429,5 +430,29 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = steps * step;
     cost.seconds[HSORT_PHASE_MERGE] = steps * larger_of(step, messages);
     cost.total_seconds = cost.seconds[HSORT_PHASE_LOCAL_SORT] + cost.seconds[HSORT_PHASE_MERGE];
+    return cost;
+}
+
+/* ---- keys that are counted ------------------------------------------------------------------------------ */
+
+struct hsort_plan_exchange cost_counted(const struct cost_network *network, const struct hsort_rates *rates,
+                                        int key_bytes, int64_t total)
+{
+    const struct shard_size s = shard_size_of(network->size, key_bytes, total);
+    const double copy = rate(rates, HSORT_RATE_HOST_COPY), table = ldexp(sizeof(int64_t), 8 * key_bytes);
+    const double pass = s.shard_bytes / rate(rates, HSORT_RATE_MERGE) + rate(rates, HSORT_RATE_STEP);
+    const bool far = network->size > network->ranks_per_node;
+    struct hsort_plan_exchange cost = {.messages = depth_of(network->size)};
+    cost.messages_all = cost.messages * network->size;
+    if (total > 0) {
+        cost.seconds[HSORT_PHASE_H2D] = cost.seconds[HSORT_PHASE_D2H] = copy > 0 ? s.shard_bytes / copy : 0;
+        cost.seconds[HSORT_PHASE_LOCAL_SORT] = cost.seconds[HSORT_PHASE_MERGE] = pass;
+        if (network->size > 1) // the table is added up, and comes back
+            cost.seconds[HSORT_PHASE_EXCHANGE] =
+                collective_seconds(network, rates) +
+                2 * table / rate(rates, far ? HSORT_RATE_NETWORK : HSORT_RATE_LINK);
+    }
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        cost.total_seconds += cost.seconds[phase];
     return cost;
 }

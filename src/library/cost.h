@@ -49,6 +49,10 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
 struct hsort_plan_exchange cost_two_passes(const struct cost_network *network, const struct hsort_rates *rates,
                                            int key_bytes, int64_t total, int64_t runs);
 
+/* What keys of 1 and 2 bytes cost: a pass that reads them, a table that all ranks add up, a pass that writes them. */
+struct hsort_plan_exchange cost_counted(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
+                                        int64_t total);
+
 /* The default rates: see hsort_rates_init(). engine and link are never AUTO. */
 void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transport link);
 

@@ -24,6 +24,7 @@ struct element_columns {
         *sink; /* of elements of the only column, whose `in` and `out` are NULL; or neither */
     struct element_column column[HSORT_FIELDS_MAX + 1];
     int count;
+    const struct engine_pairs *pairs; /* as which a rank alone sorts them, where all fits; or NULL */
     size_t carried_bytes; /* that element_carry() brings to their place at a time, where all fits; 0: none */
 };
 

@@ -65,6 +65,7 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
 {
     struct comm *comm = &order->ctx->comm;
     int64_t smallest, largest;
+    stats_begin(order->ctx);
     keep_first_error(&mine, make_offsets(order));
     TRY(comm_agree(comm, mine));
     TRY(comm_range(comm, (int64_t)(request >> 1), &smallest, &largest));
@@ -80,6 +81,16 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
     if (!order->in_two_rounds)
         element_place_fields(order->fields, order->field_count, order->position_bits);
     return HSORT_OK;
+}
+
+hsort_status element_order_check_total(const struct element_order *order)
+{
+    struct comm *comm = &order->ctx->comm;
+    const int64_t wanted = order->out_offset[comm->size];
+    return wanted == order->total
+               ? HSORT_OK
+               : comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
+                                              (long long)order->total, (long long)wanted));
 }
 
 /* ---- rounds -------------------------------------------------------------------------------------------- */
@@ -125,15 +136,15 @@ static hsort_status sort_round(struct element_order *order, struct order_round *
                       order->stream);
 }
 
-/* to [out_count] = the positions in sorted codes. Not collective. */
-static hsort_status split_positions(const struct element_order *order, const void *codes, int64_t *to)
+/* to [out_count] = the positions in sorted codes, and keys, unless NULL, the keys of the only field. Not collective. */
+static hsort_status split_codes(const struct element_order *order, const void *codes, int64_t *to, void *keys)
 {
     struct engine *engine = order->ctx->engine;
     return engine->ops->split_codes(engine, order->code_bytes, codes, order->out_count, order->position_bits,
-                                    to, order->fields[0].map, NULL);
+                                    to, order->fields[0].map, keys);
 }
 
-static hsort_status find_in_one_round(struct element_order *order)
+static hsort_status find_in_one_round(struct element_order *order, void *keys)
 {
     struct order_round round = {.fields = order->fields,
                                 .field_count = order->field_count,
@@ -141,8 +152,7 @@ static hsort_status find_in_one_round(struct element_order *order)
                                 .count = order->count,
                                 .out_count = order->out_count};
     TRY(sort_round(order, &round));
-    order->codes = round.sorted;
-    return comm_agree(&order->ctx->comm, split_positions(order, round.sorted, order->positions));
+    return comm_agree(&order->ctx->comm, split_codes(order, round.sorted, order->positions, keys));
 }
 
 /* ---- a rank alone ---------------------------------------------------------------------------------------- */
@@ -151,64 +161,101 @@ static hsort_status find_in_one_round(struct element_order *order)
 static bool has_bare_keys(const struct element_order *order)
 {
     const struct key_field *field = &order->fields[0];
-    return order->field_count == 1 && field->map.key_bytes == field->bytes && field->bytes >= 4 &&
-           field->stride == (size_t)field->bytes && !field->big_endian &&
+    return order->field_count == 1 && field->map.key_bytes == field->bytes &&
+           field->stride == (size_t)field->bytes && !field->big_endian && field->bytes >= 4 &&
            (uintptr_t)field->from % field->stride == 0;
 }
 
-/* Can the engine make the codes itself, from bare keys, with as much scratch as codes? */
-static hsort_status fits_alone(const struct element_order *order, size_t *codes, size_t *workspace,
-                               bool *fits)
+bool element_order_takes_pairs(const struct element_order *order, const struct engine_pairs *pairs)
 {
-    hsort_context *ctx = order->ctx;
-    const int rung = sort_rung(ctx, order->code_bytes);
+    const hsort_context *ctx = order->ctx;
+    const struct engine_pair_ops *ops = ctx->engine->ops->pairs;
+    return ops && comm_is_alone(&ctx->comm) && ctx->options.local_rung < 0 && order->count > 0 &&
+           has_bare_keys(order) && ops->can_sort(ctx->engine, pairs);
+}
+
+/* Is there room for so many bytes, of which the context has some? */
+static hsort_status has_room_for(hsort_context *ctx, size_t bytes, size_t had, bool *fits)
+{
     size_t free_bytes;
-    *fits = false;
-    if (!comm_is_alone(&ctx->comm) || order->in_two_rounds || order->count == 0 || !has_bare_keys(order))
-        return HSORT_OK;
-    *codes = 2 * code_room(order, order->count);
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, order->count, order->count,
-                                         workspace));
-    *fits = *codes <= ctx->codes_bytes && *workspace <= ctx->workspace_bytes;
+    *fits = bytes <= had;
     if (*fits)
         return HSORT_OK;
     spare_drop(&ctx->spare);
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *fits = *codes + *workspace <= free_bytes + ctx->codes_bytes + ctx->workspace_bytes;
+    *fits = bytes <= free_bytes + had;
     return HSORT_OK;
 }
 
-/* The engine's sort makes codes as it loads keys, and stores positions and nothing else. */
-static hsort_status sort_alone(struct element_order *order, size_t code_bytes, size_t workspace_bytes,
-                               bool keeps)
+hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs)
 {
     hsort_context *ctx = order->ctx;
     struct engine *engine = ctx->engine;
+    size_t bytes;
+    TRY(engine->ops->pairs->workspace(engine, pairs, &bytes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, bytes));
+    TRY(engine->ops->pairs->sort(engine, pairs, ctx->workspace));
+    TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
+    return HSORT_OK;
+}
+
+/* Let the engine sort keys with their positions, if it does that and has room for it; codes may do with less. */
+static hsort_status sort_positions_alone(struct element_order *order, void *keys, bool *done)
+{
+    hsort_context *ctx = order->ctx;
+    const struct engine_pairs pairs = {.map = order->fields[0].map,
+                                       .count = order->count,
+                                       .keys = order->fields[0].from,
+                                       .value_bytes = sizeof *order->positions,
+                                       .keys_out = keys,
+                                       .values_out = order->positions};
+    size_t bytes;
+    if (!element_order_takes_pairs(order, &pairs))
+        return HSORT_OK;
+    TRY(ctx->engine->ops->pairs->workspace(ctx->engine, &pairs, &bytes));
+    TRY(has_room_for(ctx, bytes, ctx->workspace_bytes, done));
+    return *done ? element_order_sort_pairs(order, &pairs) : HSORT_OK;
+}
+
+/* Let the engine make codes of 8 bytes as it loads keys, and store positions where nobody wants the keys, if it has as much
+ * scratch as codes. */
+static hsort_status sort_numbered_alone(struct element_order *order, void *keys, bool *done)
+{
+    hsort_context *ctx = order->ctx;
+    struct engine *engine = ctx->engine;
+    const int rung = sort_rung(ctx, order->code_bytes);
+    const size_t room = code_room(order, order->count), code_bytes = 2 * room;
     const struct raw_keys raw = {.map = order->fields[0].map,
                                  .from = order->fields[0].from,
-                                 .decode = !keeps,
+                                 .decode = keys == NULL,
                                  .position_bits = order->position_bits,
-                                 .positions = keeps ? NULL : order->positions};
+                                 .positions = keys ? NULL : order->positions};
+    size_t bytes;
     void *sorted;
+    TRY(engine->ops->sort_workspace(engine, rung, order->code_bytes, order->count, order->count, &bytes));
+    TRY(has_room_for(ctx, bytes + code_bytes, ctx->workspace_bytes + ctx->codes_bytes, done));
+    if (!*done)
+        return HSORT_OK;
     TRY(context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, code_bytes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
-    TRY(engine->ops->sort(engine, sort_rung(ctx, order->code_bytes), order->code_bytes, ctx->codes,
-                          (char *)ctx->codes + code_room(order, order->count), order->count, order->count,
-                          ctx->workspace, &raw, &sorted));
-    order->codes = sorted;
-    if (keeps)
-        TRY(split_positions(order, sorted, order->positions));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, bytes));
+    TRY(engine->ops->sort(engine, rung, order->code_bytes, ctx->codes, (char *)ctx->codes + room,
+                          order->count, order->count, ctx->workspace, &raw, &sorted));
+    if (keys)
+        TRY(split_codes(order, sorted, order->positions, keys));
     return engine->ops->stream_synchronize(engine, STREAM_WORK);
 }
 
-/* What hsort_get_stats() has of it. */
-static hsort_status keep_stats_alone(const struct element_order *order, double began)
+/* A rank alone whose keys are one array needs no codes in a pass of their own: those of 8 bytes are made by the sort, which is faster
+ * than a stable one, and instead of those of 16 positions travel with the keys. *done: the order is found. */
+static hsort_status find_alone(struct element_order *order, void *keys, bool *done)
 {
-    double seconds[HSORT_PHASES] = {0};
-    seconds[HSORT_PHASE_LOCAL_SORT] = MPI_Wtime() - began;
-    const hsort_stats own = {
-        .keys = order->total, .passes = 1, .total_seconds = seconds[HSORT_PHASE_LOCAL_SORT]};
-    return stats_keep(order->ctx, &own, seconds);
+    *done = false;
+    if (!comm_is_alone(&order->ctx->comm) || order->in_two_rounds || order->count == 0 ||
+        !has_bare_keys(order))
+        return HSORT_OK;
+    return order->code_bytes == sizeof(uint64_t) ? sort_numbered_alone(order, keys, done)
+                                                 : sort_positions_alone(order, keys, done);
 }
 
 /* ---- two rounds ---------------------------------------------------------------------------------------- */
@@ -266,7 +313,7 @@ static hsort_status run_first_round(struct element_order *order, struct between_
                                               &upper, 1, 0, 0));
     TRY(comm_agree(&ctx->comm, status));
     TRY(sort_round(order, &round));
-    return comm_agree(&ctx->comm, split_positions(order, round.sorted, b->positions.memory));
+    return comm_agree(&ctx->comm, split_codes(order, round.sorted, b->positions.memory, NULL));
 }
 
 /* Collective. */
@@ -282,7 +329,7 @@ static hsort_status run_second_round(struct element_order *order, struct between
                                 .out_count = order->out_count};
     TRY(gather_words(order, order->in_offset, b->upper.memory, &b->positions, gathered));
     TRY(sort_round(order, &round));
-    TRY(comm_agree(&ctx->comm, split_positions(order, round.sorted, b->second.memory)));
+    TRY(comm_agree(&ctx->comm, split_codes(order, round.sorted, b->second.memory, NULL)));
     return gather_words(order, order->out_offset, b->positions.memory, &b->second, order->positions);
 }
 
@@ -303,30 +350,29 @@ static hsort_status find_in_two_rounds(struct element_order *order)
     return status != HSORT_OK ? status : unmapped;
 }
 
-hsort_status element_order_check_total(const struct element_order *order)
+/* The keys in order, where no code holds a whole one: they are carried there. NULL: this rank wants none. Collective. */
+static hsort_status carry_keys(const struct element_order *order, void *keys)
 {
-    struct comm *comm = &order->ctx->comm;
-    const int64_t wanted = order->out_offset[comm->size];
-    return wanted == order->total
-               ? HSORT_OK
-               : comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
-                                              (long long)order->total, (long long)wanted));
+    int64_t all_want, some_want;
+    TRY(comm_range(&order->ctx->comm, keys != NULL, &all_want, &some_want));
+    return some_want ? element_carry(order->ctx, false, order->in_offset, order->positions,
+                                     keys ? order->out_count : 0, (size_t)order->fields[0].bytes,
+                                     order->fields[0].from, keys)
+                     : HSORT_OK;
 }
 
-hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps)
+hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys)
 {
     struct comm *comm = &order->ctx->comm;
-    const double began = MPI_Wtime();
-    size_t codes, workspace;
-    bool alone;
+    bool done;
     order->positions = positions;
-    TRY(comm_agree(comm, fits_alone(order, &codes, &workspace, &alone)));
-    if (!alone)
-        return order->in_two_rounds ? find_in_two_rounds(order) : find_in_one_round(order);
-    hsort_status status = sort_alone(order, codes, workspace, keeps);
-    if (status == HSORT_OK)
-        status = keep_stats_alone(order, began);
-    return comm_agree(comm, status);
+    TRY(comm_agree(comm, find_alone(order, keys, &done)));
+    if (done)
+        return HSORT_OK;
+    if (!order->in_two_rounds)
+        return find_in_one_round(order, keys);
+    TRY(find_in_two_rounds(order));
+    return carry_keys(order, keys);
 }
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
@@ -336,21 +382,14 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
 {
     struct element_gather *gather;
     int64_t moved = 0;
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index, count, &gather));
     const hsort_status status =
         (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
     const hsort_status unmapped = context_unmap(ctx, true);
     element_gather_close(gather);
+    stats_book(ctx, HSORT_PHASE_GATHER);
     return status != HSORT_OK ? status : unmapped;
-}
-
-/* ---- the result ---------------------------------------------------------------------------------------- */
-
-hsort_status element_order_keys(const struct element_order *order, void *keys)
-{
-    struct engine *engine = order->ctx->engine;
-    return engine->ops->split_codes(engine, order->code_bytes, order->codes, order->out_count,
-                                    order->position_bits, NULL, order->fields[0].map, keys);
 }
 
 void element_order_close(struct element_order *order)

@@ -39,10 +39,9 @@ struct element_order {
 
     /* known after element_order_find() */
     int64_t *positions; /* [out_count] engine memory, the caller's */
-    const void *codes; /* [out_count] sorted; memory of the context, until its next call; NULL in two rounds */
 };
 
-/* Learn all counts. fields need no memory yet. Collective.
+/* Learn all counts, and begin the statistics of the call. fields need no memory yet. Collective.
  *   mine     this rank's status so far, agreed on here
  *   request  a number that all ranks must have the same: what they ask for
  * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
@@ -53,14 +52,19 @@ hsort_status element_order_check_total(const struct element_order *order);
 
 /* Find the order of as many elements as are asked for. Collective.
  *   positions  [out_count] engine memory, written: the global positions of the elements that belong here
- *   keeps      element_order_keys() will be asked
+ *   keys       [out_count] engine memory, written: the keys of the only field, in order; or NULL. May be where they come from,
+ *              but not in two rounds
  * Errors agreed: those of a sort. */
-hsort_status element_order_find(struct element_order *order, int64_t *positions, bool keeps);
+hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys);
 
-/* keys [out_count] = the keys in order, of the only field, engine memory. Not collective. Errors: the engine's. */
-hsort_status element_order_keys(const struct element_order *order, void *keys);
+/* Does the engine sort such keys and values by itself (struct engine_pairs)? Then no element has to be gathered: on a rank
+ * alone, whose keys are one array. Of pairs all but the addresses counts. Pure. */
+bool element_order_takes_pairs(const struct element_order *order, const struct engine_pairs *pairs);
 
-/* Carry elements over all ranks, in engine memory. Collective.
+/* Sort such pairs. Of a rank alone. Errors those of the engine, its own. */
+hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs);
+
+/* Carry elements over all ranks, in engine memory, and book the time. Collective.
  *   scatters  false: to[i] = from[index[i]]; true: to[index[i]] = from[i]
  *   offset    [size + 1] global position of each rank's first element of the array that the index is into
  *   index     [count] engine memory

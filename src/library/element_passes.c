@@ -3,6 +3,7 @@
  *     arrays      copies of what comes, room for what goes; the index
  *     codes       as they come and go; buffers and workspace of their sort
  *     carrying    of several ranks, the lists of element_gather.h and two slices
+ *     pairs       of a rank alone whose values travel with their keys: no codes and no index, but the workspace of that
  *
  * is compared with what there is, with what nobody uses. Rather too much: in two passes it is sorted as well.
  *
@@ -40,7 +41,8 @@ static int64_t larger_count(int64_t a, int64_t b)
 /* Arrays in engine memory: of what is sorted in place the room for the result is apart. */
 static size_t array_bytes(const struct element_order *order, const struct element_columns *columns)
 {
-    size_t bytes = columns->carried_bytes > 0 ? (size_t)order->out_count * sizeof(int64_t) : 0;
+    const bool has_index = columns->carried_bytes > 0 && !columns->pairs;
+    size_t bytes = has_index ? (size_t)order->out_count * sizeof(int64_t) : 0;
     for (int i = 0; i < columns->count; i++) {
         const struct element_column *column = &columns->column[i];
         bytes += column->numbers ? 0 : (size_t)order->count * column->bytes;
@@ -57,11 +59,12 @@ static size_t round_bytes(const struct element_order *order)
                                 : 0;
 }
 
-/* To carry elements, or the words between two rounds. Between two ranks of a sort go at most all of either's. */
+/* To carry elements, or the words between two rounds and the keys after them. Between two ranks of a sort go at most all of
+ * either's. */
 static hsort_status carry_bytes(const struct element_order *order, size_t carried, size_t *bytes)
 {
     const hsort_context *ctx = order->ctx;
-    const size_t words = order->in_two_rounds ? sizeof(int64_t) : 0, most = carried > words ? carried : words;
+    const size_t words = order->in_two_rounds ? sizeof(uint128) : 0, most = carried > words ? carried : words;
     const size_t all = (size_t)larger_count(order->count, order->out_count) * most;
     *bytes = 0;
     if (most == 0 || comm_is_alone(&ctx->comm))
@@ -88,22 +91,43 @@ static void need_kept(struct pass_need *need, size_t bytes, size_t kept)
     need->kept += kept;
 }
 
-static hsort_status find_need(const struct element_order *order, const struct element_columns *columns,
-                              struct pass_need *need)
+/* By codes. */
+static hsort_status need_codes(const struct element_order *order, size_t carried, struct pass_need *need)
 {
     hsort_context *ctx = order->ctx;
     const int rung = sort_rung(ctx, order->code_bytes);
     const int64_t capacity = order->total / ctx->comm.size + (order->total % ctx->comm.size != 0);
     const size_t width = (size_t)order->code_bytes, buffer = (size_t)capacity * width;
-    size_t workspace, carry, have;
+    size_t workspace, carry;
     TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, capacity, capacity,
                                          &workspace));
-    TRY(carry_bytes(order, columns->carried_bytes, &carry));
-    need->all = need->grows = array_bytes(order, columns) + round_bytes(order) + carry;
+    TRY(carry_bytes(order, carried, &carry));
+    need_kept(need, round_bytes(order) + carry, 0);
     need_kept(need, (size_t)(order->count + order->out_count) * width, ctx->codes_bytes);
     need_kept(need, buffer, ctx->buffer_bytes[0]);
     need_kept(need, buffer, ctx->buffer_bytes[1]);
     need_kept(need, workspace, ctx->workspace_bytes);
+    return HSORT_OK;
+}
+
+/* As pairs, which take nothing else that the context keeps. */
+static hsort_status need_pairs(hsort_context *ctx, const struct engine_pairs *pairs, struct pass_need *need)
+{
+    size_t workspace;
+    TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &workspace));
+    need_kept(need, workspace, ctx->workspace_bytes);
+    need->kept += ctx->codes_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1];
+    return HSORT_OK;
+}
+
+static hsort_status find_need(const struct element_order *order, const struct element_columns *columns,
+                              struct pass_need *need)
+{
+    hsort_context *ctx = order->ctx;
+    size_t have;
+    need->all = need->grows = array_bytes(order, columns);
+    TRY(columns->pairs ? need_pairs(ctx, columns->pairs, need)
+                       : need_codes(order, columns->carried_bytes, need));
     need->kept += ctx->exchange_bytes;
     TRY(sort_engine_bytes(ctx, &have));
     need->free = have - ctx->buffer_bytes[0] - ctx->buffer_bytes[1] - ctx->workspace_bytes +
@@ -308,7 +332,8 @@ hsort_status element_passes_run(const struct element_order *order, const struct 
         s.in_space = column->in_space;
         s.out_space = column->out_space;
     }
-    return sort_elements_in_passes(&s);
+    TRY(sort_elements_in_passes(&s));
+    return stats_finish(ctx, order->total);
 }
 
 /* ---- the call of the command ------------------------------------------------------------------------------ */

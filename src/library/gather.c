@@ -41,10 +41,11 @@ static hsort_status take_gather_memory(struct gather_call *call)
     TRY(element_array_load(ctx, call->in, (size_t)order->count * call->element_bytes, &call->loaded_in));
     TRY(element_array_load(ctx, call->index, (size_t)index_count(call) * sizeof *call->index,
                            &call->loaded_index));
-    if (!call->scatters)
-        return element_array_room(ctx, call->out, out_bytes, false, &call->room);
-    TRY(element_array_load(ctx, call->out, out_bytes, &call->room));
+    TRY(call->scatters ? element_array_load(ctx, call->out, out_bytes, &call->room)
+                       : element_array_room(ctx, call->out, out_bytes, false, &call->room));
     call->room.callers = call->out;
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
 }
 
@@ -58,7 +59,9 @@ static hsort_status carry(struct gather_call *call)
                       call->loaded_in.memory, call->room.memory));
     hsort_status status = element_array_deliver(ctx, &call->room);
     keep_first_error(&status, ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
-    return context_agree(ctx, status);
+    stats_book(ctx, HSORT_PHASE_D2H);
+    TRY(context_agree(ctx, status));
+    return stats_finish(ctx, (call->scatters ? order->in_offset : order->out_offset)[ctx->comm.size]);
 }
 
 static hsort_status run_gather(struct gather_call *call)

@@ -5,6 +5,7 @@
 #include "mpi/exchange/exchange_partition.h"
 #include "mpi/exchange/piece_messages.h"
 #include "src/library/cost.h"
+#include "src/library/narrow_counts.h"
 #include "src/library/pass_plan.h"
 #include "src/library/struct_size.h"
 
@@ -99,17 +100,35 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     return HSORT_OK;
 }
 
+/* Keys that are counted: a table in engine memory, and a piece of the keys, which may be smaller where memory lacks. */
+static void plan_counted(const hsort_rates *rates, const struct cost_network *network, int64_t count,
+                         int key_bytes, hsort_plan_result *plan)
+{
+    const double table = (double)narrow_table_bytes(key_bytes), limit = rates->engine_bytes;
+    const bool copies = rates->engine == HSORT_ENGINE_CUDA || limit > 0;
+    const double piece = plan->shard_bytes < STREAM_PART_BYTES ? plan->shard_bytes : STREAM_PART_BYTES;
+    plan->exchange = HSORT_EXCHANGE_AUTO;
+    plan->passes = limit > 0 && table > limit ? 0 : 1;
+    plan->engine_bytes = table + (copies ? piece : 0);
+    if (limit > 0 && plan->engine_bytes > limit)
+        plan->engine_bytes = plan->passes == 0 ? table : limit;
+    plan->counted = cost_counted(network, rates, key_bytes, count);
+}
+
 /* The plan for arguments that have been checked. */
 static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per_node, int key_bytes,
                               int64_t count, hsort_plan_result *plan)
 {
     struct cost_network network;
     TRY(cost_network_count(ranks, ranks_per_node, &network));
-    *plan = (hsort_plan_result){
-        .shard_capacity = count / ranks + (count % ranks != 0),
-        .bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC),
-        .direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT)};
+    *plan = (hsort_plan_result){.shard_capacity = count / ranks + (count % ranks != 0)};
     plan->shard_bytes = plan->caller_bytes = (double)plan->shard_capacity * key_bytes;
+    if (KEY_IS_COUNTED(key_bytes)) {
+        plan_counted(rates, &network, count, key_bytes, plan);
+        return HSORT_OK;
+    }
+    plan->bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC);
+    plan->direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT);
     plan->can_partition = partition_is_possible(rates, ranks, ranks_per_node);
     if (plan->can_partition)
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);

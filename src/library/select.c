@@ -6,12 +6,14 @@
  *                                        up to 5?      2 + 1 keys are: yes
  *                                        up to 4?      1 + 1: no                       so it is 5
  *
- * Rejected: counts of unsorted keys, which take a pass over them for every few bits. */
+ * Rejected: counts of unsorted keys, which take a pass over them for every few bits; but of keys of 1 and 2 bytes one pass
+ * finds how often each of them is there, which says all. */
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "src/library/element_call.h"
+#include "src/library/narrow_counts.h"
 #include "src/library/sort_memory.h"
 
 struct selection {
@@ -59,7 +61,6 @@ static hsort_status take_selection_memory(struct selection *s)
     const int width = order->fields[0].bytes;
     const size_t bytes = (size_t)order->count * (size_t)width, entries = (size_t)s->wanted + 1;
     size_t workspace_bytes;
-    TRY(check_positions(s));
     s->probe = calloc(3 * entries, sizeof *s->probe);
     s->less = calloc(2 * entries, sizeof *s->less);
     if (!s->probe || !s->less || fault_hit(FAULT_ALLOC))
@@ -73,7 +74,10 @@ static hsort_status take_selection_memory(struct selection *s)
     TRY(element_array_load(ctx, s->keys, bytes, &s->loaded));
     TRY(element_array_room(ctx, NULL, bytes, true, &s->copy));
     TRY(element_array_room(ctx, NULL, bytes, true, &s->scratch));
-    return element_array_room(ctx, NULL, workspace_bytes, true, &s->workspace);
+    TRY(element_array_room(ctx, NULL, workspace_bytes, true, &s->workspace));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
+    return HSORT_OK;
 }
 
 static hsort_status sort_copy(struct selection *s)
@@ -87,7 +91,9 @@ static hsort_status sort_copy(struct selection *s)
         TRY(engine->ops->sort(engine, sort_rung(order->ctx, width), width, s->copy.memory, s->scratch.memory,
                               order->count, order->count, s->workspace.memory, &raw, &sorted));
     s->sorted = sorted;
-    return engine->ops->stream_synchronize(engine, STREAM_WORK);
+    TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));
+    stats_book(order->ctx, HSORT_PHASE_LOCAL_SORT);
+    return HSORT_OK;
 }
 
 /* ---- the rounds ------------------------------------------------------------------------------------------ */
@@ -140,9 +146,54 @@ static void write_selected(const struct selection *s, void *selected)
 {
     const struct key_field *field = &s->order.fields[0];
     for (int64_t i = 0; i < s->wanted; i++) {
-        const uint64_t bits = (uint64_t)keymap_decode(field->map, s->least[i]);
+        const key_code bits = keymap_decode(field->map, s->least[i]);
         memcpy((char *)selected + i * field->bytes, &bits, (size_t)field->bytes); // little-endian
     }
+}
+
+/* ---- keys that are counted --------------------------------------------------------------------------------- */
+
+/* Count this rank's keys. Not collective. */
+static hsort_status count_selection(const struct selection *s, struct narrow_keys *keys,
+                                    struct narrow_counts *counts)
+{
+    struct engine *engine = s->order.ctx->engine;
+    int64_t done;
+    TRY(engine->ops->stream_wait_caller(engine, s->order.stream));
+    TRY(engine->ops->stream_synchronize(engine, STREAM_WORK)); // the host itself may read them
+    return narrow_count(counts, keys, &done);
+}
+
+/* Collective. */
+static hsort_status select_counted(const struct selection *s, struct narrow_counts *counts, void *selected)
+{
+    hsort_context *ctx = s->order.ctx;
+    const int width = counts->map.key_bytes;
+    struct narrow_keys keys = {.memory = s->keys, .count = s->order.count};
+    TRY(comm_agree(&ctx->comm, ctx->engine->ops->space_of(ctx->engine, keys.count > 0 ? keys.memory : NULL,
+                                                          &keys.space)));
+    const bool is_near = keys.space == SPACE_ENGINE;
+    TRY(narrow_open(counts, is_near ? 0 : (size_t)keys.count * (size_t)width));
+    TRY(comm_agree(&ctx->comm, count_selection(s, &keys, counts)));
+    TRY(narrow_sum(counts));
+    for (int64_t i = 0; i < s->wanted; i++) {
+        const uint64_t bits = narrow_key_at(counts, s->positions[i]);
+        memcpy((char *)selected + i * width, &bits, (size_t)width); // little-endian
+    }
+    return HSORT_OK;
+}
+
+/* ---- the call -------------------------------------------------------------------------------------------- */
+
+/* The keys are sorted, and bisected. Collective. */
+static hsort_status select_sorted(struct selection *s, void *selected)
+{
+    struct comm *comm = &s->order.ctx->comm;
+    TRY(comm_agree(comm, take_selection_memory(s)));
+    TRY(comm_agree(comm, sort_copy(s)));
+    TRY(find_codes(s));
+    write_selected(s, selected);
+    return HSORT_OK;
 }
 
 /* mine: this rank's status so far. Collective. */
@@ -154,11 +205,16 @@ static hsort_status run_selection(struct selection *s, hsort_status mine, void *
     s->order.out_count = s->order.count;
     TRY(element_order_plan(&s->order, mine,
                            element_request(&s->order, mine == HSORT_OK ? hash_positions(s) : 0)));
-    TRY(comm_agree(comm, take_selection_memory(s)));
-    TRY(comm_agree(comm, sort_copy(s)));
-    TRY(find_codes(s));
-    write_selected(s, selected);
-    return HSORT_OK;
+    TRY(comm_agree(comm, check_positions(s)));
+    struct narrow_counts counts = {.ctx = s->order.ctx, .map = s->order.fields[0].map};
+    const bool is_counted = KEY_IS_COUNTED(s->order.fields[0].bytes);
+    const hsort_status status =
+        is_counted ? select_counted(s, &counts, selected) : select_sorted(s, selected);
+    if (is_counted)
+        narrow_close(&counts);
+    TRY(status);
+    stats_book(s->order.ctx, HSORT_PHASE_EXCHANGE);
+    return stats_finish(s->order.ctx, s->order.total);
 }
 
 hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,

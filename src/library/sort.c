@@ -1,5 +1,5 @@
 /* The sort as the list of its phases: run_one_pass(), near the end. src/README.md pictures it. What does not fit
- * into engine memory goes another way: two_passes.c.
+ * into engine memory goes another way: two_passes.c. So do keys of 1 and 2 bytes: narrow_sort.c.
  *
  * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first
  * key as it comes, want_offset[r] the one the caller asks for, even_offset[r] the one with full shards first.
@@ -21,6 +21,7 @@
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/rebalance.h"
+#include "src/library/narrow_sort.h"
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
@@ -40,7 +41,7 @@ static size_t shard_bytes(const struct sort *s)
     return (size_t)s->x.count * (size_t)s->map.key_bytes;
 }
 
-static void report_phase(const struct sort *s, const char *phase)
+void sort_report_phase(const struct sort *s, const char *phase)
 {
     const hsort_options *o = &s->ctx->options;
     if (o->progress && s->ctx->comm.rank == 0)
@@ -61,8 +62,8 @@ static hsort_status check_arguments(struct sort *s)
     s->in_space = s->out_space = SPACE_HOST;
     if (s->source)
         return HSORT_OK;
-    TRY(context_check_keys(s->ctx, "in", s->in, s->in_count));
-    TRY(context_check_keys(s->ctx, "out", s->out, s->out_count));
+    TRY(context_check_keys(s->ctx, s->map.key_bytes, "in", s->in, s->in_count));
+    TRY(context_check_keys(s->ctx, s->map.key_bytes, "out", s->out, s->out_count));
     const void *in = s->in_count > 0 ? s->in : NULL, *out = s->out_count > 0 ? s->out : NULL;
     TRY(ops->space_of(s->ctx->engine, in, &s->in_space));
     s->out_space = s->in_space;
@@ -90,6 +91,9 @@ static void choose_exchanges(struct sort *s)
     const hsort_options *o = &ctx->options;
     const hsort_engine engine = hsort_engine_in_use(ctx);
     const int size = ctx->comm.size, key_bytes = s->map.key_bytes;
+    s->ctx->exchange = HSORT_EXCHANGE_AUTO; // of keys that are counted none runs
+    if (KEY_IS_COUNTED(key_bytes))
+        return;
     s->sorted_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine,
                                          size, s->capacity, key_bytes);
     // A rung that was asked for is what sorts, unless an exchange was asked for, too.
@@ -211,7 +215,7 @@ static hsort_status load_keys(struct sort *s)
                          engine->ops->copy(engine, STREAM_WORK, s->x.keys, s->in, shard_bytes(s)));
         s->held = s->x.keys;
         book_phase(s, HSORT_PHASE_H2D);
-        report_phase(s, "h2d");
+        sort_report_phase(s, "h2d");
     }
     return HSORT_OK;
 }
@@ -325,7 +329,7 @@ static hsort_status sort_shards(struct sort *s)
     s->held = s->x.keys;
     s->form = raw.decode ? FORM_RESULT : FORM_CODES;
     book_phase(s, HSORT_PHASE_LOCAL_SORT);
-    report_phase(s, "local_sort");
+    sort_report_phase(s, "local_sort");
     if (fault_hit(FAULT_KILL))
         raise(SIGKILL);
     return stop_or_go_on(s);
@@ -424,7 +428,7 @@ static hsort_status deliver_keys(struct sort *s)
     if (s->form != FORM_DELIVERED)
         hand_over(s, as_wanted);
     s->form = FORM_DELIVERED;
-    report_phase(s, "d2h");
+    sort_report_phase(s, "d2h");
     return context_agree(s->ctx, s->status);
 }
 
@@ -441,6 +445,10 @@ static hsort_status keep_stats(const struct sort *s)
     if (s->passes == 2) // what went by MPI, and not by the transport
         own.paths[HSORT_TRANSPORT_MPI] =
             (hsort_path_stats){.moved_bytes = s->x.moved_bytes, .seconds = s->message_seconds};
+    if (s->are_codes || s->elements) { // inside of another call, which has statistics of its own
+        stats_add(s->ctx, &own, s->seconds);
+        return HSORT_OK;
+    }
     return s->stopped ? HSORT_OK : context_agree(s->ctx, stats_keep(s->ctx, &own, s->seconds));
 }
 
@@ -455,11 +463,20 @@ static hsort_status run_one_pass(struct sort *s)
     return deliver_keys(s);
 }
 
+/* Collective. */
+static hsort_status run_passes_or_count(struct sort *s)
+{
+    s->passes = 1;
+    if (KEY_IS_COUNTED(s->map.key_bytes))
+        return narrow_sort_run(s);
+    TRY(sort_choose_passes(s));
+    return s->passes == 2 ? two_passes_run(s) : run_one_pass(s);
+}
+
 static hsort_status run_phases(struct sort *s)
 {
     TRY(agree_on_plan(s));
-    TRY(sort_choose_passes(s));
-    TRY(s->passes == 2 ? two_passes_run(s) : run_one_pass(s));
+    TRY(run_passes_or_count(s));
     return keep_stats(s);
 }
 
@@ -468,7 +485,10 @@ static hsort_status run_phases(struct sort *s)
 static hsort_status run_call(struct sort *s)
 {
     s->entered = s->phase_began = MPI_Wtime();
-    transport_clear(s->ctx->transport);
+    if (s->are_codes) // what the call around it did until now: it made them
+        stats_book(s->ctx, HSORT_PHASE_LOCAL_SORT);
+    else
+        transport_clear(s->ctx->transport);
     const hsort_status status = run_phases(s);
     if (status != HSORT_OK && !s->stopped)
         return context_fail(s->ctx, status);
@@ -512,8 +532,8 @@ hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order
 hsort_status sort_elements_in_passes(struct sort *s)
 {
     s->passes = 2;
-    s->entered = s->phase_began = MPI_Wtime();
-    transport_clear(s->ctx->transport);
+    s->entered = MPI_Wtime();
+    stats_book(s->ctx, HSORT_PHASE_LOCAL_SORT); // the plan
     TRY(two_passes_run(s));
     return keep_stats(s);
 }

@@ -1,5 +1,6 @@
-/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. Or in two
- * passes, where all that does not fit into engine memory. */
+/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. Values of 4 and 8
+ * bytes of a rank alone travel with their keys instead, where the engine does that. Or all of it in two passes, where it does
+ * not fit into engine memory. */
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 #include "src/library/element_passes.h"
@@ -12,6 +13,7 @@ struct element_sort {
     void *keys_out;       /* or NULL */
     const void *elements; /* the caller's, before and after; the same of a sort in place */
     void *elements_out;
+    bool travel; /* elements, with their keys */
     struct element_array loaded_keys, loaded, keys_room, index, room;
 };
 
@@ -44,8 +46,46 @@ static void point_fields(struct element_sort *s)
     }
 }
 
-/* Have all arrays. The elements' new places are apart from their old ones, which a sort in place copies over at its
- * end. Not collective. */
+/* The sort of the engine's that moves values with their keys; as far as known. */
+static struct engine_pairs pairs_of_sort(const struct element_sort *s)
+{
+    return (struct engine_pairs){.map = s->order.fields[0].map,
+                                 .count = s->order.count,
+                                 .keys = s->loaded_keys.memory,
+                                 .values = s->loaded.memory,
+                                 .value_bytes = (int)s->element_bytes,
+                                 .keys_out = s->keys_out ? s->keys_room.memory : NULL,
+                                 .values_out = s->room.memory};
+}
+
+/* Do values travel with their keys? Those in no alignment do not. */
+static bool do_values_travel(const struct element_sort *s)
+{
+    const size_t bytes = s->element_bytes;
+    const struct engine_pairs pairs = pairs_of_sort(s);
+    return s->keys && (bytes == 4 || bytes == 8) && s->order.out_count == s->order.count &&
+           (uintptr_t)s->elements % bytes == 0 && (uintptr_t)s->elements_out % bytes == 0 &&
+           element_order_takes_pairs(&s->order, &pairs);
+}
+
+/* Would they, and as what pairs? The caller's arrays stand for those in engine memory, which are not known yet: of these it
+ * counts which there are. */
+static bool would_values_travel(const struct element_sort *s, struct engine_pairs *pairs)
+{
+    struct element_sort later = *s;
+    if (!s->keys)
+        return false;
+    later.loaded_keys.memory = (void *)s->keys;
+    later.loaded.memory = (void *)s->elements;
+    later.keys_room.memory = s->keys_out;
+    later.room.memory = s->elements_out;
+    point_fields(&later);
+    *pairs = pairs_of_sort(&later);
+    return do_values_travel(&later);
+}
+
+/* Have all arrays. Where elements are gathered, their new places are apart from their old ones, which a sort in place copies over
+ * at its end. Not collective. */
 static hsort_status take_sort_memory(struct element_sort *s)
 {
     struct element_order *order = &s->order;
@@ -54,13 +94,18 @@ static hsort_status take_sort_memory(struct element_sort *s)
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
     if (s->keys)
         TRY(element_array_load(ctx, s->keys, (size_t)order->count * key_bytes, &s->loaded_keys));
-    if (s->keys_out)
-        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, false, &s->keys_room));
     TRY(element_array_load(ctx, s->elements, (size_t)order->count * s->element_bytes, &s->loaded));
-    TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
-    TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
-                           s->elements == s->elements_out, &s->room));
     point_fields(s);
+    s->travel = do_values_travel(s);
+    if (s->keys_out)
+        TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, order->in_two_rounds,
+                               &s->keys_room));
+    if (!s->travel)
+        TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
+    TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
+                           s->elements == s->elements_out && !s->travel, &s->room));
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
 }
 
@@ -68,11 +113,20 @@ static hsort_status take_sort_memory(struct element_sort *s)
 static hsort_status deliver_elements(struct element_sort *s)
 {
     hsort_context *ctx = s->order.ctx;
-    if (s->keys_out)
-        TRY(element_order_keys(&s->order, s->keys_room.memory));
     TRY(element_array_deliver(ctx, &s->keys_room));
     TRY(element_array_deliver(ctx, &s->room));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status gather_elements(struct element_sort *s)
+{
+    struct element_order *order = &s->order;
+    TRY(element_order_find(order, s->index.memory, s->keys_out ? s->keys_room.memory : NULL));
+    return element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,
+                         s->element_bytes, s->loaded.memory, s->room.memory);
 }
 
 /* What would travel in two passes. */
@@ -94,18 +148,23 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
     struct element_order *order = &s->order;
     struct comm *comm = &order->ctx->comm;
     struct element_columns columns = columns_of_sort(s);
+    struct engine_pairs expected;
     int passes;
     if (mine == HSORT_OK)
         mine = check_elements(s);
     TRY(element_order_plan(order, mine, element_request(order, s->element_bytes)));
+    columns.pairs = would_values_travel(s, &expected) ? &expected : NULL;
     TRY(element_passes_choose(order, &columns, &passes));
     if (passes == 2)
         return element_passes_run(order, &columns);
     TRY(comm_agree(comm, take_sort_memory(s)));
-    TRY(element_order_find(order, s->index.memory, s->keys_out != NULL));
-    TRY(element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,
-                      s->element_bytes, s->loaded.memory, s->room.memory));
-    return context_agree(order->ctx, deliver_elements(s));
+    const struct engine_pairs pairs = pairs_of_sort(s);
+    if (s->travel) // of a rank alone
+        TRY(comm_agree(comm, element_order_sort_pairs(order, &pairs)));
+    else
+        TRY(gather_elements(s));
+    TRY(context_agree(order->ctx, deliver_elements(s)));
+    return stats_finish(order->ctx, order->total);
 }
 
 static hsort_status element_sort(struct element_sort *s, hsort_status mine)

@@ -3,6 +3,7 @@
 #include "src/library/sort_memory.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
+#include "src/library/narrow_counts.h"
 #include "src/library/pass_plan.h"
 
 /* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
@@ -275,13 +276,33 @@ hsort_status sort_reserve_exchange(struct sort *s)
     return HSORT_OK;
 }
 
+/* The largest count that can be asked for: what a sort takes of both buffers fits 64 bits. */
+static int64_t most_keys(size_t width)
+{
+    return INT64_MAX / 2 / (int64_t)(width > sizeof(uint64_t) ? width : sizeof(uint64_t));
+}
+
+/* Of keys that are counted, in host memory. */
+static size_t narrow_bytes(const hsort_context *ctx, int width, int64_t count)
+{
+    const bool reaches = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && ctx->options.device_memory_limit == 0;
+    const size_t bytes = (size_t)count * (size_t)width;
+    return narrow_table_bytes(width) + (reaches                     ? 0
+                                        : bytes < STREAM_PART_BYTES ? bytes
+                                                                    : STREAM_PART_BYTES);
+}
+
 hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
 {
     const size_t width = hsort_type_bytes(type);
-    if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
+    if (!ctx || !bytes || width == 0 || count < 0 || count > most_keys(width))
         return HSORT_ARGUMENT;
+    if (KEY_IS_COUNTED(width)) {
+        *bytes = narrow_bytes(ctx, (int)width, count);
+        return HSORT_OK;
+    }
     size_t workspace_bytes;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, ctx->options.local_rung, (int)width, count, count,
+    TRY(ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, (int)width), (int)width, count, count,
                                          &workspace_bytes));
     *bytes = 2 * (size_t)count * width + workspace_bytes;
     for (int i = 0; i < EXCHANGES; i++) {
@@ -295,8 +316,11 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
 hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
 {
     const size_t width = hsort_type_bytes(type);
-    if (!ctx || !bytes || width == 0 || count < 0 || count > INT64_MAX / 16)
+    if (!ctx || !bytes || width == 0 || count < 0 || count > most_keys(width))
         return HSORT_ARGUMENT;
+    *bytes = 0;
+    if (KEY_IS_COUNTED(width))
+        return HSORT_OK;
     struct sort s = {.ctx = (hsort_context *)ctx, // nothing below writes to it
                      .capacity = count,
                      .map = keymap_make(type, HSORT_ASCENDING)};

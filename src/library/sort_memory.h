@@ -49,6 +49,9 @@ struct sort {
     double seconds[HSORT_PHASES];
 };
 
+/* Tell the caller's progress function that a phase is over. Not collective. */
+void sort_report_phase(const struct sort *s, const char *phase);
+
 /* Find s->passes: 2 if some rank lacks the engine memory for one pass, and all ranks' keys, in and out, lie in
  * host memory. Collective. */
 hsort_status sort_choose_passes(struct sort *s);

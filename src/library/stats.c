@@ -60,6 +60,52 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
     return HSORT_OK;
 }
 
+/* ---- calls on elements ----------------------------------------------------------------------------------- */
+
+void stats_begin(hsort_context *ctx)
+{
+    memset(&ctx->call, 0, sizeof ctx->call);
+    ctx->call.sorts.passes = 1;
+    ctx->call.entered = ctx->call.phase_began = MPI_Wtime();
+    transport_clear(ctx->transport);
+}
+
+void stats_book(hsort_context *ctx, hsort_phase phase)
+{
+    const double now = MPI_Wtime();
+    ctx->call.seconds[phase] += now - ctx->call.phase_began;
+    ctx->call.phase_began = now;
+}
+
+void stats_add(hsort_context *ctx, const hsort_stats *sort, const double *seconds)
+{
+    hsort_stats *sorts = &ctx->call.sorts;
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        ctx->call.seconds[phase] += seconds[phase];
+    for (int path = 0; path < HSORT_TRANSPORTS; path++) { // what went beside the transport
+        sorts->paths[path].moved_bytes += sort->paths[path].moved_bytes;
+        sorts->paths[path].seconds += sort->paths[path].seconds;
+    }
+    sorts->rounds += sort->rounds;
+    sorts->runs += sort->runs;
+    sorts->segments += sort->segments;
+    if (sort->passes > sorts->passes)
+        sorts->passes = sort->passes;
+    ctx->call.phase_began = MPI_Wtime();
+}
+
+hsort_status stats_finish(hsort_context *ctx, int64_t keys)
+{
+    hsort_stats own = ctx->call.sorts;
+    struct traffic traffic[HSORT_TRANSPORTS];
+    transport_traffic(ctx->transport, traffic);
+    own.keys = keys;
+    own.total_seconds = MPI_Wtime() - ctx->call.entered;
+    for (int path = 0; path < HSORT_TRANSPORTS; path++)
+        own.moved_bytes += traffic[path].bytes + own.paths[path].moved_bytes;
+    return context_agree(ctx, stats_keep(ctx, &own, ctx->call.seconds));
+}
+
 hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats)
 {
     if (!ctx || !stats || !STRUCT_SIZE_IS_KNOWN(hsort_stats, stats->struct_size) || !ctx->has_stats)

@@ -16,8 +16,7 @@
  * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/README.md. */
 hsort_status two_passes_run(struct sort *s);
 
-/* The same as all of a call on elements, with what hsort_get_stats() has of it. The caller keeps the error line.
- * Collective. */
+/* The same inside of a call on elements, to whose statistics it adds. The caller keeps the error line. Collective. */
 hsort_status sort_elements_in_passes(struct sort *s);
 
 #endif

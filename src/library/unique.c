@@ -8,8 +8,10 @@
  *     counts       2 4               none            none             1          7 ends where the next head is
  *     ids          0 0 1             1 1             none             1 2 */
 #include <stdlib.h>
+#include <string.h>
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/unique_codes.h"
 
 enum { OUTPUTS = 4 };
 
@@ -31,6 +33,7 @@ struct unique_call {
     struct engine_runs runs;
     key_code before;
     uint64_t *words; /* [2 * size] of all ranks, owned */
+    key_code last;   /* this rank's last key */
 };
 
 /* ---- before anything is searched ------------------------------------------------------------------------- */
@@ -52,39 +55,38 @@ static hsort_status check_output(const struct unique_call *call, int which)
     return HSORT_OK;
 }
 
-static hsort_status check_unique(struct unique_call *call, hsort_type type)
+static hsort_status check_unique(struct unique_call *call, const hsort_field *field)
 {
-    const hsort_field field = {.type = type};
-    TRY(element_take_fields(&call->order, &field, 1, SIZE_MAX));
-    call->out[0].bytes = hsort_type_bytes(type);
-    TRY(element_check_array(call->order.ctx, "keys", call->keys, call->order.count, hsort_type_bytes(type)));
+    TRY(element_take_fields(&call->order, field, 1, SIZE_MAX));
+    const size_t bytes = (size_t)call->order.fields[0].bytes;
+    call->out[0].bytes = bytes;
+    TRY(element_check_array(call->order.ctx, "keys", call->keys, call->order.count, bytes));
     for (int i = 0; i < OUTPUTS; i++)
         TRY(check_output(call, i));
     return call->kept ? HSORT_OK : status_fail(HSORT_ARGUMENT, "kept is NULL");
 }
 
 /* Have the keys, and find the last one. Not collective. */
-static hsort_status take_unique_memory(struct unique_call *call, uint64_t *last)
+static hsort_status take_unique_memory(struct unique_call *call)
 {
     const struct element_order *order = &call->order;
     hsort_context *ctx = order->ctx;
     const int key_bytes = order->fields[0].bytes;
     const int64_t end = order->count - 1;
-    key_code code = 0;
-    call->words = calloc(2 * (size_t)ctx->comm.size, sizeof *call->words);
+    call->words = calloc(KEY_CODE_WORDS * (size_t)ctx->comm.size, sizeof *call->words);
     if (!call->words || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the runs of %d ranks", ctx->comm.size);
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, order->stream));
     TRY(element_array_load(ctx, call->keys, (size_t)order->count * (size_t)key_bytes, &call->loaded));
-    if (order->count > 0)
-        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &code));
-    *last = (uint64_t)code;
+    if (order->count > 0) // waits
+        TRY(ctx->engine->ops->gather(ctx->engine, key_bytes, call->loaded.memory, &end, 1, &call->last));
+    stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
 }
 
 /* ---- what lies at the borders ---------------------------------------------------------------------------- */
 
-/* From the last key of each rank, in words [size]: the key before this rank's first one, if there is one. */
+/* From the last key of each rank, in words [2 * size]: the key before this rank's first one, if there is one. */
 static void find_before(struct unique_call *call)
 {
     const int64_t *offset = call->order.in_offset;
@@ -93,7 +95,7 @@ static void find_before(struct unique_call *call)
         rank--;
     if (rank < 0)
         return;
-    call->before = call->words[rank];
+    memcpy(&call->before, call->words + KEY_CODE_WORDS * rank, sizeof call->before);
     call->runs.before = &call->before;
 }
 
@@ -107,6 +109,7 @@ static hsort_status count_runs(struct unique_call *call)
     runs->keys = call->loaded.memory;
     runs->count = order->count;
     runs->position = order->in_offset[ctx->comm.rank];
+    stats_book(ctx, HSORT_PHASE_EXCHANGE);
     TRY(ctx->engine->ops->count_runs(ctx->engine, runs));
     for (int i = 0; i < OUTPUTS; i++) {
         struct unique_output *out = &call->out[i];
@@ -115,6 +118,7 @@ static hsort_status count_runs(struct unique_call *call)
             TRY(element_array_room(ctx, out->callers, entries * out->bytes, out->callers == call->keys,
                                    &out->room));
     }
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     return HSORT_OK;
 }
 
@@ -141,10 +145,14 @@ static hsort_status write_runs(struct unique_call *call)
     runs->first = call->out[1].room.memory;
     runs->counts = call->out[2].room.memory;
     runs->ids = call->out[3].room.memory;
+    stats_book(ctx, HSORT_PHASE_EXCHANGE);
     TRY(ctx->engine->ops->write_runs(ctx->engine, runs));
+    stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     for (int i = 0; i < OUTPUTS; i++)
         TRY(element_array_deliver(ctx, &call->out[i].room));
-    return ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK);
+    TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
+    stats_book(ctx, HSORT_PHASE_D2H);
+    return HSORT_OK;
 }
 
 /* ---- the call -------------------------------------------------------------------------------------------- */
@@ -153,10 +161,11 @@ static hsort_status write_runs(struct unique_call *call)
 static hsort_status run_unique(struct unique_call *call, hsort_status mine)
 {
     struct comm *comm = &call->order.ctx->comm;
-    uint64_t last = 0;
+    uint64_t last[KEY_CODE_WORDS];
     TRY(element_order_plan(&call->order, mine, element_request(&call->order, 0)));
-    TRY(comm_agree(comm, take_unique_memory(call, &last)));
-    TRY(comm_gather_words(comm, &last, 1, call->words));
+    TRY(comm_agree(comm, take_unique_memory(call)));
+    memcpy(last, &call->last, sizeof last);
+    TRY(comm_gather_words(comm, last, KEY_CODE_WORDS, call->words));
     find_before(call);
     TRY(comm_agree(comm, count_runs(call)));
     const uint64_t heads[2] = {(uint64_t)call->runs.found,
@@ -165,12 +174,12 @@ static hsort_status run_unique(struct unique_call *call, hsort_status mine)
     find_neighbours(call);
     TRY(comm_agree(comm, write_runs(call)));
     *call->kept = call->runs.found;
-    return HSORT_OK;
+    return stats_finish(call->order.ctx, call->order.total);
 }
 
-hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
-                          void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
-                          void *stream)
+static hsort_status find_unique(hsort_context *ctx, const hsort_field *field, const void *keys, int64_t count,
+                                void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
+                                void *stream)
 {
     TRY(context_enter(ctx));
     struct unique_call call = {
@@ -181,11 +190,26 @@ hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys,
                 {.name = "first", .callers = first, .bytes = sizeof *first},
                 {.name = "counts", .callers = counts, .bytes = sizeof *counts},
                 {.name = "ids", .callers = ids, .bytes = sizeof *ids, .by_key = true}}};
-    const hsort_status status = run_unique(&call, check_unique(&call, type));
+    const hsort_status status = run_unique(&call, check_unique(&call, field));
     element_array_free(ctx, &call.loaded);
     for (int i = 0; i < OUTPUTS; i++)
         element_array_free(ctx, &call.out[i].room);
     free(call.words);
     element_order_close(&call.order);
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                          void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
+                          void *stream)
+{
+    return find_unique(ctx, &(hsort_field){.type = type}, keys, count, keys_out, kept, counts, first, ids,
+                       stream);
+}
+
+hsort_status unique_codes(hsort_context *ctx, int code_bytes, const void *codes, int64_t count, int64_t *kept,
+                          int64_t *counts, int64_t *first)
+{
+    return find_unique(ctx, &(hsort_field){.bytes = code_bytes}, codes, count, NULL, kept, counts, first, NULL,
+                       NULL);
 }

@@ -6,28 +6,84 @@ void verify_start(struct verifier *verifier, struct keymap map)
 {
     memset(verifier, 0, sizeof *verifier);
     verifier->map = map;
-    verifier->first_descent = -1;
+    verifier->first_descent = verifier->first_unstable = -1;
+}
+
+/* A place in the chunk that follows those before, as one among all; -1: it is none. */
+static int64_t place_among_all(const struct verifier *verifier, int64_t place, int64_t count)
+{
+    return place < count ? verifier->count + place : -1;
+}
+
+static void add_chunk(struct verifier *verifier, const struct engine_inspection *found, int64_t count)
+{
+    if (verifier->first_descent < 0)
+        verifier->first_descent = verifier->count > 0 && found->first < verifier->last
+                                      ? verifier->count
+                                      : place_among_all(verifier, found->first_descent, count);
+    if (verifier->count == 0)
+        verifier->first = found->first;
+    verifier->last = found->last;
+    verifier->count += count;
+    for (int word = 0; word < 2; word++)
+        verifier->fingerprint[word] += found->fingerprint[word];
+}
+
+/* What elements have besides, before add_chunk(). */
+static void add_numbers(struct verifier *verifier, const struct engine_inspection *found, int64_t count,
+                        bool compares)
+{
+    const bool meets_equal = compares && verifier->count > 0 && found->first == verifier->last &&
+                             found->first_number <= verifier->last_number;
+    if (verifier->first_unstable < 0)
+        verifier->first_unstable =
+            meets_equal ? verifier->count : place_among_all(verifier, found->first_unstable, count);
+    if (verifier->count == 0)
+        verifier->first_number = found->first_number;
+    verifier->last_number = found->last_number;
+    verifier->numbered = compares;
+    for (int word = 0; word < 2; word++)
+        verifier->placed[word] += found->placed[word];
 }
 
 hsort_status verify_add(struct verifier *verifier, struct engine *engine, const void *keys, int64_t count)
 {
+    struct engine_inspection found;
     if (count == 0)
         return HSORT_OK;
-    struct engine_inspection found;
     TRY(engine->ops->inspect(engine, verifier->map, keys, count, &found));
-    if (verifier->first_descent < 0) {
-        if (verifier->count > 0 && found.first < verifier->last)
-            verifier->first_descent = verifier->count;
-        else if (found.first_descent < count)
-            verifier->first_descent = verifier->count + found.first_descent;
-    }
-    if (verifier->count == 0)
-        verifier->first = found.first;
-    verifier->last = found.last;
-    verifier->count += count;
-    verifier->fingerprint[0] += found.fingerprint[0];
-    verifier->fingerprint[1] += found.fingerprint[1];
+    add_chunk(verifier, &found, count);
     return HSORT_OK;
+}
+
+hsort_status verify_add_elements(struct verifier *verifier, struct engine *engine,
+                                 const struct engine_elements *elements)
+{
+    struct engine_inspection found;
+    if (elements->count == 0)
+        return HSORT_OK;
+    TRY(engine->ops->inspect_elements(engine, elements, &found));
+    add_numbers(verifier, &found, elements->count, elements->field_count > 0);
+    add_chunk(verifier, &found, elements->count);
+    return HSORT_OK;
+}
+
+void verify_append(struct verifier *verifier, const struct verifier *next)
+{
+    const int64_t count = next->count;
+    const struct engine_inspection found = {
+        .first_descent = next->first_descent < 0 ? count : next->first_descent,
+        .first = next->first,
+        .last = next->last,
+        .fingerprint = {next->fingerprint[0], next->fingerprint[1]},
+        .first_unstable = next->first_unstable < 0 ? count : next->first_unstable,
+        .first_number = next->first_number,
+        .last_number = next->last_number,
+        .placed = {next->placed[0], next->placed[1]}};
+    if (count == 0)
+        return;
+    add_numbers(verifier, &found, count, next->numbered);
+    add_chunk(verifier, &found, count);
 }
 
 /* What a rank sends to the others; only 64-bit numbers, so that it is sent as such. */
@@ -35,27 +91,35 @@ struct verified_part {
     key_code first, last;
     int64_t count, first_descent;
     uint64_t fingerprint[2];
+    int64_t numbered, first_unstable, first_number, last_number;
+    uint64_t placed[2];
 };
+
+/* The first place that is no -1, of all before, at the border, and inside of a part that begins at `begin`. */
+static int64_t first_place(int64_t before, bool at_border, int64_t begin, int64_t inside)
+{
+    return before >= 0 ? before : at_border ? begin : inside >= 0 ? begin + inside : -1;
+}
 
 static void join_parts(const struct verified_part *parts, int size, hsort_check_result *result)
 {
     const struct verified_part *before = NULL; // the last rank so far that has keys
-    result->count = 0;
-    result->first_disorder = -1;
-    result->fingerprint[0] = result->fingerprint[1] = 0;
+    *result = (hsort_check_result){.first_disorder = -1, .first_unstable = -1};
     for (int rank = 0; rank < size; rank++) {
         const struct verified_part *part = &parts[rank];
         if (part->count == 0)
             continue;
-        if (result->first_disorder < 0) {
-            if (before && part->first < before->last)
-                result->first_disorder = result->count;
-            else if (part->first_descent >= 0)
-                result->first_disorder = result->count + part->first_descent;
-        }
+        result->first_disorder = first_place(result->first_disorder, before && part->first < before->last,
+                                             result->count, part->first_descent);
+        result->first_unstable = first_place(result->first_unstable,
+                                             before && part->numbered && part->first == before->last &&
+                                                 part->first_number <= before->last_number,
+                                             result->count, part->first_unstable);
         result->count += part->count;
-        result->fingerprint[0] += part->fingerprint[0];
-        result->fingerprint[1] += part->fingerprint[1];
+        for (int word = 0; word < 2; word++) {
+            result->fingerprint[word] += part->fingerprint[word];
+            result->placed_fingerprint[word] += part->placed[word];
+        }
         before = part;
     }
 }
@@ -66,7 +130,12 @@ hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, h
                                 .last = verifier->last,
                                 .count = verifier->count,
                                 .first_descent = verifier->first_descent,
-                                .fingerprint = {verifier->fingerprint[0], verifier->fingerprint[1]}};
+                                .fingerprint = {verifier->fingerprint[0], verifier->fingerprint[1]},
+                                .numbered = verifier->numbered,
+                                .first_unstable = verifier->first_unstable,
+                                .first_number = verifier->first_number,
+                                .last_number = verifier->last_number,
+                                .placed = {verifier->placed[0], verifier->placed[1]}};
     struct verified_part *parts = malloc((size_t)comm->size * sizeof *parts);
     hsort_status status =
         parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);

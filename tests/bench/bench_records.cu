@@ -1,11 +1,15 @@
 /* How long sorts of what travels with keys take, beside CUB's sorts of pairs and beside copies; all in device memory.
  *
- *     bench_records KEYS INPUT,... [REPEATS]       mpirun: KEYS in all, on all ranks; CUB on one rank alone
+ *     bench_records KEYS INPUT,... RECORDS RECORD_INPUT,... [REPEATS]     mpirun: so many in all, on all ranks; CUB on one alone
+ *
+ *     argsort, pairs      KEYS
+ *     records             2^26 of 32 and 64 bytes, RECORDS of 100, by a u64: `records` in place, `records_to` into another array
  *
  * Prints a row for each call, type, bytes that travel, and input: the median of REPEATS (5) calls of the slowest rank, in ms.
- * `cub` is its stable sort of the same keys with values of that many bytes, of an argsort with an index of the key's size;
- * `copy` reads and writes each record once. Every result is compared: with CUB's on one rank, by order and fingerprint on more.
- * Without a GPU it exits with 77. */
+ * `cub` is its stable sort of the same keys with values of that many bytes, of an argsort with an index of the key's size; of
+ * floats it sorts their codes, since it has another order of zeros and NaNs. `argsort and copy` is what records take at least: an
+ * argsort of their keys, and a copy that reads and writes each of them once. Every result is compared: with CUB's on one rank,
+ * by order and fingerprint on more. Without a GPU it exits with 77. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -83,15 +87,17 @@ static __global__ void records_kernel(uint32_t *records, const uint64_t *keys, i
                                          : (uint32_t)(first + i);
 }
 
-/* Counts records that are out of order, torn, or equal and not in the order of their positions. */
-static __global__ void check_records_kernel(const uint32_t *records, int words, int64_t count, unsigned long long *bad)
+/* Counts records that are out of order, torn, or equal and not in the order of their positions; and, with all keys [count] as
+ * they came (else NULL), those that have another key than came at their position. Then each came once. */
+static __global__ void check_records_kernel(const uint32_t *records, int words, const uint64_t *keys, int64_t count,
+                                            unsigned long long *bad)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count)
         return;
     const uint32_t *own = records + i * words, *before = own - words;
     const uint64_t key = own[0] | (uint64_t)own[1] << 32;
-    bool good = true;
+    bool good = !keys || (own[words - 1] < count && keys[own[words - 1]] == key);
     for (int word = 2; word < words - 1; word++)
         good = good && own[word] == (uint32_t)(key * 0x9e3779b97f4a7c15u >> word);
     if (i > 0) {
@@ -226,25 +232,39 @@ static bool check_index(hsort_type type, const device_array &keys, const device_
     return good;
 }
 
+static double time_of_argsort(hsort_type type, const device_array &keys, const device_array &index)
+{
+    return time_of([] {}, [&] {
+        MUST(hsort_argsort(ctx, type, HSORT_ASCENDING, keys.memory, count, index.as<int64_t>(), nullptr, count, nullptr));
+    });
+}
+
+/* Keys whose order as unsigned integers is that of the type. */
+static void make_codes_of(hsort_type type, const device_array &keys, const device_array &codes)
+{
+    MUST(engine->ops->encode(engine, keymap_make(type, HSORT_ASCENDING), codes.memory, keys.memory, count));
+    MUST(engine->ops->stream_synchronize(engine, STREAM_WORK));
+}
+
+/* K: an unsigned integer of the type's width. */
 template <typename K>
-static double measure_argsort(hsort_type type, const std::string &word)
+static void measure_argsort(hsort_type type, const std::string &word)
 {
     device_array keys(count * sizeof(K)), index(count * sizeof(int64_t));
     fill_keys(type, word, keys.memory);
-    const double ms = time_of([] {}, [&] {
-        MUST(hsort_argsort(ctx, type, HSORT_ASCENDING, keys.memory, count, index.as<int64_t>(), nullptr, count, nullptr));
-    });
+    const double ms = time_of_argsort(type, keys, index);
     double cub_ms = 0;
     bool good;
     if (ranks == 1) {
         cub_sort<K, K> cub;
-        cub_ms = cub.run(keys.memory);
+        device_array codes(keys.bytes);
+        make_codes_of(type, keys, codes);
+        cub_ms = cub.run(codes.memory);
         good = check_index<K>(type, keys, index, cub.sorted_values);
     } else {
         good = check_index<K>(type, keys, index, nullptr);
     }
     print_row("argsort", type, sizeof(int64_t), word, ms, cub_ms, "cub", good);
-    return ms;
 }
 
 template <typename K, typename V>
@@ -277,44 +297,77 @@ static void measure_pairs(hsort_type type, const std::string &word)
     print_row("pairs", type, sizeof(V), word, ms, cub_ms, "cub", good);
 }
 
-/* Beside what the order takes, and a copy of all records. */
-static void measure_records(int record_bytes, const std::string &word, double argsort_ms)
+/* So many elements on all ranks from now on. */
+static void deal(int64_t elements)
+{
+    total = elements;
+    first = total * rank / ranks;
+    count = total * (rank + 1) / ranks - first;
+}
+
+static void check_and_print_records(const char *call, int record_bytes, const std::string &word, double ms, double floor_ms,
+                                    const device_array &records, const device_array &keys)
+{
+    const bool good = finds_nothing([&](unsigned long long *bad) {
+        check_records_kernel<<<blocks(count), THREADS>>>(records.as<uint32_t>(), record_bytes / 4,
+                                                         ranks == 1 ? keys.as<uint64_t>() : nullptr, count, bad);
+    });
+    print_row(call, HSORT_U64, record_bytes, word, ms, floor_ms, "argsort and copy", good);
+}
+
+/* Into another array and in place, beside what the order takes, and a copy of all records. */
+static void measure_records(int record_bytes, const std::string &word, const device_array &keys, double argsort_ms)
 {
     const int words = record_bytes / 4;
     const hsort_field key = {0, HSORT_U64, HSORT_ASCENDING, 0, 0};
-    device_array keys(count * 8), from((size_t)count * record_bytes), records((size_t)count * record_bytes);
-    fill_keys(HSORT_U64, word, keys.memory);
+    device_array from((size_t)count * record_bytes), records((size_t)count * record_bytes);
     records_kernel<<<blocks(count * words), THREADS>>>(from.as<uint32_t>(), keys.as<uint64_t>(), words, first, count);
     const auto copy = [&] {
         MUST_CUDA(cudaMemcpyAsync(records.memory, from.memory, from.bytes, cudaMemcpyDeviceToDevice));
     };
-    const double copy_ms = time_of([] {}, copy);
-    const double ms = time_of(copy, [&] {
-        MUST(hsort_sort_records(ctx, records.memory, record_bytes, &key, 1, count, nullptr));
+    const double floor_ms = argsort_ms + time_of([] {}, copy);
+    const auto poison = [&] { MUST_CUDA(cudaMemset(records.memory, 0xa5, records.bytes)); };
+    double ms = time_of(poison, [&] {
+        MUST(hsort_sort_records_to(ctx, from.memory, record_bytes, &key, 1, count, records.memory, count, nullptr));
     });
-    const bool good = finds_nothing([&](unsigned long long *bad) {
-        check_records_kernel<<<blocks(count), THREADS>>>(records.as<uint32_t>(), words, count, bad);
-    });
-    print_row("records", HSORT_U64, record_bytes, word, ms, argsort_ms + copy_ms, "argsort and copy", good);
+    check_and_print_records("records_to", record_bytes, word, ms, floor_ms, records, keys);
+    ms = time_of(copy, [&] { MUST(hsort_sort_records(ctx, records.memory, record_bytes, &key, 1, count, nullptr)); });
+    check_and_print_records("records", record_bytes, word, ms, floor_ms, records, keys);
 }
 
-static void measure_input(const std::string &word)
+static void measure_all_records(int64_t most, const std::string &word)
+{
+    static const int sizes[2][2] = {{32, 64}, {100, 0}};
+    for (int turn = 0; turn < 2; turn++) {
+        deal(turn == 0 ? (int64_t)1 << 26 : most);
+        device_array keys(count * 8), index(count * 8);
+        fill_keys(HSORT_U64, word, keys.memory);
+        const double argsort_ms = time_of_argsort(HSORT_U64, keys, index);
+        for (int record_bytes : sizes[turn])
+            if (record_bytes > 0)
+                measure_records(record_bytes, word, keys, argsort_ms);
+    }
+}
+
+static void measure_keys(const std::string &word)
 {
     measure_argsort<uint32_t>(HSORT_U32, word);
-    const double argsort_ms = measure_argsort<uint64_t>(HSORT_U64, word);
+    measure_argsort<uint64_t>(HSORT_U64, word);
+    measure_argsort<uint64_t>(HSORT_F64, word);
     measure_pairs<uint32_t, uint32_t>(HSORT_U32, word);
+    measure_pairs<uint32_t, uint64_t>(HSORT_U32, word);
     measure_pairs<uint64_t, uint32_t>(HSORT_U64, word);
     measure_pairs<uint64_t, uint64_t>(HSORT_U64, word);
-    const int64_t all = total;
-    for (int record_bytes : {32, 64, 100}) {
-        total = std::min(all, (int64_t)1 << 26);
-        first = total * rank / ranks;
-        count = total * (rank + 1) / ranks - first;
-        measure_records(record_bytes, word, argsort_ms * (double)total / (double)all);
+}
+
+/* Call measure() with each word of a list that commas part. */
+template <typename F>
+static void for_each_word(const char *list, F measure)
+{
+    for (const char *end; *list; list = *end ? end + 1 : end) {
+        end = strchrnul(list, ',');
+        measure(std::string(list, end));
     }
-    total = all;
-    first = total * rank / ranks;
-    count = total * (rank + 1) / ranks - first;
 }
 
 int main(int argc, char **argv)
@@ -323,15 +376,13 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc < 3 || cuda_device_count(why, sizeof why) == 0) {
-        fprintf(stderr, "bench_records: %s\n", argc < 3 ? "usage: bench_records KEYS INPUT,... [REPEATS]" : why);
+    if (argc < 5 || cuda_device_count(why, sizeof why) == 0) {
+        fprintf(stderr, "bench_records: %s\n",
+                argc < 5 ? "usage: bench_records KEYS INPUT,... RECORDS RECORD_INPUT,... [REPEATS]" : why);
         MPI_Finalize();
-        return argc < 3 ? 2 : 77;
+        return argc < 5 ? 2 : 77;
     }
-    total = atoll(argv[1]);
-    repeats = argc > 3 ? atoi(argv[3]) : repeats;
-    first = total * rank / ranks;
-    count = total * (rank + 1) / ranks - first;
+    repeats = argc > 5 ? atoi(argv[5]) : repeats;
     MUST(hsort_create(MPI_COMM_WORLD, nullptr, &ctx));
     std::vector<hsort_rank_info> infos(ranks);
     MUST(hsort_topology(ctx, infos.data(), sizeof(hsort_rank_info)));
@@ -339,9 +390,9 @@ int main(int argc, char **argv)
     MUST(engine_open_cuda(infos[rank].gpu_index, 0, &engine));
     if (rank == 0)
         printf("ranks,call,type,bytes,input,keys,ms,beside,beside_ms,ratio,result\n");
-    char *words = argv[2];
-    for (const char *word = strtok(words, ","); word; word = strtok(nullptr, ","))
-        measure_input(word);
+    deal(atoll(argv[1]));
+    for_each_word(argv[2], measure_keys);
+    for_each_word(argv[4], [&](const std::string &word) { measure_all_records(atoll(argv[3]), word); });
     engine->ops->close(engine);
     hsort_destroy(&ctx);
     MPI_Finalize();

@@ -84,6 +84,9 @@ done
 for records in jobs/results/*/records.csv; do
     [ ! -e "$records" ] || "$python" jobs/records_table.py "$records" src/measured.md
 done
+for peers in jobs/results/*/peers.csv; do
+    [ ! -e "$peers" ] || "$python" jobs/peers_table.py "$peers" src/measured.md
+done
 "$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md
 "$python" jobs/simulate_table.py jobs/results/simulated/exchange.csv mpi/measured.md
 "$python" jobs/first_table.py

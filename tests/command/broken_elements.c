@@ -2,7 +2,11 @@
  * does it, to what the call has written, or, of records in two passes from file to file, to what goes to the file first.
  *     swap   its first and last records change places      lose    its last record becomes the one before it
  *     flip   a bit of the last byte of its last record     values  its first and last values change places, and no keys
- *     index  its first and last positions change places    ties    its first two positions do, which are of equal keys */
+ *     index  its first and last positions change places    ties    its first two positions do, which are of equal keys
+ *     count  the last key is counted once too often        head    another than the first of the last key is kept
+ *     least  the last key is not kept                                                              (of hsort_unique())
+ *     carry  the first and the last element that came, of more than 8 bytes, change places
+ *     spoil  a bit of the last one of them is flipped                                              (of hsort_gather()) */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"
@@ -28,6 +32,17 @@ hsort_status __real_hsort_argsort(hsort_context *ctx, hsort_type type, hsort_ord
 hsort_status __wrap_hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                   int64_t count, int64_t *index, void *keys_out, int64_t out_count,
                                   void *stream);
+
+hsort_status __real_hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                                 const int64_t *index, void *out, int64_t out_count, void *stream);
+hsort_status __wrap_hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                                 const int64_t *index, void *out, int64_t out_count, void *stream);
+hsort_status __real_hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                                 void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
+                                 void *stream);
+hsort_status __wrap_hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                                 void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
+                                 void *stream);
 
 /* Is this damage asked for, on this rank? */
 static int is_asked(const char *word, int64_t count)
@@ -125,4 +140,31 @@ hsort_status __wrap_sort_columns_in_passes(hsort_context *ctx, const hsort_field
         columns->sink = &damaged;
     }
     return __real_sort_columns_in_passes(ctx, fields, field_count, columns, count, out_count, done);
+}
+
+hsort_status __wrap_hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
+                                 void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
+                                 void *stream)
+{
+    const hsort_status status =
+        __real_hsort_unique(ctx, type, keys, count, keys_out, kept, counts, first, ids, stream);
+    if (is_asked("count", *kept))
+        counts[*kept - 1]++;
+    if (is_asked("head", *kept))
+        first[*kept - 1]++;
+    if (is_asked("least", *kept))
+        --*kept;
+    return status;
+}
+
+hsort_status __wrap_hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
+                                 const int64_t *index, void *out, int64_t out_count, void *stream)
+{
+    const hsort_status status =
+        __real_hsort_gather(ctx, in, count, element_bytes, index, out, out_count, stream);
+    if (element_bytes > 8 && is_asked("carry", out_count))
+        swap_elements(out, element_bytes, 0, out_count - 1);
+    if (element_bytes > 8 && is_asked("spoil", out_count))
+        ((char *)out)[(size_t)out_count * element_bytes - 1] ^= 1;
+    return status;
 }

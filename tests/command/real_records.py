@@ -1,8 +1,8 @@
 """Records of real keys: each point of the coastline with its Morton code, latitude and longitude.
 
 usage: real_records.py make DATA RECORDS       write them as a structured .npy file
-       real_records.py check RECORDS SORTED INDEX KEY [DESC]
-                                               SORTED and INDEX are those of NumPy's stable sort by KEY
+       real_records.py check RECORDS SORTED INDEX KEYS
+                                               SORTED and INDEX are those of NumPy's stable sort by KEYS, as --key has them
 """
 import sys
 import numpy as np
@@ -17,7 +17,11 @@ if sys.argv[1] == "make":
     np.save(path, records)
 else:
     records, found, index = (np.load(path) for path in sys.argv[2:5])
-    keys = np.unique(records[sys.argv[5]], return_inverse=True)[1]
-    order = np.argsort(-keys if len(sys.argv) > 6 else keys, kind="stable")
+    ranked = []
+    for key in sys.argv[5].split(","):
+        name, _, descends = key.partition(":")
+        places = np.unique(records[name], return_inverse=True)[1]
+        ranked.append(-places if descends else places)
+    order = np.lexsort(ranked[::-1])
     assert found.dtype == records.dtype and np.array_equal(index, order), "another order than NumPy's"
     assert found.tobytes() == records[order].tobytes(), "not these records"

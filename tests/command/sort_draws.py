@@ -7,7 +7,6 @@ without. Each kind of what is drawn comes at least once in the first cases. Ever
 be left. Runs in an empty directory. Exits with 1 if a case failed, and prints the command of each that did.
 """
 
-import array
 import glob
 import os
 import random
@@ -17,7 +16,10 @@ import subprocess
 import sys
 import time
 
-TYPES = {"u32": ("I", "u4"), "i32": ("i", "i4"), "u64": ("Q", "u8"), "i64": ("q", "i8"), "f32": ("f", "f4"), "f64": ("d", "f8")}
+# What struct calls them, what .npy calls them, and their bytes; None: they have no such name.
+TYPES = {"u32": ("I", "u4", 4), "i32": ("i", "i4", 4), "u64": ("Q", "u8", 8), "i64": ("q", "i8", 8), "f32": ("f", "f4", 4),
+         "f64": ("d", "f8", 8), "u128": (None, None, 16), "u8": ("B", "u1", 1), "i8": ("b", "i1", 1), "u16": ("H", "u2", 2),
+         "i16": ("h", "i2", 2), "f16": ("e", "f2", 2), "bf16": (None, None, 2)}
 KINDS = {
     "type": list(TYPES), "ranks": [1, 2, 3, 5, 7, 8], "inputs": [1, 1, 2, 5], "pattern": [False, True], "reverse": [False, True],
     "memory": [None, 0.4, 0.8, 1.6], "direct": ["auto", "on", "off"], "reread": [False, True], "checkpoint": [False, True],
@@ -31,17 +33,34 @@ def draw_case(draw, number):
             for kind, values in KINDS.items()}
 
 
+def draw_float(draw, kind):
+    """One that the type holds exactly."""
+    if kind not in ("f16", "bf16"):
+        return draw.gauss(0, 1e3) if kind == "f64" else struct.unpack("f", struct.pack("f", draw.gauss(0, 1e3)))[0]
+    mantissa = 1024 if kind == "f16" else 128
+    return draw.choice([-1, 1]) * draw.randrange(mantissa, 2 * mantissa) * 2.0 ** draw.randrange(-20, 5)
+
+
 def draw_keys(draw, kind):
-    code = TYPES[kind][0]
     count = draw.choice([0, 1, 7, 1000, 120000, draw.randrange(200000)])
     few = draw.random() < 0.3
-    if kind[0] == "f":
-        values = [float(draw.randrange(3)) if few else draw.gauss(0, 1e3) for _ in range(count)]
-    else:
-        bits = 8 * struct.calcsize(code)
-        least = -(1 << (bits - 1)) if kind[0] == "i" else 0
-        values = [draw.randrange(5) if few else draw.randrange(1 << bits) + least for _ in range(count)]
-    return array.array(code, values)
+    if "f" in kind:
+        return [float(draw.randrange(3)) if few else draw_float(draw, kind) for _ in range(count)]
+    bits = 8 * TYPES[kind][2]
+    least = -(1 << (bits - 1)) if kind[0] == "i" else 0
+    return [draw.randrange(5) if few else draw.randrange(1 << bits) + least for _ in range(count)]
+
+
+def pack(kind, keys, is_big=False):
+    """Their bytes in a file."""
+    code, _, width = TYPES[kind]
+    if code:
+        return struct.pack(f"{'>' if is_big else '<'}{len(keys)}{code}", *keys)
+    if kind == "u128":
+        return b"".join(key.to_bytes(width, "little") for key in keys)
+    singles, halves = struct.pack(f"<{len(keys)}f", *keys), bytearray(width * len(keys))
+    halves[0::2], halves[1::2] = singles[2::4], singles[3::4]
+    return bytes(halves)
 
 
 def npy_header(kind, count, is_big, more):
@@ -51,15 +70,12 @@ def npy_header(kind, count, is_big, more):
 
 
 def write_input(draw, kind, number, keys):
-    form = draw.choice(["raw", "npy", "swapped"])
+    form = draw.choice(["raw", "npy", "swapped"]) if TYPES[kind][1] else "raw"
     name = f"in{number}.{'raw' if form == 'raw' else 'npy'}"
-    data = array.array(keys.typecode, keys)
-    if form == "swapped":
-        data.byteswap()
     with open(name, "wb") as file:
         if form != "raw":
             file.write(npy_header(kind, len(keys), form == "swapped", draw.choice([0, 0, draw.randrange(9)])))
-        file.write(data.tobytes())
+        file.write(pack(kind, keys, form == "swapped"))
     return name
 
 
@@ -84,17 +100,16 @@ def read_output(case, output):
 
 
 def run_case(draw, case, program):
-    keys = array.array(TYPES[case["type"]][0])
-    names = []
+    keys, names, kind = [], [], case["type"]
     for number in range(case["inputs"]):
-        part = draw_keys(draw, case["type"])
-        names.append(write_input(draw, case["type"], number, part))
+        part = draw_keys(draw, kind)
+        names.append(write_input(draw, kind, number, part))
         keys.extend(part)
-    output = "out.%r.raw" if case["pattern"] else draw.choice(["out.raw", "out.npy"])
+    output = "out.%r.raw" if case["pattern"] else draw.choice(["out.raw", "out.npy"]) if TYPES[kind][1] else "out.raw"
     launch = [word if word != "RANKS" else str(case["ranks"]) for word in program]
-    command = launch + command_of(case, names, output, len(keys), keys.itemsize)
+    command = launch + command_of(case, names, output, len(keys), TYPES[kind][2])
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    wanted = array.array(keys.typecode, sorted(keys, reverse=case["reverse"])).tobytes()
+    wanted = pack(kind, sorted(keys, reverse=case["reverse"]))
     why = ended.stderr.strip() if ended.returncode else ""
     if not why and read_output(case, output) != wanted:
         why = "the output is another one"

@@ -30,7 +30,7 @@ good_gen()
         ok 0 gen -n 2048 --type "$name" -o named.bin
         cmp -s default.bin named.bin || fail "gen: --type $name is not u64"
     done
-    for name in f32:float32 f64:double i32:int32 'i64:<i8'; do
+    for name in f32:float32 f64:double i32:int32 'i64:<i8' 'u8:|u1' i16:int16 f16:half; do
         ok 0 gen -n 100 --type "${name#*:}" --dist sorted -o named.npy
         ok 0 check named.npy --type "${name%:*}"
     done
@@ -119,10 +119,33 @@ good_check()
     rm ./*
 }
 
+# Two keys, the greater one first: TYPE BYTES TEXT TEXT. They are named by digits that name no other key.
+named()
+{
+    # shellcheck disable=SC2059  # bytes
+    printf "$2" >two.raw
+    run 2 check two.raw --type "$1"
+    [ "$code" = 1 ] && grep -qF "key 1 ($4) is less than key 0 ($3)" "$work.err" || fail "keys of $1: $(cat "$work.err")"
+    rm two.raw
+}
+
+good_names()
+{
+    local ones='\xff\xff\xff\xff' zeros='\0\0\0\0'
+    named u128 "$ones$ones$ones$ones$zeros$zeros$zeros$zeros" 340282366920938463463374607431768211455 0
+    named u128 "$zeros$zeros$ones$zeros$ones$ones$zeros$zeros" 79228162495817593519834398720 18446744073709551615
+    named u8 '\xff\x01' 255 1
+    named i8 '\x00\xff' 0 -1
+    named i16 '\xff\x7f\x00\x80' 32767 -32768
+    named f16 '\x01\x3c\x00\x3c' 1.001 1
+    named f16 '\x00\x00\x01\x80' 0 -5.9605e-08
+    named bf16 '\x81\x3f\x80\xbf' 1.008 -1
+}
+
 good_json()
 {
     local exchange name=$'a "quote", a \\, a \t, a \xff and \xc3\xa9.raw' phases
-    phases="['read', 'h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'write', 'verify']"
+    phases="['read', 'h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'gather', 'write', 'verify']"
     ok 1 gen -n 3000 --type f32 -o "$name"
     ok 3 sort "$name" --type f32 -o out.raw --json --no-verify
     json "r['schema_version'] == 1 and r['keys'] == 3000 and r['bytes'] == 12000 and r['type'] == 'f32'"
@@ -243,6 +266,7 @@ good_gen
 good_sort
 good_formats
 good_check
+good_names
 good_json
 good_texts
 odd_names

@@ -26,7 +26,7 @@ bad_usage()
     refused 3 2 "'--type' lacks its u32" sort in -o out --type
     refused 3 2 "'-o' lacks its FILE" sort in -o
     refused 3 2 "--no-verify takes no value" sort in -o out --no-verify=1
-    refused 3 2 "--type: 'u16' is none of u32|i32" sort in -o out --type u16
+    refused 3 2 "--type: 'u24' is none of u32|i32" sort in -o out --type u24
     refused 3 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
     refused 3 2 "--direct-io: 'yes' is none of auto|off|on" sort in -o out --direct-io yes
     refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
@@ -78,6 +78,8 @@ bad_input()
     refused_everywhere 2 "good.npy|f64|u64" sort good.npy --type u64 -o out
     refused_everywhere 2 "good.npy|f64|u64" check good.raw --type u64 --against good.npy
     refused 3 3 "missing.raw" check good.raw --type u64 --against missing.raw
+    refused 3 2 "out.npy: NumPy has no dtype for u128 keys" sort good.raw --type u128 -o out.npy
+    refused 2 2 "out.npy: NumPy has no dtype for bf16 keys" gen -n 10 --type bf16 -o out.npy
 
     local start
     for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0'; do
@@ -95,7 +97,7 @@ bad_input()
     { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (3, 1), }"; printf %s "$keys"; } >flat.npy
     { npy 1 "{'descr': '<u4', 'fortran_order': True, 'shape': (1, 3), }"; printf %s "$keys"; } >fortran.npy
     { npy 1 "{'descr': '<c8', 'fortran_order': $f, $three"; printf %s "$keys$keys"; } >complex.npy
-    { npy 1 "{'descr': '<u2', 'fortran_order': $f, $three"; printf %s "123456"; } >u16.npy
+    { npy 1 "{'descr': '<b2', 'fortran_order': $f, $three"; printf %s "123456"; } >bf16.npy
     { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (4,), }"; printf %s "$keys"; } >lie.npy
     { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (99999999999999999999,), }"; echo; } >huge.npy
     { npy 1 "{'descr': '<u4', 'fortran_order': $f, 'shape': (-3,), }"; printf %s "$keys"; } >negative.npy
@@ -103,7 +105,7 @@ bad_input()
     { printf '\x93NUMPY\x02\x00\xff\xff\xff\xff'; printf "{'descr': '<u4'"; } >header.npy
     printf 'not at all an array of numbers' >text.npy
     local name
-    for name in empty cut short flat fortran complex u16 lie huge negative version header text; do
+    for name in empty cut short flat fortran complex bf16 lie huge negative version header text; do
         refused 1 2 "$name.npy" check "$name.npy"
         refused 3 2 "$name.npy" sort "$name.npy" -o out
     done

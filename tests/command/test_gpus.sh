@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 # shellcheck disable=SC2086
 over() { $MPIRUN -n "$1" "$HYPERSORT" "${@:2}" </dev/null; }
 
-for input in 'u32 zipf' 'f64 nan'; do
+for input in 'u32 zipf' 'f64 nan' 'f16 nan'; do
     read -r type distribution <<<"$input"
     over 2 gen -n 5000011 --type "$type" --dist "$distribution" -s 7 -o "$work/in.npy" >/dev/null
     for order in '' -r; do
@@ -40,6 +40,14 @@ awk -F, '/^#/ { next }
     { rows++; measured += $column["cub_ms"] > 0 && $column["ratio"] > 0; right += $column["result"] == "right" }
     END { print rows " rows, " right " right, " measured " beside CUB"; exit !(rows == 80 && right == 80 && measured == 40) }' \
     "$work/bench.csv"
+# The widest keys, and those that are counted; CUB is beside integers.
+over 1 bench -n 1000,2M --types u128,i16,bf16 --inputs uniform,nan --memory device,malloc --repeats 2 --form csv >"$work/bench.csv"
+awk -F, '/^# left out: device, bf16/ { left++ }
+    /^#/ { next }
+    /^ranks/ { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    { rows++; measured += $column["cub_ms"] > 0; right += $column["result"] == "right" }
+    END { print rows " rows, " right " right, " measured " beside CUB, " left " without"
+          exit !(rows == 24 && right == 24 && measured == 8 && left == 2) }' "$work/bench.csv"
 over 2 bench -n 1000,2M --types u64 --repeats 2 --memory device,pinned --form csv >"$work/bench.csv"
 awk -F, '/^2,/ { rows++; right += /,right,/; beside += $NF != "" } END { exit !(rows == 4 && right == 4 && beside == 0) }' "$work/bench.csv"
 

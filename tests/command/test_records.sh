@@ -81,6 +81,8 @@ checked()
 {
     ok 3 sort events.npy -o out.npy --key run,event:desc --index i.npy --json
     json "r['type'] == 'record' and r['records'] == 1000 and r['key'] == 'run,event:desc' and r['verify']['stable']"
+    json "list(r['parts']) == ['h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'gather'] and r['parts']['gather'] > 0"
+    json "r['moved_bytes'] > 0 and r['moved_bytes'] == sum(p['moved_bytes'] for p in r['paths'].values())"
     ok 2 check out.npy --key run,event:desc --against events.npy --json
     json "r['sorted'] and r['against']['same_records'] and r['element_bytes'] == 81 and r['first_disorder'] is None"
     ok 2 check out.npy --key run
@@ -109,6 +111,8 @@ PYTHON
     run 2 check events.npy --key run --against short.npy --json
     [ "$code" = 1 ] && json "not r['sorted'] and r['first_disorder']['position'] > 0 and not r['against']['same_records']"
     refused 2 2 "other.npy: has records of 12 bytes, and out.npy of 81" check out.npy --key run --against other.npy
+    ok 3 sort events.npy --key half:desc -o half.npy
+    ok 2 check half.npy --key half:desc --against events.npy
     ok 3 sort times.npy --key t --index i.npy
     "$numpy" -c 'import numpy as n; assert list(n.load("i.npy")) == [1, 2, 0]' || fail "NaT is not first"
     ok 3 sort texts.npy --key 0:desc -o t.npy
@@ -119,7 +123,7 @@ PYTHON
     ok 2 check flat.raw --record 12 --key @8:i32
     ok 2 sort flat.raw --record 12 --key @8:i32 -o flat2.npy # bytes of which nothing is known
     "$numpy" -c 'import numpy as n; assert n.load("flat2.npy").dtype == n.dtype("V12")' || fail "raw records in a .npy file"
-    rm -f swapped.npy flipped.npy out.npy i.npy t.npy n.npy flat.raw flat2.npy
+    rm -f swapped.npy flipped.npy half.npy out.npy i.npy t.npy n.npy flat.raw flat2.npy
 }
 
 # A library that is wrong (broken_elements.c) must be found out, and leave nothing behind; also where nobody looks it does its work.
@@ -146,6 +150,25 @@ ties same.npy --index i.npy
 DAMAGE
 }
 
+# The same of gather, also where the index names elements more than once.
+gather_verified()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage before
+    before=$(contents)
+    ok 3 gather events.npy --by index.npy -o x.npy --json --verify=reread
+    json "r['verify'] == {'elements_ok': True} and r['moved_bytes'] > 0"
+    for damage in carry spoil; do
+        BROKEN_ELEMENTS=$damage run 3 gather events.npy --by keys.npy -o y.npy
+        [ "$code" = 1 ] && grep -q 'events.npy: entry [0-9]* of keys.npy has not brought element [0-9]*; nothing was written$' "$work.err" &&
+            [ ! -e y.npy ] || fail "a gather that does '$damage': exit code $code"
+        grep -q '^verified .*NOT' "$work.out" || fail "a gather that does '$damage': the report does not say so"
+        BROKEN_ELEMENTS=$damage ok 2 gather events.npy --by keys.npy -o y.npy --no-verify
+        rm -f y.npy
+    done
+    rm -f x.npy
+    [ "$(contents)" = "$before" ] || fail "gathers have left or changed files"
+}
+
 bad_keys()
 {
     local none
@@ -157,7 +180,6 @@ bad_keys()
     refused 3 2 "field 'v[1]' is an array" sort events.npy -o x --key 'v[1]'
     refused 0 2 "a number in brackets from 0 to 2" sort events.npy -o x --key 'v[1][3]'
     refused 0 2 "a number in brackets from 0 to 1" sort events.npy -o x --key 'v[x]'
-    refused 0 2 "events.npy: field 'half' has dtype '<f2', which is no key" sort events.npy -o x --key half
     refused 0 2 "events.npy: field 'wide' has dtype '|S17', which is no key" sort events.npy -o x --key wide
     refused 0 2 "the keys have 17 bytes together, 16 can be" sort events.npy -o x --key k1,k2,k3
     refused 3 2 "more than 8 keys" sort events.npy -o x --key k3,k3,k3,k3,k3,k3,k3,k3,k3
@@ -188,7 +210,7 @@ bad_raw()
     refused 0 2 "events.npy: --record is of raw files" sort events.npy -o x --record 24 --key run
     refused 0 2 "--record and --key: one lacks the other" sort records.bin -o x --record 24
     refused 0 2 "--record: more than 65536 bytes" sort records.bin -o x --record 65537 --key @0:u64
-    for key in 0:u64 @0 @x:u64 @0:u16 @0:bytes0 @0:bytes17 @0:bytes4\> @:u64 @-1:u64 run @0:u64:down; do
+    for key in 0:u64 @0 @x:u64 @0:u24 @0:bytes0 @0:bytes17 @0:bytes4\> @:u64 @-1:u64 run @0:u64:down; do
         refused 0 2 "records.bin: --key: '|is no key of a raw record" sort records.bin -o x --record 24 --key "$key"
     done
     refused 0 2 "'@17:u64' ends behind the record, which has 24 bytes" sort records.bin -o x --record 24 --key @17:u64
@@ -236,7 +258,7 @@ bad_outputs()
     fi
 }
 
-# A signal between two outputs leaves neither; a name that cannot be given when the output before has its own is said to be so.
+# A signal between two outputs leaves neither, nor does a name that cannot be given; what was there before is there again.
 several_outputs()
 {
     local before i
@@ -247,17 +269,28 @@ several_outputs()
         sleep 0.5
     done
     [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "told to stop between two outputs: files were left or changed"
-    HYPERSORT_FAULT=commit:0:4 run 3 sort events.npy -o x.npy --key run --index y.npy
-    [ "$code" = 3 ] && grep -q 'y.npy: cannot be given its name: .*; outputs before it have their names$' "$work.err" &&
-        [ -f x.npy ] && [ ! -e y.npy ] || fail "the second of two outputs cannot be given its name"
-    ! compgen -G '*.part' >/dev/null || fail "a name that cannot be given leaves a temporary"
+    HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy
+    echo old >x.npy
+    HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy
     rm -f x.npy
+    HYPERSORT_FAULT=commit:2:4 refused 3 3 "y.2.npy: cannot be given its name" \
+        sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    : >y.1.npy.hypersort-1-2.part
+    run 3 sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    [ "$code" = 0 ] && grep -q 'y.1.npy.hypersort-1-2.part was left by a run that was killed' "$work.err" ||
+        fail "what a killed run has left of the file of rank 1 is not named"
+    : >y.2.npy.hypersort-1-2.part
+    run 3 sort events.npy -o x.%r.npy --key run --index y.%r.npy
+    [ "$code" = 0 ] && grep -q 'y.1.npy.hypersort-1-2.part, and 1 of other ranks, was left' "$work.err" ||
+        fail "what a killed run has left of the files of two ranks is not named"
+    rm -f x.?.npy y.?.npy y.?.npy.hypersort-1-2.part
 }
 
 make_inputs
 made
 checked
 verified
+gather_verified
 bad_keys
 bad_raw
 bad_outputs

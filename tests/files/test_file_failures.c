@@ -1,6 +1,7 @@
 /* Key files when something fails between opening and commit, on the first, a middle or the last rank: the
  * same status everywhere, the text names rank and file, no temporary is left, and an older output is as it
  * was. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -109,10 +110,24 @@ static void test_other_file(void)
     expect(HSORT_ARGUMENT, status, "twin.bin: is another file for rank 0", "another file");
 }
 
+/* How often a file can still be given a second name: the program is linked so that link() asks here. */
+static int links_left = INT_MAX;
+int __real_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to);
+
+int __wrap_link(const char *from, const char *to)
+{
+    if (access(from, F_OK) == 0 && links_left-- <= 0) {
+        errno = EPERM;
+        return -1;
+    }
+    return __real_link(from, to);
+}
+
 /* As many outputs at a time as there may be, which appear together or not at all, and one more. */
 static void test_several_outputs(void)
 {
-    static const char *const names[FILE_OUTPUTS] = {"first.bin", "second.bin", "third.bin"};
+    static const char *const names[FILE_OUTPUTS] = {"first.bin", "second.bin", "third.bin", "fourth.bin"};
     for (int fails = 1; fails >= 0; fails--) {
         struct file_out files[FILE_OUTPUTS], *list[FILE_OUTPUTS], more;
         for (int i = 0; i < FILE_OUTPUTS; i++) {
@@ -132,6 +147,55 @@ static void test_several_outputs(void)
         MPI_Barrier(comm.world);
     }
 }
+
+#ifdef HSORT_FAULTS
+/* Several outputs, of which one, or none (FILE_OUTPUTS), cannot be named on rank 0: then all are as before. The first and the
+ * third replace a file; of the third no second name can be had where `without_link` says so, and then it cannot come back. */
+static void test_names_taken_back(int fails, bool without_link)
+{
+    static const char *const names[FILE_OUTPUTS] = {"was.bin", "new.bin", "was too.bin", "new too.bin"};
+    struct file_out files[FILE_OUTPUTS], *list[FILE_OUTPUTS];
+    char bytes[16];
+    for (int i = 0; i < FILE_OUTPUTS; i++) {
+        list[i] = &files[i];
+        if (i % 2 == 0)
+            put_file(in_dir(names[i]), "old", 3);
+        else if (comm.rank == 0)
+            unlink(in_dir(names[i]));
+        MPI_Barrier(comm.world);
+        CHECK(create_keys(in_dir(names[i]), FILE_AUTO, HSORT_U64, 0, NULL, &files[i]) == HSORT_OK, "%s",
+              comm.error);
+    }
+    if (comm.rank == 0 && fails < FILE_OUTPUTS)
+        fault_set(FAULT_COMMIT, FILE_OUTPUTS + 1 + fails);
+    links_left = without_link ? 1 : INT_MAX;
+    const hsort_status status = file_commit_all(&comm, list, FILE_OUTPUTS, HSORT_OK);
+    links_left = INT_MAX;
+    CHECK(status == (fails < FILE_OUTPUTS ? HSORT_IO : HSORT_OK), "%d: %s", (int)status, comm.error);
+    const bool stays =
+        without_link && fails == 3; // the third was named, and is one of those that cannot come back
+    CHECK(fails == FILE_OUTPUTS ||
+              (strstr(comm.error, "cannot be given its name") && strstr(comm.error, names[fails])),
+          "'%s'", comm.error);
+    CHECK(fails == FILE_OUTPUTS ||
+              (strstr(comm.error, "; 1 other could not be taken back and has its name") != NULL) == stays,
+          "'%s'", comm.error);
+    status_clear();
+    MPI_Barrier(comm.world); // rank 0 removes what it has kept
+    for (int i = 0; i < FILE_OUTPUTS; i++) {
+        const int fd = open(in_dir(names[i]), O_RDONLY);
+        const bool is_new = fails == FILE_OUTPUTS || (stays && i == 2);
+        CHECK(is_new || (fd >= 0) == (i % 2 == 0), "%s of %d", names[i], fails);
+        CHECK(fd < 0 || read(fd, bytes, sizeof bytes) == (is_new ? 0 : 3), "%s of %d: another file", names[i],
+              fails);
+        CHECK(fd >= 0 || !is_new, "%s of %d lacks", names[i], fails);
+        if (fd >= 0)
+            close(fd);
+    }
+    CHECK(leftovers() == 0, "%d: a temporary or a kept name is left", fails);
+    MPI_Barrier(comm.world);
+}
+#endif
 
 /* A file size limit stands in for a full disk: an error, not a signal that kills. */
 static void test_size_limit(void)
@@ -236,6 +300,11 @@ static void test_all(void)
     test_changed_while_read();
     test_other_file();
     test_several_outputs();
+#ifdef HSORT_FAULTS
+    for (int fails = 0; fails <= FILE_OUTPUTS; fails++)
+        for (int without_link = 0; without_link < 2; without_link++)
+            test_names_taken_back(fails, without_link);
+#endif
     put_old();
     test_size_limit();
     const int ranks[] = {0, comm.size / 2, comm.size - 1};

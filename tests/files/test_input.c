@@ -63,26 +63,26 @@ static void test_digests(void)
 /* Any number of threads makes the same keys. */
 static void test_threads(uint64_t seed)
 {
-    static unsigned char one[KEYS * 8], three[KEYS * 8];
+    static unsigned char one[KEYS * 16], three[KEYS * 16];
     const int threads = omp_get_max_threads();
-    for (int t = 0; t < TEXTS * TYPES; t++) {
-        const struct input input = make_input(texts[t / TYPES].text, types[t % TYPES], seed, KEYS);
+    for (int t = 0; t < TEXTS * ALL_TYPES; t++) {
+        const struct input input = make_input(texts[t / ALL_TYPES].text, types[t % ALL_TYPES], seed, KEYS);
         omp_set_num_threads(1);
         input_fill(&input, 0, KEYS, one);
         omp_set_num_threads(3);
         input_fill(&input, 0, KEYS, three);
         CHECK(memcmp(one, three, sizeof one) == 0, "%s %s: three threads make other keys than one",
-              texts[t / TYPES].text, hsort_type_name(input.type));
+              texts[t / ALL_TYPES].text, hsort_type_name(input.type));
     }
     omp_set_num_threads(threads);
 }
 
 static void test_parts(uint64_t *random)
 {
-    static unsigned char whole[KEYS * 8], part[KEYS * 8];
-    for (int t = 0; t < TEXTS * TYPES; t++) {
+    static unsigned char whole[KEYS * 16], part[KEYS * 16];
+    for (int t = 0; t < TEXTS * ALL_TYPES; t++) {
         const struct input input =
-            make_input(texts[t / TYPES].text, types[t % TYPES], check_random(random), KEYS);
+            make_input(texts[t / ALL_TYPES].text, types[t % ALL_TYPES], check_random(random), KEYS);
         const size_t bytes = hsort_type_bytes(input.type);
         input_fill(&input, 0, KEYS, whole);
         for (int round = 0; round < 20; round++) {
@@ -91,21 +91,24 @@ static void test_parts(uint64_t *random)
             memset(part, 0xa5, sizeof part);
             input_fill(&input, first, count, part);
             CHECK(memcmp(part, whole + (size_t)first * bytes, (size_t)count * bytes) == 0,
-                  "%s %s: keys %" PRId64 " + %" PRId64, texts[t / TYPES].text, hsort_type_name(input.type),
+                  "%s %s: keys %" PRId64 " + %" PRId64, texts[t / ALL_TYPES].text, hsort_type_name(input.type),
                   first, count);
-            CHECK(part[(size_t)count * bytes] == 0xa5, "%s: wrote beyond the end", texts[t / TYPES].text);
+            CHECK(part[(size_t)count * bytes] == 0xa5, "%s: wrote beyond the end", texts[t / ALL_TYPES].text);
         }
     }
 }
 
 static void test_seeds(uint64_t seed)
 {
-    static unsigned char one[KEYS * 8], other[KEYS * 8];
-    for (int t = 0; t < TEXTS * TYPES; t++) {
-        const char *text = texts[t / TYPES].text;
+    static unsigned char one[KEYS * 16], other[KEYS * 16];
+    for (int t = 0; t < TEXTS * ALL_TYPES; t++) {
+        const char *text = texts[t / ALL_TYPES].text;
+        const hsort_type type = types[t % ALL_TYPES];
         const bool seedless =
             strcmp(text, "sorted") == 0 || strcmp(text, "reverse") == 0 || strcmp(text, "staircase") == 0;
-        struct input input = make_input(text, types[t % TYPES], seed, KEYS);
+        if (KEY_IS_COUNTED(hsort_type_bytes(type)) && strcmp(text, "equal") == 0)
+            continue; // of few keys that are all equal two seeds may draw the same
+        struct input input = make_input(text, type, seed, KEYS);
         const size_t bytes = KEYS * hsort_type_bytes(input.type);
         input_fill(&input, 0, KEYS, one);
         input.seed++;
@@ -295,9 +298,9 @@ static void test_huge_count(hsort_type type)
     const int64_t count = INT64_C(1) << 40;
     struct input input = make_input("sorted", type, 1, count);
     const struct keymap map = keymap_make(type, HSORT_ASCENDING);
-    uint64_t keys[2];
+    uint128 keys[2] = {0};
     input_fill(&input, count - 2, 2, keys);
-    const uint64_t code = keymap_encode(map, key_load(map.key_bytes, keys, 1));
+    const uint64_t code = (uint64_t)keymap_encode(map, key_load(map.key_bytes, keys, 1));
     const uint64_t step = map.key_bytes == 8 ? UINT64_C(1) << 24 : 1;
     const uint64_t end =
         input_is_float(type) ? code_of(type, 1.0) : (map.key_bytes == 8 ? 0 : UINT64_C(1) << 32);

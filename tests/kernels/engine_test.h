@@ -6,10 +6,11 @@
 #ifndef ENGINE_TEST_H
 #define ENGINE_TEST_H
 
+#include <malloc.h>
 #include "tests/support/check.h"
 #include "kernels/base/key_width.h"
-#include "kernels/engine.h"
-#include "tests/support/order.h"
+#include "kernels/spare_memory.h"
+#include "tests/support/radix_order.h"
 
 enum {
     GUARD = 256, // bytes of poison on either side of a buffer
@@ -36,9 +37,22 @@ struct buffer {
     char *memory, *image;
 };
 
+/* What buffers have given back, for those to come, by the number of bits of a size: a driver takes longer to find memory than an
+ * engine to sort a few keys. Where a sanitizer looks on they are exact: each has memory of its own, so that it sees what is done
+ * beyond a guard. */
+static struct spare_memory buffer_memory[64];
+static bool buffers_are_exact;
+
 static inline size_t buffer_size(const struct buffer *buffer)
 {
     return buffer->offset + buffer->bytes + GUARD;
+}
+
+static inline struct spare_memory *memory_of(const struct buffer *buffer)
+{
+    struct spare_memory *memory = &buffer_memory[63 - __builtin_clzll(buffer_size(buffer))];
+    memory->engine = engine;
+    return memory;
 }
 
 static inline void *alloc_or_exit(size_t bytes)
@@ -54,18 +68,35 @@ static inline void copy_now(void *to, const void *from, size_t bytes)
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
 }
 
+/* [bytes] of poison, until the next call. */
+static inline const char *poison_of(size_t bytes)
+{
+    static char *poison;
+    static size_t room;
+    if (room < bytes) {
+        free(poison);
+        poison = alloc_or_exit(bytes);
+        memset(poison, POISON, bytes);
+        room = bytes;
+    }
+    return poison;
+}
+
 /* All poison, but for `from` [bytes] unless it is NULL. `shift` bytes off the alignment of alloc(). */
 static inline struct buffer buffer_new(const void *from, size_t bytes, size_t shift)
 {
     struct buffer buffer = {bytes, GUARD + shift, NULL, NULL};
+    const size_t size = buffer_size(&buffer);
     void *memory;
-    must(ops->alloc(engine, buffer_size(&buffer), &memory), "alloc");
+    must(spare_take(memory_of(&buffer), size, &memory), "alloc");
     buffer.memory = memory;
-    buffer.image = alloc_or_exit(buffer_size(&buffer));
-    memset(buffer.image, POISON, buffer_size(&buffer));
-    if (from && bytes > 0)
+    buffer.image = alloc_or_exit(size);
+    if (from) {
+        memset(buffer.image, POISON, buffer.offset);
         memcpy(buffer.image + buffer.offset, from, bytes);
-    copy_now(buffer.memory, buffer.image, buffer_size(&buffer));
+        memset(buffer.image + buffer.offset + bytes, POISON, GUARD);
+    }
+    copy_now(buffer.memory, from ? buffer.image : poison_of(size), size);
     return buffer;
 }
 
@@ -74,22 +105,39 @@ static inline void *buffer_keys(const struct buffer *buffer)
     return buffer->memory + buffer->offset;
 }
 
+/* The guards in the image must be as they were. */
+static inline void check_guards_in_image(const struct buffer *buffer, const char *what)
+{
+    const char *poison = poison_of(buffer->offset + GUARD);
+    const bool front = memcmp(buffer->image, poison, buffer->offset) == 0;
+    const bool back = memcmp(buffer->image + buffer->offset + buffer->bytes, poison, GUARD) == 0;
+    CHECK(front && back, "%s: bytes %s a buffer of %zu are overwritten", what, front ? "behind" : "before",
+          buffer->bytes);
+}
+
 /* Bring the image up to date and return the keys in it. The guards must be as they were. */
 static inline const void *buffer_result(struct buffer *buffer, const char *what)
 {
     copy_now(buffer->image, buffer->memory, buffer_size(buffer));
-    size_t spoiled = 0;
-    for (size_t i = 0; i < buffer_size(buffer); i++)
-        if (i < buffer->offset || i >= buffer->offset + buffer->bytes)
-            spoiled += (unsigned char)buffer->image[i] != POISON;
-    CHECK(spoiled == 0, "%s: %zu bytes around a buffer of %zu are overwritten", what, spoiled, buffer->bytes);
+    check_guards_in_image(buffer, what);
     return buffer->image + buffer->offset;
+}
+
+/* The same of a buffer in which nothing matters but its guards: they alone are copied. */
+static inline void buffer_guards(struct buffer *buffer, const char *what)
+{
+    const size_t end = buffer->offset + buffer->bytes;
+    copy_now(buffer->image, buffer->memory, buffer->offset);
+    copy_now(buffer->image + end, buffer->memory + end, GUARD);
+    check_guards_in_image(buffer, what);
 }
 
 static inline void buffer_free(struct buffer *buffer)
 {
-    ops->free(engine, buffer->memory);
+    spare_give(memory_of(buffer), buffer->memory);
     free(buffer->image);
+    if (buffers_are_exact)
+        spare_drop(memory_of(buffer));
 }
 
 /* ---- keys ---- */
@@ -188,82 +236,55 @@ static inline key_code key_of(enum pattern pattern, int bits, int64_t i, int64_t
     }
 }
 
+/* Keys that are drawn one after the other; parts are drawn at a time, each from a seed of its own, so that the keys do not depend
+ * on the number of threads. */
+enum { DRAW_PART = 1 << 14 };
+
+static inline uint64_t draw_part_seed(uint64_t seed, int64_t part)
+{
+    uint64_t state = seed + (uint64_t)part;
+    return check_random(&state);
+}
+
+static inline int64_t draw_part_end(int64_t begin, int64_t count)
+{
+    return begin + DRAW_PART < count ? begin + DRAW_PART : count;
+}
+
 static inline void *keys_new(enum pattern pattern, int key_bytes, int64_t count, uint64_t *random)
 {
     char *keys = alloc_or_exit((size_t)count * (size_t)key_bytes + 1);
-    for (int64_t i = 0; i < count; i++) {
-        const key_code key = key_of(pattern, 8 * key_bytes, i, count, random);
-        memcpy(keys + i * key_bytes, &key, (size_t)key_bytes); // little-endian
+    const uint64_t seed = check_random(random);
+#pragma omp parallel for if (count > DRAW_PART)
+    for (int64_t begin = 0; begin < count; begin += DRAW_PART) {
+        uint64_t own = draw_part_seed(seed, begin);
+        for (int64_t i = begin; i < draw_part_end(begin, count); i++) {
+            const key_code key = key_of(pattern, 8 * key_bytes, i, count, &own);
+            memcpy(keys + i * key_bytes, &key, (size_t)key_bytes); // little-endian
+        }
     }
     return keys;
 }
 
 static inline hsort_type unsigned_type(int key_bytes)
 {
-    return key_bytes == 4 ? HSORT_U32 : HSORT_U64;
-}
-
-static inline int compare_u128(const void *a, const void *b)
-{
-    uint128 left, right;
-    memcpy(&left, a, sizeof left);
-    memcpy(&right, b, sizeof right);
-    return (left > right) - (left < right);
+    return key_bytes == 4 ? HSORT_U32 : key_bytes == 8 ? HSORT_U64 : HSORT_U128;
 }
 
 static inline void sort_on_host(int key_bytes, void *keys, int64_t count)
 {
-    if (key_bytes == sizeof(uint128))
-        qsort(keys, (size_t)count, sizeof(uint128), compare_u128);
-    else
-        order_sort(unsigned_type(key_bytes), HSORT_ASCENDING, keys, count);
+    radix_sort_bits((size_t)key_bytes, keys, count);
 }
 
-/* The types of keys, and behind them codes of 16 bytes, which have no type. */
-enum { KEY_KINDS = HSORT_F64 + 2 };
-
-static inline struct keymap map_of_kind(int kind, hsort_order order)
-{
-    if (kind <= HSORT_F64)
-        return keymap_make((hsort_type)kind, order);
-    struct keymap map = keymap_of_codes(sizeof(uint128));
-    map.descending = order == HSORT_DESCENDING;
-    map.identity = !map.descending;
-    return map;
-}
-
-static inline const char *kind_name(int kind)
-{
-    return kind <= HSORT_F64 ? hsort_type_name((hsort_type)kind) : "u128";
-}
-
-/* As order_compare(). */
-static inline int compare_kind(int kind, hsort_order order, const void *a, const void *b)
-{
-    if (kind <= HSORT_F64)
-        return order_compare((hsort_type)kind, order, a, b);
-    return order == HSORT_DESCENDING ? compare_u128(b, a) : compare_u128(a, b);
-}
-
-static inline void sort_kind_on_host(int kind, hsort_order order, void *keys, int64_t count)
-{
-    uint128 *wide = keys;
-    if (kind <= HSORT_F64) {
-        order_sort((hsort_type)kind, order, keys, count);
-        return;
-    }
-    sort_on_host(sizeof(uint128), keys, count);
-    for (int64_t i = 0; order == HSORT_DESCENDING && i < count / 2; i++) {
-        const uint128 low = wide[i];
-        wide[i] = wide[count - 1 - i];
-        wide[count - 1 - i] = low;
-    }
-}
+/* The types of keys that are sorted: those before the first one that is counted. */
+enum { KEY_KINDS = HSORT_U128 + 1 };
 
 /* Where a result [count] first differs from what was expected; -1 if nowhere. */
 static inline int64_t first_difference(const void *result, const void *expected, int key_bytes, int64_t count)
 {
     const char *left = result, *right = expected;
+    if (count <= 0 || memcmp(left, right, (size_t)(count * key_bytes)) == 0)
+        return -1;
     for (int64_t i = 0; i < count; i++)
         if (memcmp(left + i * key_bytes, right + i * key_bytes, (size_t)key_bytes) != 0)
             return i;
@@ -287,12 +308,25 @@ static inline void shuffle(uint64_t *items, int count, uint64_t *random)
 
 /* ---- the engine under test ---- */
 
+/* Do sanitizers look on? ASan is in the build; compute-sanitizer is said by HYPERSORT_SANITIZE, or by "small". */
+static inline bool is_sanitized(int argc, char **argv)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return true;
+#endif
+    return getenv("HYPERSORT_SANITIZE") || (argc > 2 && strcmp(argv[2], "small") == 0);
+}
+
 /* Open the engine that the arguments name: `host [THREADS]` or `cuda`. Exits with CHECK_SKIPPED without a
  * GPU. */
 static inline void open_engine(int argc, char **argv)
 {
     char why[256];
     const char *name = argc > 1 ? argv[1] : "";
+    // Large images come and go all the time: the pages stay with the process, and are not made anew each time.
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT32_MAX);
+    buffers_are_exact = is_sanitized(argc, argv);
     status_clear();
     if (strcmp(name, "host") == 0) {
         must(engine_open_host(argc > 2 ? atoi(argv[2]) : 2, 0, &engine), "engine_open_host");
@@ -306,6 +340,14 @@ static inline void open_engine(int argc, char **argv)
         must(engine_open_cuda(0, 0, &engine), "engine_open_cuda");
     }
     ops = engine->ops;
+}
+
+/* Behind the last buffer. */
+static inline void close_engine(void)
+{
+    for (int bits = 0; bits < 64; bits++)
+        spare_drop(&buffer_memory[bits]);
+    engine->ops->close(engine);
 }
 
 #endif

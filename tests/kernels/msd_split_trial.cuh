@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     if (!split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(sample, seen, linear_buckets, split, work)) {
         if (!in_order)
             sort_sample(sample, seen, work.head);
-        split_by_tree(sample, seen, tree_buckets, split, work);
+        split_by_tree(sample, seen, tree_buckets, SPLIT_BUCKETS, split, work);
     }
     if ((int)threadIdx.x < work.head.buckets)
         counts_out[threadIdx.x] = work.counts[threadIdx.x];

@@ -33,42 +33,51 @@ static key_code numbered_code(const struct numbered *n, int64_t position)
     return (key_code)keymap_encode_narrow(n->raw.map, bits) << n->raw.position_bits | (key_code)position;
 }
 
+/* Is this entry of a result one of theirs, and does it come after the one before, if there is one? */
+static bool is_right_numbered(const struct numbered *n, key_code found, const key_code *before,
+                              bool positions)
+{
+    const key_code below = ((key_code)1 << n->raw.position_bits) - 1;
+    const int64_t position = (int64_t)(found & below);
+    const bool is_theirs = position >= n->raw.first && position - n->raw.first < n->count;
+    const key_code code = numbered_code(n, position);
+    return is_theirs && found == (positions ? (key_code)position : code) &&
+           (!before || numbered_code(n, (int64_t)(*before & below)) < code);
+}
+
 /* Where a result is wrong first; -1 if nowhere. Codes that rise and are those of their positions are all of them: none comes
  * twice, and there are as many. positions: the result is these alone. */
 static int64_t wrong_numbered(const struct numbered *n, const void *result, bool positions)
 {
-    const key_code below = ((key_code)1 << n->raw.position_bits) - 1;
-    key_code before = 0;
+    int64_t wrong = n->count;
+#pragma omp parallel for reduction(min : wrong) if (n->count > DRAW_PART)
     for (int64_t i = 0; i < n->count; i++) {
         const key_code found = key_load(positions ? 8 : n->code_bytes, result, i);
-        if (positions && found > below)
-            return i;
-        const int64_t position = (int64_t)(found & below);
-        const bool is_theirs = position >= n->raw.first && position - n->raw.first < n->count;
-        const key_code code = numbered_code(n, position);
-        if (!is_theirs || (!positions && found != code) || (i > 0 && code <= before))
-            return i;
-        before = code;
+        const key_code before = i > 0 ? key_load(positions ? 8 : n->code_bytes, result, i - 1) : 0;
+        if (i < wrong && !is_right_numbered(n, found, i > 0 ? &before : NULL, positions))
+            wrong = i;
     }
-    return -1;
+    return wrong < n->count ? wrong : -1;
 }
 
 static void make_numbered_keys(struct numbered *n, uint64_t *random)
 {
     const int bytes = n->raw.map.key_bytes;
+    const uint64_t seed = check_random(random);
     n->keys = alloc_or_exit((size_t)(n->count * bytes) + 1);
-    for (int64_t i = 0; i < n->count; i++) {
-        const key_code code = key_of(n->pattern, 8 * bytes, i, n->count, random);
-        store(bytes, n->keys, i, keymap_decode_narrow(n->raw.map, (uint64_t)code));
+#pragma omp parallel for if (n->count > DRAW_PART)
+    for (int64_t begin = 0; begin < n->count; begin += DRAW_PART) {
+        uint64_t own = draw_part_seed(seed, begin);
+        for (int64_t i = begin; i < draw_part_end(begin, n->count); i++) {
+            const key_code code = key_of(n->pattern, 8 * bytes, i, n->count, &own);
+            store(bytes, n->keys, i, keymap_decode_narrow(n->raw.map, (uint64_t)code));
+        }
     }
 }
 
 static bool is_poison(const void *bytes, size_t count)
 {
-    bool all = true;
-    for (size_t i = 0; i < count; i++)
-        all = all && ((const unsigned char *)bytes)[i] == POISON;
-    return all;
+    return memcmp(bytes, poison_of(count), count) == 0;
 }
 
 static void sort_numbered(struct numbered *n, uint64_t *random)
@@ -101,7 +110,7 @@ static void sort_numbered(struct numbered *n, uint64_t *random)
           n->what);
     struct buffer *const all[] = {&from, &keys, &scratch, &at, &workspace};
     for (int i = 0; i < 5; i++) {
-        buffer_result(all[i], n->what); // its guards
+        buffer_guards(all[i], n->what);
         buffer_free(all[i]);
     }
 }

@@ -25,7 +25,7 @@ static inline const char *shape_name(int shape)
 }
 
 struct trial {
-    int kind; // of keys: map_of_kind()
+    int kind; // of keys: a type
     hsort_order order;
     int shape, ranks, log;
     int64_t count;
@@ -84,6 +84,15 @@ static inline key_code partition_trial_bits(const struct trial *trial, struct ke
     }
 }
 
+/* The nth kind of keys of a width; behind the last one comes the first. */
+static inline int kind_of_width(int key_bytes, int n)
+{
+    int kind = KEY_KINDS - 1;
+    for (int found = -1; found < n; found += keymap_make((hsort_type)kind, HSORT_ASCENDING).key_bytes == key_bytes)
+        kind = (kind + 1) % KEY_KINDS;
+    return kind;
+}
+
 /* Where key i of a sample lies. */
 static inline int64_t position_of(int64_t i, int64_t total, int log)
 {
@@ -119,10 +128,15 @@ static inline int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
 static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
 {
     char *keys = alloc_or_exit((size_t)(trial->count * map.key_bytes));
-    for (int i = 0; i < SAMPLE_MAX; i++)
+    for (int i = 0; i < SAMPLE_MAX && trial->foreign; i++)
         uniform_codes[i] = random_code(random) >> (128 - 8 * map.key_bytes);
-    for (int64_t i = 0; i < trial->count; i++)
-        store(map.key_bytes, keys, i, partition_trial_bits(trial, map, i, random));
+    const uint64_t seed = check_random(random);
+#pragma omp parallel for if (trial->count > DRAW_PART)
+    for (int64_t begin = 0; begin < trial->count; begin += DRAW_PART) {
+        uint64_t own = draw_part_seed(seed, begin);
+        for (int64_t i = begin; i < draw_part_end(begin, trial->count); i++)
+            store(map.key_bytes, keys, i, partition_trial_bits(trial, map, i, &own));
+    }
     return keys;
 }
 

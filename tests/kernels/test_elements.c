@@ -1,6 +1,7 @@
 /* What an engine does with elements that something travels with: their codes, moving them to their places, runs of equal
- * keys, and sorts of numbered keys (numbered_trial.h). `test_elements host [THREADS]` or `cuda`. The oracles do one element
+ * keys, what elements are like, and sorts of numbered keys (numbered_trial.h). `test_elements host [THREADS]` or `cuda`. The oracles do one element
  * at a time; outputs start as poison, between guards, so that what is written too much, or not at all, is seen. */
+#include "kernels/base/element_digest.h"
 #include "kernels/base/key_field.h"
 #include "tests/kernels/engine_test.h"
 #include "tests/kernels/numbered_trial.h"
@@ -14,9 +15,11 @@ enum { COUNTS = sizeof counts / sizeof counts[0] };
 
 static void *random_bytes(size_t bytes, uint64_t *random)
 {
-    unsigned char *made = alloc_or_exit(bytes + 1);
-    for (size_t i = 0; i < bytes; i++)
-        made[i] = (unsigned char)check_random(random);
+    unsigned char *made = alloc_or_exit(bytes + sizeof(uint64_t));
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        const uint64_t word = check_random(random);
+        memcpy(made + i, &word, sizeof word);
+    }
     return made;
 }
 
@@ -214,6 +217,8 @@ static void check_take(const struct move *m, uint64_t *random)
 static bool is_placed(const struct move *m, const char *to, const char *from, int64_t last,
                       const int64_t *before)
 {
+    if (last >= 0 && memcmp(to, from + (size_t)last * m->bytes, m->bytes) == 0)
+        return true;
     for (size_t byte = 0; byte < m->bytes; byte++) {
         bool found = last < 0 && (unsigned char)to[byte] == POISON;
         for (int64_t i = last; i >= 0 && !found; i = before[i])
@@ -246,6 +251,7 @@ static void check_place(const struct move *m, uint64_t *random)
     const char *to = buffer_result(&out, m->what);
     CHECK(outside == m->outside, "place, %s: %lld positions outside, there are %lld", m->what,
           (long long)outside, (long long)m->outside);
+#pragma omp parallel for reduction(+ : wrong) if (m->held > DRAW_PART)
     for (int64_t place = 0; place < m->held; place++)
         wrong += !is_placed(m, to + (size_t)place * m->bytes, from, last[place], before);
     CHECK(wrong == 0, "place, %s: %lld elements are wrong", m->what, (long long)wrong);
@@ -333,12 +339,9 @@ static void check_output(const struct runs_trial *t, struct buffer *out, int bit
                          const void *expected, size_t bytes)
 {
     const unsigned char *result = buffer_result(out, t->what);
-    const size_t written = t->outputs >> bit & 1 ? bytes : 0;
-    size_t spoiled = 0;
-    for (size_t i = written; i < out->bytes; i++)
-        spoiled += result[i] != POISON;
+    const size_t written = t->outputs >> bit & 1 ? bytes : 0, rest = out->bytes - written;
     CHECK(memcmp(result, expected, written) == 0, "%s: %s", t->what, name);
-    CHECK(spoiled == 0, "%s: %s: %zu bytes behind are overwritten", t->what, name, spoiled);
+    CHECK(is_poison(result + written, rest), "%s: %s: bytes behind are overwritten", t->what, name);
     buffer_free(out);
 }
 
@@ -401,7 +404,7 @@ static void test_runs(uint64_t random)
 {
     static const int stays[] = {0, 8, 15, 16};
     enum { ALL = 15 };
-    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
+    for (int key_bytes = 1; key_bytes <= 16; key_bytes *= 2) {
         for (int i = 0; i < COUNTS; i++)
             for (int turn = 0; turn < 16; turn++)
                 runs_trial(key_bytes, counts[i], stays[turn % 4], turn < 8 ? ALL : (int)below(16, &random),
@@ -410,8 +413,113 @@ static void test_runs(uint64_t random)
             runs_trial(key_bytes, RUNS_MANY, stays[turn], ALL, &random); // several tiles a block
     }
     status_clear();
-    CHECK(ops->count_runs(engine, &(struct engine_runs){.key_bytes = 2}) == HSORT_INTERNAL,
-          "runs of keys of 2 bytes");
+    CHECK(ops->count_runs(engine, &(struct engine_runs){.key_bytes = 3}) == HSORT_INTERNAL,
+          "runs of keys of 3 bytes");
+    status_clear();
+}
+
+/* ---- what elements are like --------------------------------------------------------------------------------------- */
+
+/* The oracle: words are put together byte by byte. */
+static void walk_elements(const struct engine_elements *e, struct engine_inspection *expected)
+{
+    key_code before = 0;
+    int64_t number_before = 0;
+    *expected = (struct engine_inspection){.first_descent = e->count, .first_unstable = e->count};
+    for (int64_t i = 0; i < e->count; i++) {
+        const int64_t number = e->index ? e->index[i] : e->first + i * e->step;
+        uint64_t digest[2] = {0, 0}, place = 0;
+        key_code code = 0;
+        for (int p = 0; p < ENGINE_ELEMENT_PARTS; p++)
+            for (size_t at = 0; at < e->part_bytes[p]; at += 8, place++) {
+                uint64_t word = 0;
+                for (size_t b = at; b < e->part_bytes[p] && b < at + 8; b++)
+                    word |= (uint64_t)((const unsigned char *)e->part[p])[(size_t)i * e->part_bytes[p] + b]
+                            << 8 * (b - at);
+                digest_add_word(place, word, digest);
+            }
+        digest_shares(digest, number, expected->fingerprint, expected->placed);
+        for (int f = 0; f < e->field_count; f++)
+            code += field_code(&e->field[f], i); // they do not overlap
+        if (i > 0 && e->field_count > 0 && code < before && i < expected->first_descent)
+            expected->first_descent = i;
+        if (i > 0 && e->field_count > 0 && code == before && number <= number_before &&
+            i < expected->first_unstable)
+            expected->first_unstable = i;
+        if (i == 0)
+            expected->first = code, expected->first_number = number;
+        expected->last = before = code;
+        expected->last_number = number_before = number;
+    }
+}
+
+/* Elements whose bytes are of `values` values; sorted: as rising numbers of one field, so that what there is to find is late. */
+static void look_trial(int64_t count, size_t bytes, size_t more_bytes, int values, bool sorted,
+                       uint64_t *random)
+{
+    char what[160];
+    unsigned char *parts[] = {random_bytes((size_t)count * bytes, random),
+                              random_bytes((size_t)count * more_bytes, random)};
+    int64_t *index = alloc_or_exit((size_t)count * sizeof *index + 1);
+    const bool has_index = check_random(random) % 2;
+    for (int64_t i = 0; i < count; i++)
+        index[i] = sorted ? i : below(count, random);
+    for (size_t i = 0; i < (size_t)count * bytes; i++)
+        parts[0][i] = (unsigned char)(sorted ? 0 : parts[0][i] % values);
+    struct buffer part[] = {buffer_new(parts[0], (size_t)count * bytes, (size_t)below(16, random)),
+                            buffer_new(parts[1], (size_t)count * more_bytes, (size_t)below(16, random))};
+    struct buffer at = buffer_new(index, (size_t)count * sizeof *index, 8 * (size_t)below(3, random));
+    struct engine_elements e = {.count = count,
+                                .part = {buffer_keys(&part[0]), buffer_keys(&part[1])},
+                                .part_bytes = {bytes, more_bytes},
+                                .index = has_index ? buffer_keys(&at) : NULL,
+                                .first = below(1000, random),
+                                .step = (int64_t)(check_random(random) % 4 > 0)};
+    e.field_count = draw_fields(16, 0, e.part[0], bytes, e.field, random);
+    snprintf(what, sizeof what,
+             "%s, %lld elements of %zu and %zu bytes, %d fields, %d values, index %d, step %d", ops->name,
+             (long long)count, bytes, more_bytes, e.field_count, values, has_index, (int)e.step);
+    struct engine_inspection found, expected;
+    memset(&found, POISON, sizeof found);
+    must(ops->inspect_elements(engine, &e, &found), what);
+    for (int f = 0; f < e.field_count; f++)
+        e.field[f].from = (char *)parts[0] + ((const char *)e.field[f].from - (const char *)e.part[0]);
+    for (int p = 0; p < ENGINE_ELEMENT_PARTS; p++)
+        e.part[p] = parts[p];
+    e.index = has_index ? index : NULL;
+    walk_elements(&e, &expected);
+    CHECK(found.first_descent == expected.first_descent && found.first_unstable == expected.first_unstable,
+          "%s: descent %lld, unstable %lld; not %lld, %lld", what, (long long)found.first_descent,
+          (long long)found.first_unstable, (long long)expected.first_descent,
+          (long long)expected.first_unstable);
+    CHECK(found.first == expected.first && found.last == expected.last &&
+              found.first_number == expected.first_number && found.last_number == expected.last_number,
+          "%s: an end", what);
+    CHECK(memcmp(found.fingerprint, expected.fingerprint, sizeof found.fingerprint) == 0 &&
+              memcmp(found.placed, expected.placed, sizeof found.placed) == 0,
+          "%s: a fingerprint", what);
+    for (int p = 0; p < ENGINE_ELEMENT_PARTS; p++) {
+        buffer_free(&part[p]);
+        free(parts[p]);
+    }
+    buffer_free(&at);
+    free(index);
+}
+
+static void test_looks(uint64_t random)
+{
+    static const size_t sizes[] = {1, 2, 3, 4, 8, 12, 16, 31, 100, 256, 1000};
+    for (int i = 0; i < COUNTS; i++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            if (counts[i] * (int64_t)sizes[s] < 2000000)
+                look_trial(counts[i], sizes[s], s % 2 ? sizes[check_random(&random) % 9] : 0,
+                           1 + (int)below(4, &random), check_random(&random) % 3 == 0, &random);
+    look_trial(5, 65536, 65535, 256, false, &random);
+    struct engine_inspection found;
+    status_clear();
+    CHECK(ops->inspect_elements(engine, &(struct engine_elements){.field_count = ENGINE_FIELDS_MAX + 1},
+                                &found) == HSORT_INTERNAL,
+          "too many fields");
     status_clear();
 }
 
@@ -421,6 +529,8 @@ static hsort_status call(int which, void *a, void *b, void *positions)
     const struct keymap map = keymap_make(HSORT_U64, HSORT_ASCENDING);
     const struct key_field field = {.from = a, .stride = 1, .bytes = 1, .shift = 8};
     struct engine_runs runs = {.key_bytes = 8, .keys = a, .count = 1, .part_heads = {1}, .unique = b};
+    const struct engine_elements elements = {.count = 1, .part = {a}, .part_bytes = {8}};
+    struct engine_inspection found;
     int64_t outside;
     switch (which) {
     case 0:
@@ -433,6 +543,8 @@ static hsort_status call(int which, void *a, void *b, void *positions)
         return ops->count_runs(engine, &runs);
     case 4:
         return ops->write_runs(engine, &runs);
+    case 5:
+        return ops->inspect_elements(engine, &elements, &found);
     default:
         return ops->place(engine, 8, b, 1, a, positions, 0, 1, &outside);
     }
@@ -443,7 +555,7 @@ static void test_faults(void)
 {
     const int64_t zeros[2] = {0, 0};
     struct buffer a = buffer_new(zeros, 16, 0), b = buffer_new(zeros, 16, 0), at = buffer_new(zeros, 16, 0);
-    for (int which = 0; which < 6; which++) {
+    for (int which = 0; which < 7; which++) {
         fault_set(FAULT_KERNEL, 1);
         const hsort_status status = call(which, buffer_keys(&a), buffer_keys(&b), buffer_keys(&at));
         CHECK(status != HSORT_OK && status_text()[0] != '\0', "call %d passes a fault, text \"%s\"", which,
@@ -468,9 +580,10 @@ int main(int argc, char **argv)
     test_moves(seed);
     test_numbered(seed);
     test_runs(seed);
+    test_looks(seed);
 #ifdef HSORT_FAULTS
     test_faults();
 #endif
-    ops->close(engine);
+    close_engine();
     return check_failures > 0;
 }

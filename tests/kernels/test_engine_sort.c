@@ -1,5 +1,5 @@
-/* The sort, the merges and the search of an engine, every rung of it, against qsort and counting: `test_engine_sort host [THREADS]` or
- * `cuda`. */
+/* The sort, the merges and the search of an engine, every rung of it, against a sort by value (radix_order.h) and
+ * counting: `test_engine_sort host [THREADS]` or `cuda`. */
 #include "tests/kernels/engine_test.h"
 
 enum {
@@ -50,12 +50,12 @@ static void check_sort(int rung, int key_bytes, int64_t count, const void *keys,
     must(ops->sort(engine, rung, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
                    buffer_keys(&workspace), NULL, &sorted),
          what);
-    const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
-    buffer_result(&workspace, what);
-    CHECK(sorted == buffer_keys(&in) || sorted == buffer_keys(&scratch),
-          "%s: the result is in neither buffer", what);
+    const bool stayed = sorted == buffer_keys(&in);
+    CHECK(stayed || sorted == buffer_keys(&scratch), "%s: the result is in neither buffer", what);
+    buffer_guards(stayed ? &scratch : &in, what);
+    buffer_guards(&workspace, what);
     const int64_t wrong =
-        first_difference(sorted == buffer_keys(&in) ? in_result : scratch_result, expected, key_bytes, count);
+        first_difference(buffer_result(stayed ? &in : &scratch, what), expected, key_bytes, count);
     CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
     buffer_free(&in);
     buffer_free(&scratch);
@@ -110,15 +110,15 @@ struct given {
 static void check_given(struct given given, int64_t count, enum pattern pattern, uint64_t *random)
 {
     char what[128];
-    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, kind_name(given.kind),
+    snprintf(what, sizeof what, "%s, %s %s%s%s, %lld keys, %s", ops->name, hsort_type_name((hsort_type)given.kind),
              given.order == HSORT_ASCENDING ? "ascending" : "descending", given.apart ? ", apart" : "",
              given.decode ? ", and back" : "", (long long)count, pattern_names[pattern]);
-    const struct keymap map = map_of_kind(given.kind, given.order);
+    const struct keymap map = keymap_make((hsort_type)given.kind, given.order);
     const int key_bytes = map.key_bytes;
     const size_t bytes = (size_t)count * (size_t)key_bytes, shift = given.apart ? (size_t)key_bytes : 0;
     void *keys = keys_new(pattern, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
     memcpy(expected, keys, bytes);
-    sort_kind_on_host(given.kind, given.order, expected, count);
+    order_sort((hsort_type)given.kind, given.order, expected, count);
     for (int64_t i = 0; i < count && !given.decode; i++)
         store(key_bytes, expected, i, keymap_encode(map, key_load(key_bytes, expected, i)));
 
@@ -136,12 +136,13 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
     must(ops->sort(engine, -1, key_bytes, buffer_keys(&in), buffer_keys(&scratch), count, count,
                    buffer_keys(&workspace), &raw, &sorted),
          what);
-    const void *in_result = buffer_result(&in, what), *scratch_result = buffer_result(&scratch, what);
-    buffer_result(&workspace, what);
-    CHECK(sorted == buffer_keys(&in) || (sorted == buffer_keys(&scratch) && !given.decode),
+    const bool stayed = sorted == buffer_keys(&in);
+    CHECK(stayed || (sorted == buffer_keys(&scratch) && !given.decode),
           "%s: the result is not where it should be", what);
+    buffer_guards(stayed ? &scratch : &in, what);
+    buffer_guards(&workspace, what);
     int64_t wrong =
-        first_difference(sorted == buffer_keys(&in) ? in_result : scratch_result, expected, key_bytes, count);
+        first_difference(buffer_result(stayed ? &in : &scratch, what), expected, key_bytes, count);
     CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
     wrong = first_difference(buffer_result(&from, what), keys, key_bytes, count);
     CHECK(wrong < 0, "%s: key %lld of the input has changed", what, (long long)wrong);
@@ -181,19 +182,34 @@ enum runs {
     RUNS
 };
 
+static key_code key_of_run(enum runs runs, bool is_b, int64_t i, uint64_t *random)
+{
+    const key_code key = random_code(random);
+    switch (runs) {
+    case RUNS_EQUAL:
+        return 5;
+    case RUNS_FEW_VALUES:
+        return (uint64_t)key % 7;
+    case RUNS_ALTERNATING:
+        return (key_code)i * 2 + is_b;
+    case RUNS_A_FIRST:
+    case RUNS_B_FIRST:
+        return (uint64_t)key % 1000 + (is_b == (runs == RUNS_A_FIRST) ? 1000 : 0); // 999 and 1000 do not tie
+    default:
+        return key;
+    }
+}
+
 static void fill_run(enum runs runs, int key_bytes, bool is_b, char *keys, int64_t count, uint64_t *random)
 {
-    for (int64_t i = 0; i < count; i++) {
-        key_code key = random_code(random);
-        if (runs == RUNS_EQUAL)
-            key = 5;
-        else if (runs == RUNS_FEW_VALUES)
-            key %= 7;
-        else if (runs == RUNS_ALTERNATING)
-            key = (key_code)i * 2 + is_b;
-        else if (runs == RUNS_A_FIRST || runs == RUNS_B_FIRST)
-            key = key % 1000 + (is_b == (runs == RUNS_A_FIRST) ? 1000 : 0); // 999 and 1000 do not tie
-        memcpy(keys + i * key_bytes, &key, (size_t)key_bytes);
+    const uint64_t seed = check_random(random);
+#pragma omp parallel for if (count > DRAW_PART)
+    for (int64_t begin = 0; begin < count; begin += DRAW_PART) {
+        uint64_t own = draw_part_seed(seed, begin);
+        for (int64_t i = begin; i < draw_part_end(begin, count); i++) {
+            const key_code key = key_of_run(runs, is_b, i, &own);
+            memcpy(keys + i * key_bytes, &key, (size_t)key_bytes); // little-endian
+        }
     }
     if (runs != RUNS_UNSORTED)
         sort_on_host(key_bytes, keys, count);
@@ -273,11 +289,12 @@ static void check_merge_runs(int key_bytes, enum runs kind, int k, int64_t count
     void *merged = NULL;
     sort_on_host(key_bytes, expected, count);
     must(ops->merge_runs(engine, key_bytes, buffer_keys(&runs), run_offset, k, buffer_keys(&out), &merged), what);
-    const void *in_runs = buffer_result(&runs, what), *in_out = buffer_result(&out, what);
-    CHECK(merged == buffer_keys(&runs) || (merged == buffer_keys(&out) && with_keys > 1),
-          "%s: the result is in the wrong buffer", what);
+    const bool stayed = merged == buffer_keys(&runs);
+    CHECK(stayed || (merged == buffer_keys(&out) && with_keys > 1), "%s: the result is in the wrong buffer",
+          what);
+    buffer_guards(stayed ? &out : &runs, what);
     const int64_t wrong =
-        first_difference(merged == buffer_keys(&runs) ? in_runs : in_out, expected, key_bytes, count);
+        first_difference(buffer_result(stayed ? &runs : &out, what), expected, key_bytes, count);
     CHECK(wrong < 0 || kind == RUNS_UNSORTED, "%s: key %lld is wrong", what, (long long)wrong);
     buffer_free(&runs);
     buffer_free(&out);
@@ -362,6 +379,6 @@ int main(int argc, char **argv)
     test_merge(seed);
     test_merge_runs(seed);
     test_search(seed);
-    ops->close(engine);
+    close_engine();
     return check_failures > 0;
 }

@@ -1,6 +1,6 @@
-/* Sorting with scratch for a part of the keys only, and the cut and the swap that it is made of, against qsort:
- * `test_in_place host [THREADS]` or `cuda`. Buffers lie between guards, so that a window that is one key too wide is
- * seen, and so is scratch that was not to be had. */
+/* Sorting with scratch for a part of the keys only, and the cut and the swap that it is made of, against a sort by
+ * value (radix_order.h): `test_in_place host [THREADS]` or `cuda`. Buffers lie between guards, so that a window that is
+ * one key too wide is seen, and so is scratch that was not to be had. */
 #include "tests/kernels/engine_test.h"
 
 enum {
@@ -163,13 +163,13 @@ static void check_sort(const struct problem *p, int rung, int64_t scratch_count)
                    scratch_count > 0 ? buffer_keys(&scratch) : NULL, scratch_count, p->count,
                    buffer_keys(&workspace), NULL, &sorted),
          what);
-    const void *in_keys = buffer_result(&keys, what), *in_scratch = buffer_result(&scratch, what);
-    buffer_result(&workspace, what);
     const bool stayed = sorted == buffer_keys(&keys);
     CHECK(stayed || (sorted == buffer_keys(&scratch) && scratch_count >= p->count),
           "%s: the result is in neither buffer", what);
+    buffer_guards(stayed ? &scratch : &keys, what);
+    buffer_guards(&workspace, what);
     const int64_t wrong =
-        first_difference(stayed ? in_keys : in_scratch, p->expected, p->key_bytes, p->count);
+        first_difference(buffer_result(stayed ? &keys : &scratch, what), p->expected, p->key_bytes, p->count);
     CHECK(wrong < 0, "%s: key %lld is wrong", what, (long long)wrong);
     buffer_free(&keys);
     buffer_free(&scratch);
@@ -262,6 +262,6 @@ int main(int argc, char **argv)
         test_count(key_bytes, MANY, &random);
     }
     test_refusal();
-    ops->close(engine);
+    close_engine();
     return check_failures > 0;
 }

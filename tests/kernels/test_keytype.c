@@ -153,19 +153,12 @@ static void test_wide(uint64_t seed)
 
 /* ---- narrow keys ------------------------------------------------------------------------------------------------- */
 
-/* A number as a double, which holds all of two bytes; floats have an exponent of what is left beside sign and mantissa. */
+/* A number as a double, which holds all of two bytes. */
 static double value_of(enum key_kind kind, int bytes, int mantissa, uint64_t bits)
 {
-    const int width = 8 * bytes, exponents = width - 1 - mantissa, bias = (1 << (exponents - 1)) - 1;
-    const bool minus = bits >> (width - 1);
-    if (kind != KEY_FLOAT)
-        return (double)bits - (kind == KEY_SIGNED && minus ? ldexp(1, width) : 0);
-    const int exponent = (int)(bits >> mantissa & ((1u << exponents) - 1));
-    const double fraction = (double)(bits & ((UINT64_C(1) << mantissa) - 1));
-    const double size = exponent == (1 << exponents) - 1 ? fraction > 0 ? NAN : INFINITY
-                        : exponent == 0                  ? ldexp(fraction, 1 - bias - mantissa)
-                                        : ldexp(1 + ldexp(fraction, -mantissa), exponent - bias);
-    return minus ? -size : size;
+    const int width = 8 * bytes;
+    return kind == KEY_FLOAT ? order_float_value(width, mantissa, bits)
+                             : (double)bits - (kind == KEY_SIGNED && bits >> (width - 1) ? ldexp(1, width) : 0);
 }
 
 static int compare_narrow(enum key_kind kind, int bytes, int mantissa, hsort_order order, uint64_t a,
@@ -212,6 +205,53 @@ static void test_narrow(uint64_t seed)
                       keymap_decode_narrow(map, bits) == decode(map, bits),
                   "%s, order %d: %llx", hsort_type_name(types[i % TYPES]), orders[o],
                   (unsigned long long)bits);
+        }
+    }
+}
+
+/* The types of 1 and 2 bytes: all of their codes, by the order that is written down for types. */
+static void check_counted(hsort_type type, hsort_order order)
+{
+    const struct keymap map = keymap_make(type, order);
+    const uint64_t last = (uint64_t)key_max(map.key_bytes);
+    uint64_t before = 0;
+    CHECK(last == UINT64_MAX >> (64 - 8 * map.key_bytes), "%s: the largest code is %llx", hsort_type_name(type),
+          (unsigned long long)last);
+    for (uint64_t code = 0; code <= last; code++) {
+        const uint64_t bits = (uint64_t)keymap_decode(map, code);
+        CHECK(bits <= last && keymap_encode(map, bits) == code, "%s order %d: code %llx comes back as %llx",
+              hsort_type_name(type), order, (unsigned long long)code, (unsigned long long)keymap_encode(map, bits));
+        CHECK(code == 0 || order_compare(type, order, &before, &bits) < 0, // little-endian
+              "%s order %d: the key of code %llx is not after the one before", hsort_type_name(type), order,
+              (unsigned long long)code);
+        before = bits;
+    }
+}
+
+static void test_counted(void)
+{
+    int found = 0;
+    for (int type = 0; type < ORDER_TYPES; type++) {
+        if (!KEY_IS_COUNTED(hsort_type_bytes((hsort_type)type)))
+            continue;
+        found++;
+        for (int o = 0; o < ORDERS; o++)
+            check_counted((hsort_type)type, orders[o]);
+    }
+    CHECK(found == 6, "%d types of 1 and 2 bytes", found);
+}
+
+/* Of u128 the map is that of codes of 16 bytes, but for the order. */
+static void test_u128(uint64_t seed)
+{
+    for (int o = 0; o < ORDERS; o++) {
+        const struct keymap map = keymap_make(HSORT_U128, orders[o]);
+        CHECK(map.key_bytes == 16 && map.identity == (orders[o] == HSORT_ASCENDING), "the map of u128");
+        for (int i = 0; i < 100000; i++) {
+            const key_code a = random_wide(&seed) >> (i % 128), b = i % 3 ? random_wide(&seed) : a + 1;
+            const int found = (keymap_encode(map, a) > keymap_encode(map, b)) - (keymap_encode(map, a) < keymap_encode(map, b));
+            CHECK(found == order_compare(HSORT_U128, orders[o], &a, &b), "order %d of u128", o);
+            CHECK(keymap_decode(map, keymap_encode(map, a)) == a, "a u128 does not come back");
         }
     }
 }
@@ -287,6 +327,8 @@ int main(void)
     test_documented();
     test_wide(seed);
     test_narrow(seed);
+    test_counted();
+    test_u128(seed);
     test_fields(seed);
     for (int t = 0; t < TYPES; t++) {
         for (int o = 0; o < ORDERS; o++) {

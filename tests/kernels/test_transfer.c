@@ -140,6 +140,6 @@ int main(int argc, char **argv)
         check_transfers(-1, &random);
         check_transfers((int)(check_random(&random) % 12), &random);
     }
-    ops->close(engine);
+    close_engine();
     return check_failures > 0;
 }

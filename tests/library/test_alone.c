@@ -48,7 +48,7 @@ struct keys {
 
 static struct keys make_keys(uint64_t *random)
 {
-    struct keys k = {.type = (hsort_type)(check_random(random) % (HSORT_F64 + 1))};
+    struct keys k = {.type = (hsort_type)(check_random(random) % ORDER_TYPES)};
     k.order = check_random(random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING;
     k.count = (int64_t)(check_random(random) % MOST_KEYS) >> (check_random(random) % 16);
     k.bytes = (size_t)k.count * hsort_type_bytes(k.type);

@@ -65,7 +65,7 @@ struct call {
 /* X(name, what is changed, whether the rank that did it is known, whether it can be done to hsort_sort() too)
  * */
 #define MISUSES(X)                                                                              \
-    X("a type beyond the list", c->type = (hsort_type)6, true, true)                            \
+    X("a type beyond the list", c->type = (hsort_type)(HSORT_BF16 + 1), true, true)             \
     X("a negative type", c->type = (hsort_type)-1, true, true)                                  \
     X("an order beyond the list", c->order = (hsort_order)2, true, true)                        \
     X("no input", c->in = NULL, true, true)                                                     \
@@ -80,6 +80,8 @@ struct call {
     X("input at a multiple of 4", c->in += 4, true, true)                                       \
     X("output at a multiple of 4", c->out += 4, true, false)                                    \
     X("input at an odd address", c->in += 1, true, true)                                        \
+    X("wide keys at a multiple of 8", (c->type = HSORT_U128, c->in += 8), true, true)           \
+    X("keys of 2 bytes at an odd address", (c->type = HSORT_I16, c->out += 1), true, false)     \
     X("a key too many asked for", c->out_count++, false, false)                                 \
     X("a key too few asked for", c->out_count--, false, false)
 
@@ -333,8 +335,13 @@ static void test_workspace(hsort_context *ctx)
     CHECK(hsort_workspace(ctx, HSORT_F64, INT64_MAX, &bytes) == HSORT_ARGUMENT, "INT64_MAX keys: %zu bytes",
           bytes);
     CHECK(hsort_workspace(ctx, HSORT_F64, -1, &bytes) == HSORT_ARGUMENT, "-1 keys");
-    CHECK(hsort_workspace(ctx, (hsort_type)9, 1, &bytes) == HSORT_ARGUMENT, "no type");
+    CHECK(hsort_workspace(ctx, (hsort_type)99, 1, &bytes) == HSORT_ARGUMENT, "no type");
     CHECK(hsort_workspace(ctx, HSORT_F64, 1, NULL) == HSORT_ARGUMENT, "nowhere to write");
+    CHECK(hsort_workspace(ctx, HSORT_U128, INT64_C(1) << 59, &bytes) == HSORT_ARGUMENT, "2^59 keys of u128");
+    // Keys that are counted: a table, and at most a piece of the keys.
+    CHECK(hsort_workspace(ctx, HSORT_BF16, many, &bytes) == HSORT_OK && bytes >= 655360 &&
+              bytes <= 655360 + (64 << 20) && hsort_host_workspace(ctx, HSORT_BF16, many, &bytes) == HSORT_OK && bytes == 0,
+          "keys of 2 bytes: %zu bytes", bytes);
 
     // A sort of the largest count that this context has seen keeps no more than was announced, but for small
     // change.

@@ -104,6 +104,37 @@ static void test_codes(void)
     }
 }
 
+/* Keys that are counted, 1000 on each of 2 ranks: two passes over them, and a table that comes and goes. */
+static void test_counted(void)
+{
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    const hsort_plan_exchange *c = &plan.counted;
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_F16, 2000, &plan) == HSORT_OK, "plan");
+    CHECK(plan.exchange == HSORT_EXCHANGE_AUTO && plan.passes == 1 && plan.bitonic.total_seconds == 0 &&
+              plan.direct.messages == 0 && !plan.can_partition,
+          "an exchange moves keys that are counted");
+    CHECK(same(plan.shard_bytes, 2000) && same(plan.engine_bytes, 655360 + 2000), "%g bytes", plan.engine_bytes);
+    CHECK(same(c->seconds[HSORT_PHASE_H2D], 0.5) && same(c->seconds[HSORT_PHASE_D2H], 0.5), "copies");
+    CHECK(same(c->seconds[HSORT_PHASE_LOCAL_SORT], 0.126) && same(c->seconds[HSORT_PHASE_MERGE], 0.126), "passes");
+    CHECK(same(c->seconds[HSORT_PHASE_EXCHANGE], 0.03 + 2 * 524288 / 1000.0), "sum %g",
+          c->seconds[HSORT_PHASE_EXCHANGE]);
+    CHECK(same(c->messages, 1) && same(c->messages_all, 2) && c->moved_bytes == 0, "%g messages", c->messages);
+    CHECK(same(c->total_seconds, 1.252 + 0.03 + 1048.576), "total %g", c->total_seconds);
+    rates.engine_bytes = 655360 + 100; // smaller pieces
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_F16, 2000, &plan) == HSORT_OK && plan.passes == 1 &&
+              same(plan.engine_bytes, rates.engine_bytes),
+          "%g bytes with a limit", plan.engine_bytes);
+    rates.engine_bytes = 655359;
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_F16, 2000, &plan) == HSORT_OK && plan.passes == 0 &&
+              same(plan.engine_bytes, 655360),
+          "%g bytes with too low a limit", plan.engine_bytes);
+    CHECK(hsort_plan(&rates, 1, 8, HSORT_I8, 2000, &plan) == HSORT_OK && plan.passes == 1 &&
+              c->seconds[HSORT_PHASE_EXCHANGE] == 0 && c->messages == 0 && same(plan.engine_bytes, 2304 + 2000),
+          "one rank: %g bytes", plan.engine_bytes);
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK && c->total_seconds == 0, "u64 is counted");
+}
+
 /* 2 ranks, 1000 keys of 8 bytes each. */
 static void test_two_ranks(void)
 {
@@ -468,6 +499,9 @@ static void test_sort(void)
               "plan");
         CHECK(hsort_exchange_in_use(ctx) == plan.exchange, "%lld keys: took %d, planned %d", (long long)count,
               hsort_exchange_in_use(ctx), plan.exchange);
+        CHECK(hsort_sort(ctx, HSORT_I16, HSORT_ASCENDING, keys, count, NULL) == HSORT_OK &&
+                  hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_AUTO,
+              "an exchange of keys that are counted: %d", hsort_exchange_in_use(ctx));
         free(keys);
     }
     hsort_destroy(&ctx);
@@ -485,6 +519,7 @@ int main(int argc, char **argv)
             test_places();
             test_two_ranks();
             test_codes();
+            test_counted();
             test_direct();
             test_monotonous();
             test_choices();

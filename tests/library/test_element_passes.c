@@ -255,6 +255,12 @@ static void check_stats(const struct test_case *c, hsort_context *ctx)
               stats.runs >= runs && stats.segments >= segments && stats.runs <= 512 * size,
           "%d passes, %lld runs, %lld segments, at least %lld and %lld were to be: %s", (int)stats.passes,
           (long long)stats.runs, (long long)stats.segments, (long long)runs, (long long)segments, what);
+    for (int phase = 0; phase < HSORT_PHASES; phase++) {
+        const bool takes_time = phase == HSORT_PHASE_LOCAL_SORT || phase == HSORT_PHASE_EXCHANGE ||
+                                phase == HSORT_PHASE_MERGE;
+        CHECK((stats.seconds[phase] > 0) == takes_time && stats.seconds[phase] <= stats.total_seconds,
+              "phase %d: %g of %g s: %s", phase, stats.seconds[phase], stats.total_seconds, what);
+    }
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
         sent += stats.paths[path].moved_bytes;
     // No element goes between ranks twice.
@@ -308,7 +314,7 @@ static void run_case(const struct test_case *c, hsort_context *ctx)
 
 static hsort_field draw_number(uint64_t *random, bool bare)
 {
-    return (hsort_field){.type = (hsort_type)(check_random(random) % (HSORT_F64 + 1)),
+    return (hsort_field){.type = (hsort_type)(check_random(random) % (HSORT_BF16 + 1)),
                          .order = check_random(random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING,
                          .big_endian = !bare && check_random(random) % 3 == 0};
 }
@@ -366,8 +372,8 @@ static struct test_case make_case(enum call call, int key_bytes, size_t record_b
         c.fields[0] = draw_number(&random, true);
         c.field_count = 1;
         c.key_bytes = (int)field_bytes(&c.fields[0]);
-        c.record_bytes =
-            call == PAIRS && record_bytes > 8 ? record_bytes : 8; // from which keys are taken, too
+        const size_t least = c.key_bytes > 8 ? (size_t)c.key_bytes : 8; // of which keys are taken, too
+        c.record_bytes = call == PAIRS && record_bytes > least ? record_bytes : least;
     } else {
         draw_fields(&c, key_bytes, &random);
     }

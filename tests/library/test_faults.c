@@ -8,6 +8,7 @@
  *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
  *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
  *     test_faults element_passes  the same of records and of an index
+ *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and those of 16, whose keys are carried along
  *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique */
 #include "kernels/engine.h"
 #include "tests/support/faults.h"
@@ -24,14 +25,16 @@ static int rank, size;
 static hsort_engine engine;
 static hsort_exchange exchange; /* of all contexts */
 static size_t limit;            /* of engine memory, of all contexts; 0: none */
+static hsort_type key_type = HSORT_U64; /* of sorts of bare keys; narrower ones lie in the first bytes of the arrays */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
 enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE,
-            DEED_ARGSORT, DEEDS };
+             DEED_SELECT, DEED_INDEX, DEED_ARGSORT, DEED_CHECK_PAIRS, DEEDS };
 
 static const char *const deed_names[DEEDS] = {"create",  "check", "sort",   "sort to other counts",
-                                              "records", "pairs", "scatter", "unique", "argsort"};
+                                              "records", "pairs", "scatter", "unique", "select", "argsort",
+                                              "argsort of u128", "check pairs"};
 
 struct fault {
     enum fault_site site;
@@ -42,7 +45,7 @@ struct fault {
 /* This rank's part of the input, and where results go. */
 struct keys {
     int64_t count, out_count;
-    uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
+    _Alignas(16) uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
 };
 
 static const char *word_of(enum fault_site site)
@@ -61,7 +64,7 @@ static void make_keys(struct keys *keys, enum deed deed)
 {
     uint64_t random = (uint64_t)rank + 1;
     const bool even = deed != DEED_SORT_TO && deed != DEED_PAIRS;
-    const int passes_scale = deed == DEED_RECORDS || deed == DEED_ARGSORT ? ELEMENTS_SCALE : PASSES_SCALE;
+    const int passes_scale = deed == DEED_RECORDS || deed == DEED_INDEX ? ELEMENTS_SCALE : PASSES_SCALE;
     const int scale = exchange == HSORT_EXCHANGE_PARTITION ? PARTITION_SCALE : limit > 0 ? passes_scale : 1;
     const int uneven = limit > 0 ? 40 : 90; // each piece of two passes is a passage
     keys->count = scale * (even ? 24 : rank == 0 ? uneven : rank % 2);
@@ -87,7 +90,7 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
 
 static hsort_status sort_to(hsort_context *ctx, struct keys *keys)
 {
-    return hsort_sort_to(ctx, HSORT_U64, HSORT_DESCENDING, keys->in, keys->count, keys->out, keys->out_count,
+    return hsort_sort_to(ctx, key_type, HSORT_DESCENDING, keys->in, keys->count, keys->out, keys->out_count,
                          NULL);
 }
 
@@ -95,7 +98,7 @@ static hsort_status check_order(hsort_context *ctx, const uint64_t *keys, int64_
                                 hsort_check_result *result)
 {
     result->struct_size = sizeof *result;
-    return hsort_check(ctx, HSORT_U64, order, keys, count, NULL, result);
+    return hsort_check(ctx, key_type, order, keys, count, NULL, result);
 }
 
 /* Records of two keys, in place, by both of them: so long a key takes two rounds. In two passes by the lower half of the
@@ -151,6 +154,36 @@ static hsort_status keep_unique(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
+/* The keys themselves are their values; under a limit of memory piece by piece. */
+static hsort_status check_pairs(hsort_context *ctx, struct keys *keys)
+{
+    hsort_check_result result = {.struct_size = sizeof result};
+    const hsort_status status = hsort_check_pairs(ctx, HSORT_U64, HSORT_ASCENDING, keys->in, keys->in, 8,
+                                                  keys->count, NULL, NULL, &result);
+    CHECK(status != HSORT_OK || (result.count == size * keys->count && result.first_unstable == -1), "%s: %d keys",
+          faults_case, (int)result.count);
+    return status;
+}
+
+/* The least key and the greatest. */
+static hsort_status select_ends(hsort_context *ctx, struct keys *keys)
+{
+    const int64_t positions[2] = {0, size * keys->count - 1};
+    return hsort_select(ctx, key_type, HSORT_ASCENDING, keys->in, keys->count, positions, 2, keys->out, NULL);
+}
+
+/* Some rank wants no keys. */
+static hsort_status argsort_wide(hsort_context *ctx, struct keys *keys)
+{
+    int64_t index[MOST_KEYS];
+    const int64_t count = keys->count / 2;
+    const hsort_status status = hsort_argsort(ctx, HSORT_U128, HSORT_ASCENDING, keys->in, count, index,
+                                              rank == size / 2 ? NULL : keys->out, count, NULL);
+    for (int64_t i = 1; status == HSORT_OK && rank != size / 2 && i < count; i++)
+        CHECK(keys->out[2 * i - 1] <= keys->out[2 * i + 1], "%s: key %d", faults_case, (int)i); // the upper halves
+    return status;
+}
+
 static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport transport, struct keys *keys)
 {
     hsort_check_result result;
@@ -162,13 +195,19 @@ static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport
         return scatter_keys(*ctx, keys);
     if (deed == DEED_UNIQUE)
         return keep_unique(*ctx, keys);
-    if (deed == DEED_ARGSORT)
+    if (deed == DEED_CHECK_PAIRS)
+        return check_pairs(*ctx, keys);
+    if (deed == DEED_SELECT)
+        return select_ends(*ctx, keys);
+    if (deed == DEED_INDEX)
         return find_index(*ctx, keys);
+    if (deed == DEED_ARGSORT)
+        return argsort_wide(*ctx, keys);
     if (deed == DEED_CREATE)
         return create(transport, ctx);
     if (deed == DEED_CHECK)
         return check_order(*ctx, keys->in, keys->count, HSORT_ASCENDING, &result);
-    return deed == DEED_SORT ? hsort_sort(*ctx, HSORT_U64, HSORT_ASCENDING, keys->in, keys->count, NULL)
+    return deed == DEED_SORT ? hsort_sort(*ctx, key_type, HSORT_ASCENDING, keys->in, keys->count, NULL)
                              : sort_to(*ctx, keys);
 }
 
@@ -324,6 +363,7 @@ static void walk_records(hsort_transport transport)
     walk_all(DEED_PAIRS, transport);
     walk_all(DEED_SCATTER, transport);
     walk_all(DEED_UNIQUE, transport);
+    walk_all(DEED_CHECK_PAIRS, transport);
 }
 
 static void walk_two_passes(void)
@@ -335,6 +375,21 @@ static void walk_two_passes(void)
     walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_CHECK_PAIRS, HSORT_TRANSPORT_STAGED);
+}
+
+static void walk_types(void)
+{
+    enum { TABLE_BYTES = 655360, PIECE_BYTES = 64 };
+    key_type = HSORT_I16;
+    walk_all(DEED_SORT, HSORT_TRANSPORT_AUTO);
+    limit = TABLE_BYTES + PIECE_BYTES;
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_SELECT, HSORT_TRANSPORT_STAGED);
+    limit = 0;
+    key_type = HSORT_U64;
+    walk(DEED_ARGSORT, HSORT_TRANSPORT_AUTO, FAULT_ALLOC, size - 1);
+    walk(DEED_ARGSORT, HSORT_TRANSPORT_AUTO, FAULT_MPI, size / 2);
 }
 
 /* Four slots of elements, and codes of 8 bytes and scratch for these; each begins at a multiple of 256 bytes. */
@@ -343,9 +398,9 @@ static void walk_element_passes(void)
     enum { SLOTS = 4, CODES = 2, SLOT_BYTES = 256 };
     limit = (SLOTS + CODES) * SLOT_BYTES * 64 / 63 + 1;
     check_passes(DEED_RECORDS);
-    check_passes(DEED_ARGSORT);
+    check_passes(DEED_INDEX);
     walk_all(DEED_RECORDS, HSORT_TRANSPORT_STAGED);
-    walk_all(DEED_ARGSORT, HSORT_TRANSPORT_STAGED);
+    walk_all(DEED_INDEX, HSORT_TRANSPORT_STAGED);
 }
 
 int main(int argc, char **argv)
@@ -373,6 +428,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "element_passes") == 0) {
         walk_element_passes();
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "types") == 0) {
+        walk_types();
         return ranks_finish();
     }
     if (argc > 1 && strcmp(argv[1], "records") == 0) {

@@ -4,13 +4,13 @@
  *
  *     test_records        the host engine; a part of the trials under a limit of engine memory, where it works on copies
  *     test_records cuda   the cuda engine, with arrays in all kinds of memory */
-#include "tests/support/device_buffer.h"
+#include "tests/library/drawn_array.h"
 #include "kernels/engine.h"
 #include "tests/support/layout.h"
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { MOST_RANKS = 64, GUARD = 64, POISON = 0xa7, SECONDS = 3, FIELDS = HSORT_FIELDS_MAX };
+enum { MOST_RANKS = 64, SECONDS = 3, FIELDS = HSORT_FIELDS_MAX };
 
 enum call { RECORDS, PAIRS, ARGSORT, COLUMNS, GATHER, SCATTER, SELECT, UNIQUE, CALLS };
 static const char *const call_names[CALLS] = {"records", "pairs",   "argsort", "columns",
@@ -24,73 +24,19 @@ struct trial {
     int64_t total;
     int values; /* that a byte of a record can have; 1: all are equal, of UNIQUE alone */
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
-    bool in_place;
+    bool in_place, repeats; /* repeats: most elements are one of four, as keys of many bytes would not be equal else */
     uint64_t seed;
 };
 
-/* An array of this rank in memory of some kind, with a guard behind it. */
-struct array {
-    enum buffer_kind kind;
-    unsigned char *memory, *image; /* image: what the whole of it should hold */
-    size_t bytes;
-};
-
-static int rank, size, buffer_kinds = 1;
+static int rank, size;
 static hsort_context *ctx;
-static char what[300];
-static uint64_t random_state;
 static int trials[CALLS];
-
-static uint64_t draw(uint64_t below)
-{
-    return check_random(&random_state) % below;
-}
-
-/* ---- arrays ------------------------------------------------------------------------------------------------------- */
-
-/* from NULL: poisoned. */
-static struct array array_make(const void *from, size_t bytes)
-{
-    struct array a = {.kind = (enum buffer_kind)draw((uint64_t)buffer_kinds), .bytes = bytes};
-    a.memory = device_buffer_alloc(a.kind, bytes + GUARD);
-    a.image = malloc(bytes + GUARD);
-    if (!a.memory || !a.image) {
-        fprintf(stderr, "no memory for %zu bytes\n", bytes);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    memset(a.image, POISON, bytes + GUARD);
-    if (from)
-        memcpy(a.image, from, bytes);
-    device_buffer_copy(a.memory, a.image, bytes + GUARD);
-    return a;
-}
-
-/* Compare with the image, and free. */
-static void array_check(struct array *a, const char *name)
-{
-    unsigned char *now = malloc(a->bytes + GUARD);
-    device_buffer_copy(now, a->memory, a->bytes + GUARD);
-    if (memcmp(now, a->image, a->bytes + GUARD) != 0) {
-        size_t at = 0;
-        while (now[at] == a->image[at])
-            at++;
-        CHECK(0, "rank %d: %s differs at byte %zu of %zu: %s", rank, name, at, a->bytes, what);
-    }
-    free(now);
-    free(a->image);
-    device_buffer_free(a->kind, a->memory);
-}
-
-static void expect(struct array *a, const void *bytes)
-{
-    memcpy(a->image, bytes, a->bytes);
-}
 
 /* ---- the oracle ----------------------------------------------------------------------------------------------------- */
 
 static int compare_numbers(const hsort_field *field, const unsigned char *a, const unsigned char *b)
 {
-    unsigned char left[8], right[8];
+    unsigned char left[16], right[16];
     const size_t bytes = hsort_type_bytes(field->type);
     for (size_t i = 0; i < bytes; i++) {
         left[i] = a[field->big_endian ? bytes - 1 - i : i];
@@ -334,7 +280,7 @@ static hsort_status run_select(const struct part *p)
     const size_t key_bytes = field_bytes(field);
     const int64_t wanted = t->total > 0 ? WANTED : 0;
     int64_t positions[WANTED] = {0};
-    unsigned char selected[WANTED * 8], expected[WANTED * 8];
+    unsigned char selected[WANTED * 16], expected[WANTED * 16];
     uint64_t random = t->seed; // the same on every rank
     struct array keys = incoming(p, field->offset, key_bytes);
     for (int i = 1; i < wanted; i++)
@@ -410,6 +356,9 @@ static void run_trial(const struct trial *t)
     uint64_t random = t->seed;
     for (size_t i = 0; i < (size_t)t->total * t->record_bytes; i++)
         all[i] = (unsigned char)(check_random(&random) % (uint64_t)t->values * 255 / (uint64_t)(t->values > 1 ? t->values - 1 : 1));
+    for (int64_t i = 4; t->repeats && i < t->total; i++)
+        if (check_random(&random) % 8 > 0)
+            memcpy(all + (size_t)i * t->record_bytes, all + check_random(&random) % 4 * t->record_bytes, t->record_bytes);
     sort_slowly(t, all, order);
     const struct part p = {.t = t,
                            .all = all,
@@ -419,8 +368,8 @@ static void run_trial(const struct trial *t)
                            .out_first = sum_before(t->out_counts),
                            .out_count = t->out_counts[rank]};
     snprintf(what, sizeof what, "%s of %lld elements of %zu bytes, %d fields, first of type %d at %zu of %d bytes, "
-             "%d values of a byte, in place %d", call_names[t->call], (long long)t->total, t->record_bytes,
-             t->field_count, (int)t->fields[0].type, t->fields[0].offset, t->fields[0].bytes, t->values, t->in_place);
+             "%d values of a byte, in place %d, repeats %d", call_names[t->call], (long long)t->total, t->record_bytes,
+             t->field_count, (int)t->fields[0].type, t->fields[0].offset, t->fields[0].bytes, t->values, t->in_place, t->repeats);
     const hsort_status status = runs[t->call](&p);
     CHECK(status == HSORT_OK, "%s: %s", hsort_last_error(ctx), what);
     trials[t->call]++;
@@ -434,10 +383,10 @@ static void run_trial(const struct trial *t)
 static hsort_field draw_field(const struct trial *t, size_t most, bool number)
 {
     hsort_field field = {.order = draw(2) ? HSORT_DESCENDING : HSORT_ASCENDING};
-    field.type = (hsort_type)draw(HSORT_F64 + 1);
-    if (hsort_type_bytes(field.type) > most)
-        field.type = (hsort_type)draw(HSORT_F32 + 1);
-    if (hsort_type_bytes(field.type) > most || (!number && draw(2)))
+    do
+        field.type = number && most >= 16 && draw(4) == 0 ? HSORT_U128 : (hsort_type)draw(ORDER_TYPES);
+    while (hsort_type_bytes(field.type) > most);
+    if (!number && draw(2))
         field.bytes = 1 + (int)draw(most < 16 ? most : 16);
     else
         field.big_endian = !number && draw(3) == 0;
@@ -473,13 +422,11 @@ static struct trial draw_trial(enum call call, uint64_t seed)
     t.record_bytes = sizes[draw(sizeof sizes / sizeof *sizes)];
     if (takes_bare_keys(call) && t.record_bytes < 8)
         t.record_bytes = 8;
-    t.total = 1 + (int64_t)draw((uint64_t)counts[1 + draw(6)]);
-    if (draw(10) == 0)
-        t.total = 0;
+    t.total = draw(10) == 0 ? 0 : 1 + (int64_t)draw((uint64_t)counts[1 + draw(6)]);
     if (t.record_bytes > 100 && t.total > 300)
         t.total = 300;
     t.values = call == UNIQUE && draw(4) == 0 ? 1 : draw(2) ? 2 : 256;
-    t.in_place = draw(2);
+    t.in_place = draw(2), t.repeats = draw(3) == 0;
     draw_fields(&t);
     layout_counts((enum layout)draw(LAYOUTS), t.total, size, check_random(&random), t.in_counts);
     layout_counts((enum layout)draw(LAYOUTS), t.total, size, check_random(&random), t.out_counts);

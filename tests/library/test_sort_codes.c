@@ -151,10 +151,11 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
     struct guarded in = guarded_make(kind, code_bytes, all + sum_before(counts), counts[rank]);
     struct guarded out = guarded_make(kind, code_bytes, NULL, out_counts[rank]);
     qsort(all, (size_t)total, sizeof all[0], compare_codes);
+    stats_begin(ctx); // as a call on elements does
     CHECK(sort_codes(ctx, code_bytes, in.codes, counts[rank], in_place ? in.codes : out.codes,
                      out_counts[rank], NULL) == HSORT_OK,
           "%s: %s", case_text, hsort_last_error(ctx));
-    CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.keys == total && stats.passes == (few ? 1 : passes),
+    CHECK(stats_finish(ctx, total) == HSORT_OK && hsort_get_stats(ctx, &stats) == HSORT_OK && stats.keys == total && stats.passes == (few ? 1 : passes),
           "%s: %lld keys, %lld passes", case_text, (long long)stats.keys, (long long)stats.passes);
     check_codes(in_place ? &in : &out, code_bytes, all + sum_before(out_counts), out_counts[rank]);
     guarded_drop(&in);

@@ -98,6 +98,8 @@ static void test_unknown_sizes(hsort_context *ctx)
     CHECK_SIZES(hsort_plan_result, hsort_plan(&rates, 2, 2, HSORT_U32, 100, (void *)it));
     CHECK_SIZES(hsort_stats, hsort_get_stats(ctx, (void *)it));
     CHECK_SIZES(hsort_check_result, hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL, (void *)it));
+    CHECK_SIZES(hsort_check_result,
+                hsort_check_pairs(ctx, HSORT_U64, HSORT_ASCENDING, &key, &key, 8, 1, NULL, NULL, (void *)it));
     CHECK_SIZES(hsort_rank_info, hsort_topology(ctx, (void *)it, bytes));
     CHECK_SIZES(hsort_path_speed, hsort_measure_paths(ctx, (void *)it, bytes));
     hsort_plan_result plan = {.struct_size = sizeof plan};

@@ -215,7 +215,7 @@ static struct test_case draw_case(uint64_t seed)
     uint64_t random = seed;
     struct test_case c = {.seed = check_random(&random)};
     choose_distribution(&c.input, &random);
-    c.input.type = (hsort_type)(check_random(&random) % (HSORT_F64 + 1));
+    c.input.type = (hsort_type)(check_random(&random) % (HSORT_U128 + 1));
     c.input.seed = check_random(&random);
     c.order = check_random(&random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING;
     c.in_layout = (enum layout)(check_random(&random) % LAYOUTS);
@@ -268,7 +268,7 @@ static int run_matrix(uint64_t seed, int number)
     static const int64_t runs[] = {5, 17, 200};
     for (int overwrites = 0; overwrites < 2; overwrites++) {
         struct little little = open_little(300, overwrites);
-        for (int type = HSORT_U32; type <= HSORT_F64; type++)
+        for (int type = HSORT_U32; type <= HSORT_U128; type++)
             for (int order = HSORT_ASCENDING; order <= HSORT_DESCENDING; order++)
                 for (int kind = 0; kind < INPUTS; kind++)
                     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++, number++) {

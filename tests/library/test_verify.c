@@ -4,6 +4,7 @@
  * fed in chunks. An oracle that walks the whole array key by key says where the first key out of order is. */
 #include "tests/support/ranks.h"
 #include "tests/support/order.h"
+#include "kernels/base/key_width.h"
 #include "src/library/verify.h"
 
 enum { KEYS = 600, MOST_RANKS = 64 };
@@ -17,7 +18,7 @@ struct array {
     hsort_order order;
     int64_t count;
     int64_t counts[MOST_RANKS];
-    _Alignas(8) unsigned char keys[KEYS * 8];
+    _Alignas(16) unsigned char keys[KEYS * 16];
 };
 
 static unsigned char *key_of(struct array *array, int64_t position)
@@ -27,7 +28,7 @@ static unsigned char *key_of(struct array *array, int64_t position)
 
 static void swap_keys(struct array *array, int64_t a, int64_t b)
 {
-    unsigned char kept[8];
+    unsigned char kept[16];
     const size_t width = hsort_type_bytes(array->type);
     memcpy(kept, key_of(array, a), width);
     memcpy(key_of(array, a), key_of(array, b), width);
@@ -60,11 +61,23 @@ static void fill(struct array *array, hsort_type type, hsort_order order, int64_
     array->order = order;
     array->count = count;
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t bits = check_random(random);
-        memcpy(key_of(array, i), &bits, hsort_type_bytes(type));
+        const uint64_t bits[2] = {check_random(random), check_random(random)};
+        memcpy(key_of(array, i), bits, hsort_type_bytes(type));
     }
     order_sort(type, order, array->keys, count);
     spread(array, random);
+}
+
+/* Keys in order of which no two are equal, spread over all that there are: few of one byte. */
+static void fill_distinct(struct array *array, hsort_type type, hsort_order order, uint64_t *random)
+{
+    const struct keymap map = keymap_make(type, order);
+    const int64_t count = map.key_bytes == 1 ? 200 : KEYS;
+    fill(array, type, order, count, random);
+    for (int64_t i = 0; i < count && KEY_IS_COUNTED(map.key_bytes); i++) {
+        const key_code bits = keymap_decode(map, (key_code)i * (key_max(map.key_bytes) / (key_code)count));
+        memcpy(key_of(array, i), &bits, (size_t)map.key_bytes);
+    }
 }
 
 static hsort_check_result verify(struct array *array, int64_t chunk)
@@ -192,7 +205,7 @@ static void test_swaps(struct array *array, hsort_check_result right, uint64_t *
     if (comm.size < 3)
         return;
     for (int rank = 0; rank < comm.size; rank++) // keys on the first and the last rank only
-        array->counts[rank] = rank == 0 ? KEYS / 2 : rank == comm.size - 1 ? array->count - KEYS / 2 : 0;
+        array->counts[rank] = rank == 0 ? array->count / 2 : rank == comm.size - 1 ? array->count - array->count / 2 : 0;
     break_border(array, 0);
 }
 
@@ -223,6 +236,61 @@ static void test_wrong_keys(struct array *array, hsort_check_result right, uint6
     }
 }
 
+/* ---- Numbers of elements --------------------------------------------------------------------------------- */
+
+/* Keys as elements, with these numbers, or, without, of numbers that are all alike. */
+static hsort_check_result verify_numbers(struct array *array, const int64_t *numbers, int64_t chunk)
+{
+    struct verifier verifier;
+    hsort_check_result result;
+    const int64_t first = first_of(array, comm.rank), count = array->counts[comm.rank];
+    const size_t width = hsort_type_bytes(array->type);
+    hsort_status status = HSORT_OK;
+    verify_start(&verifier, keymap_make(array->type, array->order));
+    for (int64_t done = 0; done < count && status == HSORT_OK; done += chunk) {
+        const void *keys = key_of(array, first + done);
+        const struct engine_elements elements = {.count = chunk < count - done ? chunk : count - done,
+                                                 .part = {keys},
+                                                 .part_bytes = {width},
+                                                 .field = {{.from = keys,
+                                                            .stride = width,
+                                                            .bytes = (int)width,
+                                                            .map = keymap_make(array->type, array->order)}},
+                                                 .field_count = 1,
+                                                 .index = numbers ? numbers + first + done : NULL};
+        status = verify_add_elements(&verifier, engine, &elements);
+    }
+    CHECK(status == HSORT_OK, "verify_add_elements: %s", status_text());
+    CHECK(verify_finish(&verifier, &comm, &result) == HSORT_OK, "verify_finish: %s", status_text());
+    return result;
+}
+
+/* Numbers that rise between equal keys, but at one place, which may be any border of chunks and of ranks. */
+static void test_numbers(struct array *array, uint64_t *random)
+{
+    int64_t numbers[KEYS];
+    const size_t width = hsort_type_bytes(array->type);
+    for (int64_t i = 0; i < array->count; i++) { // runs of a few equal keys
+        memcpy(key_of(array, i), key_of(array, i / 5 * 5), width);
+        numbers[i] = i;
+    }
+    for (int repeat = 0; repeat < 40; repeat++) {
+        const int64_t place = (int64_t)(check_random(random) % (uint64_t)(array->count / 5)) * 5 + 1;
+        const int64_t chunk = 1 + (int64_t)(check_random(random) % 7),
+                      less = (int64_t)(check_random(random) % 3);
+        spread(array, random);
+        hsort_check_result found = verify_numbers(array, numbers, chunk);
+        CHECK(found.first_unstable == -1 && found.first_disorder == -1, "rising numbers: unstable at %lld",
+              (long long)found.first_unstable);
+        numbers[place] = numbers[place - 1] - less;
+        found = verify_numbers(array, numbers, chunk);
+        CHECK(found.first_unstable == place, "unstable at %lld, not at %lld, in chunks of %lld",
+              (long long)found.first_unstable, (long long)place, (long long)chunk);
+        numbers[place] = place;
+        CHECK(verify_numbers(array, NULL, chunk).first_unstable == 1, "equal keys of equal numbers");
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -233,19 +301,20 @@ int main(int argc, char **argv)
     CHECK(status == HSORT_OK, "%s", status_text());
     if (status != HSORT_OK)
         return ranks_finish();
-    for (int type = HSORT_U32; type <= HSORT_F64; type++)
+    for (int type = 0; type < ORDER_TYPES; type++)
         for (int order = HSORT_ASCENDING; order <= HSORT_DESCENDING; order++) {
             struct array array;
             for (int64_t count = 0; count < 3; count++) {
                 fill(&array, (hsort_type)type, (hsort_order)order, count, &random);
                 test_spread(&array, &random);
             }
-            fill(&array, (hsort_type)type, (hsort_order)order, KEYS, &random);
+            fill_distinct(&array, (hsort_type)type, (hsort_order)order, &random);
             test_spread(&array, &random);
             const hsort_check_result right = verify_and_walk(&array, "sorted");
             test_swaps(&array, right, &random);
             test_wrong_keys(&array, right, &random);
             test_equal((hsort_type)type, (hsort_order)order, &random);
+            test_numbers(&array, &random);
             if (type == HSORT_F32 || type == HSORT_F64)
                 test_nans((hsort_type)type, (hsort_order)order, &random);
         }

@@ -10,6 +10,12 @@
 #include <string.h>
 #include "hypersort.h"
 
+/* All types there are, in the order of their numbers. */
+#define ORDER_TYPE(name, short_name, bytes) +1
+enum { ORDER_TYPES = 0 HSORT_TYPE_LIST(ORDER_TYPE) };
+
+__extension__ typedef unsigned __int128 order_uint128;
+
 /* -1, 0 or 1: `a` comes before `b` in ascending order, is the same key, comes after it. */
 #define ORDER_OF_INTEGERS(name, type)                    \
     static inline int name(const void *a, const void *b) \
@@ -23,6 +29,11 @@ ORDER_OF_INTEGERS(order_u32, uint32_t)
 ORDER_OF_INTEGERS(order_i32, int32_t)
 ORDER_OF_INTEGERS(order_u64, uint64_t)
 ORDER_OF_INTEGERS(order_i64, int64_t)
+ORDER_OF_INTEGERS(order_u128, order_uint128)
+ORDER_OF_INTEGERS(order_u8, uint8_t)
+ORDER_OF_INTEGERS(order_i8, int8_t)
+ORDER_OF_INTEGERS(order_u16, uint16_t)
+ORDER_OF_INTEGERS(order_i16, int16_t)
 #undef ORDER_OF_INTEGERS
 
 /* Numbers by value, -0.0 before +0.0. NaNs come after all numbers: first the positive ones, rising by their bits, then
@@ -66,11 +77,44 @@ static inline int order_f64(const void *a, const void *b)
     return order_doubles(left, right, left_bits, right_bits);
 }
 
+/* The value of a float of so many bits, which has an exponent between its sign and its mantissa. A double holds all those of
+ * two bytes. */
+static inline double order_float_value(int width, int mantissa, uint64_t bits)
+{
+    const int exponents = width - 1 - mantissa, bias = (1 << (exponents - 1)) - 1;
+    const int exponent = (int)(bits >> mantissa & ((1u << exponents) - 1));
+    const double fraction = (double)(bits & ((UINT64_C(1) << mantissa) - 1));
+    const double size = exponent == (1 << exponents) - 1 ? fraction > 0 ? (double)NAN : (double)INFINITY
+                        : exponent == 0                  ? ldexp(fraction, 1 - bias - mantissa)
+                                        : ldexp(1 + ldexp(fraction, -mantissa), exponent - bias);
+    return bits >> (width - 1) ? -size : size;
+}
+
+static inline int order_two_bytes(int mantissa, const void *a, const void *b)
+{
+    uint16_t left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return order_doubles(order_float_value(16, mantissa, left), order_float_value(16, mantissa, right), left,
+                         right);
+}
+
+static inline int order_f16(const void *a, const void *b)
+{
+    return order_two_bytes(10, a, b);
+}
+
+static inline int order_bf16(const void *a, const void *b)
+{
+    return order_two_bytes(7, a, b);
+}
+
 typedef int (*order_fn)(const void *, const void *);
 
 static inline order_fn order_ascending(hsort_type type)
 {
-    static const order_fn functions[6] = {order_u32, order_i32, order_f32, order_u64, order_i64, order_f64};
+    static const order_fn functions[] = {order_u32, order_i32,  order_f32, order_u64, order_i64, order_f64, order_u128,
+                                         order_u8,  order_i8, order_u16, order_i16, order_f16, order_bf16};
     return functions[type];
 }
 
@@ -78,11 +122,21 @@ static inline bool order_is_nan(hsort_type type, const void *key)
 {
     float narrow;
     double wide;
-    if (type == HSORT_F32)
+    uint16_t half;
+    switch (type) {
+    case HSORT_F32:
         memcpy(&narrow, key, sizeof narrow);
-    if (type == HSORT_F64)
+        return isnan(narrow) != 0;
+    case HSORT_F64:
         memcpy(&wide, key, sizeof wide);
-    return type == HSORT_F32 ? isnan(narrow) != 0 : type == HSORT_F64 && isnan(wide) != 0;
+        return isnan(wide) != 0;
+    case HSORT_F16:
+    case HSORT_BF16:
+        memcpy(&half, key, sizeof half);
+        return isnan(order_float_value(16, type == HSORT_F16 ? 10 : 7, half)) != 0;
+    default:
+        return false;
+    }
 }
 
 /* The same in either order. HSORT_DESCENDING reverses all that is not NaN. */
@@ -104,7 +158,7 @@ static inline void order_sort(hsort_type type, hsort_order order, void *keys, in
         numbers--;
     for (int64_t i = 0; order == HSORT_DESCENDING && i < numbers / 2; i++) {
         unsigned char *front = bytes + (size_t)i * width, *back = bytes + (size_t)(numbers - 1 - i) * width,
-                      kept[8];
+                      kept[16];
         memcpy(kept, front, width);
         memcpy(front, back, width);
         memcpy(back, kept, width);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "tests/support/device_buffer.h"
 
-enum { HEAD = 4096, ALLOCATIONS = 64, PINNED = 8, LEFT_MAX = ENGINE_REGIONS };
+enum { HEAD = 4096, ALLOCATIONS = 128, PINNED = 8, LEFT_MAX = ENGINE_REGIONS };
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);

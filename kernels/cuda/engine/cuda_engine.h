@@ -147,6 +147,13 @@ static inline hsort_status kernel_takes(const char *what, int key_bytes)
     return kernel_fault(what);
 }
 
+/* The same, where keys are looked at as they lie: counted ones, too. */
+static inline hsort_status kernel_looks(const char *what, int key_bytes)
+{
+    TRY(any_width_check(key_bytes));
+    return kernel_fault(what);
+}
+
 static inline int64_t divide_up(int64_t count, int64_t by)
 {
     return (count + by - 1) / by;
@@ -194,13 +201,22 @@ hsort_status elements_place(struct engine *engine, size_t element_bytes, void *t
                             const void *from, const int64_t *positions, int64_t first, int64_t count,
                             int64_t *outside);
 
+/* engine_ops.inspect_elements(): look.cu. */
+hsort_status elements_inspect(struct engine *engine, const struct engine_elements *elements,
+                              struct engine_inspection *found);
+/* engine_ops.count_keys() and .write_counted(): counted.cu. */
+hsort_status counted_count_keys(struct engine *engine, int key_bytes, const void *keys, int64_t count, int64_t *counts);
+hsort_status counted_write(struct engine *engine, int key_bytes, const struct engine_counted *counted, int64_t first,
+                           int64_t count, void *out);
+
 /* engine_ops.count_runs() and .write_runs(): runs.cu. */
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
 hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
 
-/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, yardstick/yardstick.cu. */
+/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, msd/pairs.cu, yardstick/yardstick.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;
 extern const struct engine_partition_ops cuda_partition_ops;
+extern const struct engine_pair_ops cuda_pair_ops;
 extern const struct engine_yardstick_ops cuda_yardstick_ops;
 
 #ifdef __cplusplus

@@ -1,61 +1,11 @@
 /* Elements that something travels with: their codes, and moving them to their places. All of it is bound by the bytes
  * that move. */
+#include "kernels/cuda/engine/fields.cuh"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/engine/scan.cuh"
-#include "kernels/cuda/ladder/tuning.h"
 #include "kernels/cuda/msd/coding.cuh"
 
-/* Each block takes one tile after the other, so that their number has a bound; no more than ENGINE_SEARCH_MAX, as each
- * has a word for its answer. */
-static unsigned element_blocks(const struct cuda_engine *engine, int64_t tiles)
-{
-    const int64_t most = min((int64_t)engine->multiprocessors * ELEMENT_BLOCKS, (int64_t)ENGINE_SEARCH_MAX);
-    return (unsigned)min(tiles, most);
-}
-
 /* ---- codes --------------------------------------------------------------------------------------------- */
-
-/* Fields by value, to a kernel; and in which words each is read, of 1, 2, 4 or 8 bytes: as its alignment allows. */
-struct field_list {
-    int count;
-    struct key_field field[ENGINE_FIELDS_MAX];
-    int word[ENGINE_FIELDS_MAX];
-};
-static_assert(sizeof(struct field_list) <= 3600, "parameters of a kernel");
-
-static __device__ uint64_t load_word(const unsigned char *from, int word)
-{
-    switch (word) {
-    case 1:
-        return *from;
-    case 2:
-        return *(const uint16_t *)from;
-    case 4:
-        return *(const uint32_t *)from;
-    default:
-        return *(const uint64_t *)from;
-    }
-}
-
-static __device__ uint64_t reversed(uint64_t bytes)
-{
-    const uint32_t upper = __byte_perm((uint32_t)bytes, 0, 0x0123);
-    return (uint64_t)upper << 32 | __byte_perm((uint32_t)(bytes >> 32), 0, 0x0123);
-}
-
-/* What field_bits() finds. */
-static __device__ uint128 load_field(const struct key_field &field, int word, int64_t i)
-{
-    const unsigned char *from = (const unsigned char *)field.from + (size_t)i * field.stride;
-    uint64_t lower = 0, upper = 0;
-    for (int at = 0; at < field.bytes; at += word) { // no word lies across both halves
-        const uint64_t part = load_word(from + at, word) << 8 * (at % 8);
-        lower |= at < 8 ? part : 0;
-        upper |= at < 8 ? 0 : part;
-    }
-    return field.big_endian ? ((uint128)reversed(lower) << 64 | reversed(upper)) >> (128 - 8 * field.bytes)
-                            : (uint128)upper << 64 | lower;
-}
 
 template <typename C>
 static __global__ void __launch_bounds__(ELEMENT_THREADS)
@@ -151,15 +101,6 @@ static hsort_status with_part_type(int bytes, F run)
     return status_fail(HSORT_INTERNAL, "no keys of elements of %d bytes", bytes);
 }
 
-/* The largest power of two, `most` at most, that divides a number. */
-static int unit_of(uint64_t number, int most)
-{
-    int unit = most;
-    while (number % (unsigned)unit != 0)
-        unit /= 2;
-    return unit;
-}
-
 static bool is_bare(const struct key_field &field)
 {
     return (field.bytes == 4 || field.bytes == 8) && field.stride == (size_t)field.bytes &&
@@ -182,14 +123,8 @@ static hsort_status launch_codes(struct cuda_engine *engine, C *codes, int64_t c
             TRY_LAUNCH("codes of bare keys");
             return HSORT_OK;
         });
-    struct field_list list = {};
-    list.count = field_count;
-    for (int f = 0; f < field_count; f++) {
-        list.field[f] = fields[f];
-        list.word[f] = unit_of((uintptr_t)fields[f].from | fields[f].stride | (size_t)fields[f].bytes, 8);
-    }
     fields_kernel<<<element_blocks(engine, divide_up(count, ELEMENT_THREADS)), ELEMENT_THREADS, 0, stream>>>(
-        list, codes, count, has_position, first);
+        list_fields(fields, field_count), codes, count, has_position, first);
     TRY_LAUNCH("codes");
     return HSORT_OK;
 }

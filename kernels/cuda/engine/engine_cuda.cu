@@ -362,7 +362,7 @@ static hsort_status engine_gather(struct engine *base, int key_bytes, const void
                                   const int64_t *positions, int count, key_code *codes)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_takes("gather", key_bytes));
+    TRY(kernel_looks("gather", key_bytes));
     return count > 0 ? keys_gather(cuda(base), key_bytes, keys, positions, count, codes) : HSORT_OK;
 }
 
@@ -381,7 +381,7 @@ static hsort_status engine_inspect(struct engine *base, struct keymap map, const
                                    struct engine_inspection *found)
 {
     device_scope scope(cuda(base));
-    TRY(kernel_takes("inspect", map.key_bytes));
+    TRY(kernel_looks("inspect", map.key_bytes));
     memset(found, 0, sizeof *found);
     return count > 0 ? keys_inspect(cuda(base), map, keys, count, found) : HSORT_OK;
 }
@@ -501,6 +501,7 @@ static const struct engine_ops cuda_ops = {
     .kind = HSORT_ENGINE_CUDA,
     .peer = &cuda_peer_ops,
     .partition = &cuda_partition_ops,
+    .pairs = &cuda_pair_ops,
     .yardstick = &cuda_yardstick_ops,
     .close = engine_close,
     .alloc = engine_alloc,
@@ -536,7 +537,10 @@ static const struct engine_ops cuda_ops = {
     .place = elements_place,
     .count_runs = runs_count,
     .write_runs = runs_write,
+    .count_keys = counted_count_keys,
+    .write_counted = counted_write,
     .inspect = engine_inspect,
+    .inspect_elements = elements_inspect,
 };
 
 extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct engine **opened)

@@ -166,7 +166,7 @@ static hsort_status launch_inspect(struct cuda_engine *engine, struct keymap map
 extern "C" hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys,
                                      int64_t count, struct engine_inspection *found)
 {
-    TRY(with_key_type(map.key_bytes, [&](auto key) {
+    TRY(with_any_key_type(map.key_bytes, [&](auto key) {
         return launch_inspect(engine, map, (const decltype(key) *)keys, count);
     }));
     TRY_CUDA(cudaMemcpyAsync(&engine->result->inspection, engine->inspection, sizeof *found,
@@ -193,7 +193,7 @@ extern "C" hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, c
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     memcpy(engine->result->positions, positions, (size_t)count * sizeof *positions);
-    TRY(with_key_type(key_bytes, [&](auto key) {
+    TRY(with_any_key_type(key_bytes, [&](auto key) {
         gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const decltype(key) *)keys, count, engine->result);
         TRY_LAUNCH("gather");
         return HSORT_OK;

@@ -25,6 +25,27 @@ static hsort_status with_key_type(int key_bytes, F run)
     return key_width_check(key_bytes);
 }
 
+/* The same for keys that are counted. */
+template <typename F>
+static hsort_status with_counted_type(int key_bytes, F run)
+{
+    switch (key_bytes) {
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        return run(type());
+        KEY_COUNTED_LIST(X, )
+#undef X
+    }
+    return counted_width_check(key_bytes);
+}
+
+/* For all keys that there are, where they are only looked at. */
+template <typename F>
+static hsort_status with_any_key_type(int key_bytes, F run)
+{
+    return KEY_IS_COUNTED(key_bytes) ? with_counted_type(key_bytes, run) : with_key_type(key_bytes, run);
+}
+
 /* The same for one word: most rungs have no kernels for keys of 16 bytes, which are two. */
 template <typename F>
 static hsort_status with_narrow_key_type(int key_bytes, F run)
@@ -67,8 +88,8 @@ static __host__ __device__ constexpr int by_width(int of_4, int of_8)
 template <typename K>
 static __host__ __device__ constexpr int by_width(int of_4, int of_8, int of_16)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "there is a number for this width");
-    return sizeof(K) == 4 ? of_4 : sizeof(K) == 8 ? of_8 : of_16;
+    static_assert(sizeof(K) <= 4 || sizeof(K) == 8 || sizeof(K) == 16, "there is a number for this width");
+    return sizeof(K) <= 4 ? of_4 : sizeof(K) == 8 ? of_8 : of_16; // narrower keys are as those of 4 bytes
 }
 
 /* A key of another lane: the types of keys have no shuffle in common. Whole warps call it. */

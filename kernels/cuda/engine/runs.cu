@@ -246,12 +246,12 @@ extern "C" hsort_status runs_count(struct engine *base, struct engine_runs *runs
     const struct cuda_result *result = engine->result;
     device_scope scope(engine);
     unsigned parts = 0;
-    TRY(kernel_takes("runs", runs->key_bytes));
+    TRY(kernel_looks("runs", runs->key_bytes));
     runs->found = 0;
     runs->first_head = runs->count;
     if (runs->count == 0)
         return HSORT_OK;
-    TRY(with_key_type(runs->key_bytes, [&](auto key) {
+    TRY(with_any_key_type(runs->key_bytes, [&](auto key) {
         const run_keys_of<decltype(key)> of = keys_of<decltype(key)>(engine, runs, &parts);
         count_runs_kernel<<<parts, RUN_THREADS, 0, engine->streams[STREAM_WORK]>>>(
             of, engine->result->less, engine->result->not_greater);
@@ -285,10 +285,10 @@ extern "C" hsort_status runs_write(struct engine *base, const struct engine_runs
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    TRY(kernel_takes("runs", runs->key_bytes));
+    TRY(kernel_looks("runs", runs->key_bytes));
     if (runs->count == 0)
         return HSORT_OK;
-    TRY(with_key_type(runs->key_bytes, [&](auto key) {
+    TRY(with_any_key_type(runs->key_bytes, [&](auto key) {
         typedef decltype(key) K;
         unsigned parts;
         const run_keys_of<K> of = keys_of<K>(engine, runs, &parts);

@@ -30,6 +30,8 @@ struct sort_args {
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
     void *values, *scratch_values;     /* [count] the same; NULL without values */
+    const void *first_keys, *first_values; /* [count] of rung 7: from where the first pass reads instead, and which it does not
+                                          change, unless they are `keys` and `values`; NULL: from these */
     const struct raw_keys *raw;        /* NULL: keys are codes. Keys alone may be others */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
     void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result, or raw->positions */

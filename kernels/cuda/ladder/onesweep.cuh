@@ -111,7 +111,7 @@ static int64_t onesweep_tiles(int64_t count)
     return divide_up(count, tile_size<K, V>());
 }
 
-static size_t onesweep_workspace_bytes(int64_t tiles)
+static inline size_t onesweep_workspace_bytes(int64_t tiles)
 {
     return offsetof(struct onesweep_workspace, descriptors) + (size_t)tiles * sizeof(uint64_t[BINS]);
 }
@@ -180,14 +180,15 @@ static __device__ struct search_choice choose_search(uint32_t bin)
 }
 
 /* Rank each key among the keys of its group with the same digit, in the order row by row, lane by lane;
- * leaves the group's counts in table [BINS], above COUNT_SHIFT. The table is clear before.
+ * leaves the group's counts in table [BINS], above COUNT_SHIFT. The table is clear before. bin_of(k): the digit of
+ * this thread's key k.
  *
  * The lanes of a row find each other in the word of their bin: each sets its bit there, and then sees who has
  * done the same. A ballot on each bit of the digit finds them too, with three times the instructions. Groups
  * of 16, because then the count so far fits into the same word: it is read and written together with the
  * bits. */
-template <enum peer_search WAY, typename K, int KEYS, typename D>
-static __device__ void group_rank(const K (&keys)[KEYS], const D &digit, uint32_t common, uint32_t *table,
+template <enum peer_search WAY, int KEYS, typename BIN_OF>
+static __device__ void group_rank(const BIN_OF &bin_of, uint32_t common, uint32_t *table,
                                   packed<KEYS, 2> &ranks)
 {
     const int lane = threadIdx.x % GROUP;
@@ -198,7 +199,7 @@ static __device__ void group_rank(const K (&keys)[KEYS], const D &digit, uint32_
     __syncwarp(); // the table is clear
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
-        const uint32_t bin = digit(keys[k]);
+        const uint32_t bin = bin_of(k);
         uint32_t peers = 0;
         if (WAY == BY_MATCH)
             peers = __match_any_sync(ALL_LANES, bin) >> group_shift & ((1u << COUNT_SHIFT) - 1);
@@ -221,35 +222,34 @@ static __device__ void group_rank(const K (&keys)[KEYS], const D &digit, uint32_
 
 /* Rank each key among the keys of the block with the same digit, in no promised order; leaves the counts in
  * table [BINS]. */
-template <typename K, int KEYS, typename D>
-static __device__ void block_rank(const K (&keys)[KEYS], const D &digit, uint32_t *table,
-                                  packed<KEYS, 2> &ranks)
+template <int KEYS, typename BIN_OF>
+static __device__ void block_rank(const BIN_OF &bin_of, uint32_t *table, packed<KEYS, 2> &ranks)
 {
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        ranks.set(k, atomicAdd(&table[digit(keys[k])], 1u));
+        ranks.set(k, atomicAdd(&table[bin_of(k)], 1u));
 }
 
 /* Rank a tile's keys in their groups; or, if they `may_mix` and so lose their order, all in group_tables[0],
  * which is quicker unless many meet in one counter. Is that what was done? */
-template <typename K, int KEYS, typename D>
-static __device__ bool tile_rank(const K (&keys)[KEYS], const D &digit, bool may_mix,
-                                 uint32_t (*group_tables)[TABLE], packed<KEYS, 2> &ranks)
+template <int KEYS, typename BIN_OF>
+static __device__ bool tile_rank(const BIN_OF &bin_of, bool may_mix, uint32_t (*group_tables)[TABLE],
+                                 packed<KEYS, 2> &ranks)
 {
     uint32_t *table = group_tables[threadIdx.x / GROUP];
     for (int bin = threadIdx.x % GROUP; bin < BINS; bin += GROUP)
         table[bin] = 0;
-    const struct search_choice choice = choose_search(digit(keys[0]));
+    const struct search_choice choice = choose_search(bin_of(0));
     if (may_mix && !__syncthreads_or(choice.way != BY_BITS)) {
-        block_rank(keys, digit, group_tables[0], ranks);
+        block_rank(bin_of, group_tables[0], ranks);
         return true;
     }
     if (choice.way == BY_MATCH)
-        group_rank<BY_MATCH>(keys, digit, 0, table, ranks);
+        group_rank<BY_MATCH>(bin_of, 0, table, ranks);
     else if (choice.way == BY_VOTE)
-        group_rank<BY_VOTE>(keys, digit, choice.common, table, ranks);
+        group_rank<BY_VOTE>(bin_of, choice.common, table, ranks);
     else
-        group_rank<BY_BITS>(keys, digit, 0, table, ranks);
+        group_rank<BY_BITS>(bin_of, 0, table, ranks);
     return false;
 }
 
@@ -418,7 +418,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     // keys that gains nothing, and takes registers
     packed<KEYS, 2> ranks;
     const bool may_mix = sizeof(K) == 4 && !has_value<V> && pass.may_mix && valid == TILE;
-    const bool is_mixed = tile_rank(keys, digit, may_mix, group_tables, ranks);
+    const bool is_mixed = tile_rank([&](int k) { return digit(keys[k]); }, may_mix, group_tables, ranks);
     __syncthreads();
     uint32_t own = 0;
     if (bin < BINS) {

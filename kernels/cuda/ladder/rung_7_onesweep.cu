@@ -142,22 +142,14 @@ static hsort_status count_all_digits(struct cuda_engine *engine, const K *keys, 
     return HSORT_OK;
 }
 
-template <typename T>
-static void swap_columns(const T **from, T **to)
-{
-    T *moved = *to;
-    *to = (T *)*from;
-    *from = moved;
-}
-
 template <typename K, typename V>
 static hsort_status sort_onesweep(struct cuda_engine *engine, struct sort_args *args)
 {
     struct onesweep_tables *tables = (struct onesweep_tables *)args->workspace;
     pass<K, V, key_digit<K>> pass = {};
-    pass.from = (K *)args->keys;
+    pass.from = (const K *)(args->first_keys ? args->first_keys : args->keys);
     pass.to = (K *)args->scratch_keys;
-    pass.from_values = (V *)args->values;
+    pass.from_values = (const V *)(args->first_values ? args->first_values : args->values);
     pass.to_values = (V *)args->scratch_values;
     pass.count = args->count;
     pass.workspace = &tables->passes;
@@ -170,8 +162,10 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, struct sort_args *
         pass.may_mix = !has_value<V> && pass.number == 0; // there is no order yet to keep
         TRY(onesweep_pass(engine, pass));
         pass.number++;
-        swap_columns(&pass.from, &pass.to);
-        swap_columns(&pass.from_values, &pass.to_values);
+        pass.from = pass.to;
+        pass.from_values = pass.to_values;
+        pass.to = (K *)(pass.to == args->keys ? args->scratch_keys : args->keys);
+        pass.to_values = (V *)(pass.to_values == args->values ? args->scratch_values : args->values);
     }
     args->sorted_keys = (void *)pass.from;
     args->sorted_values = (void *)pass.from_values;

@@ -143,6 +143,17 @@ enum {
     ALONE_SORT_KEYS = 17,
     ALONE_SORT_BLOCKS = 2,
 
+    /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
+     * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
+    PAIR_LEVELS_LEAST = 1 << 23,
+    PAIR_LEVELS_MOST = 5 << 26,
+    PAIR_REGIONS_MAX = 240,
+    PAIR_LINEAR_KEYS = 5900,
+    PAIR_TREE_KEYS = 5400,
+    PAIR_SORT_THREADS = 512,
+    PAIR_SORT_KEYS = 17,
+    PAIR_SORT_BLOCKS = 2,
+
     /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most, and for small buckets
      * of a level alone */
     FEW_KEYS = 1 << 13,
@@ -212,7 +223,18 @@ enum {
     RUN_THREADS = 256,
     RUN_KEYS = 8,
     RUN_KEYS_16 = 4,
-    RUN_BLOCKS = 16
+    RUN_BLOCKS = 16,
+
+    /* keys of 1 and 2 bytes: threads that count them, keys of a thread in a round, and blocks per multiprocessor by bytes
+     * of the keys: with counters of all values of 2 bytes there is room for one. Threads that write them, vectors of a thread
+     * at a time, and blocks per multiprocessor */
+    COUNTED_THREADS = 1024,
+    COUNTED_KEYS = 32,
+    COUNTED_BLOCKS_1 = 2,
+    COUNTED_BLOCKS_2 = 1,
+    COUNTED_WRITE_THREADS = 256,
+    COUNTED_WRITE_VECTORS = 4,
+    COUNTED_WRITE_BLOCKS = 16
 };
 
 /* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none

@@ -89,28 +89,17 @@ static __device__ void *block_sort_shared()
     return block_sort_memory;
 }
 
-/* Sort keys from [count] into `to` [count], which may be the same array; at most S::CAPACITY. coding: `struct coding`, of
- * both ways; or positions_of codes. `known` of the codes: the bins to begin with; or none, and the exact range is found first.
- * Every thread calls it; the next call waits for a barrier. */
-template <typename S, typename K, typename CODING>
-static __device__ void block_sort(const CODING &coding, const K *from,
-                                  typename stored_as<K, CODING>::type *to, int count, even_parts<K> known)
+/* Put the keys that the threads hold, codes [count], in order in shared memory, places [with_gaps()] of what this returns; NULL,
+ * and nothing is done, where all are equal. `known` of the codes: the bins to begin with; or none, and the exact range is found
+ * first. Every thread calls it; the next call waits for a barrier. */
+template <typename S, typename K>
+static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_parts<K> known)
 {
-    extern __shared__ uint4 block_sort_memory[];
-    uint32_t *bins = (uint32_t *)block_sort_memory;
+    uint32_t *bins = (uint32_t *)block_sort_shared();
     struct crowd_lists<S> &crowds = *(struct crowd_lists<S> *)(bins + S::COUNTERS);
     K *places = (K *)(&crowds + 1);
-    K keys[S::KEYS];
 
-    // 1. load
-#pragma unroll
-    for (int k = 0; k < S::KEYS; k++) {
-        if ((int)threadIdx.x + k * S::THREADS < count)
-            keys[k] = from[threadIdx.x + k * S::THREADS];
-    }
-    encode_loaded(coding_of_load(coding), keys);
-
-    // 2. count the bins; if one has many of all keys, once more with the exact range
+    // 1. count the bins; if one has many of all keys, once more with the exact range
     scaled_bins<S, K> bin_of = known;
     int fullest = INT_MAX;
     if (known.is_known()) {
@@ -120,10 +109,10 @@ static __device__ void block_sort(const CODING &coding, const K *from,
     if (fullest > max((int)CROWD, count / CROWDED_SHARE) && (!known.is_known() || !bin_of.are_values())) {
         fullest = count_in_range<S>(keys, count, bin_of, bins);
         if (fullest == 0)
-            return copy_in_order<K>(coding_of_load(coding), coding, from, to, count, threadIdx.x, S::THREADS);
+            return NULL;
     }
 
-    // 3. put the keys in the order of their bins, or of finer ones; then settle the order inside these. In bins of one value
+    // 2. put the keys in the order of their bins, or of finer ones; then settle the order inside these. In bins of one value
     // keys are equal
     const bool are_values = bin_of.are_values();
     if (fullest <= CROWD || are_values) {
@@ -138,7 +127,27 @@ static __device__ void block_sort(const CODING &coding, const K *from,
         settle_windows<S>(places, count, min(fullest, (int)CROWD));
         settle_seams<S>(places, count, min(fullest, (int)CROWD));
     }
-    store_places<S>(coding, places, to, count);
+    return places;
+}
+
+/* Sort keys from [count] into `to` [count], which may be the same array; at most S::CAPACITY. coding: `struct coding`, of
+ * both ways; or positions_of codes. known: as above. Every thread calls it; the next call waits for a barrier. */
+template <typename S, typename K, typename CODING>
+static __device__ void block_sort(const CODING &coding, const K *from,
+                                  typename stored_as<K, CODING>::type *to, int count, even_parts<K> known)
+{
+    K keys[S::KEYS];
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++) {
+        if ((int)threadIdx.x + k * S::THREADS < count)
+            keys[k] = from[threadIdx.x + k * S::THREADS];
+    }
+    encode_loaded(coding_of_load(coding), keys);
+    const K *places = sort_into_places<S>(keys, count, known);
+    if (places)
+        store_places<S>(coding, places, to, count);
+    else
+        copy_in_order<K>(coding_of_load(coding), coding, from, to, count, threadIdx.x, S::THREADS);
 }
 
 #endif

@@ -4,7 +4,7 @@
  * come, that is one branch per tile, the same for all threads. A version of each kernel for each map would triple the code for
  * nothing that can be measured.
  *
- * Numbered keys do have versions of their own, as what lies in memory is narrower than a code: where keys are first loaded
+ * Numbered keys of 4 bytes do have versions of their own, as what lies in memory is narrower than a code of 8: where keys are first loaded
  * (FIRST) `struct numbering` may stand for `struct coding`, and where codes are last stored (LAST) `struct positions_of`:
  *
  *     keys S     --- numbering<S> --->  codes K     --- positions_of<K> --->  int64_t
@@ -30,8 +30,9 @@ struct coding {
 template <typename K>
 static __device__ K encode(const struct keymap &map, K bits)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
-    return sizeof(K) == 4   ? (K)keymap_encode_u32(map, (uint32_t)bits)
+    static_assert(KEY_WIDTH_KNOWN(sizeof(K)) || KEY_IS_COUNTED(sizeof(K)), "a key of a known width");
+    return sizeof(K) < 4    ? (K)keymap_encode_narrow(map, (uint64_t)bits)
+           : sizeof(K) == 4 ? (K)keymap_encode_u32(map, (uint32_t)bits)
            : sizeof(K) == 8 ? (K)keymap_encode_u64(map, (uint64_t)bits)
                             : (K)keymap_encode_u128(map, bits);
 }
@@ -39,8 +40,9 @@ static __device__ K encode(const struct keymap &map, K bits)
 template <typename K>
 static __device__ K decode(const struct keymap &map, K code)
 {
-    static_assert(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16, "a key of a known width");
-    return sizeof(K) == 4   ? (K)keymap_decode_u32(map, (uint32_t)code)
+    static_assert(KEY_WIDTH_KNOWN(sizeof(K)) || KEY_IS_COUNTED(sizeof(K)), "a key of a known width");
+    return sizeof(K) < 4    ? (K)keymap_decode_narrow(map, (uint64_t)code)
+           : sizeof(K) == 4 ? (K)keymap_decode_u32(map, (uint32_t)code)
            : sizeof(K) == 8 ? (K)keymap_decode_u64(map, (uint64_t)code)
                             : (K)keymap_decode_u128(map, code);
 }
@@ -122,12 +124,8 @@ static __device__ int64_t stored_key(const struct positions_of<K> &last, K code)
 template <typename K>
 static __device__ K above_position(uint64_t code, int position_bits, uint64_t position)
 {
-    static_assert(sizeof(K) == 8 || sizeof(K) == 16, "a code of a known width");
-    const uint64_t lower = code << position_bits | position;
-    if constexpr (sizeof(K) == sizeof(uint64_t))
-        return lower;
-    else // by words: a shift of 128 bits has to ask how far it goes
-        return (K)(code >> (64 - position_bits)) << 64 | lower;
+    static_assert(sizeof(K) == sizeof(uint64_t), "a code of 8 bytes");
+    return code << position_bits | position;
 }
 
 /* The code of the key that lies at `at`. */

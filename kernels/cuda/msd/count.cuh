@@ -94,16 +94,16 @@ static __device__ void note_found(const uint32_t *buckets, uint8_t *found)
         *found = (uint8_t)buckets[0];
 }
 
-/* The keys before the first whole vector and behind the last one: by the first block. */
-template <typename K, typename FIRST, typename S, typename BUCKETS>
+/* The keys before the first whole vector and behind the last one. */
+template <int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
 static __device__ void count_ends(const FIRST &coding, const S *__restrict__ keys, int64_t count,
-                                  int64_t front, int64_t rest, const BUCKETS &find_buckets, uint32_t *counts,
+                                  int64_t all, int64_t front, int64_t rest, const BUCKETS &find_buckets, uint32_t *counts,
                                   uint8_t *found, struct notice *notice)
 {
-    for (int64_t i = threadIdx.x; i < front + count - rest; i += COUNT_THREADS) {
+    for (int64_t i = threadIdx.x; i < front + count - rest; i += THREADS) {
         const int64_t at = i < front ? i : rest + i - front;
         const K key[1] = {load_code<K>(coding, keys + at)};
-        const K next = at + 1 < count ? load_code<K>(coding, keys + at + 1) : key[0];
+        const K next = at + 1 < all ? load_code<K>(coding, keys + at + 1) : key[0];
         uint32_t bucket[1];
         notice->ascents |= key[0] < next;
         notice->descents |= key[0] > next;
@@ -114,29 +114,26 @@ static __device__ void count_ends(const FIRST &coding, const S *__restrict__ key
     }
 }
 
-/* Vectors of a thread at a time: fewer where codes are four times as wide as what is loaded, as it holds the codes. */
-template <typename K, typename S>
-constexpr int count_vectors = sizeof(K) <= 2 * sizeof(S) ? COUNT_VECTORS : COUNT_VECTORS / 2;
-
-/* Count a block's share of the keys: whole vectors by all blocks. Once both orders have been seen nobody looks. */
-template <typename K, typename FIRST, typename S, typename BUCKETS>
+/* Count the share of a block, one of `blocks`, of keys [count]: some whole vectors, and block 0 what is in front of them and behind.
+ * all_keys: those up to the end of the array, where another one may follow the last that is counted. Once both orders have been seen
+ * nobody looks. */
+template <int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
 static __device__ void count_share(const FIRST &coding, const S *__restrict__ keys, int64_t count,
-                                   const BUCKETS &find_buckets, uint32_t *counts, uint8_t *found,
+                                   int64_t all_keys, int block, int blocks, const BUCKETS &find_buckets, uint32_t *counts, uint8_t *found,
                                    struct notice *notice)
 {
-    constexpr int PER = sizeof(uint4) / sizeof(S), VECTORS = count_vectors<K, S>,
-                  STRIDE = COUNT_THREADS * VECTORS;
+    constexpr int PER = sizeof(uint4) / sizeof(S), VECTORS = COUNT_VECTORS,
+                  STRIDE = THREADS * VECTORS;
     const int lane = threadIdx.x % WARP;
     const int64_t front = keys_in_front(keys, count);
     const int64_t vectors = (count - front) / PER;
-    if (blockIdx.x == 0)
-        count_ends<K>(coding, keys, count, front, front + vectors * PER, find_buckets, counts, found, notice);
+    if (block == 0)
+        count_ends<THREADS, K>(coding, keys, count, all_keys, front, front + vectors * PER, find_buckets, counts, found, notice);
     const uint4 *from = (const uint4 *)(keys + front);
-    for (int64_t first = (int64_t)blockIdx.x * STRIDE; first < vectors;
-         first += (int64_t)gridDim.x * STRIDE) {
+    for (int64_t first = (int64_t)block * STRIDE; first < vectors; first += (int64_t)blocks * STRIDE) {
         const int left = (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x;
-        const int own = max(left + COUNT_THREADS - 1, 0) / COUNT_THREADS; // vectors of this thread
-        const auto place = [&](int v) { return front + (first + threadIdx.x + v * COUNT_THREADS) * PER; };
+        const int own = max(left + THREADS - 1, 0) / THREADS; // vectors of this thread
+        const auto place = [&](int v) { return front + (first + threadIdx.x + v * THREADS) * PER; };
         S loaded[VECTORS * PER];
         K all[VECTORS * PER];
         uint32_t buckets[VECTORS * PER];
@@ -144,21 +141,21 @@ static __device__ void count_share(const FIRST &coding, const S *__restrict__ ke
         for (int v = 0; v < VECTORS; v++) {
             key_vector<S> vector = {};
             if (v < own)
-                vector.whole = from[first + threadIdx.x + v * COUNT_THREADS];
+                vector.whole = from[first + threadIdx.x + v * THREADS];
 #pragma unroll
             for (int k = 0; k < PER; k++)
                 loaded[v * PER + k] = vector.keys[k];
         }
-        const auto far = [](int k) { return k / PER * COUNT_THREADS * PER + k % PER; };
+        const auto far = [](int k) { return k / PER * THREADS * PER + k % PER; };
         codes_of_loaded(coding, keys + place(0), far, loaded, all);
         if (!__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents)) {
             notice_order<PER>(
                 all, own,
                 [&](int v, K last, K *next) {
                     const int64_t at = place(v) + PER;
-                    if (at >= count)
+                    if (at >= all_keys)
                         *next = last;
-                    else if (lane == WARP - 1 || v * COUNT_THREADS + 1 >= left)
+                    else if (lane == WARP - 1 || v * THREADS + 1 >= left)
                         *next = load_code<K>(coding, keys + at);
                 },
                 notice);
@@ -203,8 +200,9 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     wait_for_kernels_before();
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
-        count_share<K>(coding, keys, count, find_buckets, words[threadIdx.x / WARP % COUNT_COPIES],
-                       is_worth_noting<K>(*split) ? found : NULL, &notice);
+        count_share<COUNT_THREADS, K>(coding, keys, count, count, blockIdx.x, gridDim.x, find_buckets,
+                                      words[threadIdx.x / WARP % COUNT_COPIES],
+                                      is_worth_noting<K>(*split) ? found : NULL, &notice);
     });
     __syncthreads();
     const bool ascends = __syncthreads_or(notice.ascents), descends = __syncthreads_or(notice.descents);

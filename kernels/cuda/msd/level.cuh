@@ -139,21 +139,22 @@ struct level_plan {
     int run_keys;               /* of a bucket that is filled or copied: as one task */
     bool is_alone;              /* there is no other level, and as much scratch as it likes */
     bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
+    int most_buckets;           /* of a segment */
 };
 
 /* ---- how keys will be split ---------------------------------------------------------------------------- */
 
 /* How many buckets a segment of `count` keys should have, of so many keys; and how large its sample is. */
-static __host__ __device__ int wanted_buckets(int64_t count, int bucket_keys)
+static __host__ __device__ int wanted_buckets(int64_t count, int bucket_keys, int most)
 {
     const int64_t buckets = (count + bucket_keys - 1) / bucket_keys;
-    return (int)(buckets < SPLIT_BUCKETS ? buckets : SPLIT_BUCKETS - 1);
+    return (int)(buckets < most ? buckets : most - 1);
 }
 
 template <typename K>
 static __host__ __device__ int sample_size(int64_t count, const struct level_plan &plan)
 {
-    const int wanted = wanted_buckets(count, plan.tree_keys) * plan.sample_of_bucket;
+    const int wanted = wanted_buckets(count, plan.tree_keys, plan.most_buckets) * plan.sample_of_bucket;
     const int size = wanted > SPLIT_THREADS ? wanted : (int)SPLIT_THREADS;
     const int limit = plan.sample_most < SAMPLE_MAX<K> ? plan.sample_most : SAMPLE_MAX<K>;
     const int most = count < limit ? (int)count : limit; // no key is seen twice
@@ -288,14 +289,14 @@ static __device__ bool split_evenly(const K *sample, int seen, int buckets, stru
 /* Split by a tree for `wanted` buckets, or some more for single values, from a sample [seen] that is in order. Every thread of
  * the block calls it. */
 template <typename K>
-static __device__ void split_by_tree(const K *in_order, int seen, int wanted, struct split<K> *split,
-                                     struct split_work<K> &work)
+static __device__ void split_by_tree(const K *in_order, int seen, int wanted, int most,
+                                     struct split<K> *split, struct split_work<K> &work)
 {
     K *sorted = (K *)block_sort_shared(); // where it is searched often
     for (int i = threadIdx.x; i < seen; i += SPLIT_THREADS)
         sorted[i] = in_order[i];
     __syncthreads();
-    const int buckets = grow_tree(sorted, seen, wanted, work.splitters, split);
+    const int buckets = grow_tree(sorted, seen, wanted, most, work.splitters, split);
     const int bucket = threadIdx.x;
     if (bucket < buckets) {
         const K *splitters = work.splitters;
@@ -447,8 +448,8 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     __syncthreads();
     if (segment.left < 0) {
         seen = sample_size<K>(count, plan);
-        const int linear = wanted_buckets(count, plan.linear_keys),
-                  tree = wanted_buckets(count, plan.tree_keys);
+        const int linear = wanted_buckets(count, plan.linear_keys, plan.most_buckets),
+                  tree = wanted_buckets(count, plan.tree_keys, plan.most_buckets);
         bool even;
         if (gridDim.y > 1) {
             const bool grows = is_left_to_grow(seen, linear, level, work, &even);
@@ -461,7 +462,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
                 sort_sample(sample, seen, work.head);
         }
         if (!even)
-            split_by_tree(sample, seen, tree, split, work);
+            split_by_tree(sample, seen, tree, plan.most_buckets, split, work);
     } else { // a sample has misjudged it: parts of its exact range, which bounds the number of levels
         const K low = key_of_words<K>(level.left[segment.left].lowest),
                 high = key_of_words<K>(level.left[segment.left].highest);
@@ -471,7 +472,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
         if (low == high)
             return one_value_split(low, segment, split, buckets);
         if (threadIdx.x == 0)
-            split->split_head<K>::operator=(work.head = cut_evenly(low, high, SPLIT_BUCKETS));
+            split->split_head<K>::operator=(work.head = cut_evenly(low, high, plan.most_buckets));
         __syncthreads();
     }
     share_out_room(segment.scratch_first, plan.is_alone, work.head, work.splitters, count, seen, work.counts,

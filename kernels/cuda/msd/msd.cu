@@ -293,7 +293,8 @@ static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t co
 {
     const int each = (int)max(divide_up(count, engine->multiprocessors), (int64_t)ALONE_KEYS_LEAST);
     struct level_plan plan = {min(each, (int)ALONE_LINEAR_KEYS), min(each, (int)ALONE_TREE_KEYS),
-                              ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE_ALONE, ALONE_RUN_KEYS, true, true};
+                              ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE_ALONE, ALONE_RUN_KEYS, true, true,
+                              SPLIT_BUCKETS};
     if (count > ALONE_SMALL_BUCKETS) {
         plan.linear_keys = plan.tree_keys = ALONE_LARGE_KEYS;
         plan.sample_of_bucket = SAMPLE_OF_BUCKET;
@@ -400,20 +401,6 @@ static hsort_status sort_numbered(struct cuda_engine *engine, struct sort_args *
     return sort_by_levels(sort, first, from, sort.out, args->count);
 }
 
-/* The keys as they are numbered: there are codes of twice their width, or more. */
-template <typename K>
-static hsort_status msd_sort_numbered(struct cuda_engine *engine, struct sort_args *args)
-{
-    return with_narrow_key_type(args->raw->map.key_bytes, [&](auto key) {
-        typedef decltype(key) S;
-        if constexpr (sizeof(S) < sizeof(K))
-            return sort_numbered<K, S>(engine, args);
-        else
-            return status_fail(HSORT_INTERNAL, "no codes of %d bytes for numbered keys of %d", (int)sizeof(K),
-                               (int)sizeof(S));
-    });
-}
-
 /* ---- few keys ------------------------------------------------------------------------------------------ */
 
 template <typename K>
@@ -456,13 +443,12 @@ static bool is_for_cub(const struct sort_args *args)
     return args->value_bytes == 0 && args->key_bytes == sizeof(uint128);
 }
 
-/* Numbered keys of two levels become codes as they are loaded; of fewer keys, or of narrower ones, in a pass before. */
+/* Numbered keys of 4 bytes and two levels become codes of 8 as they are loaded; others in a pass before. */
 static hsort_status sort_any_numbered(struct cuda_engine *engine, struct sort_args *args)
 {
-    if (args->count <= LEVEL_ALONE_KEYS || args->raw->map.key_bytes < 4)
-        return ladder_sort_codes(engine, args, rung_8_msd);
-    return with_key_type(args->key_bytes,
-                         [&](auto key) { return msd_sort_numbered<decltype(key)>(engine, args); });
+    return args->count > LEVEL_ALONE_KEYS && args->raw->map.key_bytes == 4 && args->key_bytes == 8
+               ? sort_numbered<uint64_t, uint32_t>(engine, args)
+               : ladder_sort_codes(engine, args, rung_8_msd);
 }
 
 extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const struct sort_args *args,

@@ -73,17 +73,19 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
 /* Of a level that has others beside it. */
-static struct level_plan
+static inline struct level_plan
 plan_of_batch()
 {
-    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS, false, false};
+    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS,
+            false, false, SPLIT_BUCKETS};
 }
 
 /* Of the first level: so many keys in a region. waits: for the split, so that many blocks make it, of a smaller sample. */
 static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys, bool waits)
 {
     return {(int)min(linear_keys, (int64_t)INT32_MAX), (int)min(tree_keys, (int64_t)INT32_MAX),
-            SAMPLE_OF_BUCKET, waits ? (int)RANKED_SAMPLE : INT_MAX, FILL_KEYS, false, waits};
+            SAMPLE_OF_BUCKET, waits ? (int)RANKED_SAMPLE : INT_MAX, FILL_KEYS, false, waits,
+            SPLIT_BUCKETS};
 }
 
 /* ---- a level ------------------------------------------------------------------------------------------- */
@@ -96,7 +98,7 @@ struct level_input {
     uint32_t tiles;
 };
 
-static bool has_room(const struct level_input *input, int most_segments, int pieces, int64_t keys,
+static inline bool has_room(const struct level_input *input, int most_segments, int pieces, int64_t keys,
                      int64_t scratch_room)
 {
     return input->segments.count < most_segments && input->pieces.count + pieces <= LEVEL_PIECES &&
@@ -199,7 +201,7 @@ static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding,
                                 bool fills, const struct level_tables<K> &level, struct region_counts *counts)
 {
     const int64_t vectors =
-        divide_up(count * (int64_t)sizeof(S), (int64_t)sizeof(uint4) * COUNT_THREADS * count_vectors<K, S>);
+        divide_up(count * (int64_t)sizeof(S), (int64_t)sizeof(uint4) * COUNT_THREADS * COUNT_VECTORS);
     struct cuda_result *result = engine->result;
     *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
     if (count > 0)

@@ -358,11 +358,12 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
     return head.buckets;
 }
 
-/* Make a tree for `wanted` < SPLIT_BUCKETS buckets from the sorted sample [seen]. A value that fills half a bucket
- * or more begins one and ends it; only those that fill two, where that makes too many. splitters [SPLIT_BUCKETS] in
+/* Make a tree for `wanted` < `most` buckets from the sorted sample [seen]. A value that fills half a bucket or more
+ * begins one and ends it; only those that fill two, where that makes more than `most`. splitters [SPLIT_BUCKETS] in
  * shared memory: written. Returns the number of buckets. Every thread of the block calls it. */
 template <typename K>
-static __device__ int grow_tree(const K *sample, int seen, int wanted, K *splitters, struct split<K> *split)
+static __device__ int grow_tree(const K *sample, int seen, int wanted, int most, K *splitters,
+                                struct split<K> *split)
 {
     __shared__ uint32_t sums[SPLIT_THREADS / WARP];
     __shared__ int found;
@@ -382,7 +383,7 @@ static __device__ int grow_tree(const K *sample, int seen, int wanted, K *splitt
         if (i == SPLIT_THREADS - 1)
             found = (int)(before + own);
         __syncthreads();
-        if (found < SPLIT_BUCKETS)
+        if (found < most)
             break;
         if (own == 2 && (i + 1 == wanted || quantile(i + 1) != key))
             own = 1;

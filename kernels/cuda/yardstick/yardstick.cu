@@ -19,9 +19,12 @@ static unsigned blocks_for(const struct cuda_engine *engine, int64_t count)
 
 /* ---- other libraries ----------------------------------------------------------------------------------- */
 
-static bool has_yardstick(enum engine_yardstick which)
+/* CUB has sorts of the floats of 2 bytes, too, by types that C++ lacks. */
+static bool has_yardstick(enum engine_yardstick which, hsort_type type)
 {
-    return which == YARDSTICK_CUB || (which == YARDSTICK_LIBCUSORT && yardstick_has_libcusort());
+    const bool is_known = type < HSORT_U128, is_small_float = type == HSORT_F16 || type == HSORT_BF16;
+    return which == YARDSTICK_CUB ? !is_small_float
+                                  : which == YARDSTICK_LIBCUSORT && is_known && yardstick_has_libcusort();
 }
 
 static hsort_status run_yardstick(struct cuda_engine *engine, enum engine_yardstick which,
@@ -84,7 +87,7 @@ static hsort_status compare_keys(struct engine *base, hsort_type type, const voi
     if (count == 0)
         return HSORT_OK;
     TRY_CUDA(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
-    TRY(with_number_type(type, [&](auto key) {
+    TRY(with_any_number_type(type, [&](auto key) {
         typedef decltype(key) K;
         compare_kernel<<<blocks_for(engine, count), YARDSTICK_THREADS, 0, stream>>>((const K *)a,
                                                                                     (const K *)b, count, sum);
@@ -105,7 +108,10 @@ static __global__ void __launch_bounds__(YARDSTICK_THREADS)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x)
-        keys[i] = (K)input_key(&source, first + i);
+        if constexpr (sizeof(K) == sizeof(uint128))
+            keys[i] = input_wide_key(&source, first + i);
+        else
+            keys[i] = (K)input_key(&source, first + i);
 }
 
 static hsort_status fill_input(struct engine *base, const struct input *input, int64_t first, int64_t count,
@@ -117,7 +123,7 @@ static hsort_status fill_input(struct engine *base, const struct input *input, i
     TRY(kernel_fault("fill"));
     if (count == 0)
         return HSORT_OK;
-    return with_narrow_key_type(input_key_bits(input->type) / 8, [&](auto key) {
+    return with_any_key_type(input_key_bits(input->type) / 8, [&](auto key) {
         typedef decltype(key) K;
         input_kernel<<<blocks_for(engine, count), YARDSTICK_THREADS, 0, engine->streams[STREAM_WORK]>>>(
             source, first, count, (K *)keys);

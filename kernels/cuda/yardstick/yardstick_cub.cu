@@ -15,7 +15,7 @@ static hsort_status cub_sort_numbers(struct cuda_engine *engine, struct yardstic
 
 hsort_status yardstick_cub(struct cuda_engine *engine, struct yardstick_args *args)
 {
-    return with_number_type(args->type, [&](auto key) {
+    return with_any_number_type(args->type, [&](auto key) {
         typedef decltype(key) K;
         return args->count <= INT32_MAX ? cub_sort_numbers<K, int32_t>(engine, args)
                                         : cub_sort_numbers<K, int64_t>(engine, args);

@@ -1,0 +1,284 @@
+/* The last step of a sort of pairs: a block sorts the elements of a bucket in shared memory, in a stable way.
+ *
+ * It sorts codes as block_sort.cuh does, whose lowest bits say where in the bucket an element was; so no two are equal, and
+ * values find their keys again:
+ *
+ *     elements           7a 3b 7c        lowest key 3, so distances 4 0 4
+ *     codes              4|0 0|1 4|2     sorted: 0|1 4|0 4|2
+ *     keys, values       3 7 7           of the places 1 0 2: b a c, by way of shared memory
+ *
+ * Codes have 64 bits. Where the range of a bucket leaves too few for the places, the lowest bits of the distances are left out.
+ * Most often neighbours are in order all the same: few bits are left out, and a bucket has few keys. Where they are not, the bucket
+ * is sorted in two rounds instead, by the bits that were left out and, in the order of these, by the others. */
+#ifndef PAIR_BLOCKS_CUH
+#define PAIR_BLOCKS_CUH
+
+#include "kernels/cuda/msd/ordered.cuh"
+
+/* Where sorted elements go, and as what. */
+template <typename K, typename T>
+struct pair_goal {
+    K *keys; /* NULL: nobody wants them */
+    T *values;
+    struct coding coding; /* decodes */
+};
+
+template <typename S>
+constexpr int ORIGIN_BITS = 32 - __builtin_clz((unsigned)S::CAPACITY - 1);
+
+/* Of a bucket's keys: the lowest one, and how many bits of a distance from it codes have and leave out. */
+template <typename K>
+struct pair_range {
+    K low;
+    int bits, left_out;
+
+    __device__ uint64_t upper(K key) const
+    {
+        return (uint64_t)((K)(key - low) >> left_out);
+    }
+    __device__ uint64_t lower(K key) const
+    {
+        return (uint64_t)(K)(key - low) & ((UINT64_C(1) << left_out) - 1);
+    }
+};
+
+template <typename S, typename K>
+static __device__ struct pair_range<K> range_of_pairs(const K (&keys)[S::KEYS], int count) {
+    K low, high;
+    find_extremes<S>(keys, count, low, high);
+    const int bits = bits_of<K>(high - low), left_out = max(bits - (64 - ORIGIN_BITS<S>), 0);
+    return {low, bits - left_out, left_out};
+}
+
+/* The shared memory of a block. Codes, then keys, then values lie in the same places; the places of elements in the bucket, where
+ * the bins were. */
+template <typename S>
+struct pair_memory {
+    static __host__ __device__ constexpr int bytes()
+    {
+        static_assert(S::COUNTERS * 4 + sizeof(struct crowd_lists<S>) >= S::CAPACITY * sizeof(uint16_t),
+                      "room for the places of all elements");
+        return block_sort_bytes<S, uint64_t>();
+    }
+    static __device__ uint16_t *origins()
+    {
+        return (uint16_t *)block_sort_shared();
+    }
+    static __device__ void *places()
+    {
+        return (char *)block_sort_shared() + S::COUNTERS * 4 + sizeof(struct crowd_lists<S>);
+    }
+};
+
+/* Where in the bucket the elements of a thread's places were. */
+template <typename S>
+using origins_of_thread = half_words<S::KEYS>;
+
+/* Sort the codes of `bits` above an origin each that threads hold, and hand over each, done(k, code), by rows. Every thread calls
+ * it, and passes a barrier before shared memory is used again. */
+template <typename S, typename DONE>
+static __device__ void sort_pair_codes(const uint64_t (&codes)[S::KEYS], int count, int bits,
+                                       const DONE &done)
+{
+    const uint64_t all =
+        (UINT64_C(1) << (bits + ORIGIN_BITS<S> - 1) << 1) - 1; // the shift may be by all bits
+    const uint64_t *places =
+        sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>(UINT64_C(0), all));
+    for_rows<S>(count, [&](int k) { // codes are equal where there is one of them, which is 0
+        done(k, places ? places[with_gaps<uint64_t>(threadIdx.x) + k * with_gaps<uint64_t>(S::THREADS)] : 0);
+    });
+}
+
+template <typename S>
+static __device__ uint32_t origin_of_code(uint64_t code)
+{
+    return (uint32_t)code & ((1u << ORIGIN_BITS<S>)-1);
+}
+
+/* to(k, from[origin]) for each place of the result, by rows, by way of shared memory: what lies there is read in order, and found
+ * again in no order. Every thread calls it, between barriers. */
+template <typename S, typename T, typename TO>
+static __device__ void take_by_origins(const T *from, int count, const origins_of_thread<S> &origins,
+                                       const TO &to)
+{
+    T *kept = (T *)pair_memory<S>::places();
+    for_rows<S>(count, [&](int k) {
+        const int i = threadIdx.x + k * S::THREADS;
+        kept[with_gaps<T>(i)] = from[i];
+    });
+    __syncthreads();
+    for_rows<S>(count, [&](int k) { to(k, kept[with_gaps<T>((int)origins.get(k))]); });
+}
+
+/* Are keys [count] in order by the origins? Every thread calls it, between barriers. */
+template <typename S, typename K>
+static __device__ bool is_order_right(const K *from, int count, const origins_of_thread<S> &own)
+{
+    const K *kept = (const K *)pair_memory<S>::places();
+    uint16_t *origins = pair_memory<S>::origins();
+    bool descends = false;
+    for_rows<S>(count, [&](int k) { origins[threadIdx.x + k * S::THREADS] = (uint16_t)own.get(k); });
+    take_by_origins<S>(from, count, own, [&](int k, K key) {
+        const int place = threadIdx.x + k * S::THREADS;
+        descends |= place > 0 && kept[with_gaps<K>(origins[place - 1])] > key;
+    });
+    return !__syncthreads_or(descends);
+}
+
+/* Find the order of keys [count] by two rounds:
+ *
+ *     keys 53 52 61, two digits     first round 2|1 3|0 1|2: sorted 1|2 2|1 3|0, so origins 2 1 0
+ *                                   second round, in that order, 6|0 5|1 5|2: sorted 5|1 5|2 6|0, so origins 1 0 2
+ *
+ * Every thread calls it, between barriers. */
+template <typename S, typename K>
+static __device__ __noinline__ void order_by_two_rounds(const K *from, int count,
+                                                        const struct pair_range<K> &range,
+                                                        origins_of_thread<S> &origins)
+{
+    uint16_t *first_origins = pair_memory<S>::origins();
+    origins_of_thread<S> first, second;
+    uint64_t codes[S::KEYS];
+    for_rows<S>(count, [&](int k) {
+        const int i = threadIdx.x + k * S::THREADS;
+        codes[k] = range.lower(from[i]) << ORIGIN_BITS<S> | i;
+    });
+    sort_pair_codes<S>(codes, count, range.left_out,
+                       [&](int k, uint64_t code) { first.set(k, origin_of_code<S>(code)); });
+    for_rows<S>(count, [&](int k) {
+        codes[k] = range.upper(from[first.get(k)]) << ORIGIN_BITS<S> | (threadIdx.x + k * S::THREADS);
+    });
+    __syncthreads();
+    sort_pair_codes<S>(codes, count, range.bits,
+                       [&](int k, uint64_t code) { second.set(k, origin_of_code<S>(code)); });
+    __syncthreads();
+    for_rows<S>(count, [&](int k) { first_origins[threadIdx.x + k * S::THREADS] = (uint16_t)first.get(k); });
+    __syncthreads();
+    for_rows<S>(count, [&](int k) { origins.set(k, first_origins[second.get(k)]); });
+    __syncthreads();
+}
+
+template <typename K>
+static __device__ void store_pair_key(const struct coding &coding, K *keys, int place, K code)
+{
+    if (keys)
+        keys[place] = stored_key(coding, code);
+}
+
+/* Sort elements from [count], keys of which are codes, to `to` [count]: at most S::CAPACITY. They may be the same arrays. Every
+ * thread calls it; the next call waits for a barrier. */
+template <typename S, typename K, typename V, typename T>
+static __device__ void sort_pair_block(struct pair_array<const K, const V> from, struct pair_goal<K, T> to,
+                                       int count)
+{
+    struct pair_range<K> range;
+    origins_of_thread<S> origins;
+    uint64_t codes[S::KEYS];
+    {
+        K keys[S::KEYS];
+#pragma unroll
+        for (int k = 0; k < S::KEYS; k++)
+            keys[k] = (int)threadIdx.x + k * S::THREADS < count ? from.keys[threadIdx.x + k * S::THREADS] : 0;
+        range = range_of_pairs<S>(keys, count);
+#pragma unroll
+        for (int k = 0; k < S::KEYS; k++)
+            codes[k] = range.upper(keys[k]) << ORIGIN_BITS<S> | (threadIdx.x + k * S::THREADS);
+    }
+    sort_pair_codes<S>(codes, count, range.bits, [&](int k, uint64_t code) {
+        origins.set(k, origin_of_code<S>(code));
+        if (range.left_out == 0)
+            store_pair_key(to.coding, to.keys, threadIdx.x + k * S::THREADS,
+                           (K)(range.low + (K)(code >> ORIGIN_BITS<S>)));
+    });
+    __syncthreads();
+    if (range.left_out > 0) {
+        if (!is_order_right<S>(from.keys, count, origins)) {
+            origins_of_thread<S>
+                found; // in memory, as it is the function's to write: the others stay in registers
+            order_by_two_rounds<S>(from.keys, count, range, found);
+            origins = found;
+        }
+        __syncthreads();
+        take_by_origins<S>(from.keys, count, origins, [&](int k, K key) {
+            store_pair_key(to.coding, to.keys, threadIdx.x + k * S::THREADS, key);
+        });
+        __syncthreads();
+    }
+    take_by_origins<S>(from.values, count, origins,
+                       [&](int k, V value) { to.values[threadIdx.x + k * S::THREADS] = (T)value; });
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------- */
+
+template <typename K, typename T>
+static __device__ struct pair_goal<K, T> goal_from(const struct pair_goal<K, T> &goal, uint64_t first) {
+    return {goal.keys ? goal.keys + first : NULL, goal.values + first, goal.coding};
+}
+
+/* Those of the buckets that are usual. */
+template <typename S, typename K, typename V, typename T>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    usual_pairs_kernel(const __grid_constant__ struct pair_goal<K, T> goal,
+                       struct pair_array<const K, const V> from, struct level_tables<K> level)
+{
+    wait_for_kernels_before();
+    if (blockIdx.x >= level.head->usual_count())
+        return;
+    const struct bucket_task<K> task = level.usual[blockIdx.x];
+    const struct pair_array<const K, const V> own = {
+        from.keys + task.begin, from.values + task.begin
+    };
+    const struct pair_goal<K, T> to = goal_from(goal, task.goal);
+    sort_pair_block<S, K, V, T>(own, to, (int)task.count);
+}
+
+/* Elements that are in order as they are: every `stride`-th of [count] from `begin` on. */
+template <typename K, typename V, typename T>
+static __device__ void copy_pairs(const struct coding &first, struct pair_array<const K, const V> from,
+                                  const struct pair_goal<K, T> &to, int64_t count, int64_t begin,
+                                  int64_t stride)
+{
+#pragma unroll 4
+    for (int64_t i = begin; i < count; i += stride) {
+        if (to.keys)
+            to.keys[i] = stored_key(to.coding, load_code<K>(first, from.keys + i));
+        to.values[i] = from.values ? (T)from.values[i] : (T)i;
+    }
+}
+
+/* All others: fuller ones, and those of one value, which are copied. */
+template <typename S, typename K, typename V, typename T>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    rest_pairs_kernel(const __grid_constant__ struct pair_goal<K, T> goal,
+                      struct pair_array<const K, const V> from, struct level_tables<K> level)
+{
+    const struct coding as_it_is = {};
+    wait_for_kernels_before();
+    const uint32_t listed = level.head->rest_count();
+    for (uint32_t i = blockIdx.x; i < listed; i += gridDim.x) {
+        const struct rest_task task = level.rest[i];
+        const struct pair_array<const K, const V> own = {
+            from.keys + task.begin, from.values + task.begin
+        };
+        const struct pair_goal<K, T> to = goal_from(goal, task.goal);
+        if (task.kind == REST_SORT)
+            sort_pair_block<S, K, V, T>(own, to, (int)task.count);
+        else
+            copy_pairs(as_it_is, own, to, (int64_t)task.count, threadIdx.x, S::THREADS);
+        __syncthreads(); // before the next one takes the memory
+    }
+}
+
+/* All of them. */
+template <typename K, typename V, typename T>
+static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
+    copy_pairs_kernel(const __grid_constant__ struct coding first,
+                      const __grid_constant__ struct pair_goal<K, T> goal,
+                      struct pair_array<const K, const V> from, int64_t count)
+{
+    wait_for_kernels_before();
+    copy_pairs(first, from, goal, count, (int64_t)blockIdx.x * MSD_WRITE_THREADS + threadIdx.x,
+               (int64_t)gridDim.x * MSD_WRITE_THREADS);
+}
+
+#endif

@@ -1,0 +1,233 @@
+/* hypersort select: the keys that a sort would put at some positions. Every rank reads its share of the file; nothing is
+ * written. With N keys
+ *
+ *     --at 0,-1       the first and the last one in order
+ *     --at 50%        the one at floor(0.5 * (N - 1)): a key of the file, and of two that are as near the lower one
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/keytype.h"
+#include "mpi/comm/node_memory.h"
+#include "src/command/launch.h"
+#include "src/command/record_io.h"
+#include "src/command/report.h"
+
+enum { PLACES_MAX = 1024, PLACE_ROOM = 48, FRACTION_DIGITS = 15 };
+
+struct select_run {
+    struct comm *comm;
+    const struct cli_options *options;
+    hsort_context *ctx;
+    struct progress progress;
+    struct record_io io;
+    struct file_in in;
+    bool has_in;
+    int64_t first, count;               /* of this rank's keys */
+    void *keys;                         /* [count] owned */
+    char words[PLACES_MAX][PLACE_ROOM]; /* [wanted] as --at has them */
+    int64_t positions[PLACES_MAX];      /* [wanted] */
+    int wanted;
+    _Alignas(16) char selected[PLACES_MAX * sizeof(key_code)]; /* [wanted] keys */
+    double read_seconds, select_seconds;
+    struct job job;
+};
+
+/* ---- Places: not collective ---------------------------------------------------------------------------- */
+
+/* "99.9%": of `total` keys the one at floor(0.999 * (total - 1)), in whole numbers. False: the word is none. */
+static bool read_quantile(const char *word, int64_t total, int64_t *position)
+{
+    uint128 number = 0, whole = 100;
+    int digits = 0, behind = 0;
+    const char *at = word;
+    for (; isdigit((unsigned char)*at) && digits < 4; at++, digits++)
+        number = number * 10 + (unsigned)(*at - '0');
+    if (*at == '.')
+        for (at++; isdigit((unsigned char)*at) && behind < FRACTION_DIGITS; at++, behind++) {
+            number = number * 10 + (unsigned)(*at - '0');
+            whole *= 10;
+        }
+    if (digits + behind == 0 || strcmp(at, "%") != 0 || number > whole || total == 0)
+        return false;
+    *position = (int64_t)(number * (uint128)(total - 1) / whole);
+    return true;
+}
+
+/* "12", or "-1" from the end. */
+static bool read_position(const char *word, int64_t total, int64_t *position)
+{
+    const bool from_end = word[0] == '-';
+    uint64_t number;
+    if (!cli_parse_number(word + from_end, true, INT64_MAX, &number))
+        return false;
+    *position = from_end ? total - (int64_t)number : (int64_t)number;
+    return *position >= 0 && *position < total;
+}
+
+static hsort_status read_places(struct select_run *run)
+{
+    const int64_t total = run->in.count;
+    for (const char *at = run->options->at;; at++) {
+        const size_t length = strcspn(at, ",");
+        if (run->wanted == PLACES_MAX)
+            return status_fail(HSORT_ARGUMENT, "--at: more than %d places", PLACES_MAX);
+        char *word = run->words[run->wanted];
+        int64_t *position = &run->positions[run->wanted++];
+        snprintf(word, PLACE_ROOM, "%.*s", (int)length, at);
+        if (length >= PLACE_ROOM ||
+            (!read_quantile(word, total, position) && !read_position(word, total, position)))
+            return status_fail(HSORT_ARGUMENT,
+                               "--at: '%.40s' is no place of the %" PRId64
+                               " keys of %.200s; they are 0 to %" PRId64 ", -1 to -%" PRId64 ", 0%% to 100%%",
+                               word, total, run->in.path, total > 0 ? total - 1 : 0, total);
+        at += length;
+        if (*at == '\0')
+            return HSORT_OK;
+    }
+}
+
+/* ---- Phases: collective -------------------------------------------------------------------------------- */
+
+static hsort_status open_selected(struct select_run *run)
+{
+    const struct cli_options *options = run->options;
+    const struct file_source source = {.paths = options->files,
+                                       .paths_count = options->files_count,
+                                       .format = options->format,
+                                       .type = options->type_given ? &options->type : NULL,
+                                       .direct_io = options->direct_io};
+    TRY(file_open(run->comm, &source, &run->in));
+    run->has_in = true;
+    run->first = launch_share(run->in.count, run->comm->rank, run->comm->size);
+    run->count = launch_share(run->in.count, run->comm->rank + 1, run->comm->size) - run->first;
+    return comm_agree(run->comm, read_places(run));
+}
+
+static hsort_status open_select(struct select_run *run)
+{
+    hsort_options options = run->options->sort;
+    options.progress = run->options->progress ? progress_steps : NULL;
+    options.progress_user = &run->progress;
+    const hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
+    if (status != HSORT_OK)
+        return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
+    status_clear();
+    return comm_agree(run->comm,
+                      record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
+}
+
+/* Not collective, but over the node. */
+static hsort_status read_selected(struct select_run *run)
+{
+    const uint64_t bytes = (uint64_t)run->count * hsort_type_bytes(run->in.type);
+    const double start = MPI_Wtime();
+    TRY(node_memory_check(run->comm, bytes));
+    run->keys = malloc((size_t)bytes + 1);
+    if (!run->keys)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " keys", run->in.path, run->count);
+    TRY(record_io_read(&run->io, &run->in, run->first, run->count, run->keys));
+    run->read_seconds = MPI_Wtime() - start;
+    return file_check_unchanged(&run->in);
+}
+
+static hsort_status select_keys(struct select_run *run)
+{
+    TRY(comm_agree(run->comm, read_selected(run)));
+    const double start = MPI_Wtime();
+    const hsort_status status =
+        hsort_select(run->ctx, run->in.type, run->options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
+                     run->keys, run->count, run->positions, run->wanted, run->selected, NULL);
+    run->select_seconds = MPI_Wtime() - start;
+    return status == HSORT_OK ? HSORT_OK : report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+}
+
+/* ---- Report -------------------------------------------------------------------------------------------- */
+
+/* text [REPORT_KEY_TEXT] = the key that was selected there. */
+static const char *selected_text(const struct select_run *run, int which, char *text)
+{
+    const size_t bytes = hsort_type_bytes(run->in.type);
+    key_code bits = 0;
+    memcpy(&bits, run->selected + (size_t)which * bytes, bytes); // little-endian
+    return report_key_text(run->in.type, bits, text);
+}
+
+static hsort_status print_selected_json(const struct select_run *run, const double *seconds)
+{
+    struct json json = {false};
+    char text[REPORT_KEY_TEXT];
+    report_open_json(&json);
+    report_files_json(&json, "file", "files", &run->in);
+    json_integer(&json, "ranks", run->comm->size);
+    json_text(&json, "engine", hsort_engine_name(hsort_engine_in_use(run->ctx)));
+    json_text(&json, "type", hsort_type_name(run->in.type));
+    json_text(&json, "order", run->options->reverse ? "descending" : "ascending");
+    json_integer(&json, "keys", run->in.count);
+    json_open(&json, "selected", '[');
+    for (int i = 0; i < run->wanted; i++) {
+        json_open(&json, NULL, '{');
+        json_text(&json, "at", run->words[i]);
+        json_integer(&json, "position", run->positions[i]);
+        json_text(&json, "key", selected_text(run, i, text));
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_open(&json, "phases", '{');
+    json_real(&json, "read", seconds[0]);
+    json_real(&json, "select", seconds[1]);
+    json_close(&json, '}');
+    report_job_json(&json, &run->job);
+    return report_close_json(&json);
+}
+
+/* On rank 0. */
+static hsort_status print_selected(const struct select_run *run, const double *seconds)
+{
+    char text[REPORT_KEY_TEXT];
+    if (run->options->json)
+        return print_selected_json(run, seconds);
+    for (int i = 0; i < run->wanted; i++)
+        printf("%" PRId64 " %s\n", run->positions[i], selected_text(run, i, text));
+    return report_flush();
+}
+
+/* Collective. */
+static hsort_status report_selected(struct select_run *run)
+{
+    const double own[] = {run->read_seconds, run->select_seconds};
+    double most[2];
+    TRY(comm_largest(run->comm, own, 2, most));
+    TRY(job_open(run->comm, &run->job));
+    const hsort_status printed = run->comm->rank == 0 ? print_selected(run, most) : HSORT_OK;
+    job_close(&run->job);
+    return comm_agree(run->comm, printed);
+}
+
+static hsort_status select_phases(struct select_run *run)
+{
+    TRY(open_selected(run));
+    TRY(open_select(run));
+    TRY(select_keys(run));
+    return report_selected(run);
+}
+
+hsort_status cli_select(struct comm *comm, const struct cli_options *options)
+{
+    struct select_run *run = calloc(1, sizeof *run);
+    TRY(comm_agree(comm, run ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a list of places")));
+    run->comm = comm;
+    run->options = options;
+    progress_start(&run->progress, options->progress && comm->rank == 0);
+    const hsort_status status = select_phases(run);
+    if (!launch_lost(comm, status))
+        hsort_destroy(&run->ctx);
+    record_io_close(&run->io);
+    if (run->has_in)
+        file_close(&run->in);
+    free(run->keys);
+    free(run);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* A run of sort on records, or with what travels beside keys: records.c has its steps, records_calls.c its calls of the
+ * library. Private to them. */
+#ifndef RECORDS_RUN_H
+#define RECORDS_RUN_H
+
+#include "src/command/record_io.h"
+#include "src/command/records_report.h"
+#include "src/command/records_unique.h"
+
+/* An input, and this rank's part of it before and after. */
+struct column {
+    bool given;
+    struct file_in in;
+    size_t bytes;        /* of an element */
+    void *read, *sorted; /* [count * bytes] owned; sorted: or NULL, if nobody wants it */
+};
+
+/* A file to write, and this rank's part of it. */
+struct output {
+    const char *path;
+    struct file_out file;
+    const void *memory; /* borrowed */
+};
+
+struct record_run {
+    struct comm *comm;
+    const struct cli_options *options;
+    hsort_order order;
+    hsort_context *ctx;
+    struct progress progress;
+    struct record_io io;
+    struct column elements, values;
+    struct record_keys keys;
+    bool indexed;                            /* positions are found, for a file or to bring elements there */
+    int64_t *index;                          /* [count] owned, or NULL */
+    int64_t first, count;                    /* of this rank */
+    struct unique_run unique;                /* with --unique */
+    int64_t out_first, out_count, out_total; /* of what is written: with --unique what is kept */
+    struct output outputs[FILE_OUTPUTS];
+    int output_count;
+    bool streamed; /* from file to file: what is to be written has been */
+    double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
+    struct records_report report;
+};
+
+/* array [count * bytes] = memory for this rank's elements of so many bytes each; the caller frees it. Not collective. Errors
+ * HSORT_HOST_MEMORY. */
+hsort_status records_take(const struct record_run *run, size_t bytes, void *array);
+
+/* Note in the report what was seen before and after. Collective. Errors HSORT_MISMATCH, agreed. */
+hsort_status records_compare(struct record_run *run, const hsort_check_result *before,
+                             const hsort_check_result *after);
+
+/* Sort what was read. Collective. Errors agreed: the library's. */
+hsort_status records_call(struct record_run *run);
+
+/* Sort records alone, and write and check them, if they do not fit into engine memory: run->streamed. Collective. Errors agreed:
+ * the library's, the files', HSORT_MISMATCH. */
+hsort_status records_stream(struct record_run *run);
+
+#endif

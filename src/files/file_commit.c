@@ -1,0 +1,224 @@
+/* The end of an output: it gets its name when it is whole, or goes. Several outputs, and the files of several ranks, are one to
+ * who looks on: all get their names, or none.
+ *
+ *      old a, no b            what lies there              rank 0, or of own files each rank
+ *      keep                   a, a kept                    link: a second name, beside a, for what a holds
+ *      publish                new a, a kept, new b         rename, rename -- agree
+ *      all went well          new a, new b                 unlink a kept
+ *      one did not            a                            rename a kept to a, unlink b
+ *
+ * An output alone replaces what was there by its rename, and keeps nothing. Where a file system has no second names, what was
+ * there cannot come back: the error then says how many outputs keep their names. A run that is killed between these steps leaves
+ * some new files and the kept names, which are temporary ones, and the next run names one.
+ *
+ * Rejected: exchanging both names at once (renameat2), which NFS and other file systems of clusters cannot. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "kernels/base/fault.h"
+#include "kernels/base/status.h"
+#include "src/files/file.h"
+#include "src/files/file_guard.h"
+#include "src/files/file_internal.h"
+
+/* ---- Making it whole ----------------------------------------------------------------------------------- */
+
+static int simulated_failure(void)
+{
+    errno = EIO;
+    return -1;
+}
+
+/* fsync(); a signal that is only kept must not look like a failure. */
+static int bring_to_disk(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed && errno == EINTR);
+    return failed;
+}
+
+hsort_status file_sync_and_close(const char *path, int *fd)
+{
+    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(*fd);
+    if (failed)
+        return status_fail(HSORT_IO, "%s: cannot be brought to disk: %s", path, strerror(errno));
+    failed = close(*fd);
+    *fd = -1;
+    // Linux has closed it also where it was interrupted.
+    if (failed && errno != EINTR)
+        return status_fail(HSORT_IO, "%s: cannot be closed: %s", path, strerror(errno));
+    return HSORT_OK;
+}
+
+int file_sync_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int failed = fd >= 0 ? bring_to_disk(fd) : 0;
+    const int cause = errno;
+    if (fd >= 0)
+        close(fd);
+    free(directory);
+    errno = cause;
+    // One that may not be read, or whose file system cannot do it (EINVAL), is no reason to doubt its files.
+    return failed && cause != EINVAL ? -1 : 0;
+}
+
+/* The rights that new files have here. */
+static mode_t usual_rights(void)
+{
+    const mode_t mask = umask(077);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+/* Give the temporary, which only its owner could read until then, the rights of the file that it replaces.
+ * Where those of the group cannot be kept because the group cannot, it gets those of all others. A file
+ * system that has no rights to give is no failure: the file is then less readable, not more. */
+static void give_rights(const struct file_out *file)
+{
+    mode_t mode = file->replaces ? file->rights.st_mode & 0777 : usual_rights();
+    if (file->replaces && fchown(file->fd, file->rights.st_uid, file->rights.st_gid) != 0 &&
+        fchown(file->fd, (uid_t)-1, file->rights.st_gid) != 0)
+        mode &= ~(mode_t)070 | (mode & 007) << 3;
+    (void)!fchmod(file->fd, mode);
+}
+
+/* ---- Naming it ----------------------------------------------------------------------------------------- */
+
+/* What this rank has done with the name of an output. */
+struct naming {
+    bool mine;      /* it is for this rank to give */
+    bool published; /* there is an output of that name, which is this one */
+    bool replaced;  /* something else was there, */
+    bool kept;      /* and has a second name */
+};
+
+/* The second name: as long as the temporary one, and like it to who looks for what killed runs have left. */
+static void name_of_kept(const struct file_out *file, char *name)
+{
+    snprintf(name, PATH_MAX, "%s", file->temporary);
+    char *dash = strrchr(name, '-');
+    if (dash)
+        *dash = '+';
+}
+
+/* Before the rename, where it may have to be undone. Without a second name it goes on all the same. */
+static void keep_old(const struct file_out *file, struct naming *naming)
+{
+    char kept[PATH_MAX];
+    name_of_kept(file, kept);
+    naming->kept = link(file->path, kept) == 0;
+    naming->replaced = naming->kept || errno != ENOENT;
+}
+
+/* The last step of rank 0, or of each rank for its own file: from here on there is an output, also if its
+ * directory then cannot be synced. */
+static hsort_status publish(const struct file_out *file, struct naming *naming)
+{
+    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : rename(file->temporary, file->path);
+    if (failed)
+        return status_fail(HSORT_IO, "%s: cannot be given its name: %s", file->path, strerror(errno));
+    naming->published = true;
+    if (file_sync_directory(file->path) != 0)
+        return status_fail(HSORT_IO, "%s: is whole, but its directory cannot be brought to disk: %s",
+                           file->path, strerror(errno));
+    return HSORT_OK;
+}
+
+/* Let what was there be there again. */
+static void take_back(const struct file_out *file, struct naming *naming)
+{
+    char kept[PATH_MAX];
+    name_of_kept(file, kept);
+    if (naming->published && naming->kept)
+        naming->published = rename(kept, file->path) != 0;
+    else if (naming->published && !naming->replaced)
+        naming->published = unlink(file->path) != 0;
+    else if (naming->kept)
+        unlink(kept);
+    (void)file_sync_directory(file->path);
+}
+
+static void drop_old(const struct file_out *file, const struct naming *naming)
+{
+    char kept[PATH_MAX];
+    name_of_kept(file, kept);
+    if (naming->kept)
+        unlink(kept);
+}
+
+/* After a failure: take back all that have their names, and say how many could not be. Collective. */
+static void take_back_all(struct comm *comm, struct file_out *const *files, int count, struct naming *naming)
+{
+    int64_t stay = 0, all = 0;
+    for (int i = 0; i < count; i++) {
+        if (naming[i].mine)
+            take_back(files[i], &naming[i]);
+        stay += naming[i].published;
+    }
+    const size_t length = strlen(comm->error);
+    if (comm_sum(comm, stay, &all) == HSORT_OK && all > 0)
+        snprintf(comm->error + length, sizeof comm->error - length,
+                 "; %lld other%s could not be taken back and %s", (long long)all, all == 1 ? "" : "s",
+                 all == 1 ? "has its name" : "have their names");
+}
+
+/* Name outputs that are whole: all or none. Collective. */
+static hsort_status name_all(struct comm *comm, struct file_out *const *files, int count,
+                             struct naming *naming)
+{
+    bool several = count > 1;
+    hsort_status status = HSORT_OK;
+    for (int i = 0; i < count; i++) {
+        naming[i].mine = comm->rank == 0 || files[i]->own;
+        several = several || (files[i]->own && comm->size > 1);
+    }
+    for (int i = 0; i < count && status == HSORT_OK; i++) {
+        if (several && naming[i].mine)
+            keep_old(files[i], &naming[i]);
+        status = comm_agree(comm, naming[i].mine ? publish(files[i], &naming[i]) : HSORT_OK);
+    }
+    if (several && status != HSORT_OK)
+        take_back_all(comm, files, count, naming);
+    for (int i = 0; i < count && status == HSORT_OK; i++)
+        if (naming[i].mine)
+            drop_old(files[i], &naming[i]);
+    return status;
+}
+
+hsort_status file_commit_all(struct comm *comm, struct file_out *const *files, int count, hsort_status mine)
+{
+    struct naming naming[FILE_OUTPUTS] = {{false, false, false, false}};
+    hsort_status status = comm_agree(comm, mine);
+    for (int i = 0; i < count && status == HSORT_OK; i++) {
+        if (comm->rank == 0 || files[i]->own)
+            give_rights(files[i]);
+        status = comm_agree(comm, file_sync_and_close(files[i]->path, &files[i]->fd));
+    }
+    if (status == HSORT_OK)
+        status = name_all(comm, files, count, naming);
+    for (int i = 0; i < count; i++)
+        file_release(comm, files[i], naming[i].published);
+    return status;
+}
+
+hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine)
+{
+    return file_commit_all(comm, &file, 1, mine);
+}
+
+/* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared
+ * before anyone relies on it. */
+void file_leave(struct comm *comm, struct file_out *file)
+{
+    file_release(comm, file, true);
+}

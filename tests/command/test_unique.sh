@@ -1,0 +1,120 @@
+#!/bin/bash
+# sort --unique, check --unique and select: drawn ones against NumPy (unique_numpy.py), damage that must be found, what is refused.
+# HYPERSORT_SEED gives the seed, UNIQUE_CASES another number of cases than 12.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+numpy=
+for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
+    if [ -z "$numpy" ] && "$candidate" -c 'import numpy' 2>/dev/null; then numpy=$candidate; fi
+done
+if [ -z "$numpy" ]; then
+    echo "skipped: no python3 with numpy"
+    exit 77
+fi
+
+drawn_ones()
+{
+    : >"$work.out" 2>"$work.err"
+    # shellcheck disable=SC2086  # MPIRUN is words
+    PYTHONDONTWRITEBYTECODE=1 "$numpy" "$SOURCE/tests/command/unique_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${UNIQUE_CASES:-12}" \
+        "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
+}
+
+make_inputs()
+{
+    "$numpy" - <<'PYTHON'
+import numpy as np
+rng = np.random.default_rng(5)
+np.save("keys.npy", rng.integers(0, 50, 1000).astype("<u8"))
+np.save("none.npy", np.zeros(0, "<f4"))
+records = np.zeros(1000, [("a", "<u4"), ("b", "S12"), ("v", "<u2")])
+records["a"], records["b"], records["v"] = rng.integers(0, 3, 1000), rng.choice([b"pear", b"fig", b"apple"], 1000), np.arange(1000)
+np.save("records.npy", records)
+PYTHON
+}
+
+reported()
+{
+    ok 3 sort keys.npy -o u.npy --unique --counts c.npy --json
+    json "r['distinct'] == 50 and r['keys'] == 1000 and r['counts'] == 'c.npy' and r['verify']['unique_ok']"
+    ok 2 check u.npy --unique --json
+    json "r['unique'] and r['first_repeat'] is None and r['keys'] == 50 and r['sorted']"
+    ok 2 check u.npy --unique --against u.npy
+    ok 3 check u.npy --unique --counts c.npy --against keys.npy --json
+    json "r['against']['same_keys'] and r['against']['keys'] == 1000 and r['keys'] == 50"
+    "$numpy" -c 'import numpy as n; c = n.load("c.npy"); c[[7, 31]] += [1, -1]; n.save("c2.npy", c); c[3] = 0; n.save("c3.npy", c)'
+    run 2 check u.npy --unique --counts c2.npy --against keys.npy
+    [ "$code" = 1 ] && grep -q 'u.npy: does not hold the keys of keys.npy, as often as the counts say$' "$work.err" ||
+        fail "other counts: exit code $code"
+    refused 2 2 "c3.npy: entry 3 is 0, and no count" check u.npy --unique --counts c3.npy --against keys.npy
+    refused 2 2 "c.npy: has 50 counts, and keys.npy has 1000 keys" check keys.npy --unique --counts c.npy --against u.npy
+    refused 0 2 "--counts is of bare keys, and of --against OTHER" check u.npy --unique --counts c.npy
+    ok 3 sort records.npy -o r.npy --unique --key a,b:desc --json
+    json "r['distinct'] == 9 and r['records'] == 1000 and r['counts'] is None and r['verify']['unique_ok']"
+    ok 3 check r.npy --unique --key a,b:desc
+    ok 3 sort records.npy -o r.npy --unique --key b --no-verify
+    run 2 check r.npy --unique --key a --json
+    [ "$code" = 1 ] || fail "records in another order: exit code $code"
+    ok 1 sort records.npy -o s.npy --key b
+    run 3 check s.npy --unique --key b --json
+    [ "$code" = 1 ] && grep -q 's.npy: record 1 has the key of record 0 again$' "$work.err" || fail "records of equal keys"
+    json "r['sorted'] and not r['unique'] and r['first_repeat'] == 1"
+    ok 2 sort none.npy -o n.npy --unique --counts nc.npy
+    [ "$(wc -c <n.npy)" = "$(wc -c <none.npy)" ] || fail "of no keys there is one"
+    ok 2 select keys.npy --at 0,-1,50% --json
+    json "[s['position'] for s in r['selected']] == [0, 999, 499] and r['selected'][0]['key'] == '0' and r['keys'] == 1000"
+    rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy
+}
+
+# A library that is wrong (broken_elements.c) must be found out, and leave nothing behind.
+verified()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage before
+    before=$(contents)
+    for damage in count head least; do
+        BROKEN_ELEMENTS=$damage run 3 sort keys.npy -o x.npy --unique --counts y.npy
+        [ "$code" = 1 ] && grep -q 'keys.npy: what is kept is not one key of each key; nothing was written$' "$work.err" &&
+            [ "$(contents)" = "$before" ] || fail "--unique that does '$damage': exit code $code"
+        grep -q '^verified .*NOT ONE OF EACH KEY' "$work.out" || fail "--unique that does '$damage': the report does not say so"
+    done
+    BROKEN_SORT=swap run 3 sort keys.npy -o x.npy --unique
+    [ "$code" = 1 ] && [ "$(contents)" = "$before" ] || fail "--unique of a sort that swaps keys: exit code $code"
+}
+
+refusals()
+{
+    refused 0 2 "--counts without --unique" sort keys.npy -o x --counts y
+    refused 0 2 "--checkpoint: only sorts of bare keys" sort keys.npy -o x --unique --checkpoint kept
+    refused 0 2 "-o FILE is missing" sort keys.npy --unique --counts c.npy
+    refused 3 2 "x.npy: is to be two outputs at once" sort keys.npy -o x.npy --unique --counts ./x.npy
+    refused 3 2 "keys.npy: is the input" sort keys.npy -o x.npy --unique --counts keys.npy
+    refused 0 3 "missing/c.npy: cannot create" sort keys.npy -o x.npy --unique --counts missing/c.npy
+    refused 0 2 "counts its duplicates by itself" check keys.npy --format gensort --unique
+    refused 0 2 "--at PLACE is missing" select keys.npy
+    refused 0 2 "records.npy: has a structured dtype" select records.npy --at 0
+    refused 0 2 "select knows bare keys" select keys.npy --at 0 --format gensort
+    local place
+    for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3; do
+        refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
+            select keys.npy --at "$place"
+    done
+    refused 2 2 "is no place of the 0 keys" select none.npy --at 0%
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        local site rank
+        for rank in 0 2; do
+            for site in read write commit changed; do
+                HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " sort keys.npy -o x.npy --unique --counts y.npy
+            done
+            HYPERSORT_FAULT=read:$rank refused 3 3 "rank $rank on " select keys.npy --at 5
+        done
+    fi
+}
+
+make_inputs
+reported
+verified
+refusals
+rm -f ./*
+drawn_ones
+finish

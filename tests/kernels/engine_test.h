@@ -293,7 +293,8 @@ static inline int64_t first_difference(const void *result, const void *expected,
 
 static inline void store(int key_bytes, void *keys, int64_t i, key_code bits)
 {
-    memcpy((char *)keys + i * key_bytes, &bits, (size_t)key_bytes); // little-endian
+    const size_t bytes = key_bytes < (int)sizeof bits ? (size_t)key_bytes : sizeof bits; // so that a compiler sees it
+    memcpy((char *)keys + i * key_bytes, &bits, bytes); // little-endian
 }
 
 static inline void shuffle(uint64_t *items, int count, uint64_t *random)

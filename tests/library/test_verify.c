@@ -238,10 +238,11 @@ static void test_wrong_keys(struct array *array, hsort_check_result right, uint6
 
 /* ---- Numbers of elements --------------------------------------------------------------------------------- */
 
-/* Keys as elements, with these numbers, or, without, of numbers that are all alike. */
+/* Keys as elements, with these numbers, or, without, of numbers that are all alike. Every other chunk is seen by a verifier of its
+ * own, which is appended. */
 static hsort_check_result verify_numbers(struct array *array, const int64_t *numbers, int64_t chunk)
 {
-    struct verifier verifier;
+    struct verifier verifier, next;
     hsort_check_result result;
     const int64_t first = first_of(array, comm.rank), count = array->counts[comm.rank];
     const size_t width = hsort_type_bytes(array->type);
@@ -258,7 +259,9 @@ static hsort_check_result verify_numbers(struct array *array, const int64_t *num
                                                             .map = keymap_make(array->type, array->order)}},
                                                  .field_count = 1,
                                                  .index = numbers ? numbers + first + done : NULL};
-        status = verify_add_elements(&verifier, engine, &elements);
+        verify_start(&next, verifier.map);
+        status = verify_add_elements(done / chunk % 2 ? &next : &verifier, engine, &elements);
+        verify_append(&verifier, &next);
     }
     CHECK(status == HSORT_OK, "verify_add_elements: %s", status_text());
     CHECK(verify_finish(&verifier, &comm, &result) == HSORT_OK, "verify_finish: %s", status_text());
@@ -269,6 +272,7 @@ static hsort_check_result verify_numbers(struct array *array, const int64_t *num
 static void test_numbers(struct array *array, uint64_t *random)
 {
     int64_t numbers[KEYS];
+    char kept[16];
     const size_t width = hsort_type_bytes(array->type);
     for (int64_t i = 0; i < array->count; i++) { // runs of a few equal keys
         memcpy(key_of(array, i), key_of(array, i / 5 * 5), width);
@@ -287,6 +291,12 @@ static void test_numbers(struct array *array, uint64_t *random)
         CHECK(found.first_unstable == place, "unstable at %lld, not at %lld, in chunks of %lld",
               (long long)found.first_unstable, (long long)place, (long long)chunk);
         numbers[place] = place;
+        memcpy(kept, key_of(array, place), width);
+        memcpy(key_of(array, place), key_of(array, 0), width);
+        const int64_t disorder = verify_numbers(array, numbers, chunk).first_disorder;
+        CHECK(disorder == (place < 5 ? -1 : place), "disorder at %lld, not at %lld, in chunks of %lld",
+              (long long)disorder, (long long)place, (long long)chunk);
+        memcpy(key_of(array, place), kept, width);
         CHECK(verify_numbers(array, NULL, chunk).first_unstable == 1, "equal keys of equal numbers");
     }
 }

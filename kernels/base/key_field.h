@@ -11,6 +11,7 @@
 #define KEY_FIELD_H
 
 #include <stddef.h>
+#include <string.h>
 #include "kernels/base/keytype.h"
 
 /* A part of the keys of elements: of element i the bytes at from + i * stride, which need no alignment. */
@@ -23,16 +24,38 @@ struct key_field {
     int shift;         /* of its code in the element's */
 };
 
-KEYTYPE_FN uint128 field_bits(const struct key_field *field, int64_t i)
+/* The number that 1 .. 8 bytes stand for. Of a constant length they are one load. */
+static inline uint64_t field_word(const unsigned char *from, int bytes, bool big_endian)
 {
-    const unsigned char *bytes = (const unsigned char *)field->from + (size_t)i * field->stride;
-    uint128 bits = 0;
-    for (int at = 0; at < field->bytes; at++)
-        bits = bits << 8 | bytes[field->big_endian ? at : field->bytes - 1 - at];
-    return bits;
+    uint64_t word = 0;
+    switch (bytes) {
+    case 4:
+        memcpy(&word, from, 4);
+        break;
+    case 8:
+        memcpy(&word, from, 8);
+        break;
+    default:
+        for (int at = 0; at < bytes; at++)
+            word |= (uint64_t)from[at] << 8 * at;
+        break;
+    }
+    return big_endian ? __builtin_bswap64(word) >> (64 - 8 * bytes) : word;
 }
 
-/* The code of a field with such bits, shifted to its place; and that of the field of element i. */
+/* On the host: a GPU loads them as wide as their place allows (load_field()). */
+static inline uint128 field_bits(const struct key_field *field, int64_t i)
+{
+    const unsigned char *bytes = (const unsigned char *)field->from + (size_t)i * field->stride;
+    const int upper = field->bytes - 8; // bytes of the upper word; they come first if the most significant do
+    const bool big_endian = field->big_endian;
+    if (upper <= 0)
+        return field_word(bytes, field->bytes, big_endian);
+    return (uint128)field_word(bytes + (big_endian ? 0 : 8), upper, big_endian) << 64 |
+           field_word(bytes + (big_endian ? upper : 0), 8, big_endian);
+}
+
+/* The code of a field with such bits, shifted to its place; and, on the host, that of the field of element i. */
 KEYTYPE_FN uint128 field_code_of_bits(const struct key_field *field, uint128 bits)
 {
     const bool mapped = field->map.key_bytes == field->bytes && field->bytes <= (int)sizeof(uint64_t);
@@ -43,7 +66,7 @@ KEYTYPE_FN uint128 field_code_of_bits(const struct key_field *field, uint128 bit
     return code << field->shift;
 }
 
-KEYTYPE_FN uint128 field_code(const struct key_field *field, int64_t i)
+static inline uint128 field_code(const struct key_field *field, int64_t i)
 {
     return field_code_of_bits(field, field_bits(field, i));
 }

@@ -23,7 +23,7 @@ static struct checkpoint make(void)
 {
     struct checkpoint made = {.directory = "DIR", .lock = -1};
     made.id = check_random(&seed);
-    made.type = (hsort_type)(check_random(&seed) % 6);
+    made.type = (hsort_type)(check_random(&seed) % (HSORT_BF16 + 1));
     made.order = (hsort_order)(check_random(&seed) % 2);
     made.input_bytes = (int64_t)(check_random(&seed) >> 1);
     made.input_time.tv_sec = (time_t)(check_random(&seed) % 4000000000u) - 1000000000;
@@ -157,7 +157,7 @@ static void test_wrong_lines(void)
         {"id", "id 000000000000000ff"},
         {"id", "id -0000000000000ff"},
         {"id", "id"},
-        {"type", "type u128"},
+        {"type", "type u24"},
         {"type", "Type u64"},
         {"order", "order up"},
         {"keys", "keys 01000"},

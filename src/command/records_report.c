@@ -135,7 +135,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
         printf("verified     %s, %s%s, %s%s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",
                report->count_ok ? "same count" : "ANOTHER COUNT",
-               report->fingerprint_ok ? "the same" : "NOT THE SAME",
+               report->fingerprint_ok ? "same elements" : "NOT THE SAME ELEMENTS",
                !report->unique     ? ""
                : report->unique_ok ? ", one of each key"
                                    : ", NOT ONE OF EACH KEY");

@@ -106,19 +106,6 @@ static hsort_status open_selected(struct select_run *run)
     return comm_agree(run->comm, read_places(run));
 }
 
-static hsort_status open_select(struct select_run *run)
-{
-    hsort_options options = run->options->sort;
-    options.progress = run->options->progress ? progress_steps : NULL;
-    options.progress_user = &run->progress;
-    const hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
-    status_clear();
-    return comm_agree(run->comm,
-                      record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
-}
-
 /* Not collective, but over the node. */
 static hsort_status read_selected(struct select_run *run)
 {
@@ -209,7 +196,7 @@ static hsort_status report_selected(struct select_run *run)
 static hsort_status select_phases(struct select_run *run)
 {
     TRY(open_selected(run));
-    TRY(open_select(run));
+    TRY(record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io));
     TRY(select_keys(run));
     return report_selected(run);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "src/command/cli.h"
 #include "src/command/launch.h"
+#include "src/command/report.h"
 
 struct file_source record_io_source(const struct cli_options *options)
 {
@@ -20,6 +21,19 @@ hsort_status record_io_open(struct comm *comm, int threads, struct progress *pro
     io->progress = progress;
     TRY(launch_threads(comm, threads, &threads));
     return engine_open_host(threads, 0, &io->engine);
+}
+
+hsort_status record_io_library(struct comm *comm, const struct cli_options *options, struct progress *progress,
+                               hsort_context **ctx, struct record_io *io)
+{
+    hsort_options sort = options->sort;
+    sort.progress = options->progress ? progress_steps : NULL;
+    sort.progress_user = progress;
+    const hsort_status status = hsort_create(comm->world, &sort, ctx);
+    if (status != HSORT_OK)
+        return report_fail(comm, status, "%s", hsort_last_error(NULL));
+    status_clear();
+    return comm_agree(comm, record_io_open(comm, options->sort.threads, progress, io));
 }
 
 void record_io_close(struct record_io *io)

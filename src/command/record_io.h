@@ -20,6 +20,12 @@ struct file_source record_io_source(const struct cli_options *options);
 
 /* Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io);
+
+/* The same, and before it a context of the library, as the options say; both tell `progress` how far they are, if the user asks.
+ * Collective. Errors, the same on every rank: hsort_create()'s, and those above. */
+hsort_status record_io_library(struct comm *comm, const struct cli_options *options, struct progress *progress,
+                               hsort_context **ctx, struct record_io *io);
+
 void record_io_close(struct record_io *io); /* also of one that is all 0 */
 
 /* memory = elements first .. first + count - 1 of an input. Not collective. Errors: file_read_at()'s. */

@@ -371,19 +371,6 @@ static hsort_status fill_outputs(struct record_run *run)
     return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD ? reread(run) : HSORT_OK;
 }
 
-static hsort_status open_library(struct record_run *run)
-{
-    hsort_options options = run->options->sort;
-    options.progress = run->options->progress ? progress_steps : NULL;
-    options.progress_user = &run->progress;
-    const hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
-    status_clear();
-    return comm_agree(run->comm,
-                      record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
-}
-
 static hsort_status print_records(struct record_run *run)
 {
     const struct cli_options *options = run->options;
@@ -439,7 +426,7 @@ static hsort_status work(struct record_run *run)
 static hsort_status run_records(struct record_run *run)
 {
     TRY(open_columns(run));
-    TRY(open_library(run));
+    TRY(record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io));
     const hsort_status status = work(run);
     if (status == HSORT_OK)
         return print_records(run);

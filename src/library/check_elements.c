@@ -8,10 +8,11 @@
  * Rejected: copies of whole arrays, as the sorts take them; a check is to fit beside what it checks. */
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/key_stream.h"
 #include "src/library/struct_size.h"
 #include "src/library/verify.h"
 
-enum { CHECK_PIECE_BYTES = 64 << 20, CHECK_ALIGNMENT = 256, INDEX = ENGINE_ELEMENT_PARTS, ARRAYS };
+enum { CHECK_ALIGNMENT = 256, INDEX = ENGINE_ELEMENT_PARTS, ARRAYS };
 
 struct element_check {
     struct element_order order; /* counts, offsets and fields; nothing is sorted */
@@ -70,7 +71,7 @@ static hsort_status plan_check_pieces(struct element_check *c)
         row += c->in_reach[i] ? 0 : c->bytes[i];
     }
     c->piece =
-        row == 0 || count <= CHECK_PIECE_BYTES / (int64_t)row ? count : CHECK_PIECE_BYTES / (int64_t)row;
+        row == 0 || count <= STREAM_PART_BYTES / (int64_t)row ? count : STREAM_PART_BYTES / (int64_t)row;
     lay_out(c);
     if (c->buffer_bytes <= ctx->buffer_bytes[0])
         return HSORT_OK;

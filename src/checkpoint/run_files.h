@@ -1,0 +1,66 @@
+/* The runs of a sort larger than memory, as files (run_store.h), and what is known of them, so that the same command, started
+ * again after a stop or a crash on any number of ranks, goes on.
+ *
+ *     DIR/manifest            what the command is (checkpoint.h): DIR is its directory
+ *     DIR/journal-RANK        text: a line for each run and each segment that this rank has made, each with a checksum of its
+ *                             own; only ever appended to and synced, so a torn last line is no line
+ *     RUNS/plan               text: id of the manifest, elements, element_bytes, part_elements, fence_elements, checksum
+ *     RUNS/run-000007         a run, then its fences (run_store.h); its name is one of ours, others in RUNS stay
+ *
+ * RUNS is TEMPORARY/NAME.hypersort-runs for each temporary directory, where NAME is the output's own name; run r lies in
+ * the one of number r mod their count. One of them may be DIR itself.
+ *
+ *     end_run        sync the run; append "run 7 ..." to the own journal; sync that     killed before: the run is made again
+ *     end_segment    sync the output; append "segment 3 ..."; sync                      killed before: it is written again
+ *
+ * A line counts only if all of it is as it was written, its numbers fit the plan, and, of a run, its file is there and has the
+ * size that it should have: else the run is made again. Nothing needs all ranks: each makes its parts at its own pace. */
+#ifndef RUN_FILES_H
+#define RUN_FILES_H
+
+#include "mpi/comm/comm.h"
+#include "src/checkpoint/checkpoint.h"
+#include "src/files/file.h"
+#include "src/library/run_store.h"
+
+struct run_files; /* one sort's runs */
+
+struct run_files_target {
+    const char *const *temporary;    /* [temporary_count] directories, borrowed; all ranks see each */
+    int temporary_count;             /* at least 1 */
+    int64_t temporary_limit;         /* bytes of all runs with fences; 0: none */
+    const char *output;              /* as the user names it */
+    const char *runs_directory;      /* [1] or NULL: then this is RUNS, and `temporary` is not used */
+    hsort_choice direct_io;
+    const struct checkpoint *checkpoint; /* open, borrowed */
+    const struct file_out *out;          /* what segments go to, open; borrowed */
+};
+
+/* Get ready. Nothing is made before store.open(). Not collective. Errors HSORT_HOST_MEMORY, HSORT_IO (a path is too long).
+ *   files  [1] written: run_files_close() ends it; NULL after an error */
+hsort_status run_files_open(struct comm *comm, const struct run_files_target *target, struct run_files **files);
+
+/* The store to hand to a sort. Borrowed, until run_files_close(). Not collective. */
+struct run_store *run_files_store(struct run_files *files);
+
+/* Bytes of runs and fences on disk, of all ranks, as far as this rank knows; was any write refused because a disk, or a
+ * quota, is full (on this rank)? Not collective. */
+int64_t run_files_bytes(const struct run_files *files);
+bool run_files_disk_is_full(const struct run_files *files);
+
+/* The directories, for a line of text: "a/x.hypersort-runs" or "a/x.hypersort-runs and b/x.hypersort-runs". Static in
+ * files. Not collective. */
+const char *run_files_where(const struct run_files *files);
+
+/* RUNS of the output in a directory: name [PATH_MAX]; directory NULL: the output's own. Not collective. Errors HSORT_IO:
+ * too long. */
+hsort_status run_files_name(const char *directory, const char *output, char *name);
+
+/* Remove runs, plans and journals, and RUNS where nothing else is in them; of DIR only our own names. Rank 0 does it, after
+ * all ranks have closed theirs. Failures are ignored. Collective. */
+void run_files_remove(struct comm *comm, struct run_files *files);
+
+/* Free all; what is on disk stays. NULL is fine. Not collective. */
+void run_files_close(struct run_files *files);
+
+#endif

@@ -30,7 +30,6 @@ struct run_files_target {
     int temporary_count;             /* at least 1 */
     int64_t temporary_limit;         /* bytes of all runs with fences; 0: none */
     const char *output;              /* as the user names it */
-    const char *runs_directory;      /* [1] or NULL: then this is RUNS, and `temporary` is not used */
     hsort_choice direct_io;
     const struct checkpoint *checkpoint; /* open, borrowed */
     const struct file_out *out;          /* what segments go to, open; borrowed */

@@ -29,7 +29,6 @@
 #include "kernels/base/first_error.h"
 
 enum {
-    CUTS_AT_ONCE = 256, // limits tables and messages
     ROUNDS_MAX = 340,   // 63 bits of keys, an eighth less each time
     PARALLEL_LOOKS = 64 // ranges to search from which on waking the threads pays
 };
@@ -54,15 +53,15 @@ struct cut_range {
 struct run_cuts {
     const struct comm *comm;
     int64_t runs;
-    struct cut_range *range;     /* [CUTS_AT_ONCE * runs] */
-    struct cut_offer *middle;    /* [CUTS_AT_ONCE * runs] */
-    struct cut_offer *offer;     /* [CUTS_AT_ONCE] own; then all probes */
-    struct cut_offer *gathered;  /* [size * CUTS_AT_ONCE] */
+    struct cut_range *range;     /* [RUN_CUTS_AT_ONCE * runs] */
+    struct cut_offer *middle;    /* [RUN_CUTS_AT_ONCE * runs] */
+    struct cut_offer *offer;     /* [RUN_CUTS_AT_ONCE] own; then all probes */
+    struct cut_offer *gathered;  /* [size * RUN_CUTS_AT_ONCE] */
     struct cut_offer *of_ranks;  /* [size] */
-    struct cut_count *own, *sum; /* [CUTS_AT_ONCE] */
-    int64_t *rest;               /* [CUTS_AT_ONCE] keys before the cut that lie in its ranges, all ranks */
-    bool *found;                 /* [CUTS_AT_ONCE] the ranges hold equal keys only */
-    int64_t *equal, *before;     /* [CUTS_AT_ONCE] own keys in the ranges; those of lower ranks */
+    struct cut_count *own, *sum; /* [RUN_CUTS_AT_ONCE] */
+    int64_t *rest;           /* [RUN_CUTS_AT_ONCE] keys before the cut that lie in its ranges, all ranks */
+    bool *found;             /* [RUN_CUTS_AT_ONCE] the ranges hold equal keys only */
+    int64_t *equal, *before; /* [RUN_CUTS_AT_ONCE] own keys in the ranges; those of lower ranks */
 };
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -87,7 +86,7 @@ void run_cuts_close(struct run_cuts *c)
 
 hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cuts **cuts)
 {
-    const size_t most = CUTS_AT_ONCE, size = (size_t)comm->size,
+    const size_t most = RUN_CUTS_AT_ONCE, size = (size_t)comm->size,
                  ranges = most * (size_t)(runs > 0 ? runs : 1);
     struct run_cuts *c = *cuts = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, sizeof *c);
     if (!c)
@@ -298,13 +297,32 @@ static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offse
     return status;
 }
 
-/* Find CUTS_AT_ONCE cuts at most. Collective. */
-static hsort_status find_some(struct run_cuts *c, const struct run_set *set, int64_t total,
-                              const int64_t *positions, int count, int64_t *cut_offset)
+/* Begin with the ranges that the caller knows: what lies below them is before the cuts, on all ranks. Collective. */
+static hsort_status start_within(struct run_cuts *c, const int64_t *positions, int count,
+                                 const int64_t *begin, const int64_t *end)
+{
+    hsort_status status = HSORT_OK;
+    memset(c->equal, 0, (size_t)count * sizeof *c->equal);
+    for (int64_t i = 0; i < count * c->runs; i++) {
+        c->range[i] = (struct cut_range){.begin = begin[i], .end = end[i]};
+        c->equal[i / c->runs] += begin[i];
+    }
+    memcpy(c->before, c->equal, (size_t)count * sizeof *c->before);
+    if (!comm_is_alone(c->comm))
+        status = comm_check(MPI_Allreduce(c->equal, c->before, count, MPI_INT64_T, MPI_SUM, c->comm->world),
+                            "MPI_Allreduce", true);
+    for (int cut = 0; cut < count; cut++) {
+        c->rest[cut] = positions[cut] - c->before[cut];
+        c->found[cut] = false;
+    }
+    return status;
+}
+
+/* Narrow the ranges of RUN_CUTS_AT_ONCE cuts at most until they are found. Collective. */
+static hsort_status search(struct run_cuts *c, const struct run_set *set, int count, int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
     bool open = false;
-    start_cuts(c, set, positions, total, count);
     for (int cut = 0; cut < count; cut++)
         open = open || !c->found[cut];
     for (int round = 0; open && round < ROUNDS_MAX; round++)
@@ -320,10 +338,18 @@ hsort_status run_cuts_find(struct run_cuts *c, const struct run_set *set, int64_
                            const int64_t *positions, int64_t count, int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
-    for (int64_t first = 0; first < count; first += CUTS_AT_ONCE) {
-        const int some = (int)(count - first < CUTS_AT_ONCE ? count - first : CUTS_AT_ONCE);
-        keep_first_error(&status,
-                         find_some(c, set, total, positions + first, some, cut_offset + first * c->runs));
+    for (int64_t first = 0; first < count; first += RUN_CUTS_AT_ONCE) {
+        const int some = (int)(count - first < RUN_CUTS_AT_ONCE ? count - first : RUN_CUTS_AT_ONCE);
+        start_cuts(c, set, positions + first, total, some);
+        keep_first_error(&status, search(c, set, some, cut_offset + first * c->runs));
     }
+    return status;
+}
+
+hsort_status run_cuts_find_within(struct run_cuts *c, const struct run_set *set, const int64_t *positions,
+                                  int count, const int64_t *begin, const int64_t *end, int64_t *cut_offset)
+{
+    hsort_status status = start_within(c, positions, count, begin, end);
+    keep_first_error(&status, search(c, set, count, cut_offset));
     return status;
 }

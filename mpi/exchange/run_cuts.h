@@ -16,6 +16,8 @@ struct run_set {
     const void *state;
 };
 
+enum { RUN_CUTS_AT_ONCE = 256 }; /* that are searched for together: it limits tables and messages */
+
 struct run_cuts; /* tables for the search */
 
 /* Make the tables for ranks of `comm` and `runs` runs of this one. *cuts is NULL after an error. Not
@@ -39,5 +41,12 @@ void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
  *          coarse-grained multicomputers", 1999 (weighted medians of medians). */
 hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int64_t total,
                            const int64_t *positions, int64_t count, int64_t *cut_offset);
+
+/* The same of cuts that are known to lie in given ranges, and of keys that are known there alone. Collective.
+ *   positions   [count] RUN_CUTS_AT_ONCE at most
+ *   begin, end  [count * set->runs] of run j, cut i is at begin[i * runs + j] at least, and at end[i * runs + j] at most: right
+ *               on every rank. set->code_at() is asked for begin .. end - 1 of some cut only */
+hsort_status run_cuts_find_within(struct run_cuts *cuts, const struct run_set *set, const int64_t *positions,
+                                  int count, const int64_t *begin, const int64_t *end, int64_t *cut_offset);
 
 #endif

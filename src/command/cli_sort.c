@@ -119,7 +119,7 @@ static hsort_status sort_share(struct sort_run *run)
     struct share *share = &run->share;
     const hsort_status status =
         sort_streams(run->ctx, run->in.type, run->order, &share->source, share->count, &share->sink,
-                     share->count, run->options->no_verify ? NULL : &run->check);
+                     share->count, run->options->no_verify ? NULL : &run->check, NULL);
     if (status == HSORT_STOPPED)
         return status;
     TRY(from_library(run, status));

@@ -22,6 +22,8 @@ struct element_column {
 struct element_columns {
     const struct key_stream *source,
         *sink; /* of elements of the only column, whose `in` and `out` are NULL; or neither */
+    const struct run_store *store; /* where runs of streams go to, whatever memory there is; or NULL */
+    struct stream_check *check;    /* with a store: written as by sort_streams(); or NULL */
     struct element_column column[HSORT_FIELDS_MAX + 1];
     int count;
     const struct engine_pairs *pairs; /* as which a rank alone sorts them, where all fits; or NULL */
@@ -37,5 +39,11 @@ struct element_columns {
 hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,
                                     struct element_columns *columns, int64_t count, int64_t out_count,
                                     bool *done);
+
+/* As streams_need_store(): is a call on such columns, which would else lie in host memory before and after, to have its runs
+ * in a store? Collective. */
+hsort_status columns_need_store(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                struct element_columns *columns, int64_t count, int64_t out_count,
+                                size_t memory_bytes, bool *needs);
 
 #endif

@@ -322,6 +322,8 @@ hsort_status element_passes_run(const struct element_order *order, const struct 
     if (columns->source) {
         s.source = columns->source;
         s.sink = columns->sink;
+        s.store = columns->store;
+        s.check = columns->check;
     } else if (columns->count > 1) {
         s.source = &source;
         s.sink = &sink;
@@ -344,9 +346,55 @@ static hsort_status run_columns(struct element_order *order, const hsort_field *
     int passes;
     const hsort_status mine = element_take_fields(order, fields, field_count, element_bytes_of(columns));
     TRY(element_order_plan(order, mine, element_request(order, element_bytes_of(columns))));
-    TRY(element_passes_choose(order, columns, &passes));
+    if (columns->store)
+        passes = 2;
+    else
+        TRY(element_passes_choose(order, columns, &passes));
     *done = passes == 2;
     return *done ? element_passes_run(order, columns) : HSORT_OK;
+}
+
+/* Of this rank: columns in host memory, with all that their sort takes there on the host engine; or, on a GPU, them or their
+ * runs. */
+static hsort_status lacks_host_memory(const struct element_order *order, struct element_columns *columns,
+                                      size_t memory_bytes, bool *lacks)
+{
+    const bool on_host = hsort_engine_in_use(order->ctx) == HSORT_ENGINE_HOST;
+    const size_t share = (size_t)larger_count(order->count, order->out_count) * element_bytes_of(columns);
+    struct pass_need need = {0};
+    TRY(element_order_check_total(order));
+    TRY(find_need(order, columns, &need));
+    const bool in_two_passes = !on_host && need.all > usable_bytes(need.free + need.kept);
+    *lacks = (on_host ? need.all : in_two_passes ? share : 2 * share) > memory_bytes;
+    return HSORT_OK;
+}
+
+static hsort_status choose_columns_store(struct element_order *order, const hsort_field *fields,
+                                         int field_count, struct element_columns *columns,
+                                         size_t memory_bytes, bool *needs)
+{
+    struct comm *comm = &order->ctx->comm;
+    int64_t none, some;
+    bool lacks = false;
+    const hsort_status mine = element_take_fields(order, fields, field_count, element_bytes_of(columns));
+    TRY(element_order_plan(order, mine, element_request(order, element_bytes_of(columns))));
+    TRY(comm_agree(comm, lacks_host_memory(order, columns, memory_bytes, &lacks)));
+    TRY(comm_range(comm, lacks && order->total > 0, &none, &some));
+    *needs = some;
+    return HSORT_OK;
+}
+
+hsort_status columns_need_store(hsort_context *ctx, const hsort_field *fields, int field_count,
+                                struct element_columns *columns, int64_t count, int64_t out_count,
+                                size_t memory_bytes, bool *needs)
+{
+    TRY(context_enter(ctx));
+    struct element_order order = {.ctx = ctx, .count = count, .out_count = out_count};
+    *needs = false;
+    const hsort_status status =
+        choose_columns_store(&order, fields, field_count, columns, memory_bytes, needs);
+    element_order_close(&order);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
 hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *fields, int field_count,

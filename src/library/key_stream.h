@@ -10,6 +10,7 @@
 #define KEY_STREAM_H
 
 #include "hypersort.h"
+#include "src/library/run_store.h"
 
 /* Bytes that are moved between two calls of next(), at most. */
 enum { STREAM_PART_BYTES = 64 << 20 };
@@ -46,17 +47,25 @@ struct stream_check {
  *   source     gives `count` keys on this rank, sink takes `out_count`; counts of ranks differ by at most one
  *   check      [1] written, the same on every rank: from the keys in engine memory, behind the source and before the
  *              sink. NULL: nobody looks
+ *   store      where runs go to, whatever memory there is; streams are then asked for any rank's keys. NULL: runs lie in
+ *              memory, if the sort takes two passes
  * Memory   host engine: two buffers of the shard; CUDA: none of the host's, unless in two passes: the runs.
  * Errors   as hsort_sort_to(), and those of the streams. HSORT_STOPPED if either end was left, or should_stop said
  *          so: the keys are then nowhere but where they came from, and in part where they go. */
-hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *source,
-                          int64_t count, const struct key_stream *sink, int64_t out_count,
-                          struct stream_check *check);
+hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order,
+                          const struct key_stream *source, int64_t count, const struct key_stream *sink,
+                          int64_t out_count, struct stream_check *check, const struct run_store *store);
+
+/* Is a sort of so many keys of streams on this rank to have its runs in a store, in so many bytes of host memory? Collective.
+ *   needs  [1] written, the same on every rank
+ * Errors   as hsort_sort_to(). */
+hsort_status streams_need_store(hsort_context *ctx, hsort_type type, hsort_order order, int64_t count,
+                                size_t memory_bytes, bool *needs);
 
 /* hsort_check() of the keys that a stream gives, `count` on this rank. Collective.
  *   result  [1] written, the same on every rank
  * Memory   as hsort_check() of host keys. */
-hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order, const struct key_stream *stream,
-                          int64_t count, hsort_check_result *result);
+hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order,
+                          const struct key_stream *stream, int64_t count, hsort_check_result *result);
 
 #endif

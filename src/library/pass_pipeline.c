@@ -8,12 +8,10 @@
  * sort has the other one for scratch.
  *
  * Copies of pinned memory are begun before the sort, which may keep the host waiting. Transfers run in the call, both
- * directions at once; the sort then has a thread of its own, and the host waits for both at the same time:
+ * directions at once; the sort then has a thread of its own, if it is to, and the host waits for both at the same time:
  *
  *     this thread    transfers of a step, in and out | join | events, next step
- *     sorting        sort, and its waits ....... |
- *
- * Not where the engine is the host: its sort would take the cores from its transfers. */
+ *     sorting        sort, and its waits ....... | */
 #include "src/library/pass_pipeline.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -113,8 +111,8 @@ static void run_step(struct pipeline *p, const struct pipeline_item *item)
     if (p->status == HSORT_OK && !p->out_waits)
         p->status = begin_copies(p, &p->leaving.out, out, true);
     const bool sorts = p->status == HSORT_OK && p->work.count > 0;
-    const bool beside = sorts && waits && p->engine->ops->kind != HSORT_ENGINE_HOST &&
-                        pthread_create(&thread, NULL, sort_slot, &own) == 0;
+    const bool beside =
+        sorts && waits && p->sorts_beside && pthread_create(&thread, NULL, sort_slot, &own) == 0;
     if (sorts && !beside)
         sort_slot(&own);
     if (p->status == HSORT_OK && waits)

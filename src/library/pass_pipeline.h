@@ -34,6 +34,7 @@ struct pipeline {
     hsort_status (*fetch)(void *user, char *slot);
     void *user;
     bool in_waits, out_waits; /* transfers in, or out, run in the call; else they are copies of pinned memory */
+    bool sorts_beside;        /* the sort then has a thread of its own */
 
     struct engine_event *event[ENGINE_STREAMS]; /* owned: the last step's end on each stream */
     struct pipeline_item work, leaving;         /* items in slot[1] and slot[2] */

@@ -125,6 +125,21 @@ hsort_status pass_sort_slot(const struct pass_sort *sort, void *elements, void *
                                   count, ctx->workspace, &raw, sorted);
 }
 
+hsort_status pass_look(const struct pass_sort *sort, struct verifier *verifier, const void *elements,
+                       int64_t count)
+{
+    struct engine *engine = sort->ctx->engine;
+    if (!sort->elements)
+        return verify_add(verifier, engine, elements, count);
+    struct engine_elements look = {.count = count,
+                                   .part = {elements},
+                                   .part_bytes = {sort->elements->bytes},
+                                   .field_count = sort->elements->field_count,
+                                   .step = 1};
+    point_pass_fields(sort->elements, elements, 0, look.field);
+    return verify_add_elements(verifier, engine, &look);
+}
+
 key_code pass_code_at(const struct pass_sort *sort, const void *run, int64_t i)
 {
     struct key_field fields[HSORT_FIELDS_MAX];

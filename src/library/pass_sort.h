@@ -33,6 +33,10 @@ hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes);
 hsort_status pass_sort_slot(const struct pass_sort *sort, void *elements, void *scratch, int64_t slot,
                             int64_t count, void **sorted);
 
+/* Let a verifier, begun with sort->map, look at elements [count] in engine memory. Not collective. Errors: the engine's. */
+hsort_status pass_look(const struct pass_sort *sort, struct verifier *verifier, const void *elements,
+                       int64_t count);
+
 /* The code of the key of element i of a run in host memory. Any thread. */
 key_code pass_code_at(const struct pass_sort *sort, const void *run, int64_t i);
 

@@ -36,6 +36,7 @@ struct run_plan {
     int64_t elements; /* of all ranks */
     size_t element_bytes;
     int64_t part_elements;  /* of each run and each segment but the last */
+    int64_t most_elements;  /* that a part may have in the memory of this call */
     int64_t fence_elements; /* from one fence to the next */
     int64_t parts;
     struct run_facts *runs, *segments; /* [parts] each */
@@ -43,11 +44,13 @@ struct run_plan {
 
 struct run_store {
     void *user;
+    size_t memory_bytes; /* host memory that this rank takes at most */
+    int64_t parts;       /* so many runs, if that memory does for it; 0: as few as it does for */
 
     /* The sort is about to begin as `plan` says, with nothing made. If an earlier call has begun it: part_elements,
      * fence_elements and parts become those of that call, and what it has made stands in `runs` and `segments`, which this
      * function allocates in any case, and the store frees. Then: is there room for what is not made? Collective.
-     * Errors   agreed: HSORT_IO; HSORT_HOST_MEMORY: an earlier call's parts have more than plan->part_elements. */
+     * Errors   agreed: HSORT_IO; HSORT_HOST_MEMORY: an earlier call's parts have more than plan->most_elements. */
     hsort_status (*open)(void *user, struct run_plan *plan);
 
     /* Make room for a run, write bytes of it (elements and then fences, by any number of threads, each byte once), and keep

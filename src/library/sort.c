@@ -26,6 +26,7 @@
 #include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
 #include "src/library/two_passes.h"
+#include "src/library/disk_passes.h"
 
 /* Wait for the engine, and book the time since the last phase ended. */
 static void book_phase(struct sort *s, hsort_phase phase)
@@ -321,9 +322,9 @@ static hsort_status sort_shards(struct sort *s)
         return HSORT_OK;
     if (s->status == HSORT_OK)
         keep_first_error(&s->status,
-                         ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, s->map.key_bytes), s->map.key_bytes,
-                                                s->x.keys, s->x.scratch, s->scratch_keys, s->x.count,
-                                                ctx->workspace, &raw, &sorted));
+                         ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, s->map.key_bytes),
+                                                s->map.key_bytes, s->x.keys, s->x.scratch, s->scratch_keys,
+                                                s->x.count, ctx->workspace, &raw, &sorted));
     if (sorted == s->x.scratch)
         exchange_swap_buffers(&s->x);
     s->held = s->x.keys;
@@ -466,7 +467,9 @@ static hsort_status run_one_pass(struct sort *s)
 /* Collective. */
 static hsort_status run_passes_or_count(struct sort *s)
 {
-    s->passes = 1;
+    s->passes = s->store ? 2 : 1;
+    if (s->store)
+        return disk_passes_run(s);
     if (KEY_IS_COUNTED(s->map.key_bytes))
         return narrow_sort_run(s);
     TRY(sort_choose_passes(s));
@@ -514,7 +517,7 @@ hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order orde
 
 hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order,
                           const struct key_stream *source, int64_t count, const struct key_stream *sink,
-                          int64_t out_count, struct stream_check *check)
+                          int64_t out_count, struct stream_check *check, const struct run_store *store)
 {
     TRY(context_enter(ctx));
     struct sort s = {.ctx = ctx,
@@ -525,8 +528,25 @@ hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order
                      .out_count = out_count,
                      .source = source,
                      .sink = sink,
-                     .check = check};
+                     .check = check,
+                     .store = store};
     return run_call(&s);
+}
+
+hsort_status streams_need_store(hsort_context *ctx, hsort_type type, hsort_order order, int64_t count,
+                                size_t memory_bytes, bool *needs)
+{
+    TRY(context_enter(ctx));
+    struct sort s = {.ctx = ctx,
+                     .type = type,
+                     .order = order,
+                     .map = keymap_make(type, order),
+                     .in_count = count,
+                     .out_count = count};
+    hsort_status status = agree_on_plan(&s);
+    if (status == HSORT_OK)
+        status = sort_choose_store(&s, memory_bytes, needs);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
 hsort_status sort_elements_in_passes(struct sort *s)
@@ -534,7 +554,7 @@ hsort_status sort_elements_in_passes(struct sort *s)
     s->passes = 2;
     s->entered = MPI_Wtime();
     stats_book(s->ctx, HSORT_PHASE_LOCAL_SORT); // the plan
-    TRY(two_passes_run(s));
+    TRY(s->store ? disk_passes_run(s) : two_passes_run(s));
     return keep_stats(s);
 }
 

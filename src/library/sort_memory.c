@@ -246,6 +246,29 @@ hsort_status sort_choose_passes(struct sort *s)
     return sort_agree_on_passes(&ctx->comm, answer, status, &s->passes);
 }
 
+hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
+{
+    hsort_context *ctx = s->ctx;
+    struct sort_sizes sizes = {.keys = (size_t)s->capacity * (size_t)s->map.key_bytes};
+    int64_t none, some;
+    hsort_status status = HSORT_OK;
+    *needs = false;
+    if (s->total == 0 || KEY_IS_COUNTED(s->map.key_bytes))
+        return HSORT_OK;
+    bool mine = sort_run_bytes(s) > memory_bytes;
+    if (hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST) {
+        status = size_for(s, s->capacity, &sizes);
+        mine = sizes.keys + sizes.scratch + sizes.workspace > memory_bytes;
+    } else {
+        TRY(sort_choose_passes(s));
+        mine = mine && s->passes == 2;
+    }
+    TRY(comm_agree(&ctx->comm, status));
+    TRY(comm_range(&ctx->comm, mine, &none, &some));
+    *needs = some;
+    return HSORT_OK;
+}
+
 size_t sort_run_bytes(const struct sort *s)
 {
     const bool in_input = s->ctx->options.overwrite_input && s->in != s->out && !s->source;
@@ -285,11 +308,10 @@ static int64_t most_keys(size_t width)
 /* Of keys that are counted, in host memory. */
 static size_t narrow_bytes(const hsort_context *ctx, int width, int64_t count)
 {
-    const bool reaches = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && ctx->options.device_memory_limit == 0;
+    const bool reaches =
+        hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && ctx->options.device_memory_limit == 0;
     const size_t bytes = (size_t)count * (size_t)width;
-    return narrow_table_bytes(width) + (reaches                     ? 0
-                                        : bytes < STREAM_PART_BYTES ? bytes
-                                                                    : STREAM_PART_BYTES);
+    return narrow_table_bytes(width) + (reaches ? 0 : bytes < STREAM_PART_BYTES ? bytes : STREAM_PART_BYTES);
 }
 
 hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)

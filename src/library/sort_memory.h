@@ -6,6 +6,7 @@
 #include "src/library/context.h"
 #include "src/library/key_stream.h"
 #include "src/library/pass_sort.h"
+#include "src/library/run_store.h"
 
 /* What this rank's keys are at present. Each phase of a sort takes some form and leaves another. */
 enum key_form {
@@ -17,17 +18,19 @@ enum key_form {
 
 struct sort {
     hsort_context *ctx;
-    hsort_type type;   /* of keys that are no codes; so is the order */
+    hsort_type type; /* of keys that are no codes; so is the order */
     hsort_order order;
-    bool are_codes;    /* the keys are: sort_codes() */
+    bool are_codes; /* the keys are: sort_codes() */
     struct keymap map;
-    const struct pass_elements *elements; /* in two passes what is sorted, if not bare keys; or NULL. Borrowed */
+    const struct pass_elements
+        *elements; /* in two passes what is sorted, if not bare keys; or NULL. Borrowed */
     const void *in;
     void *out;
     int64_t in_count, out_count;
     void *stream;
     const struct key_stream *source, *sink; /* both, with `in` and `out` NULL; or neither */
     struct stream_check *check;             /* of streams, or NULL; filled by the verifiers */
+    const struct run_store *store;          /* where runs go to: the sort is disk_passes.c's; or NULL */
     struct verifier before, after;
     enum engine_space in_space, out_space;
     int64_t total, capacity;
@@ -36,7 +39,7 @@ struct sort {
     const struct exchange_ops *raw_exchange;    /* that is tried before the local sort; NULL: none */
     const struct exchange_ops *sorted_exchange; /* that runs behind it */
 
-    int passes;             /* 1, or 2: not all ranks' keys fit into their engines' memory. The same on every rank */
+    int passes; /* 1, or 2: not all ranks' keys fit into their engines' memory. The same on every rank */
     int64_t runs, segments; /* of this rank, in two passes */
     double message_seconds; /* and its time in messages then, which no transport counts */
     enum key_form form;
@@ -77,7 +80,15 @@ enum passes_answer {
 
 /* The passes of all ranks, 1 or 2: the greatest answer counts, unless the least is PASSES_NOT_MINE. Collective.
  *   mine  this rank's status, if it has PASSES_FAILED */
-hsort_status sort_agree_on_passes(struct comm *comm, enum passes_answer answer, hsort_status mine, int *passes);
+hsort_status sort_agree_on_passes(struct comm *comm, enum passes_answer answer, hsort_status mine,
+                                  int *passes);
+
+/* Are the runs to lie in a store, since neither engine nor host has memory for the sort (on the host engine), or for its
+ * runs (on a GPU)? Collective.
+ *   s             planned; streams
+ *   memory_bytes  host memory that this rank may take
+ *   needs         [1] written, the same on every rank */
+hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs);
 
 /* Bytes of the runs, if they need memory of the library's own. Not collective. */
 size_t sort_run_bytes(const struct sort *s);

@@ -23,6 +23,13 @@ hsort_status stream_check_end(struct sort *s)
     return verify_finish(&s->after, &s->ctx->comm, &s->check->after);
 }
 
+void sort_end_pass(struct sort *s, hsort_phase phase)
+{
+    const double now = MPI_Wtime();
+    s->seconds[phase] += now - s->phase_began;
+    s->phase_began = now;
+}
+
 /* ---- moving them --------------------------------------------------------------------------------------- */
 
 struct engine_transfer stream_transfer(const struct key_stream *stream, int64_t element_bytes, int64_t first,

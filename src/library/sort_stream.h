@@ -16,10 +16,14 @@ hsort_status sort_store_stream(struct sort *s);
 void stream_check_begin(struct sort *s);
 
 /* The next keys [count], in engine memory. Not collective. Errors: the engine's. */
-hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, const void *keys, int64_t count);
+hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, const void *keys,
+                              int64_t count);
 
 /* Join what all ranks saw, in s->check. Collective. Errors HSORT_MPI, HSORT_HOST_MEMORY. */
 hsort_status stream_check_end(struct sort *s);
+
+/* Book the time since the last phase ended, of passes that have waited for all they did. Not collective. */
+void sort_end_pass(struct sort *s, hsort_phase phase);
 
 /* The transfer of `count` keys, or elements, from position `first` of a stream on. Its `memory` is not set. Pure. */
 struct engine_transfer stream_transfer(const struct key_stream *stream, int64_t element_bytes, int64_t first,

@@ -394,14 +394,6 @@ static hsort_status make_segments(struct passes *p)
 
 /* ---- the passes ---------------------------------------------------------------------------------------- */
 
-/* Book the time since the last phase ended. */
-static void end_pass(struct sort *s, hsort_phase phase)
-{
-    const double now = MPI_Wtime();
-    s->seconds[phase] += now - s->phase_began;
-    s->phase_began = now;
-}
-
 static hsort_status run_passes(struct passes *p)
 {
     struct sort *s = p->s;
@@ -411,11 +403,11 @@ static hsort_status run_passes(struct passes *p)
     stream_check_begin(s);
     s->phase_began = MPI_Wtime();
     TRY(context_agree(ctx, make_runs(p)));
-    end_pass(s, HSORT_PHASE_LOCAL_SORT);
+    sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
     TRY(context_agree(ctx, cut_runs(p)));
-    end_pass(s, HSORT_PHASE_EXCHANGE);
+    sort_end_pass(s, HSORT_PHASE_EXCHANGE);
     hsort_status status = make_segments(p);
-    end_pass(s, HSORT_PHASE_MERGE);
+    sort_end_pass(s, HSORT_PHASE_MERGE);
     piece_messages_traffic(p->messages, &s->x.moved_bytes, &s->message_seconds);
     s->form = FORM_DELIVERED;
     TRY(context_agree(ctx, status));
@@ -427,6 +419,8 @@ hsort_status two_passes_run(struct sort *s)
     struct passes p = {.s = s,
                        .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
                        .pipeline = {.engine = s->ctx->engine, .sort = sort_and_look}};
+    // Copies of host memory and a sort on the host would take the cores from each other.
+    p.pipeline.sorts_beside = s->ctx->engine->ops->kind != HSORT_ENGINE_HOST;
     p.pipeline.element_bytes = pass_element_bytes(&p.sort);
     p.pipeline.user = &p;
     const hsort_status status = run_passes(&p);

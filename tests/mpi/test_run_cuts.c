@@ -47,10 +47,25 @@ static uint64_t key_at(const void *state, int64_t run, int64_t at)
     return own->step ? (uint64_t)at * own->step + (uint64_t)run : own->key[run][at];
 }
 
+/* With find_within(): the ranges that it was told, of its cuts. */
+static const int64_t *window_begin, *window_end; /* [window_cuts * own runs] */
+static int window_cuts;
+
+static bool is_within(int64_t run, int64_t at)
+{
+    const int64_t runs = of_rank[comm.rank].runs;
+    for (int cut = 0; cut < window_cuts; cut++)
+        if (at >= window_begin[cut * runs + run] && at < window_end[cut * runs + run])
+            return true;
+    return window_cuts == 0;
+}
+
 /* Codes that differ in their upper halves alone, in their lower ones alone, or in both. */
 static key_code code_at(const void *state, int64_t run, int64_t at)
 {
     const key_code key = key_at(state, run, at);
+    CHECK(is_within(run, at), "%s: key %lld of run %lld lies in no range", faults_case, (long long)at,
+          (long long)run);
     return halves == 0 ? key : halves == 1 ? key << 64 : key << 64 | key;
 }
 
@@ -154,6 +169,40 @@ static int64_t *find(hsort_status *status)
     return cut_offset;
 }
 
+/* The same cuts once more, from any ranges that hold them: `right` [cuts * own runs]. */
+static void find_within(const int64_t *right, uint64_t seed)
+{
+    const struct runs *own = &of_rank[comm.rank];
+    const struct run_set set = {.runs = own->runs, .count = own->count, .code_at = code_at, .state = own};
+    const int some = cuts < RUN_CUTS_AT_ONCE ? cuts : RUN_CUTS_AT_ONCE;
+    const int64_t entries = some * own->runs;
+    int64_t *begin = calloc((size_t)entries * 3 + 1, sizeof *begin), *end = begin + entries,
+            *found = end + entries;
+    struct run_cuts *tables;
+    uint64_t random = seed + (uint64_t)comm.rank;
+    if (!begin || run_cuts_open(&comm, own->runs, &tables) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    for (int64_t i = 0; i < entries; i++) {
+        const int64_t count = own->count[i % own->runs], lower = (int64_t)(check_random(&random) % 5),
+                      upper = (int64_t)(check_random(&random) % 5);
+        begin[i] = right[i] > lower ? right[i] - lower : 0;
+        end[i] = right[i] + upper < count ? right[i] + upper : count;
+    }
+    window_begin = begin;
+    window_end = end;
+    window_cuts = some;
+    faults_watch(60);
+    const hsort_status status = run_cuts_find_within(tables, &set, position, some, begin, end, found);
+    faults_watch(0);
+    window_cuts = 0;
+    CHECK(status == HSORT_OK, "%s: within ranges: %s", faults_case, status_text());
+    for (int64_t i = 0; i < entries; i++)
+        CHECK(found[i] == right[i], "%s: within %lld .. %lld: %lld, right is %lld", faults_case,
+              (long long)begin[i], (long long)end[i], (long long)found[i], (long long)right[i]);
+    run_cuts_close(tables);
+    free(begin);
+}
+
 static void check_small(const char *kind, int number, uint64_t seed, int count)
 {
     hsort_status status;
@@ -174,6 +223,7 @@ static void check_small(const char *kind, int number, uint64_t seed, int count)
                   (long long)position[cut], (long long)run, (long long)found, (long long)right[run]);
         }
     }
+    find_within(cut_offset, seed);
     free(cut_offset);
 }
 

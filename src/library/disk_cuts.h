@@ -1,0 +1,23 @@
+/* The cuts of runs that lie in a store (run_store.h): exact, and without reading the runs. */
+#ifndef DISK_CUTS_H
+#define DISK_CUTS_H
+
+#include "src/library/pass_sort.h"
+#include "src/library/run_store.h"
+
+/* Find where each segment begins in each run. Collective.
+ *   plan   all of whose runs are made
+ *   bytes  of memory for what is read of the runs at a time; one cut's ranges are read in any case
+ *   cuts   [(plan->parts + 1) * plan->parts] written, the same on every rank: of run j, elements before
+ *          cuts[i * plan->parts + j] belong to segments before i
+ * Order    elements are ordered by (key, run, position), for any ranks.
+ * Memory   besides: the fences of this rank's share of the runs.
+ * Errors   same on every rank: the store's, HSORT_HOST_MEMORY, HSORT_MPI; HSORT_IO: runs are not as they were made. */
+hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
+                            const struct run_plan *plan, size_t bytes, int64_t *cuts);
+
+/* Elements of part i; fences of a run. Pure. */
+int64_t plan_part_count(const struct run_plan *plan, int64_t part);
+int64_t plan_fences(const struct run_plan *plan, int64_t run);
+
+#endif

@@ -1,0 +1,474 @@
+/* Two passes with runs in a store, as the list of their steps: disk_passes_run(), at the end.
+ *
+ * Runs and segments are parts of the whole input and the whole result, so that any rank makes any of them. Those that no
+ * earlier call has made are dealt out:
+ *
+ *     runs         0 1 2 3 4 5 6 7       made before: 0 1 4
+ *     rank 0           2   5   7         every second one of those that are not
+ *     rank 1             3   6
+ *
+ * A part goes through the pipeline, and is kept (run_store.h) in the step after the one in which it went out:
+ *
+ *     step           0     1     2     3            stage[0] coming in, [1] being sorted, [2] going out
+ *     part           2     5     7     -
+ *     kept           -     -     -     2 */
+#include "src/library/disk_passes.h"
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/first_error.h"
+#include "src/library/disk_cuts.h"
+#include "src/library/pass_pipeline.h"
+#include "src/library/sort_stream.h"
+
+enum {
+    PARTS_MAX = 2048, /* a segment has a piece of each run: more and smaller ones would make a disk seek */
+    STAGES = 3,
+    FENCE_BYTES = 8 << 10, /* from one fence to the next at least, */
+    FENCE_SHARE = 64,      /* and so many that all of them take this part of memory at most */
+    WINDOW_SHARE = 16,     /* so does what is read of runs to cut them */
+    NO_PART = -1
+};
+
+/* A piece of a run, on its way into a slot. */
+struct run_piece {
+    const struct run_store *store;
+    int64_t run;
+};
+
+struct disk_passes {
+    struct sort *s;
+    const struct run_store *store;
+    struct pass_sort sort;
+    struct run_plan plan;
+    bool in_pass_2;
+    int64_t stage[STAGES];          /* parts in the pipeline, or NO_PART */
+    struct run_facts facts[STAGES]; /* of them, as far as they are known */
+    struct run_facts *made; /* [2 * parts] runs, then segments, that this call has made on this rank */
+    char *fences;           /* [fences of a run] of the one that goes out */
+    int64_t *cuts;          /* [(parts + 1) * parts] */
+    struct run_piece *from; /* [parts] */
+    struct engine_transfer *pieces; /* [parts] */
+    struct pipeline pipeline;
+};
+
+static int64_t smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void report_part(const struct disk_passes *p, const char *phase, int64_t done)
+{
+    const hsort_options *o = &p->s->ctx->options;
+    if (o->progress && p->s->ctx->comm.rank == 0)
+        o->progress(o->progress_user, phase, done, p->plan.parts);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------------- */
+
+/* Engine memory that this rank may take for slots and workspace. */
+static hsort_status find_engine_bytes(const struct disk_passes *p, size_t *bytes)
+{
+    hsort_context *ctx = p->s->ctx;
+    const size_t tables = p->store->memory_bytes / FENCE_SHARE + p->store->memory_bytes / WINDOW_SHARE;
+    spare_drop(&ctx->spare);
+    TRY(sort_engine_bytes(ctx, bytes));
+    *bytes = usable_bytes(*bytes + ctx->exchange_bytes + ctx->codes_bytes);
+    if (hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && *bytes > p->store->memory_bytes - tables)
+        *bytes = p->store->memory_bytes - tables;
+    return HSORT_OK;
+}
+
+/* Bytes that slots of so many elements take with their workspace. */
+static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_t *bytes)
+{
+    size_t workspace_bytes;
+    TRY(pass_sort_workspace(&p->sort, elements, &workspace_bytes));
+    *bytes = PASS_SLOTS * pass_slot_bytes(elements, p->pipeline.element_bytes) + workspace_bytes;
+    return HSORT_OK;
+}
+
+/* The largest slot for which this rank has memory: few runs make long pieces. */
+static hsort_status find_own_slot(struct disk_passes *p, int64_t *slot)
+{
+    const int64_t total = p->s->total, least = pass_parts(total, PARTS_MAX);
+    size_t have, need = 0;
+    TRY(find_engine_bytes(p, &have));
+    int64_t elements = smaller_of(pass_parts(total, p->s->ctx->comm.size),
+                                  (int64_t)(have / PASS_SLOTS / p->pipeline.element_bytes));
+    // The workspace grows with the slot, by no formula: a little less each time until both fit.
+    for (; elements >= least; elements -= elements / 32 + 1) {
+        TRY(slot_bytes_of(p, elements, &need));
+        if (need <= have) {
+            *slot = elements;
+            return HSORT_OK;
+        }
+    }
+    TRY(slot_bytes_of(p, least, &need));
+    return status_fail(
+        HSORT_HOST_MEMORY,
+        "%lld elements of %zu bytes in %d runs, the most there may be, take %zu bytes of memory on each "
+        "rank, but it may use %zu: more memory or more ranks",
+        (long long)total, p->pipeline.element_bytes, PARTS_MAX, need + need / 8, have);
+}
+
+/* From one fence of a run to the next. */
+static int64_t fence_distance(const struct disk_passes *p)
+{
+    const struct run_plan *plan = &p->plan;
+    const size_t most = p->store->memory_bytes / FENCE_SHARE;
+    const int64_t runs = pass_parts(plan->parts, p->s->ctx->comm.size);
+    int64_t step = pass_parts(FENCE_BYTES, (int64_t)plan->element_bytes);
+    while (step < plan->part_elements &&
+           (size_t)(runs * pass_parts(plan->part_elements, step)) * plan->element_bytes > most)
+        step *= 2;
+    return step;
+}
+
+/* Parts as equal as can be, as many for each rank, or as many as the store wants; or those of an earlier call. Collective. */
+static hsort_status make_plan(struct disk_passes *p)
+{
+    struct comm *comm = &p->s->ctx->comm;
+    struct run_plan *plan = &p->plan;
+    int64_t own = 0, unused;
+    TRY(comm_agree(comm, find_own_slot(p, &own)));
+    TRY(comm_range(comm, own, &plan->most_elements, &unused));
+    plan->elements = p->s->total;
+    plan->element_bytes = p->pipeline.element_bytes;
+    const int64_t fewest =
+        pass_parts(pass_parts(plan->elements, plan->most_elements), comm->size) * comm->size;
+    const int64_t wanted = smaller_of(p->store->parts > fewest ? p->store->parts : fewest, PARTS_MAX);
+    plan->part_elements = smaller_of(pass_parts(plan->elements, wanted), plan->most_elements);
+    plan->parts = pass_parts(plan->elements, plan->part_elements);
+    plan->fence_elements = fence_distance(p);
+    return p->store->open(p->store->user, plan);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static hsort_status make_disk_tables(struct disk_passes *p)
+{
+    const size_t parts = (size_t)p->plan.parts;
+    p->made = calloc(2 * parts, sizeof *p->made);
+    p->fences = malloc((size_t)plan_fences(&p->plan, 0) * p->plan.element_bytes);
+    p->cuts = calloc((parts + 1) * parts, sizeof *p->cuts);
+    p->from = calloc(parts, sizeof *p->from);
+    p->pieces = calloc(parts, sizeof *p->pieces);
+    if (!p->made || !p->fences || !p->cuts || !p->from || !p->pieces || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %zu runs", parts);
+    for (int64_t run = 0; run < p->plan.parts; run++)
+        p->from[run] = (struct run_piece){p->store, run};
+    return HSORT_OK;
+}
+
+/* Slots and workspace, in the context until the end. Ranks have unmapped each other's memory. */
+static hsort_status take_disk_memory(struct disk_passes *p)
+{
+    hsort_context *ctx = p->s->ctx;
+    const size_t slot_bytes = pass_slot_bytes(p->plan.part_elements, p->plan.element_bytes);
+    size_t workspace_bytes;
+    TRY(make_disk_tables(p));
+    TRY(pass_sort_workspace(&p->sort, p->plan.part_elements, &workspace_bytes));
+    sort_drop_memory(ctx);
+    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PASS_SLOTS * slot_bytes));
+    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
+    for (int slot = 0; slot < PASS_SLOTS; slot++)
+        p->pipeline.slot[slot] = (char *)ctx->buffer[0] + (size_t)slot * slot_bytes;
+    return pipeline_open(&p->pipeline);
+}
+
+static void free_disk_passes(struct disk_passes *p)
+{
+    pipeline_close(&p->pipeline);
+    sort_drop_memory(p->s->ctx);
+    free(p->made);
+    free(p->fences);
+    free(p->cuts);
+    free(p->from);
+    free(p->pieces);
+}
+
+/* ---- one part through the pipeline --------------------------------------------------------------------- */
+
+/* Keep of a verifier what it has seen of a whole part. */
+static void take_facts(const struct verifier *seen, struct run_facts *facts)
+{
+    *facts = (struct run_facts){.is_made = 1,
+                                .count = (uint64_t)seen->count,
+                                .fingerprint = {seen->fingerprint[0], seen->fingerprint[1]},
+                                .in_order = seen->first_descent < 0,
+                                .first = seen->first,
+                                .last = seen->last};
+}
+
+/* pipeline.sort: look at what a run is made of, or at what a segment has become. */
+static hsort_status sort_and_look(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
+{
+    struct disk_passes *p = passes;
+    struct verifier seen;
+    verify_start(&seen, p->sort.map);
+    if (!p->in_pass_2)
+        TRY(pass_look(&p->sort, &seen, elements, count));
+    TRY(pass_sort_slot(&p->sort, elements, scratch, p->plan.part_elements, count, sorted));
+    if (p->in_pass_2)
+        TRY(pass_look(&p->sort, &seen, *sorted, count));
+    take_facts(&seen, &p->facts[1]);
+    return HSORT_OK;
+}
+
+/* The part that has gone out is whole: keep it. */
+static hsort_status keep_part(struct disk_passes *p, int64_t part, const struct run_facts *facts)
+{
+    const struct run_store *store = p->store;
+    if (p->in_pass_2) {
+        TRY(store->end_segment(store->user, part, facts));
+    } else {
+        const int64_t fences = plan_fences(&p->plan, part), width = (int64_t)p->plan.element_bytes;
+        TRY(store->write_run(store->user, part, plan_part_count(&p->plan, part) * width,
+                             (size_t)(fences * width), p->fences));
+        TRY(store->end_run(store->user, part, facts));
+    }
+    p->made[p->in_pass_2 ? p->plan.parts + part : part] = *facts;
+    return HSORT_OK;
+}
+
+/* One step; part NO_PART: nothing comes in. */
+static void push_part(struct disk_passes *p, int64_t part, const struct pipeline_item *item)
+{
+    p->stage[0] = part;
+    pipeline_push(&p->pipeline, item);
+    const int64_t gone = p->stage[2];
+    const struct run_facts facts = p->facts[2];
+    for (int stage = STAGES - 1; stage > 0; stage--) {
+        p->stage[stage] = p->stage[stage - 1];
+        p->facts[stage] = p->facts[stage - 1];
+    }
+    if (gone != NO_PART && p->pipeline.status == HSORT_OK)
+        p->pipeline.status = keep_part(p, gone, &facts);
+}
+
+static hsort_status drain_parts(struct disk_passes *p)
+{
+    for (int stage = 1; stage < STAGES; stage++)
+        push_part(p, NO_PART, NULL);
+    return pipeline_drain(&p->pipeline);
+}
+
+/* Let every part that is not made, and that is this rank's, through the pipeline. */
+static hsort_status push_parts(struct disk_passes *p, const struct key_stream *stream,
+                               const struct run_facts *facts,
+                               hsort_status (*push)(struct disk_passes *p, int64_t part))
+{
+    const struct comm *comm = &p->s->ctx->comm;
+    int64_t open = 0, done = 0;
+    for (int stage = 0; stage < STAGES; stage++)
+        p->stage[stage] = NO_PART;
+    for (int64_t part = 0; part < p->plan.parts && p->pipeline.status == HSORT_OK; part++) {
+        if (facts[part].is_made || open++ % comm->size != comm->rank)
+            continue;
+        if (!stream->next(stream->user, done, false))
+            break;
+        keep_first_error(&p->pipeline.status, push(p, part));
+        report_part(p, p->in_pass_2 ? "segments" : "runs", part + 1);
+        done += plan_part_count(&p->plan, part);
+    }
+    return drain_parts(p);
+}
+
+/* The elements of a part in a stream, which counts from this rank's first. */
+static struct engine_transfer part_in_stream(const struct disk_passes *p, const struct key_stream *stream,
+                                             const int64_t *offsets, int64_t part)
+{
+    return stream_transfer(stream, (int64_t)p->plan.element_bytes,
+                           part * p->plan.part_elements - offsets[p->s->ctx->comm.rank],
+                           plan_part_count(&p->plan, part));
+}
+
+/* ---- pass 1: runs -------------------------------------------------------------------------------------- */
+
+/* engine_transfer.move: bytes of the run that goes out, and what the fences have of them.
+ *
+ *     elements    | 0 . . . | 1 . . . | 2 . . . | 3 . . . |        fence_elements 2
+ *     bytes             [at . . . . . . . . . . . end)
+ *     fences      | 0 . . . | 2 . . . |                            of 0 the end, of 2 the beginning                 */
+static hsort_status write_run_bytes(void *passes, int64_t at, size_t bytes, void *host)
+{
+    struct disk_passes *p = passes;
+    const int64_t width = (int64_t)p->plan.element_bytes, step = width * p->plan.fence_elements;
+    const int64_t end = at + (int64_t)bytes;
+    for (int64_t fence = at / step; fence * step < end; fence++) {
+        const int64_t begin = fence * step > at ? fence * step : at;
+        const int64_t up_to = smaller_of(fence * step + width, end);
+        if (begin < up_to)
+            memcpy(p->fences + fence * width + (begin - fence * step), (char *)host + (begin - at),
+                   (size_t)(up_to - begin));
+    }
+    return p->store->write_run(p->store->user, p->stage[2], at, bytes, host);
+}
+
+static hsort_status push_run(struct disk_passes *p, int64_t run)
+{
+    const struct run_store *store = p->store;
+    const int64_t count = plan_part_count(&p->plan, run);
+    struct engine_transfer chunk = part_in_stream(p, p->s->source, p->s->ctx->have_offset, run);
+    const struct pipeline_item item = {.count = count,
+                                       .pieces = &chunk,
+                                       .piece_count = 1,
+                                       .out = {.bytes = (size_t)count * p->plan.element_bytes,
+                                               .move = write_run_bytes,
+                                               .user = p,
+                                               .lead = store->lead(store->user, 0)}};
+    TRY(store->begin_run(store->user, run));
+    push_part(p, run, &item);
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status make_disk_runs(struct disk_passes *p)
+{
+    const struct key_stream *source = p->s->source;
+    source->begin(source->user);
+    return source->end(source->user, 0, push_parts(p, source, p->plan.runs, push_run));
+}
+
+/* ---- pass 2: segments ---------------------------------------------------------------------------------- */
+
+static hsort_status read_run_bytes(void *piece, int64_t at, size_t bytes, void *host)
+{
+    const struct run_piece *from = piece;
+    return from->store->read_run(from->store->user, from->run, at, bytes, host);
+}
+
+static hsort_status push_segment(struct disk_passes *p, int64_t segment)
+{
+    const int64_t parts = p->plan.parts, width = (int64_t)p->plan.element_bytes;
+    struct pipeline_item item = {.count = plan_part_count(&p->plan, segment),
+                                 .pieces = p->pieces,
+                                 .out = part_in_stream(p, p->s->sink, p->s->ctx->want_offset, segment)};
+    for (int64_t run = 0; run < parts; run++) {
+        const int64_t *cut = p->cuts + segment * parts + run, at = cut[0] * width;
+        if (cut[parts] > cut[0])
+            p->pieces[item.piece_count++] =
+                (struct engine_transfer){.bytes = (size_t)((cut[parts] - cut[0]) * width),
+                                         .move = read_run_bytes,
+                                         .user = &p->from[run],
+                                         .at = at,
+                                         .lead = p->store->lead(p->store->user, at)};
+    }
+    push_part(p, segment, &item);
+    return HSORT_OK;
+}
+
+/* Collective. */
+static hsort_status make_disk_segments(struct disk_passes *p)
+{
+    const struct key_stream *sink = p->s->sink;
+    p->in_pass_2 = true;
+    sink->begin(sink->user);
+    return sink->end(sink->user, 0, push_parts(p, sink, p->plan.segments, push_segment));
+}
+
+/* Does any rank have a segment to make? If not, no cut is needed. The same on every rank. */
+static bool lacks_segments(const struct run_plan *plan)
+{
+    for (int64_t part = 0; part < plan->parts; part++)
+        if (!plan->segments[part].is_made)
+            return true;
+    return false;
+}
+
+static hsort_status make_result(struct disk_passes *p)
+{
+    const struct run_store *store = p->store;
+    if (!lacks_segments(&p->plan))
+        return HSORT_OK;
+    TRY(store->reopen(store->user));
+    TRY(disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan, store->memory_bytes / WINDOW_SHARE,
+                       p->cuts));
+    sort_end_pass(p->s, HSORT_PHASE_EXCHANGE);
+    const hsort_status status = make_disk_segments(p);
+    sort_end_pass(p->s, HSORT_PHASE_MERGE);
+    return context_agree(p->s->ctx, status);
+}
+
+/* ---- what has been seen -------------------------------------------------------------------------------- */
+
+/* Let every rank know of the parts that any of them has made in this call. Collective. */
+static hsort_status share_facts(struct disk_passes *p)
+{
+    uint64_t *words = (uint64_t *)p->made;
+    const int64_t parts = p->plan.parts;
+    const int count = (int)(2 * parts * RUN_FACTS_WORDS);
+    TRY(comm_check(MPI_Allreduce(MPI_IN_PLACE, words, count, MPI_UINT64_T, MPI_BOR, p->s->ctx->comm.world),
+                   "MPI_Allreduce", true));
+    for (int64_t part = 0; part < 2 * parts; part++) {
+        struct run_facts *known = part < parts ? &p->plan.runs[part] : &p->plan.segments[part - parts];
+        if (p->made[part].is_made)
+            *known = p->made[part];
+    }
+    return HSORT_OK;
+}
+
+/* Join parts as if they had been looked at one behind the other. `ordered`: they are parts of the result. */
+static hsort_status join_facts(const struct run_plan *plan, const struct run_facts *facts, bool ordered,
+                               hsort_check_result *result)
+{
+    *result = (hsort_check_result){.first_disorder = -1, .first_unstable = -1};
+    for (int64_t part = 0; part < plan->parts; part++) {
+        const struct run_facts *f = &facts[part];
+        if (!f->is_made)
+            return status_fail(HSORT_INTERNAL, "part %lld of %lld was not made", (long long)part,
+                               (long long)plan->parts);
+        const bool descends = part > 0 && f->first < facts[part - 1].last;
+        if (ordered && result->first_disorder < 0 && (descends || !f->in_order))
+            result->first_disorder = result->count;
+        result->count += (int64_t)f->count;
+        for (int word = 0; word < 2; word++)
+            result->fingerprint[word] += f->fingerprint[word];
+    }
+    return HSORT_OK;
+}
+
+static hsort_status fill_check(struct disk_passes *p)
+{
+    struct stream_check *check = p->s->check;
+    TRY(context_agree(p->s->ctx, share_facts(p)));
+    if (!check)
+        return HSORT_OK;
+    TRY(join_facts(&p->plan, p->plan.runs, false, &check->before));
+    return join_facts(&p->plan, p->plan.segments, true, &check->after);
+}
+
+/* ---- the passes ---------------------------------------------------------------------------------------- */
+
+static hsort_status run_disk_passes(struct disk_passes *p)
+{
+    struct sort *s = p->s;
+    hsort_context *ctx = s->ctx;
+    TRY(make_plan(p));
+    TRY(context_unmap(ctx, true));
+    TRY(context_agree(ctx, take_disk_memory(p)));
+    s->phase_began = MPI_Wtime();
+    TRY(context_agree(ctx, make_disk_runs(p)));
+    sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
+    TRY(make_result(p));
+    s->form = FORM_DELIVERED;
+    s->runs = s->segments = ctx->comm.rank == 0 ? p->plan.parts : 0;
+    return fill_check(p);
+}
+
+hsort_status disk_passes_run(struct sort *s)
+{
+    struct disk_passes p = {.s = s,
+                            .store = s->store,
+                            .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
+                            .pipeline = {.engine = s->ctx->engine,
+                                         .sort = sort_and_look,
+                                         .in_waits = true,
+                                         .out_waits = true,
+                                         .sorts_beside = true}};
+    p.pipeline.element_bytes = pass_element_bytes(&p.sort);
+    p.pipeline.user = &p;
+    const hsort_status status = run_disk_passes(&p);
+    free_disk_passes(&p);
+    return status;
+}

@@ -15,7 +15,7 @@
 
 enum {
     BLOCK_BYTES = 4096, /* alignment where nobody says another; no block is smaller */
-    BOUNCES = 16,       /* aligned buffers that are kept */
+    BOUNCES = 16,       /* aligned buffers that are kept, of all files together */
     PROBES = 32         /* places where the page cache is asked */
 };
 
@@ -27,9 +27,13 @@ struct block_file {
     size_t block_bytes;  /* of which direct requests are made, a power of two */
     size_t memory_bytes; /* alignment of memory for them, a power of two */
     atomic_bool direct;  /* the file system has not refused yet */
-    /* each BLOCK_REQUEST_BYTES and idle, or NULL; owned */
-    void *_Atomic bounce[BOUNCES];
+    atomic_bool full;    /* a write was refused for want of space */
 };
+
+/* Idle memory for requests, each BLOCK_REQUEST_BYTES and aligned to as much, or NULL. Of the process, not of a file: a sort may
+ * have hundreds of files open, and threads, not files, say how many it needs at a time. Freed with the last file. */
+static void *_Atomic bounces[BOUNCES];
+static atomic_int open_files;
 
 /* Bytes on their way from a file to memory, or, not changed, from memory to a file. */
 struct transfer {
@@ -64,17 +68,21 @@ static void advance(struct transfer *t, size_t bytes)
     t->memory += bytes;
 }
 
-/* A call that moved nothing. Errors HSORT_IO: always. */
+/* A call that moved nothing: says so, and leaves the cause in errno. Errors HSORT_IO: always. */
 static hsort_status fail_request(const char *path, const struct transfer *t, ssize_t moved, size_t bytes)
 {
     const int64_t end = t->offset + (int64_t)t->bytes;
+    const int cause = moved < 0 ? errno : 0;
     if (moved == 0 && !t->writes)
-        return status_fail(HSORT_IO,
-                           "%s: ends at byte %" PRId64 ", %" PRId64 " expected: cut short while it was read",
-                           path, t->offset, end);
-    return status_fail(HSORT_IO, "%s: cannot %s %zu bytes at %" PRId64 ": %s", path,
-                       t->writes ? "write" : "read", bytes, t->offset,
-                       moved < 0 ? strerror(errno) : "nothing was taken");
+        status_fail(HSORT_IO,
+                    "%s: ends at byte %" PRId64 ", %" PRId64 " expected: cut short while it was read", path,
+                    t->offset, end);
+    else
+        status_fail(HSORT_IO, "%s: cannot %s %zu bytes at %" PRId64 ": %s", path,
+                    t->writes ? "write" : "read", bytes, t->offset,
+                    moved < 0 ? strerror(cause) : "nothing was taken");
+    errno = cause;
+    return HSORT_IO;
 }
 
 /* Move at least a byte of the first `bytes` through the cache. */
@@ -111,30 +119,36 @@ static hsort_status refuse_direct(struct block_file *file, int cause)
 
 /* Memory that any direct request can take, or NULL: kept from one request to the next, because it is as long in coming,
  * page by page, as a part of the request itself. */
-static void *take_bounce(struct block_file *file)
+static void *take_bounce(void)
 {
     for (int i = 0; i < BOUNCES; i++) {
-        void *memory = atomic_exchange(&file->bounce[i], NULL);
+        void *memory = atomic_exchange(&bounces[i], NULL);
         if (memory)
             return memory;
     }
-    return fault_hit(FAULT_ALLOC) ? NULL : aligned_alloc(file->block_bytes, BLOCK_REQUEST_BYTES);
+    return fault_hit(FAULT_ALLOC) ? NULL : aligned_alloc(BLOCK_REQUEST_BYTES, BLOCK_REQUEST_BYTES);
 }
 
-static void give_bounce(struct block_file *file, void *memory)
+static void give_bounce(void *memory)
 {
     for (int i = 0; i < BOUNCES; i++) {
         void *none = NULL;
-        if (atomic_compare_exchange_strong(&file->bounce[i], &none, memory))
+        if (atomic_compare_exchange_strong(&bounces[i], &none, memory))
             return;
     }
     free(memory);
 }
 
+static void free_bounces(void)
+{
+    for (int i = 0; i < BOUNCES; i++)
+        free(atomic_exchange(&bounces[i], NULL));
+}
+
 /* request() by way of aligned memory. */
 static ssize_t request_bounced(struct block_file *file, const struct transfer *t, size_t bytes)
 {
-    void *memory = take_bounce(file);
+    void *memory = take_bounce();
     if (!memory)
         return failed_with(ENOMEM);
     struct transfer there = {t->offset, bytes, memory, t->writes};
@@ -144,7 +158,7 @@ static ssize_t request_bounced(struct block_file *file, const struct transfer *t
     const int cause = errno;
     if (moved > 0 && !t->writes)
         memcpy(t->memory, memory, (size_t)moved);
-    give_bounce(file, memory);
+    give_bounce(memory);
     errno = cause;
     return moved;
 }
@@ -203,7 +217,15 @@ hsort_status block_read(struct block_file *file, int64_t offset, size_t bytes, v
 
 hsort_status block_write(struct block_file *file, int64_t offset, size_t bytes, const void *from)
 {
-    return transfer_blocks(file, (struct transfer){offset, bytes, (char *)from, true});
+    const hsort_status status = transfer_blocks(file, (struct transfer){offset, bytes, (char *)from, true});
+    if (status == HSORT_IO && (errno == ENOSPC || errno == EDQUOT))
+        atomic_store(&file->full, true);
+    return status;
+}
+
+bool block_was_full(const struct block_file *file)
+{
+    return file && atomic_load(&file->full);
 }
 
 hsort_status block_read_cached(const char *path, int fd, int64_t offset, size_t bytes, void *to)
@@ -237,7 +259,7 @@ static bool ask_alignment(struct block_file *file)
     file->memory_bytes = facts.stx_dio_mem_align;
     file->block_bytes = larger_size(file->block_bytes, facts.stx_dio_offset_align);
 #endif
-    return file->block_bytes <= BLOCK_REQUEST_BYTES;
+    return file->block_bytes <= BLOCK_REQUEST_BYTES && file->memory_bytes <= BLOCK_REQUEST_BYTES;
 }
 
 /* A second descriptor of the same file, not of its name, which may be another's by now. Not fcntl(): with O_DIRECT set
@@ -264,6 +286,7 @@ static hsort_status open_blocks(const char *path, int fd, hsort_choice choice, b
     if (!*file)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory to read or write it", path);
     **file = (struct block_file){.path = path, .fd = fd, .direct_fd = -1, .must = choice == HSORT_CHOICE_ON};
+    atomic_fetch_add(&open_files, 1);
     const hsort_status status = direct ? open_uncached(*file) : HSORT_OK;
     if (status != HSORT_OK) {
         block_close(*file);
@@ -338,9 +361,9 @@ void block_close(struct block_file *file)
 {
     if (!file)
         return;
-    for (int i = 0; i < BOUNCES; i++)
-        free(atomic_load(&file->bounce[i]));
     if (file->direct_fd >= 0)
         close(file->direct_fd);
     free(file);
+    if (atomic_fetch_sub(&open_files, 1) == 1)
+        free_bounces();
 }

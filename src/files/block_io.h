@@ -8,7 +8,7 @@
  *                        cached   direct                 cached
  *
  * The middle goes straight to or from the caller's memory where that is aligned as the device wants it, else through memory
- * of its own. Head and tail go through the cache: a direct write would have to read the rest of the block first, and write
+ * that all files of the process share. Head and tail go through the cache: a direct write would have to read the rest of the block first, and write
  * it back over what a neighbour puts there meanwhile.
  *
  *      block                            0         1         2: 8192 ... 12287              3         4
@@ -59,6 +59,9 @@ bool block_is_direct(const struct block_file *file);
  * Errors   HSORT_IO: also an end of the file before that of the bytes; with ON a refused O_DIRECT; HSORT_HOST_MEMORY. */
 hsort_status block_read(struct block_file *file, int64_t offset, size_t bytes, void *to);
 hsort_status block_write(struct block_file *file, int64_t offset, size_t bytes, const void *from);
+
+/* Was any write of this file refused because the disk, or a quota, is full? NULL is fine: no. Not collective. */
+bool block_was_full(const struct block_file *file);
 
 /* The same through the page cache, for a file that has no block_file. */
 hsort_status block_read_cached(const char *path, int fd, int64_t offset, size_t bytes, void *to);

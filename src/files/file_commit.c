@@ -44,12 +44,20 @@ static int bring_to_disk(int fd)
     return failed;
 }
 
+hsort_status file_sync(const char *path, int fd)
+{
+    const int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(fd), cause = errno;
+    if (!failed)
+        return HSORT_OK;
+    status_fail(HSORT_IO, "%s: cannot be brought to disk: %s", path, strerror(cause));
+    errno = cause;
+    return HSORT_IO;
+}
+
 hsort_status file_sync_and_close(const char *path, int *fd)
 {
-    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(*fd);
-    if (failed)
-        return status_fail(HSORT_IO, "%s: cannot be brought to disk: %s", path, strerror(errno));
-    failed = close(*fd);
+    TRY(file_sync(path, *fd));
+    const int failed = close(*fd);
     *fd = -1;
     // Linux has closed it also where it was interrupted.
     if (failed && errno != EINTR)

@@ -62,11 +62,12 @@ hsort_status file_temporary_name(const char *path, const char *tag, char *name);
  * collective. */
 void file_release(struct comm *comm, struct file_out *file, bool stays);
 
-/* Give a file its full size before it is written. Not collective. Errors HSORT_IO. */
+/* Give a file its full size before it is written. Not collective. Errors HSORT_IO, with the cause in errno. */
 hsort_status file_reserve(const char *path, int fd, int64_t bytes);
 
-/* Bring a file to disk and close it: *fd is then -1. Not collective. Errors HSORT_IO; it may still be open.
- * */
+/* Bring a file to disk; and close it: *fd is then -1. Not collective. Errors HSORT_IO, of file_sync() with the cause in errno;
+ * the file may still be open. */
+hsort_status file_sync(const char *path, int fd);
 hsort_status file_sync_and_close(const char *path, int *fd);
 
 /* Let the names in the directory of `path` outlast a crash. 0, or -1 with errno. Not collective. */

@@ -94,10 +94,12 @@ hsort_status file_reserve(const char *path, int fd, int64_t bytes)
     while (failed && errno == EINTR);
     if (failed && (errno == EOPNOTSUPP || errno == ENOSYS))
         failed = ftruncate(fd, bytes);
-    if (failed)
-        return status_fail(HSORT_IO, "%s: cannot reserve %" PRId64 " bytes: %s", path, bytes,
-                           strerror(errno));
-    return HSORT_OK;
+    const int cause = errno;
+    if (!failed)
+        return HSORT_OK;
+    status_fail(HSORT_IO, "%s: cannot reserve %" PRId64 " bytes: %s", path, bytes, strerror(cause));
+    errno = cause;
+    return HSORT_IO;
 }
 
 /* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can
@@ -259,8 +261,8 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
         return status;
     const int before = (comm->rank + comm->size - 1) % comm->size, behind = (comm->rank + 1) % comm->size;
     return comm_agree(comm, comm_check(MPI_Sendrecv(names->temporary, PATH_MAX, MPI_BYTE, before, 0,
-                                                    file_guard_next(file->guard), PATH_MAX, MPI_BYTE, behind, 0,
-                                                    comm->world, MPI_STATUS_IGNORE),
+                                                    file_guard_next(file->guard), PATH_MAX, MPI_BYTE, behind,
+                                                    0, comm->world, MPI_STATUS_IGNORE),
                                        "MPI_Sendrecv", false));
 }
 

@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "src/checkpoint/checksum.h"
 #include "src/files/file_internal.h"
 #include "src/checkpoint/manifest.h"
 #include "kernels/base/status.h"
@@ -85,19 +86,12 @@ static uint64_t new_id(void)
            (uint64_t)getpid();
 }
 
-/* FNV-1a, as the manifest's. */
-static void digest_bytes(uint64_t *digest, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        *digest = (*digest ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-}
-
 /* What the files of the input are. Of one alone the name does not count: where it was moved to is no matter. */
 static hsort_status describe_inputs(const struct file_in *in, struct checkpoint *wanted)
 {
     char path[PATH_MAX];
     wanted->inputs = in->parts;
-    wanted->inputs_digest = in->parts > 1 ? UINT64_C(0xcbf29ce484222325) : 0;
+    wanted->inputs_digest = in->parts > 1 ? CHECKSUM_START : 0;
     for (int i = in->parts - 1; i >= 0; i--) {
         const struct file_part *part = &in->part[i];
         const int64_t facts[] = {part->bytes, part->changed.tv_sec, part->changed.tv_nsec};
@@ -110,8 +104,8 @@ static hsort_status describe_inputs(const struct file_in *in, struct checkpoint 
             wanted->input_time = part->changed;
         if (in->parts > 1) {
             const char *name = i > 0 ? path : wanted->input;
-            digest_bytes(&wanted->inputs_digest, name, strlen(name) + 1);
-            digest_bytes(&wanted->inputs_digest, facts, sizeof facts);
+            wanted->inputs_digest = checksum_add(wanted->inputs_digest, name, strlen(name) + 1);
+            wanted->inputs_digest = checksum_add(wanted->inputs_digest, facts, sizeof facts);
         }
     }
     return HSORT_OK;

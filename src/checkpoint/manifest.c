@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/status.h"
+#include "src/checkpoint/checksum.h"
 #include "src/files/file_internal.h"
 
 enum { VERSION = 2 };
@@ -35,14 +36,6 @@ hsort_status manifest_name_part(struct checkpoint *checkpoint)
     char tag[32];
     snprintf(tag, sizeof tag, "%016" PRIx64, checkpoint->id);
     return file_temporary_name(checkpoint->output, tag, checkpoint->part);
-}
-
-static uint64_t checksum(const char *text, size_t bytes)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return hash;
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
@@ -76,7 +69,7 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
         print_fields(file, checkpoint);
         whole = fflush(file) == 0; // now *text and *bytes are what was printed
         if (whole)
-            fprintf(file, "%s%016" PRIx64 "\n", last_word, checksum(*text, *bytes));
+            fprintf(file, "%s%016" PRIx64 "\n", last_word, checksum_add(CHECKSUM_START, *text, *bytes));
         whole = !ferror(file) && whole;
         whole = fclose(file) == 0 && whole;
     }
@@ -257,7 +250,7 @@ static hsort_status check_ends(const char *path, const char *text, size_t bytes)
         return damaged(path, "it does not end with a checksum");
     last += sizeof last_word - 1;
     if (!take_hexadecimal(&last, &said) || strcmp(last, "\n") != 0 ||
-        said != checksum(text, bytes - last_bytes))
+        said != checksum_add(CHECKSUM_START, text, bytes - last_bytes))
         return damaged(path, "its checksum is of another text");
     return HSORT_OK;
 }

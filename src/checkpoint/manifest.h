@@ -13,11 +13,7 @@
  *     output_format npy
  *     output /data/out.npy
  *     written 0 250                                      the first key of a range of the output, and how many
- *     checksum 89abcdef01234567                          of all bytes before this line
- *
- * The checksum is FNV-1a of 64 bits: for each byte, hash = (hash XOR byte) * an odd constant. For a given
- * byte either step maps hashes one to one, so that no single damaged byte goes unseen, and others by a chance
- * of 2^-64. It is meant against bad disks and half-copied files, not against forgery. */
+ *     checksum 89abcdef01234567                          of all bytes before this line (checksum.h) */
 #ifndef MANIFEST_H
 #define MANIFEST_H
 
@@ -26,6 +22,9 @@
 
 /* More bytes no manifest has: that of a million ranks has half of it. */
 enum { MANIFEST_BYTES_MOST = 64 << 20 };
+
+/* The id of one stands in its first so many bytes. */
+enum { MANIFEST_HEAD_BYTES = 256 };
 
 /* *text = the manifest of `checkpoint`, [*bytes] and a 0; the caller frees it. Not collective.
  * Errors   HSORT_HOST_MEMORY. */

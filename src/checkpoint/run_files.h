@@ -26,18 +26,20 @@
 struct run_files; /* one sort's runs */
 
 struct run_files_target {
-    const char *const *temporary;    /* [temporary_count] directories, borrowed; all ranks see each */
-    int temporary_count;             /* at least 1 */
-    int64_t temporary_limit;         /* bytes of all runs with fences; 0: none */
-    const char *output;              /* as the user names it */
+    const char *const *temporary; /* [temporary_count] directories, borrowed; all ranks see each */
+    int temporary_count;          /* at least 1 */
+    int64_t temporary_limit;      /* bytes of all runs with fences; 0: none */
+    const char *output;           /* as the user names it */
     hsort_choice direct_io;
     const struct checkpoint *checkpoint; /* open, borrowed */
     const struct file_out *out;          /* what segments go to, open; borrowed */
+    bool kept; /* file_resume() found it there: segments of earlier calls are in it; else they are gone */
 };
 
 /* Get ready. Nothing is made before store.open(). Not collective. Errors HSORT_HOST_MEMORY, HSORT_IO (a path is too long).
  *   files  [1] written: run_files_close() ends it; NULL after an error */
-hsort_status run_files_open(struct comm *comm, const struct run_files_target *target, struct run_files **files);
+hsort_status run_files_open(struct comm *comm, const struct run_files_target *target,
+                            struct run_files **files);
 
 /* The store to hand to a sort. Borrowed, until run_files_close(). Not collective. */
 struct run_store *run_files_store(struct run_files *files);

@@ -1,0 +1,286 @@
+#include "src/checkpoint/run_directory.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include "kernels/base/fault.h"
+#include "src/checkpoint/manifest.h"
+#include "src/checkpoint/run_files.h"
+#include "src/files/file_internal.h"
+
+static const char runs_suffix[] = ".hypersort-runs";
+
+/* ---- Names --------------------------------------------------------------------------------------------- */
+
+hsort_status run_files_name(const char *directory, const char *output, char *name)
+{
+    char chosen[PATH_MAX];
+    struct stat there;
+    TRY(file_choose_path(output, 0, NULL, chosen, &there));
+    char *slash = strrchr(chosen, '/');
+    const char *base = slash ? slash + 1 : chosen;
+    if (base[0] == '\0')
+        return status_fail(HSORT_IO, "%s: cannot create: %s", output, strerror(EISDIR));
+    // The output's own directory, where none is given: all before its base, which may be nothing.
+    const int before = (int)(directory ? strlen(directory) : (size_t)(base - chosen));
+    const bool joined = before > 0 && directory && directory[before - 1] != '/';
+    const int bytes = snprintf(name, PATH_MAX, "%.*s%s%s%s", before, directory ? directory : chosen,
+                               joined ? "/" : "", base, runs_suffix);
+    if (strlen(base) + sizeof runs_suffix - 1 > NAME_MAX || bytes + RUN_NAME_ROOM > PATH_MAX)
+        return status_fail(HSORT_IO, "%.200s: no directory for its runs: %s", output, strerror(ENAMETOOLONG));
+    return HSORT_OK;
+}
+
+void run_directory_name_run(const char *path, int64_t run, char *name)
+{
+    snprintf(name, PATH_MAX, "%s/run-%06" PRId64, path, run);
+}
+
+/* Is this the name of a run's file, and of which run? */
+static bool is_run_name(const char *name, int64_t *run)
+{
+    char again[RUN_NAME_ROOM];
+    if (sscanf(name, "run-%" SCNd64, run) != 1 || *run < 0)
+        return false;
+    snprintf(again, sizeof again, "run-%06" PRId64, *run);
+    return strcmp(name, again) == 0;
+}
+
+/* path [PATH_MAX]; run_files_name() has seen to it that there is room. Returns it. */
+static const char *plan_path(const char *directory, char *path)
+{
+    if (snprintf(path, PATH_MAX, "%s/plan", directory) >= PATH_MAX)
+        path[0] = '\0';
+    return path;
+}
+
+/* ---- Plans --------------------------------------------------------------------------------------------- */
+
+/* Read a small file, at most `room` - 1 bytes and a 0. *found: there is one, and it is no longer than that. */
+static hsort_status read_small(const char *path, char *text, size_t room, size_t *bytes, bool *found)
+{
+    struct stat facts;
+    int fd;
+    *found = false;
+    if (lstat(path, &facts) != 0 && errno == ENOENT)
+        return HSORT_OK;
+    TRY(file_open_regular(path, false, &fd, &facts));
+    hsort_status status = HSORT_OK;
+    *bytes = (size_t)facts.st_size;
+    *found = *bytes < room;
+    if (*found)
+        status = block_read_cached(path, fd, 0, *bytes, text);
+    text[*found ? *bytes : 0] = '\0';
+    close(fd);
+    return status;
+}
+
+/* *found: RUNS has a plan, whole. */
+static hsort_status read_plan(const char *directory, struct written_plan *plan, bool *found)
+{
+    char path[PATH_MAX], text[WRITTEN_PLAN_ROOM];
+    size_t bytes = 0;
+    TRY(read_small(plan_path(directory, path), text, sizeof text, &bytes, found));
+    *found = *found && written_plan_parse(text, bytes, plan);
+    return HSORT_OK;
+}
+
+/* A plan of another sort: was that given up? It was if its manifest is gone, or has another id. */
+static hsort_status refuse_living(const char *directory, const struct written_plan *plan)
+{
+    char path[PATH_MAX + 16], line[64], *text = NULL;
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/manifest", plan->checkpoint);
+    snprintf(line, sizeof line, "\nid %016" PRIx64 "\n", plan->id);
+    FILE *file = plan->checkpoint[0] ? fopen(path, "rbe") : NULL;
+    bool lives = false;
+    if (file && (text = calloc(MANIFEST_HEAD_BYTES + 1, 1))) {
+        bytes = fread(text, 1, MANIFEST_HEAD_BYTES, file);
+        text[bytes] = '\0';
+        lives = strstr(text, line) != NULL;
+    }
+    free(text);
+    if (file)
+        fclose(file);
+    if (!lives)
+        return HSORT_OK;
+    return status_fail(
+        HSORT_IO,
+        "%.150s: has the runs of another sort, of the checkpoint %.150s: end that sort, remove "
+        "one of both, or give another directory (-T)",
+        directory, plan->checkpoint);
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------- */
+
+/* A failure whose cause is in errno, and stays there. */
+static hsort_status fail_with_cause(const char *path, const char *what)
+{
+    const int cause = errno;
+    status_fail(HSORT_IO, "%s: %s: %s", path, what, strerror(cause));
+    errno = cause;
+    return HSORT_IO;
+}
+
+static bool fault_with(enum fault_site site, int cause)
+{
+    if (!fault_hit(site))
+        return false;
+    errno = cause;
+    return true;
+}
+
+hsort_status run_names_sync(const char *path)
+{
+    if (fault_with(FAULT_COMMIT, EIO) || file_sync_directory(path) != 0)
+        return fail_with_cause(path, "its directory cannot be brought to disk");
+    return HSORT_OK;
+}
+
+hsort_status run_directory_find(struct run_directory *directory, const struct written_plan *wanted)
+{
+    struct stat facts;
+    const char *path = directory->path;
+    bool found;
+    directory->has_plan = false;
+    directory->made = !fault_with(FAULT_WRITE, ENOSPC) && mkdir(path, 0700) == 0;
+    if (!directory->made && errno != EEXIST)
+        return fail_with_cause(path, "cannot be made");
+    // A link that somebody has put there is not followed.
+    if (lstat(path, &facts) != 0)
+        return fail_with_cause(path, "cannot be looked at");
+    if (!S_ISDIR(facts.st_mode))
+        return status_fail(HSORT_IO, "%s: is no directory", path);
+    directory->device = facts.st_dev;
+    directory->inode = facts.st_ino;
+    if (directory->made)
+        TRY(run_names_sync(path));
+    TRY(read_plan(path, &directory->plan, &found));
+    if (found && directory->plan.id != wanted->id)
+        TRY(refuse_living(path, &directory->plan));
+    directory->has_plan = found && directory->plan.id == wanted->id &&
+                          directory->plan.elements == wanted->elements &&
+                          directory->plan.element_bytes == wanted->element_bytes;
+    return HSORT_OK;
+}
+
+/* Write the plan where none is, and bring it to disk with its name. */
+static hsort_status write_plan(const char *path, const char *text, size_t bytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return status_fail(HSORT_IO, "%s: another command has just begun here", path);
+    if (fd < 0)
+        return fail_with_cause(path, "cannot create");
+    hsort_status status = block_write_cached(path, fd, 0, bytes, text);
+    if (status == HSORT_OK)
+        status = file_sync_and_close(path, &fd);
+    const int cause = errno;
+    if (fd >= 0)
+        close(fd);
+    if (status != HSORT_OK)
+        unlink(path);
+    errno = cause;
+    TRY(status);
+    return run_names_sync(path);
+}
+
+/* Not by a rename: of two commands that begin here at once one must fail, and a plan that a crash has cut is as good as none. */
+hsort_status run_directory_begin(struct run_directory *directory, const struct written_plan *plan)
+{
+    char path[PATH_MAX], text[WRITTEN_PLAN_ROOM];
+    const size_t bytes = written_plan_format(plan, text);
+    run_directory_clean(directory->path, NULL, NULL);
+    if (unlink(plan_path(directory->path, path)) != 0 && errno != ENOENT)
+        return fail_with_cause(path, "cannot be removed");
+    TRY(write_plan(path, text, bytes));
+    directory->plan = *plan;
+    directory->has_plan = true;
+    return HSORT_OK;
+}
+
+hsort_status run_directory_see(const char *path, const struct written_plan *plan)
+{
+    struct written_plan seen;
+    bool found;
+    // To open a directory makes a client of NFS ask again what is in it.
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    TRY(read_plan(path, &seen, &found));
+    if (!found || seen.id != plan->id || seen.elements != plan->elements ||
+        seen.element_bytes != plan->element_bytes || seen.part_elements != plan->part_elements ||
+        seen.fence_elements != plan->fence_elements)
+        return status_fail(
+            HSORT_IO,
+            "%s: rank 0 sees it, this rank does not: temporary directories must be on disks that "
+            "all ranks share",
+            path);
+    if (access(path, W_OK | X_OK) != 0)
+        return fail_with_cause(path, "cannot be written to");
+    return HSORT_OK;
+}
+
+/* ---- Removing ------------------------------------------------------------------------------------------ */
+
+void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run), void *user)
+{
+    char name[PATH_MAX];
+    int64_t run;
+    DIR *listing = opendir(path);
+    for (struct dirent *entry; listing && (entry = readdir(listing));)
+        if (is_run_name(entry->d_name, &run) && !(stays && stays(user, run))) {
+            run_directory_name_run(path, run, name);
+            unlink(name);
+        }
+    if (listing)
+        closedir(listing);
+}
+
+void run_directory_remove(const char *path, uint64_t id)
+{
+    char name[PATH_MAX];
+    struct written_plan plan;
+    bool found;
+    if (access(path, X_OK) != 0 || read_plan(path, &plan, &found) != HSORT_OK || !found || plan.id != id)
+        return;
+    run_directory_clean(path, NULL, NULL);
+    unlink(plan_path(path, name));
+    rmdir(path);
+}
+
+/* ---- Room ---------------------------------------------------------------------------------------------- */
+
+hsort_status run_directories_check_space(const struct run_directory *directories, int count,
+                                         const int64_t *needed)
+{
+    for (int i = 0; i < count; i++) {
+        struct statvfs facts;
+        int64_t all = 0;
+        bool first = true;
+        for (int j = 0; j < count; j++) {
+            const bool same = directories[j].device == directories[i].device;
+            first = first && !(same && j < i);
+            all += same ? needed[j] : 0;
+        }
+        if (!first || all == 0)
+            continue;
+        if (fault_with(FAULT_READ, EIO) || statvfs(directories[i].path, &facts) != 0)
+            return fail_with_cause(directories[i].path, "cannot be asked for its free space");
+        const double free_bytes = (double)facts.f_bavail * (double)facts.f_frsize;
+        if ((double)all > free_bytes)
+            return status_fail(
+                HSORT_IO,
+                "%s: the runs of this sort need %" PRId64
+                " bytes more there, of which %.0f are free: free some, or name other directories "
+                "(-T)",
+                directories[i].path, all, free_bytes);
+    }
+    return HSORT_OK;
+}

@@ -1,0 +1,56 @@
+/* The directories RUNS of run_files.h: each made and found, what lies in it, and what room there is. All of it is rank 0's, but
+ * for run_directory_see(). */
+#ifndef RUN_DIRECTORY_H
+#define RUN_DIRECTORY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "kernels/base/status.h"
+#include "src/checkpoint/run_journal.h"
+
+enum { RUN_NAME_ROOM = 32 }; /* for the longest name of ours in RUNS, and its slash */
+
+/* One RUNS. */
+struct run_directory {
+    char path[PATH_MAX];
+    bool made;     /* by run_directory_find() */
+    bool has_plan; /* of this sort */
+    struct written_plan plan;
+    dev_t device; /* where it lies */
+    ino_t inode;
+};
+
+/* Make RUNS if it is missing (not its parents), and look for a plan with this id, and of as many elements. A damaged plan is
+ * none. Not collective.
+ *   directory  [1] path is given, the rest is written
+ * Errors   HSORT_IO, with errno ENOSPC or EDQUOT if the disk is full; also: it has a plan of another sort whose manifest is still
+ *          there, so that somebody may go on with it. */
+hsort_status run_directory_find(struct run_directory *directory, const struct written_plan *wanted);
+
+/* Begin anew: remove the runs and the plan that lie there, and write this plan. It is never there in part unless the machine
+ * crashed. Not collective. Errors HSORT_IO, as above; another command was faster. */
+hsort_status run_directory_begin(struct run_directory *directory, const struct written_plan *plan);
+
+/* See, as any rank does, that RUNS is here with this plan, and can be written to. Not collective. Errors HSORT_IO. */
+hsort_status run_directory_see(const char *path, const struct written_plan *plan);
+
+/* Remove the files of runs for which `stays` is false or NULL. Failures are ignored. Not collective. */
+void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run), void *user);
+
+/* Remove runs and plan, if the plan has this id, and then RUNS, if it is empty. Failures are ignored. Not collective. */
+void run_directory_remove(const char *path, uint64_t id);
+
+/* The name of a run's file: path [PATH_MAX]. Not collective. */
+void run_directory_name_run(const char *path, int64_t run, char *name);
+
+/* Let the names in the directory of the file `path` outlast a crash. Not collective. Errors HSORT_IO, with the cause in errno. */
+hsort_status run_names_sync(const char *path);
+
+/* Is there room for needed [count] bytes in directories [count]? Those on one file system count together. Not collective.
+ * Errors   HSORT_IO. */
+hsort_status run_directories_check_space(const struct run_directory *directories, int count,
+                                         const int64_t *needed);
+
+#endif

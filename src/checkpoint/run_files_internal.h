@@ -1,0 +1,56 @@
+/* What opening the store of runs (run_files_open.c) and working with it (run_files.c) share. Nothing here is collective unless it
+ * says so. */
+#ifndef RUN_FILES_INTERNAL_H
+#define RUN_FILES_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "src/checkpoint/run_directory.h"
+#include "src/checkpoint/run_files.h"
+#include "src/checkpoint/run_journal.h"
+
+struct run_file {
+    char *path; /* while it is open; owned */
+    int fd;
+    struct block_file *blocks; /* NULL: it is not open */
+    bool writes;               /* between begin and end */
+    bool made;                 /* as far as this rank knows */
+    int users;                 /* that read it now */
+    uint64_t used;             /* when it was read last */
+};
+
+struct run_files {
+    struct comm *comm; /* borrowed */
+    struct run_files_target target;
+    struct run_directory *directory; /* [target.temporary_count] */
+    char *where;                     /* their names, for texts */
+    struct run_store store;
+    struct run_journal journal;
+    struct line_seeds seeds;
+
+    /* From open() on: */
+    struct run_plan plan; /* its facts are owned */
+    bool began;           /* nothing was there */
+    struct run_file *run; /* [plan.parts] */
+
+    pthread_mutex_t lock; /* of what follows, of the journal and of `run` but for what a writer has begun */
+    int open_runs, open_most;
+    uint64_t clock; /* counts reads */
+    atomic_bool full;
+};
+
+/* run_store.open(). Collective. */
+hsort_status run_files_open_store(void *user, struct run_plan *plan);
+
+/* Close all that is open, and forget what open() has found. Runs that were begun and not ended go. */
+void run_files_forget(struct run_files *files);
+
+/* Bytes of a run's file; the number of its directory; its path [PATH_MAX]. */
+int64_t run_file_bytes(const struct run_plan *plan, int64_t run);
+int run_file_directory(const struct run_files *files, int64_t run);
+void run_file_name(const struct run_files *files, int64_t run, char *path);
+
+/* Remember that a disk is full, if that is what a call with this status has failed of: the cause is in errno. Returns it. */
+hsort_status run_files_note(struct run_files *files, hsort_status status);
+
+#endif

@@ -1,0 +1,329 @@
+/* Opening the store of runs. What a call finds is rank 0's to see, and told to all:
+ *
+ *      rank 0   RUNS, plans --- agree -- broadcast -- RUNS here? own journal --- agree -- journals, sizes, room --- agree -- facts
+ *      rank r               --- agree --------------- RUNS here? own journal --- agree ---------------------------- agree -- facts
+ *
+ * Of several directories the first that has a plan of this sort says how it is cut into parts; the others follow. */
+#include <errno.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "kernels/base/fault.h"
+#include "kernels/base/status.h"
+#include "src/checkpoint/run_files_internal.h"
+#include "src/files/file_internal.h"
+
+enum {
+    OTHER_DESCRIPTORS = 256, /* that a process needs besides its runs, most of them MPI's */
+    SPARED_DESCRIPTORS = 64, /* where there are not so many: so many more than it has open */
+    BLOCK_OF_DISK = 4096     /* files take whole ones */
+};
+
+/* ---- Opening: rank 0 ----------------------------------------------------------------------------------- */
+
+/* What rank 0 tells the others; sent as bytes. */
+struct told {
+    struct written_plan plan;
+    int64_t began;
+};
+
+static struct written_plan describe_plan(const struct run_files *files, const struct run_plan *plan)
+{
+    char path[PATH_MAX];
+    struct written_plan wanted;
+    memset(&wanted, 0, sizeof wanted); // all of it is sent
+    wanted.id = files->target.checkpoint->id;
+    wanted.elements = plan->elements;
+    wanted.element_bytes = (int64_t)plan->element_bytes;
+    wanted.part_elements = plan->part_elements;
+    wanted.fence_elements = plan->fence_elements;
+    if (realpath(files->target.checkpoint->directory, path) && !strchr(path, '\n'))
+        snprintf(wanted.checkpoint, sizeof wanted.checkpoint, "%s", path);
+    return wanted;
+}
+
+/* Find RUNS and what an earlier call has planned, or begin: *plan is then what holds. */
+static hsort_status find_or_begin_runs(struct run_files *files, struct written_plan *plan)
+{
+    const int count = files->target.temporary_count;
+    struct run_directory *directory = files->directory;
+    const struct run_directory *found = NULL;
+    if (plan->elements < 0 || plan->element_bytes <= 0 || plan->part_elements <= 0 ||
+        plan->fence_elements < 0)
+        return status_fail(HSORT_INTERNAL, "%s: no plan for runs", files->where);
+    for (int i = 0; i < count; i++) {
+        TRY(run_directory_find(&directory[i], plan));
+        found = !found && directory[i].has_plan ? &directory[i] : found;
+    }
+    files->began = !found;
+    if (found && found->plan.part_elements > plan->part_elements)
+        return status_fail(HSORT_HOST_MEMORY,
+                           "%s: its runs have %" PRId64 " elements, %" PRId64
+                           " bytes, and there is memory for %" PRId64
+                           " elements: give more (-S), or remove it to begin anew",
+                           found->path, found->plan.part_elements,
+                           found->plan.part_elements * found->plan.element_bytes, plan->part_elements);
+    if (found)
+        *plan = found->plan;
+    for (int i = 0; i < count; i++)
+        if (!directory[i].has_plan || directory[i].plan.part_elements != plan->part_elements ||
+            directory[i].plan.fence_elements != plan->fence_elements)
+            TRY(run_directory_begin(&directory[i], plan));
+    return HSORT_OK;
+}
+
+/* What file the output is, for the checksums of segments, after `lost` others. */
+static hsort_status describe_output(const struct run_files *files, const struct written_plan *plan,
+                                    int64_t lost, struct line_seeds *seeds)
+{
+    struct statx facts;
+    const struct file_out *out = files->target.out;
+    memset(&facts, 0, sizeof facts);
+    if (statx(out->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &facts) != 0)
+        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", out->temporary, strerror(errno));
+    const bool dated = facts.stx_mask & STATX_BTIME;
+    const uint64_t words[] = {(uint64_t)lost, facts.stx_ino, dated ? (uint64_t)facts.stx_btime.tv_sec : 0,
+                              dated ? facts.stx_btime.tv_nsec : 0};
+    *seeds = line_seeds_make(plan, words, sizeof words / sizeof *words);
+    return HSORT_OK;
+}
+
+/* A run stays if it is made and RUNS is where it belongs. */
+struct staying {
+    const struct run_files *files;
+    const struct run_directory *directory;
+};
+
+static bool run_stays(void *user, int64_t run)
+{
+    const struct staying *here = user;
+    const struct run_files *files = here->files;
+    if (run >= files->plan.parts || !files->plan.runs[run].is_made)
+        return false;
+    const struct run_directory *there = &files->directory[run_file_directory(files, run)];
+    return there->device == here->directory->device && there->inode == here->directory->inode;
+}
+
+/* A run of which the file is gone or cut is made again; a file that is no such run is gone, so that it takes no room. */
+static void hold_against_files(struct run_files *files)
+{
+    char path[PATH_MAX];
+    struct stat facts;
+    for (int64_t i = 0; i < files->plan.parts; i++) {
+        run_file_name(files, i, path);
+        if (files->plan.runs[i].is_made && (lstat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
+                                            facts.st_size != run_file_bytes(&files->plan, i)))
+            files->plan.runs[i] = (struct run_facts){.is_made = 0};
+    }
+    for (int i = 0; i < files->target.temporary_count; i++) {
+        struct staying here = {files, &files->directory[i]};
+        run_directory_clean(files->directory[i].path, run_stays, &here);
+    }
+}
+
+/* The output is not the one whose segments the journals have: say so in the journal of rank 0, which is open. That outlasts this
+ * call, where the output may be found again. */
+static hsort_status lose_segments(struct run_files *files, const struct written_plan *plan, int64_t lost)
+{
+    const struct run_line line = {.kind = OUTPUT_LINE, .number = lost};
+    for (int64_t i = 0; i < files->plan.parts; i++)
+        files->plan.segments[i] = (struct run_facts){.is_made = 0};
+    TRY(run_files_note(files, run_journal_add(&files->journal, &line, &files->seeds)));
+    return describe_output(files, plan, lost, &files->seeds);
+}
+
+static bool has_segments(const struct run_plan *plan)
+{
+    for (int64_t i = 0; i < plan->parts; i++)
+        if (plan->segments[i].is_made)
+            return true;
+    return false;
+}
+
+/* What is made, by journals and files. */
+static hsort_status find_made(struct run_files *files, const struct written_plan *plan)
+{
+    char *text;
+    size_t bytes;
+    TRY(run_journals_read(files->target.checkpoint->directory, &text, &bytes));
+    hsort_status status =
+        describe_output(files, plan, 0, &files->seeds); // those of runs are so for any output
+    const int64_t lost = run_journals_output(text, bytes, &files->seeds);
+    if (status == HSORT_OK)
+        status = describe_output(files, plan, lost, &files->seeds);
+    if (status == HSORT_OK)
+        run_journals_apply(text, bytes, &files->seeds, &files->plan);
+    free(text);
+    if (status == HSORT_OK && !files->target.kept && has_segments(&files->plan))
+        status = lose_segments(files, plan, lost + 1);
+    if (status == HSORT_OK)
+        hold_against_files(files);
+    return status;
+}
+
+/* Is there room for the runs that are to be made? */
+static hsort_status check_room(const struct run_files *files)
+{
+    const struct run_plan *plan = &files->plan;
+    int64_t needed[files->target.temporary_count], all = 0;
+    bool ends = true; // all segments are made: no run is needed any more
+    memset(needed, 0, sizeof needed);
+    for (int64_t i = 0; i < plan->parts; i++) {
+        const int64_t bytes = run_file_bytes(plan, i), blocks = (bytes + BLOCK_OF_DISK - 1) / BLOCK_OF_DISK;
+        ends = ends && plan->segments[i].is_made;
+        all += bytes;
+        if (!plan->runs[i].is_made)
+            needed[run_file_directory(files, i)] += blocks * BLOCK_OF_DISK;
+    }
+    if (ends)
+        return HSORT_OK;
+    if (files->target.temporary_limit > 0 && all > files->target.temporary_limit)
+        return status_fail(HSORT_IO,
+                           "%s: the runs of this sort take %" PRId64 " bytes, --temp-limit is %" PRId64,
+                           files->where, all, files->target.temporary_limit);
+    return run_directories_check_space(files->directory, files->target.temporary_count, needed);
+}
+
+/* Descriptors that this process has open; 0 if that cannot be seen. */
+static int count_descriptors(void)
+{
+    int count = 0;
+    DIR *listing = opendir("/proc/self/fd");
+    while (listing && readdir(listing))
+        count++;
+    if (listing)
+        closedir(listing);
+    return count;
+}
+
+/* Let this process have all runs open, if it may; else fewer. */
+static void allow_open_runs(struct run_files *files)
+{
+    struct rlimit limit;
+    const rlim_t wanted = 2 * (rlim_t)files->plan.parts + OTHER_DESCRIPTORS;
+    files->open_most = INT_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t others = (rlim_t)count_descriptors() + SPARED_DESCRIPTORS;
+    if (limit.rlim_cur < wanted)
+        files->open_most = limit.rlim_cur > others + 2 ? (int)((limit.rlim_cur - others) / 2) : 1;
+}
+
+/* ---- Opening: all ranks -------------------------------------------------------------------------------- */
+
+/* The plan as it is written holds: room for what is made of it. */
+static hsort_status take_plan(struct run_files *files, const struct written_plan *written)
+{
+    struct run_plan *plan = &files->plan;
+    *plan = (struct run_plan){.elements = written->elements,
+                              .element_bytes = (size_t)written->element_bytes,
+                              .part_elements = written->part_elements,
+                              .fence_elements = written->fence_elements};
+    const int64_t parts =
+        written->elements / written->part_elements + (written->elements % written->part_elements > 0);
+    plan->runs = fault_hit(FAULT_ALLOC) ? NULL : calloc(2 * (size_t)parts + 1, sizeof *plan->runs);
+    files->run = calloc((size_t)parts + 1, sizeof *files->run);
+    if (!plan->runs || !files->run)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for %" PRId64 " runs in %s", parts, files->where);
+    plan->parts = parts;
+    plan->segments = plan->runs + parts;
+    for (int64_t i = 0; i < parts; i++)
+        files->run[i].fd = -1;
+    allow_open_runs(files);
+    return HSORT_OK;
+}
+
+/* Rank 0 tells what it has found. Collective; the caller agrees on the status. */
+static hsort_status share_facts(struct run_files *files)
+{
+    enum { WORDS_ONCE = 1 << 20 };
+    uint64_t *words = (uint64_t *)files->plan.runs;
+    const int64_t all = 2 * files->plan.parts * RUN_FACTS_WORDS;
+    hsort_status status = HSORT_OK;
+    for (int64_t at = 0; at < all; at += WORDS_ONCE) {
+        const int many = all - at < WORDS_ONCE ? (int)(all - at) : WORDS_ONCE;
+        const hsort_status sent =
+            comm_check(MPI_Bcast(words + at, many, MPI_UINT64_T, 0, files->comm->world), "MPI_Bcast", false);
+        status = status == HSORT_OK ? sent : status;
+    }
+    for (int64_t i = 0; i < files->plan.parts; i++)
+        files->run[i].made = files->plan.runs[i].is_made;
+    return status;
+}
+
+/* All but what follows a failure. Collective. */
+static hsort_status open_together(struct run_files *files, const struct run_plan *plan)
+{
+    struct comm *comm = files->comm;
+    const char *directory = files->target.checkpoint->directory;
+    struct told told = {.plan = describe_plan(files, plan)};
+    hsort_status status =
+        comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, &told.plan)) : HSORT_OK;
+    if (comm->rank == 0 && status == HSORT_OK && !files->target.checkpoint->found)
+        run_journals_remove(directory); // of a sort whose manifest is gone
+    told.began = files->began;
+    status = comm_agree(comm, status);
+    if (status != HSORT_OK)
+        return status;
+
+    status = comm_check(MPI_Bcast(&told, sizeof told, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+    files->began = told.began != 0;
+    for (int i = 0; i < files->target.temporary_count && status == HSORT_OK; i++)
+        status = run_directory_see(files->directory[i].path, &told.plan);
+    if (status == HSORT_OK)
+        status = take_plan(files, &told.plan);
+    if (status == HSORT_OK)
+        status = run_files_note(files, run_journal_open(directory, comm->rank, &files->journal));
+    status = comm_agree(comm, status);
+    if (status != HSORT_OK)
+        return status;
+
+    if (comm->rank == 0) { // now that all journals are there
+        status = run_files_note(files, run_names_sync(files->journal.path));
+        if (status == HSORT_OK)
+            status = find_made(files, &told.plan);
+        if (status == HSORT_OK)
+            status = check_room(files);
+    }
+    status = comm_agree(comm, status);
+    if (status != HSORT_OK)
+        return status;
+    status = share_facts(files);
+    const hsort_status sent = comm_check(
+        MPI_Bcast(&files->seeds, sizeof files->seeds, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
+    return comm_agree(comm, status == HSORT_OK ? sent : status);
+}
+
+hsort_status run_files_open_store(void *user, struct run_plan *plan)
+{
+    struct run_files *files = user;
+    run_files_forget(files);
+    files->began = files->journal.made = false;
+    for (int i = 0; i < files->target.temporary_count; i++)
+        files->directory[i].made = false;
+    plan->runs = plan->segments = NULL;
+    const hsort_status status = open_together(files, plan);
+    if (status == HSORT_OK) {
+        *plan = files->plan;
+        return HSORT_OK;
+    }
+    // What was begun for nothing goes; what an earlier call has made stays.
+    if (files->journal.made)
+        unlink(files->journal.path);
+    for (int i = 0; i < files->target.temporary_count && files->comm->rank == 0; i++) {
+        if (files->began)
+            run_directory_remove(files->directory[i].path, files->target.checkpoint->id);
+        if (files->directory[i].made)
+            rmdir(files->directory[i].path); // if it is empty
+    }
+    return status;
+}

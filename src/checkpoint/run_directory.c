@@ -14,7 +14,7 @@
 #include "src/checkpoint/run_files.h"
 #include "src/files/file_internal.h"
 
-static const char runs_suffix[] = ".hypersort-runs";
+static const char runs_suffix[] = ".hypersort-runs", half_suffix[] = ".part";
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
@@ -37,19 +37,24 @@ hsort_status run_files_name(const char *directory, const char *output, char *nam
     return HSORT_OK;
 }
 
-void run_directory_name_run(const char *path, int64_t run, char *name)
+void run_directory_name_run(const char *path, int64_t run, bool whole, char *name)
 {
-    snprintf(name, PATH_MAX, "%s/run-%06" PRId64, path, run);
+    snprintf(name, PATH_MAX, "%s/run-%06" PRId64 "%s", path, run, whole ? "" : half_suffix);
 }
 
-/* Is this the name of a run's file, and of which run? */
-static bool is_run_name(const char *name, int64_t *run)
+/* Is this the name of a run's file? Of which, and is it whole? */
+static bool is_run_name(const char *name, int64_t *run, bool *whole)
 {
-    char again[RUN_NAME_ROOM];
+    char again[PATH_MAX];
     if (sscanf(name, "run-%" SCNd64, run) != 1 || *run < 0)
         return false;
-    snprintf(again, sizeof again, "run-%06" PRId64, *run);
-    return strcmp(name, again) == 0;
+    for (int i = 0; i < 2; i++) {
+        *whole = i == 0;
+        run_directory_name_run("", *run, *whole, again);
+        if (strcmp(name, again + 1) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* path [PATH_MAX]; run_files_name() has seen to it that there is room. Returns it. */
@@ -196,8 +201,10 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
 {
     char path[PATH_MAX], text[WRITTEN_PLAN_ROOM];
     const size_t bytes = written_plan_format(plan, text);
+    plan_path(directory->path, path);
     run_directory_clean(directory->path, NULL, NULL);
-    if (unlink(plan_path(directory->path, path)) != 0 && errno != ENOENT)
+    TRY(run_names_sync(path)); // a run that came back after a crash would be taken for one of the new plan
+    if (unlink(path) != 0 && errno != ENOENT)
         return fail_with_cause(path, "cannot be removed");
     TRY(write_plan(path, text, bytes));
     directory->plan = *plan;
@@ -205,14 +212,18 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
     return HSORT_OK;
 }
 
+void run_directory_refresh(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+}
+
 hsort_status run_directory_see(const char *path, const struct written_plan *plan)
 {
     struct written_plan seen;
     bool found;
-    // To open a directory makes a client of NFS ask again what is in it.
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
+    run_directory_refresh(path);
     TRY(read_plan(path, &seen, &found));
     if (!found || seen.id != plan->id || seen.elements != plan->elements ||
         seen.element_bytes != plan->element_bytes || seen.part_elements != plan->part_elements ||
@@ -233,10 +244,11 @@ void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run
 {
     char name[PATH_MAX];
     int64_t run;
+    bool whole;
     DIR *listing = opendir(path);
     for (struct dirent *entry; listing && (entry = readdir(listing));)
-        if (is_run_name(entry->d_name, &run) && !(stays && stays(user, run))) {
-            run_directory_name_run(path, run, name);
+        if (is_run_name(entry->d_name, &run, &whole) && !(whole && stays && stays(user, run))) {
+            run_directory_name_run(path, run, whole, name);
             unlink(name);
         }
     if (listing)
@@ -247,12 +259,15 @@ void run_directory_remove(const char *path, uint64_t id)
 {
     char name[PATH_MAX];
     struct written_plan plan;
-    bool found;
-    if (access(path, X_OK) != 0 || read_plan(path, &plan, &found) != HSORT_OK || !found || plan.id != id)
-        return;
-    run_directory_clean(path, NULL, NULL);
-    unlink(plan_path(path, name));
-    rmdir(path);
+    bool found = false;
+    const bool was_clear = status_text()[0] == '\0';
+    if (access(path, X_OK) == 0 && read_plan(path, &plan, &found) == HSORT_OK && found && plan.id == id) {
+        run_directory_clean(path, NULL, NULL);
+        unlink(plan_path(path, name));
+        rmdir(path);
+    }
+    if (was_clear) // what could not be read is no cause of a later failure
+        status_clear();
 }
 
 /* ---- Room ---------------------------------------------------------------------------------------------- */

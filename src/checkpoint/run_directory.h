@@ -36,14 +36,17 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
 /* See, as any rank does, that RUNS is here with this plan, and can be written to. Not collective. Errors HSORT_IO. */
 hsort_status run_directory_see(const char *path, const struct written_plan *plan);
 
-/* Remove the files of runs for which `stays` is false or NULL. Failures are ignored. Not collective. */
+/* Make a client of NFS ask again what is in RUNS: opening it does. Not collective. */
+void run_directory_refresh(const char *path);
+
+/* Remove the files of runs, but whole ones for which `stays` says so; NULL: of none. Failures are ignored. Not collective. */
 void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run), void *user);
 
 /* Remove runs and plan, if the plan has this id, and then RUNS, if it is empty. Failures are ignored. Not collective. */
 void run_directory_remove(const char *path, uint64_t id);
 
-/* The name of a run's file: path [PATH_MAX]. Not collective. */
-void run_directory_name_run(const char *path, int64_t run, char *name);
+/* The name of a run's file: path [PATH_MAX]; until it is whole it has another one. Not collective. */
+void run_directory_name_run(const char *path, int64_t run, bool whole, char *name);
 
 /* Let the names in the directory of the file `path` outlast a crash. Not collective. Errors HSORT_IO, with the cause in errno. */
 hsort_status run_names_sync(const char *path);

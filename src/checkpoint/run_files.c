@@ -32,7 +32,7 @@ int run_file_directory(const struct run_files *files, int64_t run)
 
 void run_file_name(const struct run_files *files, int64_t run, char *path)
 {
-    run_directory_name_run(files->directory[run_file_directory(files, run)].path, run, path);
+    run_directory_name_run(files->directory[run_file_directory(files, run)].path, run, true, path);
 }
 
 /* ---- Runs that are open -------------------------------------------------------------------------------- */
@@ -133,11 +133,15 @@ static hsort_status check_number(const struct run_files *files, int64_t part)
     return file_range_check(files->where, files->plan.parts, part, 1);
 }
 
+/* The file of a run, of full size, under the name that it has until it is whole. Else one that is made again after it was lost,
+ * and of which a line is in a journal, would be taken for made if this call were killed now. */
 static hsort_status create_run(struct run_files *files, int64_t number, struct run_file *run)
 {
     const int64_t bytes = run_file_bytes(&files->plan, number);
     char path[PATH_MAX];
     run_file_name(files, number, path);
+    unlink(path); // one that is made again takes no room meanwhile
+    run_directory_name_run(files->directory[run_file_directory(files, number)].path, number, false, path);
     TRY(keep_path(run, path));
     unlink(path); // what a killed run has left, or a link, which is never followed
     run->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -207,17 +211,34 @@ static hsort_status note_part(struct run_files *files, enum run_line_kind kind, 
     return status;
 }
 
+/* Bring a run to disk and give it its name, for good. */
+static hsort_status name_whole_run(struct run_files *files, int64_t number)
+{
+    const struct run_file *run = &files->run[number];
+    char path[PATH_MAX];
+    run_file_name(files, number, path);
+    TRY(file_sync(run->path, run->fd));
+    int failed = -1;
+    if (fault_hit(FAULT_COMMIT))
+        errno = EIO;
+    else
+        failed = rename(run->path, path);
+    if (!failed)
+        return run_names_sync(path);
+    const int cause = errno;
+    status_fail(HSORT_IO, "%s: cannot be given its name: %s", path, strerror(cause));
+    errno = cause;
+    return HSORT_IO;
+}
+
 static hsort_status end_run(void *user, int64_t number, const struct run_facts *facts)
 {
     struct run_files *files = user;
-    char path[PATH_MAX];
     TRY(check_number(files, number));
     struct run_file *run = &files->run[number];
     if (!run->writes)
         return status_fail(HSORT_INTERNAL, "run %" PRId64 " ends before it is begun", number);
-    run_file_name(files, number, path);
-    TRY(run_files_note(files, file_sync(path, run->fd)));
-    TRY(run_files_note(files, run_names_sync(path)));
+    TRY(run_files_note(files, name_whole_run(files, number)));
     pthread_mutex_lock(&files->lock);
     close_run(files, run);
     pthread_mutex_unlock(&files->lock);
@@ -256,12 +277,8 @@ static hsort_status reopen_runs(void *user)
 {
     struct run_files *files = user;
     hsort_status status = HSORT_OK;
-    for (int i = 0; i < files->target.temporary_count; i++) {
-        // To open a directory makes a client of NFS ask again what is in it.
-        const int fd = open(files->directory[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0)
-            close(fd);
-    }
+    for (int i = 0; i < files->target.temporary_count; i++)
+        run_directory_refresh(files->directory[i].path);
     for (int64_t i = 0; i < files->plan.parts && status == HSORT_OK; i++) {
         struct run_file *run;
         status = acquire_run(files, i, &run);
@@ -277,13 +294,10 @@ static hsort_status reopen_runs(void *user)
 
 void run_files_forget(struct run_files *files)
 {
-    char path[PATH_MAX];
     for (int64_t i = 0; i < files->plan.parts; i++) {
-        const bool half = files->run[i].writes;
+        if (files->run[i].writes)
+            unlink(files->run[i].path); // half a run is of no use to anybody
         close_run(files, &files->run[i]);
-        run_file_name(files, i, path);
-        if (half)
-            unlink(path); // of no use to anybody
     }
     free(files->plan.runs);
     free(files->run);

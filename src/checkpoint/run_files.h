@@ -4,17 +4,22 @@
  *     DIR/manifest            what the command is (checkpoint.h): DIR is its directory
  *     DIR/journal-RANK        text: a line for each run and each segment that this rank has made, each with a checksum of its
  *                             own; only ever appended to and synced, so a torn last line is no line
- *     RUNS/plan               text: id of the manifest, elements, element_bytes, part_elements, fence_elements, checksum
- *     RUNS/run-000007         a run, then its fences (run_store.h); its name is one of ours, others in RUNS stay
+ *     RUNS/plan               text: id of the manifest, elements, element_bytes, part_elements, fence_elements, DIR, checksum
+ *     RUNS/run-000007         a run, then its fences (run_store.h); RUNS/run-000007.part until it is whole
  *
  * RUNS is TEMPORARY/NAME.hypersort-runs for each temporary directory, where NAME is the output's own name; run r lies in
- * the one of number r mod their count. One of them may be DIR itself.
+ * the one of number r mod their count. One of them may be DIR itself. Both texts are run_journal.h's. Of both directories only
+ * files of these names are touched, of journals only those that begin as one does.
  *
- *     end_run        sync the run; append "run 7 ..." to the own journal; sync that     killed before: the run is made again
- *     end_segment    sync the output; append "segment 3 ..."; sync                      killed before: it is written again
+ *     end_run        sync the run, name it; append "run 7 ..." to the own journal; sync that   killed before: it is made again
+ *     end_segment    sync the output; append "segment 3 ..."; sync                             killed before: it is written again
  *
- * A line counts only if all of it is as it was written, its numbers fit the plan, and, of a run, its file is there and has the
- * size that it should have: else the run is made again. Nothing needs all ranks: each makes its parts at its own pace. */
+ * A line counts only if all of it is as it was written, for this sort and these parts, and, of a run, its file is there and has
+ * the size that it should have: else the run is made again. A segment's counts only while the output is the file that it was.
+ * Nothing needs all ranks: each makes its parts at its own pace.
+ *
+ * Another sort whose output has the same name may have its runs in the same TEMPORARY. As long as the manifest that its plan names
+ * is there, this one is refused; then they are removed. */
 #ifndef RUN_FILES_H
 #define RUN_FILES_H
 

@@ -14,7 +14,7 @@ struct run_file {
     int fd;
     struct block_file *blocks; /* NULL: it is not open */
     bool writes;               /* between begin and end */
-    bool made;                 /* as far as this rank knows */
+    atomic_bool made;          /* as far as this rank knows */
     int users;                 /* that read it now */
     uint64_t used;             /* when it was read last */
 };
@@ -45,7 +45,7 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan);
 /* Close all that is open, and forget what open() has found. Runs that were begun and not ended go. */
 void run_files_forget(struct run_files *files);
 
-/* Bytes of a run's file; the number of its directory; its path [PATH_MAX]. */
+/* Bytes of a run's file; the number of its directory; its path [PATH_MAX], once it is whole. */
 int64_t run_file_bytes(const struct run_plan *plan, int64_t run);
 int run_file_directory(const struct run_files *files, int64_t run);
 void run_file_name(const struct run_files *files, int64_t run, char *path);

@@ -333,6 +333,7 @@ void run_journals_remove(const char *directory)
     char path[PATH_MAX];
     int64_t bytes = 0;
     int fd;
+    const bool was_clear = status_text()[0] == '\0';
     DIR *listing = opendir(directory);
     for (struct dirent *entry; listing && (entry = readdir(listing));)
         if (open_to_read(directory, entry->d_name, path, &fd, &bytes) == HSORT_OK && fd >= 0) {
@@ -341,4 +342,6 @@ void run_journals_remove(const char *directory)
         }
     if (listing)
         closedir(listing);
+    if (was_clear) // what could not be opened is no cause of a later failure
+        status_clear();
 }

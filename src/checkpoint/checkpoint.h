@@ -34,9 +34,10 @@ struct checkpoint {
     bool found;          /* a manifest was there: this run goes on from it */
     char part[PATH_MAX]; /* the temporary name of the output; the same on every rank */
     uint64_t id;         /* of this manifest since it was begun */
+    char key[PATH_MAX]; /* of records: by what they are sorted; "": bare keys, of: */
     hsort_type type;
     hsort_order order;
-    int64_t keys;                     /* of the whole input */
+    int64_t keys;                     /* of the whole input; or records */
     struct checkpoint_range *written; /* [ranges] in order, apart; owned */
     int ranges;
     /* what the input was: */
@@ -52,7 +53,7 @@ struct checkpoint {
 
 /* Open what `directory` holds, or begin a manifest there; the directory is made if it is missing (not its
  * parents). Collective.
- *   in, output, output_format, order   of the command
+ *   in, output, output_format, order, key   of the command; key: of records, or NULL
  *   checkpoint    [1] written; checkpoint_close() frees it; nothing to free after an error
  * After    the manifest is on disk; checkpoint->part names the temporary file of the output
  * Errors   same on every rank, naming the file: HSORT_IO (cannot be made, read, written; another command works in it; not seen
@@ -62,7 +63,7 @@ struct checkpoint {
  * No file is ever removed but by a name that only hypersort gives: DIR may hold others of the user's. */
 hsort_status checkpoint_open(struct comm *comm, const char *directory, const struct file_in *in,
                              const char *output, enum file_format output_format, hsort_order order,
-                             struct checkpoint *checkpoint);
+                             const char *key, struct checkpoint *checkpoint);
 
 /* Make the manifest say that this rank has written `range` of the output, too. Collective.
  *   range  may be empty, may overlap others. What the manifest says is a hint: after a crash of the machine it may not be so.

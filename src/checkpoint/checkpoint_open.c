@@ -113,9 +113,13 @@ static hsort_status describe_inputs(const struct file_in *in, struct checkpoint 
 
 /* What the command is about to do, as a manifest says it, with nothing written. */
 static hsort_status describe_work(const struct file_in *in, const char *output,
-                                  enum file_format output_format, hsort_order order,
+                                  enum file_format output_format, hsort_order order, const char *key,
                                   struct checkpoint *wanted)
 {
+    if (key && (strlen(key) >= sizeof wanted->key || strchr(key, '\n')))
+        return status_fail(HSORT_ARGUMENT, "%s: cannot keep a key of %zu bytes, or of several lines",
+                           wanted->directory, strlen(key));
+    snprintf(wanted->key, sizeof wanted->key, "%s", key ? key : "");
     TRY(file_output_name(output, in, wanted->output));
     TRY(describe_inputs(in, wanted));
     // The names themselves would break the line that says so.
@@ -124,7 +128,7 @@ static hsort_status describe_work(const struct file_in *in, const char *output,
                            wanted->directory, strchr(wanted->input, '\n') ? "input" : "output");
     wanted->id = new_id();
     TRY(manifest_name_part(wanted));
-    wanted->type = in->type;
+    wanted->type = key ? HSORT_U32 : in->type; // of records none, which no line says
     wanted->order = order;
     wanted->keys = in->count;
     wanted->output_format = file_format_resolve(output, output_format);
@@ -165,6 +169,10 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
         return status_fail(HSORT_FORMAT, "%s: is of an output in the format %s, not %s; %s", path,
                            file_format_name(found->output_format), file_format_name(wanted->output_format),
                            otherwise);
+    if (strcmp(found->key, wanted->key) != 0)
+        return status_fail(HSORT_FORMAT, "%s: is of a sort by %.100s, not by %.100s; %s", path,
+                           found->key[0] ? found->key : "bare keys",
+                           wanted->key[0] ? wanted->key : "bare keys", otherwise);
     if (found->type != wanted->type)
         return status_fail(HSORT_FORMAT, "%s: is of %s keys, not %s; %s", path, hsort_type_name(found->type),
                            hsort_type_name(wanted->type), otherwise);
@@ -191,12 +199,12 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
 
 /* Rank 0's part: lock DIR, and read what is there, or begin. *text, the manifest, is the caller's. */
 static hsort_status find_or_begin(const struct file_in *in, const char *output,
-                                  enum file_format output_format, hsort_order order,
+                                  enum file_format output_format, hsort_order order, const char *key,
                                   struct checkpoint *checkpoint, char **text, struct made *made)
 {
     char path[PATH_MAX];
     size_t bytes;
-    TRY(describe_work(in, output, output_format, order, checkpoint));
+    TRY(describe_work(in, output, output_format, order, key, checkpoint));
     made->directory = mkdir(checkpoint->directory, 0777) == 0;
     if (!made->directory && errno != EEXIST)
         return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
@@ -247,7 +255,7 @@ static hsort_status broadcast_manifest(struct comm *comm, struct checkpoint *che
 
 hsort_status checkpoint_open(struct comm *comm, const char *directory, const struct file_in *in,
                              const char *output, enum file_format output_format, hsort_order order,
-                             struct checkpoint *checkpoint)
+                             const char *key, struct checkpoint *checkpoint)
 {
     struct made made = {false, false};
     char *text = NULL, path[PATH_MAX];
@@ -258,7 +266,7 @@ hsort_status checkpoint_open(struct comm *comm, const char *directory, const str
     else if (strlen(directory) + 1 + CHECKPOINT_NAME_ROOM > PATH_MAX)
         status = status_fail(HSORT_IO, "%.200s: %s", directory, strerror(ENAMETOOLONG));
     else if (comm->rank == 0)
-        status = find_or_begin(in, output, output_format, order, checkpoint, &text, &made);
+        status = find_or_begin(in, output, output_format, order, key, checkpoint, &text, &made);
     status = comm_agree(comm, status);
     if (status == HSORT_OK)
         status = broadcast_manifest(comm, checkpoint, &text);

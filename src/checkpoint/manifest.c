@@ -13,6 +13,7 @@ static const char first_words[] = "hypersort checkpoint ", last_word[] = "checks
 // Version 1 also saved keys, in files of their own.
 static const char remedy_1[] = "remove it and any run-*.keys beside it to start from the beginning";
 
+static const char record_word[] = "record";
 static const char *const order_names[] = {"ascending", "descending"};
 static const char *const format_names[] = {
 #define X(name, short_name) short_name,
@@ -44,7 +45,9 @@ static void print_fields(FILE *file, const struct checkpoint *checkpoint)
 {
     fprintf(file, "%s%d\n", first_words, VERSION);
     fprintf(file, "id %016" PRIx64 "\n", checkpoint->id);
-    fprintf(file, "type %s\n", type_names[checkpoint->type]);
+    fprintf(file, "type %s\n", checkpoint->key[0] ? record_word : type_names[checkpoint->type]);
+    if (checkpoint->key[0])
+        fprintf(file, "key %s\n", checkpoint->key);
     fprintf(file, "order %s\n", order_names[checkpoint->order]);
     fprintf(file, "keys %" PRId64 "\n", checkpoint->keys);
     fprintf(file, "input_bytes %" PRId64 "\n", checkpoint->input_bytes);
@@ -183,13 +186,26 @@ static const char *take_line(struct reader *reader, const char *word)
     return value;
 }
 
+/* The type of keys, or the key of records, which have no other type. */
+static bool read_type(struct reader *reader, struct checkpoint *checkpoint, int *type)
+{
+    const char *word = take_line(reader, "type"), *key;
+    checkpoint->key[0] = '\0';
+    *type = find_name(word, type_names, TYPES);
+    if (!word || strcmp(word, record_word) != 0)
+        return *type >= 0;
+    key = take_line(reader, "key");
+    *type = HSORT_U32;
+    return key && key[0] &&
+           snprintf(checkpoint->key, sizeof checkpoint->key, "%s", key) < (int)sizeof checkpoint->key;
+}
+
 /* The lines of which there is one each. */
 static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
 {
     int type = -1, order = -1, format = -1;
     const bool read =
-        is_id(take_line(reader, "id"), &checkpoint->id) &&
-        (type = find_name(take_line(reader, "type"), type_names, TYPES)) >= 0 &&
+        is_id(take_line(reader, "id"), &checkpoint->id) && read_type(reader, checkpoint, &type) &&
         (order = find_name(take_line(reader, "order"), order_names, ORDERS)) >= 0 &&
         is_count(take_line(reader, "keys"), &checkpoint->keys) &&
         is_count(take_line(reader, "input_bytes"), &checkpoint->input_bytes) &&

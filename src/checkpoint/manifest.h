@@ -3,7 +3,8 @@
  *
  *     hypersort checkpoint 2                             the version of this format
  *     id 0f3c5a7e91b2d468
- *     type u64
+ *     type u64                                           of records: type record, and
+ *     key @0:bytes10                                     only then
  *     order ascending
  *     keys 1000
  *     input_bytes 8128

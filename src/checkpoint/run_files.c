@@ -337,8 +337,15 @@ hsort_status run_files_open(struct comm *comm, const struct run_files_target *ta
     opened->target = *target;
     opened->journal.fd = -1;
     opened->store =
-        (struct run_store){opened,   run_files_open_store, begin_run,  write_run, end_run, read_run,
-                           run_lead, reopen_runs,          end_segment};
+        (struct run_store){.user = opened,
+                           .open = run_files_open_store,
+                           .begin_run = begin_run,
+                           .write_run = write_run,
+                           .end_run = end_run,
+                           .read_run = read_run,
+                           .lead = run_lead,
+                           .reopen = reopen_runs,
+                           .end_segment = end_segment};
     pthread_mutex_init(&opened->lock, NULL);
     opened->directory = calloc((size_t)target->temporary_count, sizeof *opened->directory);
     const hsort_status status =

@@ -48,8 +48,9 @@ static struct written_plan describe_plan(const struct run_files *files, const st
     return wanted;
 }
 
-/* Find RUNS and what an earlier call has planned, or begin: *plan is then what holds. */
-static hsort_status find_or_begin_runs(struct run_files *files, struct written_plan *plan)
+/* Find RUNS and what an earlier call has planned, with parts of at most so many elements, or begin: *plan is then what
+ * holds. */
+static hsort_status find_or_begin_runs(struct run_files *files, int64_t most, struct written_plan *plan)
 {
     const int count = files->target.temporary_count;
     struct run_directory *directory = files->directory;
@@ -62,13 +63,13 @@ static hsort_status find_or_begin_runs(struct run_files *files, struct written_p
         found = !found && directory[i].has_plan ? &directory[i] : found;
     }
     files->began = !found;
-    if (found && found->plan.part_elements > plan->part_elements)
+    if (found && found->plan.part_elements > most)
         return status_fail(HSORT_HOST_MEMORY,
                            "%s: its runs have %" PRId64 " elements, %" PRId64
                            " bytes, and there is memory for %" PRId64
                            " elements: give more (-S), or remove it to begin anew",
                            found->path, found->plan.part_elements,
-                           found->plan.part_elements * found->plan.element_bytes, plan->part_elements);
+                           found->plan.part_elements * found->plan.element_bytes, most);
     if (found)
         *plan = found->plan;
     for (int i = 0; i < count; i++)
@@ -267,7 +268,7 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
     const char *directory = files->target.checkpoint->directory;
     struct told told = {.plan = describe_plan(files, plan)};
     hsort_status status =
-        comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, &told.plan)) : HSORT_OK;
+        comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, plan->most_elements, &told.plan)) : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK && !files->target.checkpoint->found)
         run_journals_remove(directory); // of a sort whose manifest is gone
     told.began = files->began;

@@ -7,6 +7,7 @@
  *     shares.c         sort: each rank's keys, from files to memory and back
  *     records.c        sort: records, values and indices, which lie in memory as a whole
  *     record_keys.c    --key: which fields of a record are its keys
+ *     disk_sort.c      sort: what keys or records that memory does not hold leave on disk on their way
  *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
  *     checkpoint.c     sort: what a stopped run leaves for the next one
  *     report.c         results on stdout, as text and as JSON
@@ -39,7 +40,7 @@
       "say what sorting a file would take on other numbers of ranks, without sorting it")                \
     X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
 
-enum { CLI_RANKS_MAX = 32 };
+enum { CLI_RANKS_MAX = 32, CLI_DIRECTORIES_MAX = 16 };
 
 enum cli_command {
 #define X(name, word, operand, required, text) name,
@@ -62,7 +63,7 @@ enum bench_form {
 };
 
 /* How sort checks keys. X(name, word) */
-#define CLI_VERIFY_LIST(X)                                                                    \
+#define CLI_VERIFY_LIST(X)                                                                       \
     X(CLI_VERIFY_PASSING, "passing") /* those that were read and that are about to be written */ \
     X(CLI_VERIFY_REREAD, "reread")   /* and those that the output then has */
 
@@ -79,7 +80,14 @@ struct cli_options {
     const char *const *files; /* [files_count] the operands: IN, FILE */
     int files_count;
     const char *output, *against;
-    const char *checkpoint; /* sort: the directory, or NULL */
+    const char *checkpoint;  /* sort: the directory, or NULL */
+    const char *memory_size; /* sort: "8G", "50%", or NULL */
+    struct cli_texts {
+        const char *text[CLI_DIRECTORIES_MAX];
+        int count;
+    } temporary;            /* sort: directories for runs; none: the output's */
+    size_t temporary_limit; /* bytes of runs; 0: none */
+    int runs;               /* sort: so many runs on disk, or more; 0: as memory wants it */
     const char *key;        /* of records, or NULL: bare keys */
     size_t record_bytes;    /* of raw files of records; 0: not given */
     bool gensort;           /* those are of the sort benchmarks: what --format gensort stands for */
@@ -87,11 +95,11 @@ struct cli_options {
     uint64_t first;         /* gen: the number of the first of them */
     const char *summary;    /* check: a file to write, or NULL */
     const char *index, *values, *values_output; /* sort: or NULL */
-    bool unique;            /* sort: one of each key; check: there is no more */
-    const char *counts;     /* sort: where it says how many there were, or NULL */
-    size_t value_bytes;     /* of a raw file of values; 0: not given */
-    const char *by;         /* gather: the index */
-    const char *at;         /* select: the places, or NULL */
+    bool unique;                                /* sort: one of each key; check: there is no more */
+    const char *counts;                         /* sort: where it says how many there were, or NULL */
+    size_t value_bytes;                         /* of a raw file of values; 0: not given */
+    const char *by;                             /* gather: the index */
+    const char *at;                             /* select: the places, or NULL */
     const char *distribution;
     int64_t count; /* -1: not given */
     uint64_t seed;
@@ -128,10 +136,15 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
  * Not collective. */
 bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number);
 
+/* Bytes of host memory that this rank is to take at most: what --memory says, or 80 % of what its node allows, and of a part in
+ * percent what falls to each of the node's ranks. Not collective.
+ * Errors   HSORT_ARGUMENT: it is no size. */
+hsort_status cli_memory(const struct comm *comm, const struct cli_options *options, size_t *bytes);
+
 /* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
  * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
  * Not collective. */
-enum { CLI_DIGESTS = 80, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
+enum { CLI_DIGESTS = 88, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);
 

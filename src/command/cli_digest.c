@@ -31,6 +31,13 @@ static uint64_t digest_value(const struct option_row *row, const struct cli_opti
     const void *field = (const char *)options + row->field;
     if (row->kind == TEXT)
         return digest_text(*(const char *const *)field);
+    if (row->kind == TEXTS) {
+        const struct cli_texts *texts = field;
+        uint64_t hash = 1;
+        for (int i = 0; i < texts->count; i++)
+            hash = add_bytes(hash, texts->text[i], strlen(texts->text[i]) + 1);
+        return hash;
+    }
     return add_bytes(1, field, bytes[row->kind]);
 }
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "src/files/gensort.h"
 
 enum {
     GEN = 1 << CLI_GEN,
@@ -123,6 +122,13 @@ const struct option_row cli_rows[] = {
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
+    {"memory", 'S', SORT, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
+     "host memory of a rank, or a part of what its node allows for all of\n"
+     "its ranks (80%); what needs more is sorted by way of the disk"},
+    {"temporary-directory", 'T', SORT, FILES, TEXTS, "DIR", FIELD(temporary),
+     "where sorted runs lie then (the directory of OUT); more than one -T:\n"
+     "they take turns. All ranks must see them"},
+    {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit), "bytes of runs on disk at most"},
 
     {"engine", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
      WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
@@ -142,6 +148,8 @@ const struct option_row cli_rows[] = {
      FIELD(sort.transport), "how bytes go between two ranks"},
     {"chunk", 0, SORT | GATHER | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes),
      "bytes of one message"},
+    {"runs", 0, SORT, TUNING, AT_LEAST_1, "N", FIELD(runs),
+     "sort by way of the disk, in N runs or more, whatever memory there is"},
     {"local", 0, SORT | SELECT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"peer-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
@@ -181,9 +189,7 @@ const struct command_words cli_commands[CLI_COMMANDS] = {
 #undef X
 };
 
-/* Fail with a text that ends with where to read on. */
-__attribute__((format(printf, 2, 3))) static hsort_status complain(const struct cli_options *options,
-                                                                   const char *format, ...)
+hsort_status cli_complain(const struct cli_options *options, const char *format, ...)
 {
     char text[384];
     va_list args;
@@ -228,10 +234,21 @@ static hsort_status add_ranks(const char *text, struct cli_options *options)
 {
     uint64_t number;
     if (!cli_parse_number(text, true, 1 << 30, &number) || number == 0)
-        return complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
+        return cli_complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
     if (options->ranks_count == CLI_RANKS_MAX)
-        return complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
+        return cli_complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
     options->ranks[options->ranks_count++] = (int)number;
+    return HSORT_OK;
+}
+
+static hsort_status add_text(const struct option_row *row, const char *value, struct cli_texts *texts,
+                             const struct cli_options *options)
+{
+    if (value[0] == '\0')
+        return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
+    if (texts->count == CLI_DIRECTORIES_MAX)
+        return cli_complain(options, "--%s: more than %d", row->name, CLI_DIRECTORIES_MAX);
+    texts->text[texts->count++] = value;
     return HSORT_OK;
 }
 
@@ -252,12 +269,12 @@ static int parse_word(const char *text, const char *words)
 static const char *short_type(const char *word)
 {
     static const char *const names[][4] = {
-        {"u32", "uint32", "<u4", "uint32_t"}, {"i32", "int32", "<i4", "int32_t"},
-        {"f32", "float32", "<f4", "single"},  {"u64", "uint64", "<u8", "uint64_t"},
-        {"i64", "int64", "<i8", "int64_t"},   {"f64", "float64", "<f8", "double"},
-        {"u8", "uint8", "|u1", "uint8_t"},    {"i8", "int8", "|i1", "int8_t"},
-        {"u16", "uint16", "<u2", "uint16_t"}, {"i16", "int16", "<i2", "int16_t"},
-        {"f16", "float16", "<f2", "half"},    {"bf16", "bfloat16", "bfloat16", "bfloat16"},
+        {"u32", "uint32", "<u4", "uint32_t"},       {"i32", "int32", "<i4", "int32_t"},
+        {"f32", "float32", "<f4", "single"},        {"u64", "uint64", "<u8", "uint64_t"},
+        {"i64", "int64", "<i8", "int64_t"},         {"f64", "float64", "<f8", "double"},
+        {"u8", "uint8", "|u1", "uint8_t"},          {"i8", "int8", "|i1", "int8_t"},
+        {"u16", "uint16", "<u2", "uint16_t"},       {"i16", "int16", "<i2", "int16_t"},
+        {"f16", "float16", "<f2", "half"},          {"bf16", "bfloat16", "bfloat16", "bfloat16"},
         {"u128", "uint128", "uint128", "uint128_t"}};
     for (size_t type = 0; type < sizeof names / sizeof *names; type++)
         for (int alias = 1; alias < 4; alias++)
@@ -277,9 +294,11 @@ static hsort_status store_value(const struct option_row *row, const char *value,
         return HSORT_OK;
     case TEXT:
         if (value[0] == '\0')
-            return complain(options, "--%s: '' is no %s", row->name, row->value);
+            return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
         *(const char **)field = value;
         return HSORT_OK;
+    case TEXTS:
+        return add_text(row, value, field, options);
     case MAYBE_WORD:
         if (!value)
             return HSORT_OK;
@@ -288,7 +307,7 @@ static hsort_status store_value(const struct option_row *row, const char *value,
         const char *word = row->field == FIELD(type) ? short_type(value) : value;
         const int place = parse_word(word, row->value);
         if (place < 0)
-            return complain(options, "--%s: '%.128s' is none of %s", row->name, value, row->value);
+            return cli_complain(options, "--%s: '%.128s' is none of %s", row->name, value, row->value);
         memcpy(field, &place, sizeof place);
         return HSORT_OK;
     }
@@ -321,8 +340,8 @@ static hsort_status store_value(const struct option_row *row, const char *value,
         *(uint64_t *)field = number;
         return HSORT_OK;
     }
-    return complain(options, "--%s: '%.128s' is no number%s it can take", row->name, value,
-                    row->kind == SIZE || row->kind == COUNT ? " (K, M, G are powers of 1024)" : "");
+    return cli_complain(options, "--%s: '%.128s' is no number%s it can take", row->name, value,
+                        row->kind == SIZE || row->kind == COUNT ? " (K, M, G are powers of 1024)" : "");
 }
 
 /* ---- The command line ---------------------------------------------------------------------------------- */
@@ -365,12 +384,12 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
 {
     const struct option_row *row = optopt ? find_row(options->command, optopt) : NULL;
     if (found == ':' && row)
-        return complain(options, "option '%.128s' lacks its %s", word, row->value);
+        return cli_complain(options, "option '%.128s' lacks its %s", word, row->value);
     if (row)
-        return complain(options, "option '%.128s': --%s takes no value", word, row->name);
+        return cli_complain(options, "option '%.128s': --%s takes no value", word, row->name);
     if (optopt)
-        return complain(options, "unknown option '-%c'", optopt);
-    return complain(options, "unknown option '%.128s'", word);
+        return cli_complain(options, "unknown option '-%c'", optopt);
+    return cli_complain(options, "unknown option '%.128s'", word);
 }
 
 /* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how
@@ -398,39 +417,6 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     return HSORT_OK;
 }
 
-/* Can the file be one of keys, by its name? */
-static hsort_status check_name(const struct cli_options *options, const char *name, enum file_format format,
-                               const char *option)
-{
-    if (!name)
-        return HSORT_OK;
-    if (strcmp(name, "-") == 0)
-        return complain(
-            options, "'-': keys are in files, not in standard input or output; a file of that name is ./-");
-    const char *suffix = format == FILE_AUTO ? file_foreign_suffix(name) : NULL;
-    if (suffix && !option)
-        return complain(options, "%.200s: '%s' files are not known here", name, suffix);
-    if (suffix)
-        return complain(
-            options, "%.200s: '%s' files are not known here; for raw keys in a file of that name give %s raw",
-            name, suffix, option);
-    return HSORT_OK;
-}
-
-static hsort_status check_names(const struct cli_options *options)
-{
-    const bool sorts = options->command == CLI_SORT || options->command == CLI_GATHER;
-    for (int i = 0; i < options->files_count; i++)
-        TRY(check_name(options, options->files[i], options->format, "--format"));
-    TRY(check_name(options, options->against, options->format, "--format"));
-    const char *const by_name[] = {options->by, options->index, options->values, options->values_output,
-                                   options->counts};
-    for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
-        TRY(check_name(options, by_name[i], FILE_AUTO, NULL));
-    return check_name(options, options->output, sorts ? options->output_format : options->format,
-                      sorts ? "--output-format" : "--format");
-}
-
 /* Take operands [argc], which are files; with plan those behind the first that begin with a digit are further numbers of
  * ranks (a file of such a name is ./3.npy). The files are moved to the front. */
 static hsort_status take_files(int argc, char **argv, struct cli_options *options)
@@ -438,7 +424,7 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
     int files = 0;
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '\0')
-            return complain(options, "'' is no %s", cli_commands[options->command].operand);
+            return cli_complain(options, "'' is no %s", cli_commands[options->command].operand);
         if (options->command == CLI_PLAN && i > 0 && isdigit((unsigned char)argv[i][0]))
             TRY(add_ranks(argv[i], options));
         else
@@ -449,83 +435,30 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
     return HSORT_OK;
 }
 
-/* What --format gensort stands for: raw records with one key. */
-static hsort_status resolve_gensort(struct cli_options *options)
-{
-    options->gensort = options->format == FILE_GENSORT;
-    if (options->output_format == FILE_GENSORT)
-        options->output_format = FILE_RAW;
-    if (!options->gensort && (options->ascii || options->skewed || options->first > 0 || options->summary))
-        return complain(options, "-a, --skew, --first and --summary are of --format gensort");
-    if (!options->gensort)
-        return HSORT_OK;
-    if (options->command == CLI_PLAN || options->command == CLI_SELECT)
-        return complain(options, "--format gensort: %s knows bare keys", cli_commands[options->command].word);
-    if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)
-        return complain(options, "--format gensort: its records have %d bytes", (int)GENSORT_RECORD_BYTES);
-    options->format = FILE_RAW;
-    options->record_bytes = GENSORT_RECORD_BYTES;
-    if (!options->key && options->command != CLI_GATHER)
-        options->key = "@0:bytes10";
-    return HSORT_OK;
-}
-
-/* Options of records, values and indices, which go together or do not. */
-static hsort_status check_records(const struct cli_options *options)
-{
-    const bool makes = options->command == CLI_GEN, gathers = options->command == CLI_GATHER;
-    if (options->record_bytes > CLI_RECORD_MOST || options->value_bytes > CLI_RECORD_MOST)
-        return complain(options, "--%s: more than %d bytes",
-                        options->record_bytes > CLI_RECORD_MOST ? "record" : "value-bytes", CLI_RECORD_MOST);
-    if (gathers && !options->by)
-        return complain(options, "--by INDEX is missing");
-    if ((options->record_bytes > 0 && !gathers && !options->key) ||
-        (makes && options->key && options->record_bytes == 0))
-        return complain(options, "--record and --key: one lacks the other");
-    if (options->key && options->reverse)
-        return complain(options, "-r is of bare keys: write KEY:desc");
-    if (options->unique && options->gensort && options->command == CLI_CHECK)
-        return complain(options, "--format gensort: check counts its duplicates by itself, without --unique");
-    if (options->key && options->type_given)
-        return complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
-    if (!options->values != !options->values_output)
-        return complain(options, "--values and -O: one lacks the other");
-    if (options->value_bytes > 0 && !options->values)
-        return complain(options, "--value-bytes without --values");
-    if (options->counts && options->command == CLI_CHECK && (options->key || !options->against))
-        return complain(options, "--counts is of bare keys, and of --against OTHER");
-    if (options->counts && !options->unique)
-        return complain(options, "--counts without --unique");
-    if (options->checkpoint && (options->key || options->index || options->values || options->unique))
-        return complain(options, "--checkpoint: only sorts of bare keys alone can be resumed");
-    return HSORT_OK;
-}
-
 /* What is left of the command line after its options, and what must not be missing from it. */
 static hsort_status take_operands(int argc, char **argv, struct cli_options *options)
 {
     const char *operand = cli_commands[options->command].operand;
     if (operand[0] == '\0' && argc > 0)
-        return complain(options, "unexpected argument '%.128s'", argv[0]);
+        return cli_complain(options, "unexpected argument '%.128s'", argv[0]);
     if (operand[0] != '\0' && argc == 0)
-        return complain(options, "%s is missing", operand);
+        return cli_complain(options, "%s is missing", operand);
     TRY(take_files(argc, argv, options));
     if (options->command == CLI_GEN && options->count < 0)
-        return complain(options, "-n COUNT is missing");
+        return cli_complain(options, "-n COUNT is missing");
     if (options->command == CLI_PLAN && options->ranks_count == 0)
-        return complain(options, "-n RANKS is missing");
+        return cli_complain(options, "-n RANKS is missing");
     if (options->command == CLI_SELECT && !options->at)
-        return complain(options, "--at PLACE is missing");
+        return cli_complain(options, "--at PLACE is missing");
     if (options->nodes > 0 && options->ranks_per_node > 0)
-        return complain(options, "--nodes and --ranks-per-node: one says the other");
-    TRY(resolve_gensort(options));
-    TRY(check_records(options));
+        return cli_complain(options, "--nodes and --ranks-per-node: one says the other");
+    TRY(cli_check_together(options));
     const bool beside = options->index || options->values;
     const enum cli_command command = options->command;
     if ((command == CLI_GEN || command == CLI_SORT || command == CLI_GATHER) && !options->output && !beside)
-        return complain(options, "-o FILE is missing");
+        return cli_complain(options, "-o FILE is missing");
     if (options->checkpoint && file_is_pattern(options->output))
-        return complain(options, "--checkpoint: a file per rank, as '%%r' makes, cannot be resumed");
+        return cli_complain(options, "--checkpoint: a file per rank, as '%%r' makes, cannot be resumed");
     return HSORT_OK;
 }
 
@@ -547,7 +480,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     if (options->help || options->version)
         return HSORT_OK;
     if (argc < 2)
-        return complain(options, "no command given");
+        return cli_complain(options, "no command given");
 
     int command = 0;
     while (command < CLI_COMMANDS && strcmp(word, cli_commands[command].word) != 0)
@@ -555,12 +488,12 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
     options->command = (enum cli_command)command;
     options->seed = command != CLI_BENCH;
     if (command == CLI_COMMANDS)
-        return complain(options, "'%.128s' is no command", word);
+        return cli_complain(options, "'%.128s' is no command", word);
     int operands;
     TRY(parse_options(argc - 1, argv + 1, options, &operands));
     if (options->help || options->version)
         return HSORT_OK;
     options->type_given = (int)options->type >= 0;
     TRY(take_operands(operands, argv + 2, options));
-    return check_names(options);
+    return cli_check_names(options);
 }

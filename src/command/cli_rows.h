@@ -6,11 +6,12 @@
 
 /* What an option's value is, and so the type of the field it goes to. */
 enum value_kind {
-    FLAG,   /* bool: none */
-    TEXT,   /* const char * */
-    WORD,   /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
+    FLAG,  /* bool: none */
+    TEXT,  /* const char * */
+    TEXTS, /* one more of a struct cli_texts */
+    WORD,  /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
     MAYBE_WORD, /* the same, and the first of them where there is no value; the value is written behind '=' */
-    NUMBER, /* int, 0 or greater */
+    NUMBER,     /* int, 0 or greater */
     AT_LEAST_1, /* int */
     SIZE,       /* size_t, with K, M, G */
     COUNT,      /* int64_t, with K, M, G */
@@ -53,5 +54,15 @@ struct command_words {
 extern const struct option_row cli_rows[];
 extern const int cli_row_count;
 extern const struct command_words cli_commands[CLI_COMMANDS];
+
+/* Fail with a text that ends with where to read on: HSORT_ARGUMENT. */
+__attribute__((format(printf, 2, 3))) hsort_status cli_complain(const struct cli_options *options,
+                                                                const char *format, ...);
+
+/* Do options go together? What --format gensort stands for is filled in. Errors HSORT_ARGUMENT. */
+hsort_status cli_check_together(struct cli_options *options);
+
+/* Can the files be such as are known here? Errors HSORT_ARGUMENT. */
+hsort_status cli_check_names(const struct cli_options *options);
 
 #endif

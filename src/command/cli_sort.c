@@ -1,8 +1,8 @@
 /* hypersort sort: file -> engine memory of each rank -> sorted -> file.
  *
  *     open input    all ranks know count and type         nothing to undo
- *     checkpoint    what an earlier run left, if any      from here on end_checkpoint() must end it
  *     context       engine, GPU, cores, transport
+ *     checkpoint    what an earlier run left, if any      from here on end_checkpoint() must end it
  *     open output   under a temporary name                from here on end_output() must end it
  *     sort          the library; it reads and writes by the streams of shares.h:
  *                   rank r: keys N*r/P ... N*(r+1)/P - 1, of the input and of the output
@@ -21,9 +21,12 @@
  *     keys are written        before the next chunk     the chunks written     sorts again, compares these, writes the others
  *
  * Sorted keys are not saved: to sort them again takes less time than to write them all, and the time until a
- * job is killed is short. */
+ * job is killed is short.
+ *
+ * Keys that memory does not hold go by way of the disk (disk_sort.h), which can always be stopped. */
 #include "src/checkpoint/checkpoint.h"
 #include "src/command/cli.h"
+#include "src/command/disk_sort.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/records.h"
@@ -41,6 +44,8 @@ struct sort_run {
     struct file_in in;
     struct checkpoint checkpoint; /* with --checkpoint */
     struct file_out out;
+    bool on_disk; /* runs are: then neither of these two but */
+    struct disk_sort disk;
     struct share share;
     struct stream_check check; /* of the keys, before and after */
     struct progress progress;
@@ -108,7 +113,8 @@ static hsort_status say_stopped(const struct sort_run *run)
     return report_fail(
         run->comm, HSORT_STOPPED,
         "stopped by %s while %s; %s/manifest says how far it got: the same command goes on from there",
-        stop_signal_name(asked), run->share.phase, run->options->checkpoint);
+        stop_signal_name(asked), run->share.phase,
+        run->on_disk ? run->disk.directory : run->options->checkpoint);
 }
 
 /* ---- Phases: collective -------------------------------------------------------------------------------- */
@@ -117,9 +123,9 @@ static hsort_status say_stopped(const struct sort_run *run)
 static hsort_status sort_share(struct sort_run *run)
 {
     struct share *share = &run->share;
-    const hsort_status status =
-        sort_streams(run->ctx, run->in.type, run->order, &share->source, share->count, &share->sink,
-                     share->count, run->options->no_verify ? NULL : &run->check, NULL);
+    const hsort_status status = sort_streams(
+        run->ctx, run->in.type, run->order, &share->source, share->count, &share->sink, share->count,
+        run->options->no_verify ? NULL : &run->check, run->on_disk ? disk_sort_store(&run->disk) : NULL);
     if (status == HSORT_STOPPED)
         return status;
     TRY(from_library(run, status));
@@ -189,7 +195,7 @@ static hsort_status open_checkpoint(struct sort_run *run)
     if (!options->checkpoint)
         return HSORT_OK;
     TRY(checkpoint_open(run->comm, options->checkpoint, &run->in, options->output, options->output_format,
-                        run->order, &run->checkpoint));
+                        run->order, NULL, &run->checkpoint));
     run->report.resumed = run->checkpoint.found;
     return HSORT_OK;
 }
@@ -273,11 +279,48 @@ static hsort_status open_context(struct sort_run *run)
     return HSORT_OK;
 }
 
+/* By way of the disk: if memory does not hold the keys, if that was begun, or if the user wants it. Of keys of 1 and 2 bytes,
+ * which are counted, memory holds any number. */
+static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
+{
+    const struct cli_options *options = run->options;
+    bool needs, begun;
+    TRY(disk_sort_memory(run->comm, options, memory_bytes));
+    TRY(disk_sort_begun(run->comm, options, &begun));
+    TRY(from_library(run, streams_need_store(run->ctx, run->in.type, run->order, run->share.count,
+                                             *memory_bytes, &needs)));
+    const bool counted = hsort_type_bytes(run->in.type) < sizeof(uint32_t);
+    run->on_disk = needs || (!counted && run->in.count > 0 && (begun || options->runs > 0));
+    return HSORT_OK;
+}
+
+static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
+{
+    hsort_status status =
+        disk_sort_open(run->comm, run->options, &run->in, NULL, run->order, memory_bytes, &run->disk);
+    if (status == HSORT_OK) {
+        run->report.resumed = run->disk.checkpoint.found;
+        report_stale(run->comm, &run->disk.out);
+        share_set_output(&run->share, &run->disk.out, NULL);
+        status = sort_share(run);
+    }
+    if (status == HSORT_STOPPED)
+        status = say_stopped(run);
+    const double start = MPI_Wtime();
+    status = disk_sort_end(&run->disk, status);
+    run->commit_seconds = MPI_Wtime() - start;
+    return status;
+}
+
 /* From the opened input to the whole output. */
 static hsort_status run_sort(struct sort_run *run)
 {
-    TRY(open_checkpoint(run));
-    hsort_status status = open_context(run);
+    size_t memory_bytes;
+    TRY(open_context(run));
+    TRY(choose_disk(run, &memory_bytes));
+    if (run->on_disk)
+        return sort_on_disk(run, memory_bytes);
+    hsort_status status = open_checkpoint(run);
     if (status == HSORT_OK)
         status = write_output(run);
     if (status == HSORT_STOPPED)

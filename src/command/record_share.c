@@ -146,24 +146,59 @@ static int64_t first_byte(const struct record_share *share)
 
 static void show_records(const struct record_share *share, const char *phase, int64_t done)
 {
+    const int64_t shown = done < share->count ? done : share->count; // as in shares.c
     if (done > 0)
-        progress_bytes(share->progress, phase, done, share->count,
+        progress_bytes(share->progress, phase, shown, share->count,
                        share->in->count * (int64_t)share->record_bytes);
 }
 
-static void begin_records(void *user)
+static void begin_records(struct record_share *share, const char *phase)
 {
-    struct record_share *share = user;
     share->began = MPI_Wtime();
+    share->phase = phase;
+    if (share->stops)
+        stop_vote_begin(&share->vote, share->comm);
+}
+
+static void begin_records_in(void *user)
+{
+    begin_records(user, "records were read");
+}
+
+static void begin_records_out(void *user)
+{
+    begin_records(user, "records were written");
+}
+
+/* May the next part be moved? In memory such a sort cannot be stopped. */
+static bool goes_on(struct record_share *share)
+{
+    return !share->stops || !stop_vote_seen(&share->vote);
+}
+
+static struct stop_vote *vote_of(struct record_share *share)
+{
+    return share->stops ? &share->vote : NULL;
+}
+
+static hsort_status end_records(struct record_share *share, double *seconds, hsort_status mine)
+{
+    bool stopped = false;
+    if (share->stops)
+        mine = stop_vote_end(&share->vote, mine, &stopped);
+    *seconds = MPI_Wtime() - share->began;
+    return mine == HSORT_OK && stopped ? status_fail(HSORT_STOPPED, "asked to stop while %s", share->phase)
+                                       : mine;
 }
 
 /* ---- the source ------------------------------------------------------------------------------------------ */
 
 static bool next_records_in(void *user, int64_t done, bool together)
 {
-    (void)together; // such a sort cannot be stopped
+    (void)together;
     show_records(user, "read", done);
-    return true;
+    stop_hold(FAULT_HOLD_READ, "before the next records are read", vote_of(user));
+    return goes_on(user);
 }
 
 static hsort_status read_in_records(void *user, int64_t at, size_t bytes, void *host)
@@ -183,8 +218,9 @@ static hsort_status end_records_in(void *user, int64_t done, hsort_status mine)
 {
     struct record_share *share = user;
     show_records(share, "read", done);
-    share->read_seconds = MPI_Wtime() - share->began;
-    return mine == HSORT_OK ? file_check_unchanged(share->in) : mine;
+    if (mine == HSORT_OK)
+        mine = file_check_unchanged(share->in);
+    return end_records(share, &share->read_seconds, mine);
 }
 
 /* ---- the sink -------------------------------------------------------------------------------------------- */
@@ -193,7 +229,8 @@ static bool next_records_out(void *user, int64_t done, bool together)
 {
     (void)together;
     show_records(user, "write", done);
-    return true;
+    stop_hold(FAULT_HOLD_WRITE, "before the next records are written", vote_of(user));
+    return goes_on(user);
 }
 
 static hsort_status write_out_records(void *user, int64_t at, size_t bytes, void *host)
@@ -214,8 +251,7 @@ static hsort_status end_records_out(void *user, int64_t done, hsort_status mine)
 {
     struct record_share *share = user;
     show_records(share, "write", done);
-    share->write_seconds = MPI_Wtime() - share->began;
-    return mine;
+    return end_records(share, &share->write_seconds, mine);
 }
 
 /* ---- the share ------------------------------------------------------------------------------------------- */
@@ -244,13 +280,13 @@ hsort_status record_share_open(struct record_share *share, struct comm *comm, st
                                    .looks = looks,
                                    .looker = looker,
                                    .source = {.user = share,
-                                              .begin = begin_records,
+                                              .begin = begin_records_in,
                                               .next = next_records_in,
                                               .move = read_in_records,
                                               .lead = lead_of_records_in,
                                               .end = end_records_in},
                                    .sink = {.user = share,
-                                            .begin = begin_records,
+                                            .begin = begin_records_out,
                                             .next = next_records_out,
                                             .move = write_out_records,
                                             .lead = lead_of_records_out,

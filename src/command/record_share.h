@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include "src/command/progress.h"
+#include "src/command/stop.h"
 #include "src/command/record_keys.h"
 #include "src/library/key_stream.h"
 #include "src/library/verify.h"
@@ -38,6 +39,9 @@ struct record_share {
     size_t record_bytes;
     int64_t first, count;  /* records of this rank, among all */
     bool looks;            /* at what passes; else the two looks are empty */
+    bool stops;            /* if a rank is asked to (stop.h): set before the sort; else it goes on */
+    struct stop_vote vote; /* of `phase` */
+    const char *phase;
     struct engine *looker; /* of one thread, so that each that moves records looks at them by itself; owned */
     struct record_look before, after;
     struct key_stream source, sink; /* the share is their user */

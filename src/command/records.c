@@ -414,7 +414,12 @@ static hsort_status print_records(struct record_run *run)
 static hsort_status work(struct record_run *run)
 {
     const bool late = run->options->unique;
+    bool on_disk;
+    size_t memory_bytes;
     TRY(comm_agree(run->comm, check_apart(run)));
+    TRY(records_choose_disk(run, &memory_bytes, &on_disk));
+    if (on_disk)
+        return records_by_disk(run, memory_bytes);
     hsort_status status = late ? sort_columns(run) : open_outputs(run);
     if (status == HSORT_OK)
         status = late ? open_outputs(run) : sort_columns(run);

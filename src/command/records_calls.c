@@ -5,8 +5,7 @@
 #include "src/command/record_share.h"
 #include "src/library/element_columns.h"
 
-/* Keep the library's error line, which is the same on every rank, or what a call on elements did. */
-static hsort_status keep_line(struct record_run *run, hsort_status status)
+hsort_status records_keep_line(struct record_run *run, hsort_status status)
 {
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
@@ -17,7 +16,7 @@ static hsort_status keep_line(struct record_run *run, hsort_status status)
 /* The same of a call that did nothing unless it is *done. */
 static hsort_status keep_line_if(struct record_run *run, hsort_status status, const bool *done)
 {
-    return status == HSORT_OK && !*done ? HSORT_OK : keep_line(run, status);
+    return status == HSORT_OK && !*done ? HSORT_OK : records_keep_line(run, status);
 }
 
 /* ---- The sort: collective ------------------------------------------------------------------------------ */
@@ -49,9 +48,10 @@ static hsort_status find_index(struct record_run *run)
         fields[i].offset = 0;
     }
     const hsort_status found =
-        status != HSORT_OK ? status
-                           : keep_line(run, hsort_argsort_columns(run->ctx, columns, fields, run->keys.count,
-                                                                  run->count, run->index, run->count, NULL));
+        status != HSORT_OK
+            ? status
+            : records_keep_line(run, hsort_argsort_columns(run->ctx, columns, fields, run->keys.count,
+                                                           run->count, run->index, run->count, NULL));
     free(memory);
     return found;
 }
@@ -60,8 +60,8 @@ static hsort_status gather_column(struct record_run *run, struct column *column)
 {
     if (!column->sorted)
         return HSORT_OK;
-    return keep_line(run, hsort_gather(run->ctx, column->read, run->count, column->bytes, run->index,
-                                       column->sorted, run->count, NULL));
+    return records_keep_line(run, hsort_gather(run->ctx, column->read, run->count, column->bytes, run->index,
+                                               column->sorted, run->count, NULL));
 }
 
 /* Elements, values and positions as one, if they do not fit into engine memory. */
@@ -87,9 +87,9 @@ static hsort_status sort_records(struct record_run *run)
 {
     struct column *elements = &run->elements;
     if (!run->indexed)
-        return keep_line(run, hsort_sort_records_to(run->ctx, elements->read, elements->bytes,
-                                                    run->keys.fields, run->keys.count, run->count,
-                                                    elements->sorted, run->count, NULL));
+        return records_keep_line(run, hsort_sort_records_to(run->ctx, elements->read, elements->bytes,
+                                                            run->keys.fields, run->keys.count, run->count,
+                                                            elements->sorted, run->count, NULL));
     TRY(find_index(run));
     TRY(gather_column(run, elements));
     return gather_column(run, &run->values);
@@ -100,14 +100,14 @@ static hsort_status sort_bare_keys(struct record_run *run)
     struct column *keys = &run->elements, *values = &run->values;
     const hsort_type type = keys->in.type;
     if (!run->indexed && !values->given)
-        return keep_line(run, hsort_sort_to(run->ctx, type, run->order, keys->read, run->count, keys->sorted,
-                                            run->count, NULL));
+        return records_keep_line(run, hsort_sort_to(run->ctx, type, run->order, keys->read, run->count,
+                                                    keys->sorted, run->count, NULL));
     if (!run->indexed)
-        return keep_line(run, hsort_sort_pairs_to(run->ctx, type, run->order, keys->read, values->read,
-                                                  values->bytes, run->count, keys->sorted, values->sorted,
-                                                  run->count, NULL));
-    TRY(keep_line(run, hsort_argsort(run->ctx, type, run->order, keys->read, run->count, run->index,
-                                     keys->sorted, run->count, NULL)));
+        return records_keep_line(run, hsort_sort_pairs_to(run->ctx, type, run->order, keys->read,
+                                                          values->read, values->bytes, run->count,
+                                                          keys->sorted, values->sorted, run->count, NULL));
+    TRY(records_keep_line(run, hsort_argsort(run->ctx, type, run->order, keys->read, run->count, run->index,
+                                             keys->sorted, run->count, NULL)));
     return gather_column(run, values);
 }
 
@@ -123,10 +123,9 @@ hsort_status records_call(struct record_run *run)
 
 /* ---- Records alone, in two passes: collective ---------------------------------------------------------- */
 
-/* Look at what the output has of them. */
-static hsort_status reread_records(struct record_run *run, const hsort_check_result *before)
+hsort_status records_reread(struct record_run *run, const struct file_out *file,
+                            const hsort_check_result *before)
 {
-    const struct file_out *file = &run->outputs[0].file;
     const double start = MPI_Wtime();
     struct verifier verifier;
     hsort_check_result found;
@@ -144,7 +143,8 @@ static hsort_status check_what_passed(struct record_run *run, struct record_shar
     TRY(record_look_finish(&share->before, run->comm, &before));
     TRY(record_look_finish(&share->after, run->comm, &after));
     TRY(records_compare(run, &before, &after));
-    return run->options->verify == CLI_VERIFY_REREAD ? reread_records(run, &before) : HSORT_OK;
+    return run->options->verify == CLI_VERIFY_REREAD ? records_reread(run, &run->outputs[0].file, &before)
+                                                     : HSORT_OK;
 }
 
 static hsort_status stream_share(struct record_run *run, struct record_share *share)

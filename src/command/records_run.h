@@ -58,4 +58,19 @@ hsort_status records_call(struct record_run *run);
  * the library's, the files', HSORT_MISMATCH. */
 hsort_status records_stream(struct record_run *run);
 
+/* Are records alone to be sorted by way of the disk? Collective.
+ *   memory_bytes  [1] written: of a rank */
+hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, bool *on_disk);
+
+/* Sort them so, from the inputs to the output, which has its name then. Collective. Errors agreed: the library's, the files',
+ * HSORT_MISMATCH, HSORT_STOPPED. */
+hsort_status records_by_disk(struct record_run *run, size_t memory_bytes);
+
+/* Keep the library's error line, which is the same on every rank, or what a call on elements did. Not collective. */
+hsort_status records_keep_line(struct record_run *run, hsort_status status);
+
+/* Look at what the output has of records. Collective. Errors HSORT_MISMATCH, HSORT_IO. */
+hsort_status records_reread(struct record_run *run, const struct file_out *file,
+                            const hsort_check_result *before);
+
 #endif

@@ -536,13 +536,16 @@ hsort_status sort_streams(hsort_context *ctx, hsort_type type, hsort_order order
 hsort_status streams_need_store(hsort_context *ctx, hsort_type type, hsort_order order, int64_t count,
                                 size_t memory_bytes, bool *needs)
 {
+    static const struct key_stream any; // nothing is asked of it
     TRY(context_enter(ctx));
     struct sort s = {.ctx = ctx,
                      .type = type,
                      .order = order,
                      .map = keymap_make(type, order),
                      .in_count = count,
-                     .out_count = count};
+                     .out_count = count,
+                     .source = &any,
+                     .sink = &any};
     hsort_status status = agree_on_plan(&s);
     if (status == HSORT_OK)
         status = sort_choose_store(&s, memory_bytes, needs);

@@ -36,7 +36,7 @@ static inline hsort_status open_work(struct comm *team, const struct work *work,
     CHECK(status == HSORT_OK, "%s: %s", work->input, team->error);
     if (status != HSORT_OK)
         return status;
-    status = checkpoint_open(team, work->directory, &in, work->output, work->format, work->order, checkpoint);
+    status = checkpoint_open(team, work->directory, &in, work->output, work->format, work->order, NULL, checkpoint);
     file_close(&in);
     return status;
 }

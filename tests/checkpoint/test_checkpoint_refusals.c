@@ -109,7 +109,7 @@ static void open_several(const struct work *work, const char *const *paths, int 
     struct checkpoint checkpoint;
     expect_team(&comm, HSORT_OK, file_open(&comm, &source, &in), "opening");
     const hsort_status status =
-        checkpoint_open(&comm, work->directory, &in, work->output, work->format, work->order, &checkpoint);
+        checkpoint_open(&comm, work->directory, &in, work->output, work->format, work->order, NULL, &checkpoint);
     expect_team(&comm, wanted, status, "or they have other names, sizes or times, or another order; give");
     if (status == HSORT_OK)
         checkpoint_close(&checkpoint);

@@ -1,0 +1,116 @@
+/* Which options go together, and which names can be those of files of keys: what cli_options.c asks when it has taken them. */
+#include <string.h>
+#include "src/command/cli_rows.h"
+#include "src/files/gensort.h"
+
+/* Can the file be one of keys, by its name? */
+static hsort_status check_name(const struct cli_options *options, const char *name, enum file_format format,
+                               const char *option)
+{
+    if (!name)
+        return HSORT_OK;
+    if (strcmp(name, "-") == 0)
+        return cli_complain(
+            options, "'-': keys are in files, not in standard input or output; a file of that name is ./-");
+    const char *suffix = format == FILE_AUTO ? file_foreign_suffix(name) : NULL;
+    if (suffix && !option)
+        return cli_complain(options, "%.200s: '%s' files are not known here", name, suffix);
+    if (suffix)
+        return cli_complain(
+            options, "%.200s: '%s' files are not known here; for raw keys in a file of that name give %s raw",
+            name, suffix, option);
+    return HSORT_OK;
+}
+
+hsort_status cli_check_names(const struct cli_options *options)
+{
+    const bool sorts = options->command == CLI_SORT || options->command == CLI_GATHER;
+    for (int i = 0; i < options->files_count; i++)
+        TRY(check_name(options, options->files[i], options->format, "--format"));
+    TRY(check_name(options, options->against, options->format, "--format"));
+    const char *const by_name[] = {options->by, options->index, options->values, options->values_output,
+                                   options->counts};
+    for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
+        TRY(check_name(options, by_name[i], FILE_AUTO, NULL));
+    return check_name(options, options->output, sorts ? options->output_format : options->format,
+                      sorts ? "--output-format" : "--format");
+}
+
+/* What --format gensort stands for: raw records with one key. */
+static hsort_status resolve_gensort(struct cli_options *options)
+{
+    options->gensort = options->format == FILE_GENSORT;
+    if (options->output_format == FILE_GENSORT)
+        options->output_format = FILE_RAW;
+    if (!options->gensort && (options->ascii || options->skewed || options->first > 0 || options->summary))
+        return cli_complain(options, "-a, --skew, --first and --summary are of --format gensort");
+    if (!options->gensort)
+        return HSORT_OK;
+    if (options->command == CLI_PLAN || options->command == CLI_SELECT)
+        return cli_complain(options, "--format gensort: %s knows bare keys",
+                            cli_commands[options->command].word);
+    if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)
+        return cli_complain(options, "--format gensort: its records have %d bytes",
+                            (int)GENSORT_RECORD_BYTES);
+    options->format = FILE_RAW;
+    options->record_bytes = GENSORT_RECORD_BYTES;
+    if (!options->key && options->command != CLI_GATHER)
+        options->key = "@0:bytes10";
+    return HSORT_OK;
+}
+
+/* Options of records, values and indices, which go together or do not. */
+static hsort_status check_records(const struct cli_options *options)
+{
+    const bool makes = options->command == CLI_GEN, gathers = options->command == CLI_GATHER;
+    if (options->record_bytes > CLI_RECORD_MOST || options->value_bytes > CLI_RECORD_MOST)
+        return cli_complain(options, "--%s: more than %d bytes",
+                            options->record_bytes > CLI_RECORD_MOST ? "record" : "value-bytes",
+                            CLI_RECORD_MOST);
+    if (gathers && !options->by)
+        return cli_complain(options, "--by INDEX is missing");
+    if ((options->record_bytes > 0 && !gathers && !options->key) ||
+        (makes && options->key && options->record_bytes == 0))
+        return cli_complain(options, "--record and --key: one lacks the other");
+    if (options->key && options->reverse)
+        return cli_complain(options, "-r is of bare keys: write KEY:desc");
+    if (options->unique && options->gensort && options->command == CLI_CHECK)
+        return cli_complain(options,
+                            "--format gensort: check counts its duplicates by itself, without --unique");
+    if (options->key && options->type_given)
+        return cli_complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
+    if (!options->values != !options->values_output)
+        return cli_complain(options, "--values and -O: one lacks the other");
+    if (options->value_bytes > 0 && !options->values)
+        return cli_complain(options, "--value-bytes without --values");
+    if (options->counts && options->command == CLI_CHECK && (options->key || !options->against))
+        return cli_complain(options, "--counts is of bare keys, and of --against OTHER");
+    if (options->counts && !options->unique)
+        return cli_complain(options, "--counts without --unique");
+    if (options->checkpoint && (options->index || options->values || options->unique))
+        return cli_complain(options, "--checkpoint: only sorts of keys or records alone can be resumed");
+    return HSORT_OK;
+}
+
+/* Sorts by way of the disk. */
+static hsort_status check_disk(const struct cli_options *options)
+{
+    const struct comm none = {.node_size = 1};
+    size_t bytes;
+    if (options->runs > 0 && (options->index || options->values || options->unique))
+        return cli_complain(options, "--runs: only keys or records alone are sorted by way of the disk");
+    if (options->runs > 0 && file_is_pattern(options->output))
+        return cli_complain(options,
+                            "--runs: a file per rank, as '%%r' makes, is not written by way of the disk");
+    if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK)
+        return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",
+                            options->memory_size);
+    return HSORT_OK;
+}
+
+hsort_status cli_check_together(struct cli_options *options)
+{
+    TRY(resolve_gensort(options));
+    TRY(check_records(options));
+    return check_disk(options);
+}

@@ -1,0 +1,54 @@
+/* What `sort` has on disk where memory does not hold its keys or records, and how that ends. The library's part is
+ * disk_passes.h, the files' run_files.h.
+ *
+ *     DIR          a checkpoint, of --checkpoint or else OUT.hypersort-runs: every run and every part of the output that is
+ *                  written counts, whatever ends this run of the command
+ *     the output   under the checkpoint's name for it, until it is whole
+ *     the runs     in the temporary directories
+ *
+ *     ended by                         stays                      the next start of the same command
+ *     success                          the output                 -
+ *     a stop, a full disk, a crash     all of them                goes on, on any number of ranks
+ *     any other failure                nothing                    begins anew                                          */
+#ifndef DISK_SORT_H
+#define DISK_SORT_H
+
+#include <limits.h>
+#include "src/checkpoint/run_files.h"
+#include "src/command/cli.h"
+
+struct disk_sort {
+    struct comm *comm;
+    const struct cli_options *options;
+    char directory[PATH_MAX]; /* DIR */
+    bool has_checkpoint, has_output;
+    struct checkpoint checkpoint;
+    struct file_out out;
+    struct run_files *files; /* owned */
+    int64_t run_bytes;       /* on disk, of all ranks: what disk_sort_end() found */
+};
+
+/* Was such a sort begun, and stopped? Then there is its manifest. Collective.
+ *   begun  [1] written, the same on every rank */
+hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *options, bool *begun);
+
+/* Host memory for this sort on every rank: the least of what ranks have (cli_memory()). Collective. */
+hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *options, size_t *bytes);
+
+/* Open checkpoint, output and runs, new ones or those of an earlier run. From here on SIGUSR1 and SIGTERM are kept
+ * (stop.h). Collective.
+ *   element  what the output holds if not keys of in->type, or NULL
+ *   disk     [1] written; disk_sort_end() ends it, also after an error
+ * Errors   agreed: checkpoint_open()'s, file_resume()'s, run_files_open()'s; HSORT_ARGUMENT: a file per rank. */
+hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options, const struct file_in *in,
+                            const struct npy_element *element, hsort_order order, size_t memory_bytes,
+                            struct disk_sort *disk);
+
+/* For the library. Borrowed. */
+const struct run_store *disk_sort_store(const struct disk_sort *disk);
+
+/* End it, after work that ended with `status`: see above. Collective.
+ * Errors   `status`, those of file_commit(). The line of a disk that is full says what stays. */
+hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status);
+
+#endif

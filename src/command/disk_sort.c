@@ -52,8 +52,8 @@ hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *optio
     return HSORT_OK;
 }
 
-static hsort_status open_files(struct disk_sort *disk, const struct file_in *in,
-                               const struct npy_element *element, hsort_order order, size_t memory_bytes)
+static hsort_status open_disk_files(struct disk_sort *disk, const struct file_in *in,
+                                    const struct npy_element *element, hsort_order order, size_t memory_bytes)
 {
     static const char *const beside_output[] = {NULL};
     struct comm *comm = disk->comm;
@@ -102,7 +102,7 @@ hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options
             options->output, memory_bytes);
     if (!options->checkpoint)
         stop_watch();
-    return open_files(disk, in, element, order, memory_bytes);
+    return open_disk_files(disk, in, element, order, memory_bytes);
 }
 
 const struct run_store *disk_sort_store(const struct disk_sort *disk)

@@ -36,7 +36,8 @@ hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, b
     return HSORT_OK;
 }
 
-static hsort_status say_stopped(struct record_run *run, const struct disk_sort *disk, const char *phase)
+static hsort_status say_records_stopped(struct record_run *run, const struct disk_sort *disk,
+                                        const char *phase)
 {
     int asked;
     TRY(stop_agree(run->comm, &asked));
@@ -47,7 +48,8 @@ static hsort_status say_stopped(struct record_run *run, const struct disk_sort *
 }
 
 /* From the opened output to a whole one. */
-static hsort_status sort_share(struct record_run *run, struct disk_sort *disk, struct record_share *share)
+static hsort_status sort_records_on_disk(struct record_run *run, struct disk_sort *disk,
+                                         struct record_share *share)
 {
     struct stream_check check;
     struct element_columns columns = columns_of(run, share);
@@ -60,7 +62,7 @@ static hsort_status sort_share(struct record_run *run, struct disk_sort *disk, s
     const hsort_status status = sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns,
                                                        run->count, run->count, &done);
     if (status == HSORT_STOPPED)
-        return say_stopped(run, disk, share->phase);
+        return say_records_stopped(run, disk, share->phase);
     TRY(records_keep_line(run, status));
     run->read_seconds = share->read_seconds;
     run->write_seconds = share->write_seconds;
@@ -72,7 +74,7 @@ static hsort_status sort_share(struct record_run *run, struct disk_sort *disk, s
                                                      : HSORT_OK;
 }
 
-static hsort_status open_and_sort(struct record_run *run, struct disk_sort *disk, size_t memory_bytes)
+static hsort_status open_disk_and_sort(struct record_run *run, struct disk_sort *disk, size_t memory_bytes)
 {
     struct record_share share;
     TRY(disk_sort_open(run->comm, run->options, &run->elements.in, &run->elements.in.element, run->order,
@@ -81,7 +83,7 @@ static hsort_status open_and_sort(struct record_run *run, struct disk_sort *disk
     hsort_status status = comm_agree(run->comm, record_share_open(&share, run->comm, &run->progress,
                                                                   &run->elements.in, &run->keys, false));
     if (status == HSORT_OK)
-        status = sort_share(run, disk, &share);
+        status = sort_records_on_disk(run, disk, &share);
     record_share_close(&share);
     return status;
 }
@@ -90,7 +92,7 @@ hsort_status records_by_disk(struct record_run *run, size_t memory_bytes)
 {
     struct disk_sort disk;
     run->streamed = true;
-    hsort_status status = open_and_sort(run, &disk, memory_bytes);
+    hsort_status status = open_disk_and_sort(run, &disk, memory_bytes);
     const double start = MPI_Wtime();
     status = disk_sort_end(&disk, status);
     run->write_seconds += MPI_Wtime() - start;

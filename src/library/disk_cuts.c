@@ -145,13 +145,13 @@ static void note_reading(struct reading *reading, hsort_status status)
     }
 }
 
-static hsort_status end_reading(const struct reading *reading)
+static hsort_status reading_status(const struct reading *reading)
 {
     return reading->status == HSORT_OK ? HSORT_OK : status_fail(reading->status, "%s", reading->text);
 }
 
-static hsort_status read_elements(const struct disk_cuts *c, int64_t run, int64_t first, int64_t count,
-                                  char *to)
+static hsort_status read_run_elements(const struct disk_cuts *c, int64_t run, int64_t first, int64_t count,
+                                      char *to)
 {
     const size_t width = c->plan->element_bytes;
     return count == 0 ? HSORT_OK
@@ -173,8 +173,8 @@ static hsort_status read_fences(struct disk_cuts *c)
 #pragma omp parallel for schedule(dynamic)
     for (int64_t run = 0; run < c->runs; run++)
         note_reading(&reading,
-                     read_elements(c, run, c->count[run], c->fence_count[run], (char *)c->fence[run]));
-    return end_reading(&reading);
+                     read_run_elements(c, run, c->count[run], c->fence_count[run], (char *)c->fence[run]));
+    return reading_status(&reading);
 }
 
 static key_code code_of_fence(const void *cuts, int64_t run, int64_t fence)
@@ -238,9 +238,9 @@ static hsort_status read_windows(struct disk_cuts *c, int64_t first)
     }
 #pragma omp parallel for schedule(dynamic)
     for (int64_t i = 0; i < windows; i++)
-        note_reading(&reading, read_elements(c, i % c->runs, begin[i], end[i] - begin[i],
-                                             (char *)c->window[i].elements));
-    return end_reading(&reading);
+        note_reading(&reading, read_run_elements(c, i % c->runs, begin[i], end[i] - begin[i],
+                                                 (char *)c->window[i].elements));
+    return reading_status(&reading);
 }
 
 /* Ranges rise with the borders, at both ends: of those that begin at `position` or before, the last one has it. */

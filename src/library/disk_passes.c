@@ -51,7 +51,7 @@ struct disk_passes {
     struct pipeline pipeline;
 };
 
-static int64_t smaller_of(int64_t a, int64_t b)
+static int64_t lesser_count(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -88,13 +88,13 @@ static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_
 }
 
 /* The largest slot for which this rank has memory: few runs make long pieces. */
-static hsort_status find_own_slot(struct disk_passes *p, int64_t *slot)
+static hsort_status find_disk_slot(struct disk_passes *p, int64_t *slot)
 {
     const int64_t total = p->s->total, least = pass_parts(total, PARTS_MAX);
     size_t have, need = 0;
     TRY(find_engine_bytes(p, &have));
-    int64_t elements = smaller_of(pass_parts(total, p->s->ctx->comm.size),
-                                  (int64_t)(have / PASS_SLOTS / p->pipeline.element_bytes));
+    int64_t elements = lesser_count(pass_parts(total, p->s->ctx->comm.size),
+                                    (int64_t)(have / PASS_SLOTS / p->pipeline.element_bytes));
     // The workspace grows with the slot, by no formula: a little less each time until both fit.
     for (; elements >= least; elements -= elements / 32 + 1) {
         TRY(slot_bytes_of(p, elements, &need));
@@ -125,19 +125,19 @@ static int64_t fence_distance(const struct disk_passes *p)
 }
 
 /* Parts as equal as can be, as many for each rank, or as many as the store wants; or those of an earlier call. Collective. */
-static hsort_status make_plan(struct disk_passes *p)
+static hsort_status plan_parts(struct disk_passes *p)
 {
     struct comm *comm = &p->s->ctx->comm;
     struct run_plan *plan = &p->plan;
     int64_t own = 0, unused;
-    TRY(comm_agree(comm, find_own_slot(p, &own)));
+    TRY(comm_agree(comm, find_disk_slot(p, &own)));
     TRY(comm_range(comm, own, &plan->most_elements, &unused));
     plan->elements = p->s->total;
     plan->element_bytes = p->pipeline.element_bytes;
     const int64_t fewest =
         pass_parts(pass_parts(plan->elements, plan->most_elements), comm->size) * comm->size;
-    const int64_t wanted = smaller_of(p->store->parts > fewest ? p->store->parts : fewest, PARTS_MAX);
-    plan->part_elements = smaller_of(pass_parts(plan->elements, wanted), plan->most_elements);
+    const int64_t wanted = lesser_count(p->store->parts > fewest ? p->store->parts : fewest, PARTS_MAX);
+    plan->part_elements = lesser_count(pass_parts(plan->elements, wanted), plan->most_elements);
     plan->parts = pass_parts(plan->elements, plan->part_elements);
     plan->fence_elements = fence_distance(p);
     return p->store->open(p->store->user, plan);
@@ -201,7 +201,7 @@ static void take_facts(const struct verifier *seen, struct run_facts *facts)
 }
 
 /* pipeline.sort: look at what a run is made of, or at what a segment has become. */
-static hsort_status sort_and_look(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
+static hsort_status sort_part(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
 {
     struct disk_passes *p = passes;
     struct verifier seen;
@@ -297,7 +297,7 @@ static hsort_status write_run_bytes(void *passes, int64_t at, size_t bytes, void
     const int64_t end = at + (int64_t)bytes;
     for (int64_t fence = at / step; fence * step < end; fence++) {
         const int64_t begin = fence * step > at ? fence * step : at;
-        const int64_t up_to = smaller_of(fence * step + width, end);
+        const int64_t up_to = lesser_count(fence * step + width, end);
         if (begin < up_to)
             memcpy(p->fences + fence * width + (begin - fence * step), (char *)host + (begin - at),
                    (size_t)(up_to - begin));
@@ -393,7 +393,7 @@ static hsort_status make_result(struct disk_passes *p)
 /* ---- what has been seen -------------------------------------------------------------------------------- */
 
 /* Let every rank know of the parts that any of them has made in this call. Collective. */
-static hsort_status share_facts(struct disk_passes *p)
+static hsort_status join_made(struct disk_passes *p)
 {
     uint64_t *words = (uint64_t *)p->made;
     const int64_t parts = p->plan.parts;
@@ -431,7 +431,7 @@ static hsort_status join_facts(const struct run_plan *plan, const struct run_fac
 static hsort_status fill_check(struct disk_passes *p)
 {
     struct stream_check *check = p->s->check;
-    TRY(context_agree(p->s->ctx, share_facts(p)));
+    TRY(context_agree(p->s->ctx, join_made(p)));
     if (!check)
         return HSORT_OK;
     TRY(join_facts(&p->plan, p->plan.runs, false, &check->before));
@@ -444,7 +444,7 @@ static hsort_status run_disk_passes(struct disk_passes *p)
 {
     struct sort *s = p->s;
     hsort_context *ctx = s->ctx;
-    TRY(make_plan(p));
+    TRY(plan_parts(p));
     TRY(context_unmap(ctx, true));
     TRY(context_agree(ctx, take_disk_memory(p)));
     s->phase_began = MPI_Wtime();
@@ -462,7 +462,7 @@ hsort_status disk_passes_run(struct sort *s)
                             .store = s->store,
                             .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
                             .pipeline = {.engine = s->ctx->engine,
-                                         .sort = sort_and_look,
+                                         .sort = sort_part,
                                          .in_waits = true,
                                          .out_waits = true,
                                          .sorts_beside = true}};

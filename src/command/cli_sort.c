@@ -309,6 +309,7 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     const double start = MPI_Wtime();
     status = disk_sort_end(&run->disk, status);
     run->commit_seconds = MPI_Wtime() - start;
+    run->report.run_bytes = run->disk.run_bytes;
     return status;
 }
 

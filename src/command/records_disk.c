@@ -96,5 +96,6 @@ hsort_status records_by_disk(struct record_run *run, size_t memory_bytes)
     const double start = MPI_Wtime();
     status = disk_sort_end(&disk, status);
     run->write_seconds += MPI_Wtime() - start;
+    run->report.run_bytes = disk.run_bytes;
     return status;
 }

@@ -73,6 +73,7 @@ static hsort_status print_json(const struct records_report *report)
         json_integer(&json, "passes", report->stats.passes == 2 ? 2 : 1);
         json_integer(&json, "runs", report->stats.runs);
         json_integer(&json, "segments", report->stats.segments);
+        json_integer(&json, "run_bytes_on_disk", report->run_bytes);
     }
     json_open(&json, "phases", '{');
     json_real(&json, "read", report->read_seconds);
@@ -117,7 +118,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
     printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
            report->exchange ? ", exchange " : "", report->exchange ? report->exchange : "");
     if (report->stats.passes == 2)
-        report_two_passes(report->plural, &report->stats);
+        report_two_passes(report->plural, &report->stats, report->run_bytes);
     report_job(&report->job);
     printf("%-11s %10.6f s\n", "read", report->read_seconds);
     printf("%-11s %10.6f s\n", report->work, report->sort_seconds);

@@ -172,6 +172,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_integer(&json, "passes", report->stats.passes);
     json_integer(&json, "runs", report->stats.runs);
     json_integer(&json, "segments", report->stats.segments);
+    json_integer(&json, "run_bytes_on_disk", report->run_bytes);
     report_moved_json(&json, &report->stats);
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
     if (report->verified) {
@@ -197,11 +198,16 @@ const char *report_exchange(const hsort_context *ctx, int64_t passes)
     return passes == 2 || exchange == HSORT_EXCHANGE_AUTO ? "none" : hsort_exchange_name(exchange);
 }
 
-void report_two_passes(const char *what, const hsort_stats *stats)
+void report_two_passes(const char *what, const hsort_stats *stats, int64_t run_bytes)
 {
-    printf("passes       2, as the %s do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
-           " segments of the result\n",
-           what, stats->runs, stats->segments);
+    if (run_bytes > 0)
+        printf("passes       2, by way of the disk: %" PRId64 " sorted runs, %.9g GB with their fences, %" PRId64
+               " segments of the result\n",
+               stats->runs, (double)run_bytes / 1e9, stats->segments);
+    else
+        printf("passes       2, as the %s do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
+               " segments of the result\n",
+               what, stats->runs, stats->segments);
 }
 
 hsort_status report_sort(const struct sort_report *report, bool json)
@@ -217,9 +223,11 @@ hsort_status report_sort(const struct sort_report *report, bool json)
     printf("ranks        %d, engine %s, exchange %s, transport %s\n", report->ranks, report->engine,
            report->exchange, report->transport);
     if (report->stats.passes == 2)
-        report_two_passes("keys", &report->stats);
+        report_two_passes("keys", &report->stats, report->run_bytes);
     report_job(&report->job);
-    if (report->resumed)
+    if (report->resumed && report->run_bytes > 0)
+        printf("resumed      without what was on disk already\n");
+    else if (report->resumed)
         printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);
     for (int phase = 0; phase < PHASES; phase++)
         printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);

@@ -28,7 +28,8 @@ struct sort_report {
     bool sorted, count_ok, fingerprint_ok;
     struct job job;
     bool resumed;       /* an earlier run of it had been stopped or killed */
-    int64_t kept_bytes; /* of the output, written by earlier runs of it */
+    int64_t kept_bytes; /* of the output, written by earlier runs of it; by way of the disk 0 */
+    int64_t run_bytes;  /* of runs on disk; 0: there were none */
 };
 
 struct check_report {
@@ -88,7 +89,8 @@ void report_repeat_json(struct json *json, bool unique, int64_t place);
 
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);
-void report_two_passes(const char *what, const hsort_stats *stats); /* the line of a sort that took two */
+/* The line of a sort that took two; run_bytes: of its runs on disk, or 0. */
+void report_two_passes(const char *what, const hsort_stats *stats, int64_t run_bytes);
 void report_job_json(struct json *json, const struct job *job);
 
 /* Put what was read: `name` is a text, of one file its path; `list` has the paths of all. */

@@ -1,0 +1,132 @@
+#!/bin/bash
+# How fast files are sorted by way of the disk, with less memory than they take: beside two copies of the same file by the same
+# cores (each byte is read twice and written twice), GNU sort and, where there is a Python with it, DuckDB.
+#
+#   jobs/disk.sh [--python PYTHON] [SIZE [MEMORY [DIR]]]   default 8G of u64 and of records, 1G for each of two ranks, build/
+#   jobs/disk.sh --from CSV                                only the table of src/measured.md, from a CSV that is there
+#
+# DIR has room for three times SIZE. A Python with DuckDB, where pip finds it, outside of the tree:
+#   python3 -m venv PLACE && PLACE/bin/pip install duckdb
+#
+# Everything starts with its input out of the page cache, and ends with its output on disk. RANKS in the environment is another number
+# of ranks than 2, INPUTS other distributions, REPEATS another number of times than 1. Writes every row to
+# jobs/results/MACHINE/disk.csv, or build/results/... if the tree differs from its commit; MACHINE is `host` without a GPU. Exits with 1
+# if a result is wrong: sorts check themselves.
+set -euo pipefail
+
+jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ "${1:-}" = --from ]; then
+    exec python3 "$jobs/disk_table.py" "${2:?"a CSV has to follow"}" "$jobs/../src/measured.md"
+fi
+python=
+if [ "${1:-}" = --python ]; then
+    python=${2:?"a Python has to follow"}
+    shift 2
+fi
+
+# shellcheck source=setup.sh
+. "$jobs/setup.sh" build
+size=${1:-8G}
+memory=${2:-1G}
+ranks=${RANKS:-2}
+inputs=${INPUTS:-uniform zipf:20 ascending equal}
+bytes=$(numfmt --from=iec "$size")
+kind=release
+name=$(name_once)
+if ! nvidia-smi -L >/dev/null 2>&1; then
+    kind=host name=host
+fi
+for target in hypersort bench_copy; do
+    build "$kind" "$target" --preset "$kind"
+done
+hypersort=$ROOT/build/$kind/hypersort
+copies=$ROOT/build/$kind/tests/bench_copy
+results=$ROOT/jobs/results/$name/disk.csv
+why=$(why_no_result "$kind")
+if [ -n "$why" ]; then
+    echo "no result for jobs/results: $why" >&2
+    results=$ROOT/build/results/$name/disk.csv
+fi
+mkdir -p "$(dirname "$results")" "${3:-$ROOT/build}"
+work=$(mktemp -d "${3:-$ROOT/build}/hypersort-disk.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+status=0
+
+run() { "${MPIRUN[@]}" -n "$ranks" "$hypersort" "$@"; }
+
+# timed COMMAND...: with the input out of the cache and the output brought to disk; prints the seconds of the fastest of REPEATS.
+timed()
+{
+    local begin best='' took
+    for _ in $(seq "${REPEATS:-1}"); do
+        "$copies" drop "$work/in"
+        begin=$(date +%s%N)
+        "$@" >&2 || return 1
+        sync -f "$work"
+        took=$((($(date +%s%N) - begin) / 1000000))
+        if [ -z "$best" ] || [ "$took" -lt "$best" ]; then best=$took; fi
+        rm -f "$work"/out*
+    done
+    echo "$((best / 1000)).$(printf %03d $((best % 1000)))"
+}
+
+# row WHAT INPUT SECONDS
+row() { echo "$1,$2,$ranks,$keys,$bytes,$memory,$3"; }
+
+copy_row() { row "two copies" "$1" "$("$copies" "$work/in" "$work/copy" 60 cold | sed -n 's/^best,,//p' | awk '{ print 2 * $1 }')"; }
+
+sort_keys() { run sort "$work/in" --type u64 -o "$work/out" -S "$memory"; }
+sort_records() { run sort "$work/in" --format gensort -o "$work/out" -S "$memory"; }
+sort_lines() { LC_ALL=C sort --parallel="$CORES" -S "$((ranks * $(numfmt --from=iec "$memory")))b" -T "$work" -o "$work/out" "$work/in"; }
+
+# The same memory, in all; DuckDB keeps its own format, and the time to make that is not counted.
+duckdb_row()
+{
+    local seconds
+    if [ -n "$python" ] && "$python" -c 'import duckdb' 2>/dev/null; then
+        if seconds=$("$python" "$jobs/disk_duckdb.py" "$work" "$keys" "$((ranks * $(numfmt --from=iec "$memory")))" "$CORES"); then
+            row DuckDB uniform "$seconds"
+        fi
+    fi
+}
+
+measure_keys()
+{
+    local input seconds
+    keys=$((bytes / 8))
+    for input in $inputs; do
+        run gen -n "$keys" --type u64 --dist "$input" --format raw -o "$work/in"
+        if [ "$input" = uniform ]; then copy_row "$input"; fi
+        if seconds=$(timed sort_keys); then row "hypersort sort" "$input" "$seconds"; else status=1; fi
+        if [ "$input" = uniform ]; then duckdb_row; fi
+    done
+}
+
+measure_records()
+{
+    local input seconds
+    keys=$((bytes / 100))
+    for input in "gensort -a" "gensort -a -s"; do
+        run gen -n "$keys" --format gensort -a $([[ $input = *-s ]] && echo --skew) -o "$work/in"
+        if [ "$input" = "gensort -a" ]; then copy_row "$input"; fi
+        if seconds=$(timed sort_records); then row "hypersort sort" "$input" "$seconds"; else status=1; fi
+        if [ "$input" = "gensort -a" ] && seconds=$(timed sort_lines); then row "GNU sort" "$input" "$seconds"; fi
+    done
+}
+
+measure_all()
+{
+    about_machine | sed 's/^/# /'
+    echo "# system: $(stat -f -c %T "$work")"
+    echo "what,input,ranks,keys,bytes,memory,seconds"
+    measure_keys
+    measure_records
+    return "$status"
+}
+
+measure_all >"$results" || status=$?
+if [[ $results = "$ROOT"/jobs/results/* ]]; then
+    python3 "$jobs/disk_table.py" "$results" "$ROOT/src/measured.md"
+fi
+echo "every row: $results" >&2
+exit "$status"

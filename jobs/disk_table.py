@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The table of a CSV of jobs/disk.sh: a line for each who sorts, beside two copies of the same bytes.
+
+    jobs/disk_table.py CSV MARKDOWN
+
+Puts it into MARKDOWN, between <!-- disk MACHINE --> and <!-- /disk MACHINE -->, where MACHINE is the folder of the CSV.
+"""
+
+import os
+import sys
+
+from tables import link, note, one, read, replace, table
+
+
+def floor_of(rows, row):
+    """Two copies of as many bytes of the same kind."""
+    kind = "gensort -a" if row["input"].startswith("gensort") else "uniform"
+    return one(rows, what="two copies", input=kind)
+
+
+def main():
+    path, markdown = sys.argv[1:]
+    notes, rows = read(path, ("bytes", "seconds"))
+    lines = []
+    for row in rows:
+        floor = floor_of(rows, row)
+        ratio = f"{row['seconds'] / floor['seconds']:.2f}" if floor and row is not floor else ""
+        lines.append([row["what"], row["input"], f"{row['bytes'] / 1e9:.1f}", row["memory"], f"{row['seconds']:.1f}",
+                      f"{row['bytes'] / row['seconds'] / 1e6:.0f}", ratio])
+    head = ["", "input", "GB", f"memory of each of {rows[0]['ranks']} ranks", "s", "MB/s", "x two copies"]
+    name = "disk " + os.path.basename(os.path.dirname(os.path.abspath(path)))
+    machine = note(notes, "cpu") if note(notes, "gpus") in ("", "none") else note(notes, "gpus")
+    about = f"{machine}, {note(notes, 'system')}, commit {note(notes, 'commit')}, {note(notes, 'date')[:10]}, by `jobs/disk.sh` "
+    replace(markdown, name, table(head, lines) + ["", about + f"([rows]({link(path, markdown)}))."])
+
+
+if __name__ == "__main__":
+    main()

@@ -121,6 +121,24 @@ by_hand()
     same "often: restarts" "$(of often Restarts)" 1
 }
 
+# More than memory holds: stopped while runs are made and while the result is, each time going on with other ranks.
+on_disk()
+{
+    local OPTIONS="$OPTIONS --runs 9"
+    export OPTIONS
+    RESTARTS=0 turn disk_1 disk.out holdread:1 --nodes=2
+    stop disk_1
+    ends disk_1 FAILED 75:0
+    RESTARTS=0 turn disk_2 disk.out holdwrite:1 --nodes=3 --ntasks-per-node=1
+    stop disk_2
+    ends disk_2 FAILED 75:0
+    turn disk_3 disk.out "" --nodes=1
+    done_right disk_3 disk.out 0
+    checks=$((checks + 1))
+    says disk_3 "^resumed  *without what was on disk already" || fail "disk_3 does not say that it went on" disk_3.log
+    same "disk: left behind" "$(compgen -G "disk.out.hypersort*" || true)" ""
+}
+
 # When a job is cancelled, its tasks hear of it by SIGTERM, and keep what is needed while Slurm has patience.
 cancelled()
 {
@@ -205,6 +223,7 @@ ends undisturbed COMPLETED 0:0
 right undisturbed.out many
 each_phase
 by_hand
+on_disk
 cancelled
 killed_rank
 killed_mpirun

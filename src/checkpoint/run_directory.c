@@ -293,7 +293,7 @@ hsort_status run_directories_check_space(const struct run_directory *directories
             return status_fail(
                 HSORT_IO,
                 "%s: the runs of this sort need %" PRId64
-                " bytes more there, of which %.0f are free: free some, or name other directories "
+                " bytes more there, of which %.0f are free: free some, or name more directories "
                 "(-T)",
                 directories[i].path, all, free_bytes);
     }

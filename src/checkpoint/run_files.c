@@ -25,14 +25,9 @@ int64_t run_file_bytes(const struct run_plan *plan, int64_t run)
     return (count + fences) * (int64_t)plan->element_bytes;
 }
 
-int run_file_directory(const struct run_files *files, int64_t run)
+void run_file_name(const struct run_files *files, int64_t run, bool whole, char *path)
 {
-    return (int)(run % files->target.temporary_count);
-}
-
-void run_file_name(const struct run_files *files, int64_t run, char *path)
-{
-    run_directory_name_run(files->directory[run_file_directory(files, run)].path, run, true, path);
+    run_directory_name_run(files->directory[files->place[run]].path, run, whole, path);
 }
 
 /* ---- Runs that are open -------------------------------------------------------------------------------- */
@@ -84,7 +79,7 @@ static hsort_status open_whole(const struct run_files *files, int64_t number, st
     const int64_t bytes = run_file_bytes(&files->plan, number);
     char path[PATH_MAX];
     struct stat facts;
-    run_file_name(files, number, path);
+    run_file_name(files, number, true, path);
     TRY(keep_path(run, path));
     TRY(file_open_regular(path, false, &run->fd, &facts));
     if (facts.st_size != bytes)
@@ -139,9 +134,9 @@ static hsort_status create_run(struct run_files *files, int64_t number, struct r
 {
     const int64_t bytes = run_file_bytes(&files->plan, number);
     char path[PATH_MAX];
-    run_file_name(files, number, path);
+    run_file_name(files, number, true, path);
     unlink(path); // one that is made again takes no room meanwhile
-    run_directory_name_run(files->directory[run_file_directory(files, number)].path, number, false, path);
+    run_file_name(files, number, false, path);
     TRY(keep_path(run, path));
     unlink(path); // what a killed run has left, or a link, which is never followed
     run->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -216,7 +211,7 @@ static hsort_status name_whole_run(struct run_files *files, int64_t number)
 {
     const struct run_file *run = &files->run[number];
     char path[PATH_MAX];
-    run_file_name(files, number, path);
+    run_file_name(files, number, true, path);
     TRY(file_sync(run->path, run->fd));
     int failed = -1;
     if (fault_hit(FAULT_COMMIT))
@@ -301,9 +296,11 @@ void run_files_forget(struct run_files *files)
     }
     free(files->plan.runs);
     free(files->run);
+    free(files->place);
     run_journal_close(&files->journal);
     files->plan = (struct run_plan){.runs = NULL};
     files->run = NULL;
+    files->place = NULL;
 }
 
 /* "a", "a and b", "a, b and c" */

@@ -7,8 +7,8 @@
  *     RUNS/plan               text: id of the manifest, elements, element_bytes, part_elements, fence_elements, DIR, checksum
  *     RUNS/run-000007         a run, then its fences (run_store.h); RUNS/run-000007.part until it is whole
  *
- * RUNS is TEMPORARY/NAME.hypersort-runs for each temporary directory, where NAME is the output's own name; run r lies in
- * the one of number r mod their count. One of them may be DIR itself. Both texts are run_journal.h's. Of both directories only
+ * RUNS is TEMPORARY/NAME.hypersort-runs for each temporary directory, where NAME is the output's own name; run r is made in
+ * the one of number r mod their count, and found in any. One of them may be DIR itself. Both texts are run_journal.h's. Of both directories only
  * files of these names are touched, of journals only those that begin as one does.
  *
  *     end_run        sync the run, name it; append "run 7 ..." to the own journal; sync that   killed before: it is made again

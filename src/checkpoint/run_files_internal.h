@@ -32,6 +32,7 @@ struct run_files {
     struct run_plan plan; /* its facts are owned */
     bool began;           /* nothing was there */
     struct run_file *run; /* [plan.parts] */
+    int *place;           /* [plan.parts] the directory of each */
 
     pthread_mutex_t lock; /* of what follows, of the journal and of `run` but for what a writer has begun */
     int open_runs, open_most;
@@ -45,10 +46,9 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan);
 /* Close all that is open, and forget what open() has found. Runs that were begun and not ended go. */
 void run_files_forget(struct run_files *files);
 
-/* Bytes of a run's file; the number of its directory; its path [PATH_MAX], once it is whole. */
+/* Bytes of a run's file; its path [PATH_MAX], which is another one until it is whole. */
 int64_t run_file_bytes(const struct run_plan *plan, int64_t run);
-int run_file_directory(const struct run_files *files, int64_t run);
-void run_file_name(const struct run_files *files, int64_t run, char *path);
+void run_file_name(const struct run_files *files, int64_t run, bool whole, char *path);
 
 /* Remember that a disk is full, if that is what a call with this status has failed of: the cause is in errno. Returns it. */
 hsort_status run_files_note(struct run_files *files, hsort_status status);

@@ -107,22 +107,34 @@ static bool run_stays(void *user, int64_t run)
     const struct run_files *files = here->files;
     if (run >= files->plan.parts || !files->plan.runs[run].is_made)
         return false;
-    const struct run_directory *there = &files->directory[run_file_directory(files, run)];
+    const struct run_directory *there = &files->directory[files->place[run]];
     return there->device == here->directory->device && there->inode == here->directory->inode;
 }
 
-/* A run of which the file is gone or cut is made again; a file that is no such run is gone, so that it takes no room. */
-static void hold_against_files(struct run_files *files)
+/* Does the file of a run lie whole in the directory that is its place? */
+static bool is_whole(const struct run_files *files, int64_t run)
 {
     char path[PATH_MAX];
     struct stat facts;
+    run_file_name(files, run, true, path);
+    return lstat(path, &facts) == 0 && S_ISREG(facts.st_mode) &&
+           facts.st_size == run_file_bytes(&files->plan, run);
+}
+
+/* A run of which the file is gone or cut is made again; a file that is no such run is gone, so that it takes no room. A run that
+ * is made has its place where it is found: who resumes with one directory more, or names them in another order, loses none. */
+static void hold_against_files(struct run_files *files)
+{
+    const int count = files->target.temporary_count;
     for (int64_t i = 0; i < files->plan.parts; i++) {
-        run_file_name(files, i, path);
-        if (files->plan.runs[i].is_made && (lstat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
-                                            facts.st_size != run_file_bytes(&files->plan, i)))
+        const int usual = files->place[i];
+        int tried = 0;
+        while (files->plan.runs[i].is_made && tried < count && !is_whole(files, i))
+            files->place[i] = (usual + ++tried) % count;
+        if (tried == count) // and its place is the usual one again
             files->plan.runs[i] = (struct run_facts){.is_made = 0};
     }
-    for (int i = 0; i < files->target.temporary_count; i++) {
+    for (int i = 0; i < count; i++) {
         struct staying here = {files, &files->directory[i]};
         run_directory_clean(files->directory[i].path, run_stays, &here);
     }
@@ -180,7 +192,7 @@ static hsort_status check_room(const struct run_files *files)
         ends = ends && plan->segments[i].is_made;
         all += bytes;
         if (!plan->runs[i].is_made)
-            needed[run_file_directory(files, i)] += blocks * BLOCK_OF_DISK;
+            needed[files->place[i]] += blocks * BLOCK_OF_DISK;
     }
     if (ends)
         return HSORT_OK;
@@ -233,32 +245,47 @@ static hsort_status take_plan(struct run_files *files, const struct written_plan
         written->elements / written->part_elements + (written->elements % written->part_elements > 0);
     plan->runs = fault_hit(FAULT_ALLOC) ? NULL : calloc(2 * (size_t)parts + 1, sizeof *plan->runs);
     files->run = calloc((size_t)parts + 1, sizeof *files->run);
-    if (!plan->runs || !files->run)
+    files->place = calloc((size_t)parts + 1, sizeof *files->place);
+    if (!plan->runs || !files->run || !files->place)
         return status_fail(HSORT_HOST_MEMORY, "no memory for %" PRId64 " runs in %s", parts, files->where);
     plan->parts = parts;
     plan->segments = plan->runs + parts;
-    for (int64_t i = 0; i < parts; i++)
+    for (int64_t i = 0; i < parts; i++) {
         files->run[i].fd = -1;
+        files->place[i] = (int)(i % files->target.temporary_count);
+    }
     allow_open_runs(files);
     return HSORT_OK;
+}
+
+/* Rank 0 sends words [count] to all. Collective; the caller agrees on the status. */
+static hsort_status share_words(struct comm *comm, void *words, int64_t count, MPI_Datatype type,
+                                size_t bytes)
+{
+    enum { WORDS_ONCE = 1 << 20 };
+    hsort_status status = HSORT_OK;
+    for (int64_t at = 0; at < count; at += WORDS_ONCE) {
+        const int many = count - at < WORDS_ONCE ? (int)(count - at) : WORDS_ONCE;
+        const hsort_status sent = comm_check(
+            MPI_Bcast((char *)words + (size_t)at * bytes, many, type, 0, comm->world), "MPI_Bcast", false);
+        status = status == HSORT_OK ? sent : status;
+    }
+    return status;
 }
 
 /* Rank 0 tells what it has found. Collective; the caller agrees on the status. */
 static hsort_status share_facts(struct run_files *files)
 {
-    enum { WORDS_ONCE = 1 << 20 };
-    uint64_t *words = (uint64_t *)files->plan.runs;
-    const int64_t all = 2 * files->plan.parts * RUN_FACTS_WORDS;
-    hsort_status status = HSORT_OK;
-    for (int64_t at = 0; at < all; at += WORDS_ONCE) {
-        const int many = all - at < WORDS_ONCE ? (int)(all - at) : WORDS_ONCE;
-        const hsort_status sent =
-            comm_check(MPI_Bcast(words + at, many, MPI_UINT64_T, 0, files->comm->world), "MPI_Bcast", false);
-        status = status == HSORT_OK ? sent : status;
-    }
-    for (int64_t i = 0; i < files->plan.parts; i++)
-        files->run[i].made = files->plan.runs[i].is_made;
-    return status;
+    struct run_plan *plan = &files->plan;
+    const hsort_status sent[] = {share_words(files->comm, plan->runs, 2 * plan->parts * RUN_FACTS_WORDS,
+                                             MPI_UINT64_T, sizeof(uint64_t)),
+                                 share_words(files->comm, files->place, plan->parts, MPI_INT, sizeof(int)),
+                                 share_words(files->comm, &files->seeds,
+                                             sizeof files->seeds / sizeof(uint64_t), MPI_UINT64_T,
+                                             sizeof(uint64_t))};
+    for (int64_t i = 0; i < plan->parts; i++)
+        files->run[i].made = plan->runs[i].is_made;
+    return sent[0] != HSORT_OK ? sent[0] : sent[1] != HSORT_OK ? sent[1] : sent[2];
 }
 
 /* All but what follows a failure. Collective. */
@@ -298,10 +325,7 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
     status = comm_agree(comm, status);
     if (status != HSORT_OK)
         return status;
-    status = share_facts(files);
-    const hsort_status sent = comm_check(
-        MPI_Bcast(&files->seeds, sizeof files->seeds, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
-    return comm_agree(comm, status == HSORT_OK ? sent : status);
+    return comm_agree(comm, share_facts(files));
 }
 
 hsort_status run_files_open_store(void *user, struct run_plan *plan)

@@ -8,7 +8,6 @@
 /* A call of the command: what it has open. */
 struct call {
     struct comm *team;
-    struct work work;
     struct checkpoint checkpoint;
     struct file_out out;
     struct run_files *files;
@@ -24,6 +23,7 @@ struct shape {
     int temporary_count;
     int64_t temporary_limit;
     hsort_choice direct_io;
+    bool loses_output; /* say that it was not kept */
 };
 
 static inline int64_t part_count(const struct run_plan *plan, int64_t part)
@@ -79,7 +79,7 @@ static inline void begin_call(struct comm *team, const struct work *work, const 
                                     .type = work->type,
                                     .count = shape->elements,
                                     .direct_io = shape->direct_io};
-    *call = (struct call){.team = team, .work = *work};
+    *call = (struct call){.team = team};
     expect_team(team, HSORT_OK, open_work(team, work, &call->checkpoint), "opening the checkpoint");
     expect_team(team, HSORT_OK, file_resume(team, &out, call->checkpoint.part, &call->out, &call->kept),
                 "output");
@@ -92,7 +92,7 @@ static inline void begin_call(struct comm *team, const struct work *work, const 
         .direct_io = shape->direct_io,
         .checkpoint = &call->checkpoint,
         .out = &call->out,
-        .kept = call->kept,
+        .kept = call->kept && !shape->loses_output,
     };
     expect_team(team, HSORT_OK, comm_agree(team, run_files_open(team, &target, &call->files)),
                 "run_files_open");
@@ -107,6 +107,14 @@ static inline void begin_call(struct comm *team, const struct work *work, const 
 static inline hsort_status open_store(struct call *call)
 {
     return call->store->open(call->store->user, &call->plan);
+}
+
+/* Both of these. Collective. */
+static inline void begin_and_open(struct comm *team, const struct work *work, const struct shape *shape,
+                                  struct call *call)
+{
+    begin_call(team, work, shape, call);
+    expect_team(team, HSORT_OK, open_store(call), "opening the store");
 }
 
 /* End it as a stop does; what is on disk stays. Collective. */
@@ -173,6 +181,82 @@ static inline bool read_piece(struct call *call, int64_t run, int64_t at, size_t
     free(found);
     free(wanted);
     return same;
+}
+
+/* Which rank makes a part: drawn, the same on all ranks. */
+static inline int drawn_rank(const struct comm *team, uint64_t part, uint64_t salt)
+{
+    uint64_t state = seed + part * 7919 + salt;
+    return (int)(check_random(&state) % (uint64_t)team->size);
+}
+
+static inline hsort_status make_runs(struct call *call, int64_t from, int64_t to)
+{
+    uint64_t random = seed + (uint64_t)call->team->rank;
+    hsort_status status = HSORT_OK;
+    for (int64_t run = from; run < to && status == HSORT_OK; run++)
+        if (drawn_rank(call->team, (uint64_t)run, 1) == call->team->rank)
+            status = make_run(call, run, &random);
+    return comm_agree(call->team, status);
+}
+
+static inline hsort_status make_segments(struct call *call, int64_t from, int64_t to)
+{
+    hsort_status status = HSORT_OK;
+    for (int64_t segment = from; segment < to && status == HSORT_OK; segment++)
+        if (drawn_rank(call->team, (uint64_t)segment, 2) == call->team->rank)
+            status = make_segment(call, segment);
+    return comm_agree(call->team, status);
+}
+
+/* The first parts, as a set of numbers: bit i stands for part i. */
+#define FIRST(count) ((UINT64_C(1) << (count)) - 1)
+
+/* These runs and segments are made, and no others. */
+static inline void check_found(const struct call *call, uint64_t runs, uint64_t segments, const char *what)
+{
+    const struct run_plan *plan = &call->plan;
+    const struct run_facts none = {.is_made = 0};
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < plan->parts; i++) {
+        const struct run_facts run = make_facts(plan, i, false), segment = make_facts(plan, i, true);
+        CHECK(same_facts(&plan->runs[i], runs >> i & 1 ? &run : &none), "%s: run %lld is%s made", what,
+              (long long)i, plan->runs[i].is_made ? "" : " not");
+        CHECK(same_facts(&plan->segments[i], segments >> i & 1 ? &segment : &none),
+              "%s: segment %lld is%s made", what, (long long)i, plan->segments[i].is_made ? "" : " not");
+        bytes += runs >> i & 1 ? run_size(plan, i) : 0;
+    }
+    CHECK(run_files_bytes(call->files) == bytes, "%s: %lld bytes, not %lld", what,
+          (long long)run_files_bytes(call->files), (long long)bytes);
+}
+
+static inline void read_everywhere(struct call *call)
+{
+    uint64_t random = seed + 99 + (uint64_t)call->team->rank;
+    expect_team(call->team, HSORT_OK, call->store->reopen(call->store->user), "reopen");
+    for (int64_t run = 0; run < call->plan.parts; run++)
+        for (int i = 0; i < 4; i++) {
+            const int64_t bytes = run_size(&call->plan, run),
+                          at = (int64_t)(check_random(&random) % (uint64_t)bytes);
+            const size_t many =
+                i == 0 ? (size_t)(bytes - at) : (size_t)(check_random(&random) % (uint64_t)(bytes - at + 1));
+            CHECK(read_piece(call, run, at, many), "run %lld at %lld", (long long)run, (long long)at);
+        }
+}
+
+/* Nothing is left but the input, the output, and DIR, which is empty. The output goes. Collective. */
+static inline void expect_end(const struct work *work)
+{
+    MPI_Barrier(comm.world);
+    CHECK(count_names(directory) == 3 && count_names(work->directory) == 0, "%d and %d names stay",
+          count_names(directory), count_names(work->directory));
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || unlink(work->output) == 0, "unlink");
+}
+
+static inline struct shape usual_shape(void)
+{
+    return (struct shape){.elements = 10007, .part_elements = 1500, .fence_elements = 64};
 }
 
 #endif

@@ -1,77 +1,8 @@
-/* Runs of a sort as files: what ranks write is what all read, and what a call has made the next one finds, on other ranks. */
+/* Runs of a sort as files: what ranks write is what all read, and what a call has made the next one finds, on other ranks and in
+ * other directories. */
+#include <pthread.h>
+#include <sys/resource.h>
 #include "tests/checkpoint/runs.h"
-
-/* Which rank makes a part: drawn, the same on all ranks. */
-static int drawn_rank(const struct comm *team, uint64_t part, uint64_t salt)
-{
-    uint64_t state = seed + part * 7919 + salt;
-    return (int)(check_random(&state) % (uint64_t)team->size);
-}
-
-static hsort_status make_runs(struct call *call, int64_t from, int64_t to)
-{
-    uint64_t random = seed + (uint64_t)call->team->rank;
-    hsort_status status = HSORT_OK;
-    for (int64_t run = from; run < to && status == HSORT_OK; run++)
-        if (drawn_rank(call->team, (uint64_t)run, 1) == call->team->rank)
-            status = make_run(call, run, &random);
-    return comm_agree(call->team, status);
-}
-
-static hsort_status make_segments(struct call *call, int64_t from, int64_t to)
-{
-    hsort_status status = HSORT_OK;
-    for (int64_t segment = from; segment < to && status == HSORT_OK; segment++)
-        if (drawn_rank(call->team, (uint64_t)segment, 2) == call->team->rank)
-            status = make_segment(call, segment);
-    return comm_agree(call->team, status);
-}
-
-/* Runs [0, runs) and segments [0, segments) are made, and no others. */
-static void check_found(const struct call *call, int64_t runs, int64_t segments, const char *what)
-{
-    const struct run_plan *plan = &call->plan;
-    const struct run_facts none = {.is_made = 0};
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < plan->parts; i++) {
-        const struct run_facts run = make_facts(plan, i, false), segment = make_facts(plan, i, true);
-        CHECK(same_facts(&plan->runs[i], i < runs ? &run : &none), "%s: run %lld", what, (long long)i);
-        CHECK(same_facts(&plan->segments[i], i < segments ? &segment : &none), "%s: segment %lld", what,
-              (long long)i);
-        bytes += i < runs ? run_size(plan, i) : 0;
-    }
-    CHECK(run_files_bytes(call->files) == bytes, "%s: %lld bytes, not %lld", what,
-          (long long)run_files_bytes(call->files), (long long)bytes);
-}
-
-static void read_everywhere(struct call *call)
-{
-    uint64_t random = seed + 99 + (uint64_t)call->team->rank;
-    expect_team(call->team, HSORT_OK, call->store->reopen(call->store->user), "reopen");
-    for (int64_t run = 0; run < call->plan.parts; run++)
-        for (int i = 0; i < 4; i++) {
-            const int64_t bytes = run_size(&call->plan, run),
-                          at = (int64_t)(check_random(&random) % (uint64_t)bytes);
-            const size_t many =
-                i == 0 ? (size_t)(bytes - at) : (size_t)(check_random(&random) % (uint64_t)(bytes - at + 1));
-            CHECK(read_piece(call, run, at, many), "run %lld at %lld", (long long)run, (long long)at);
-        }
-}
-
-/* Nothing is left but the input, the output, and DIR, which is empty. The output goes. Collective. */
-static void expect_end(const struct work *work)
-{
-    MPI_Barrier(comm.world);
-    CHECK(count_names(directory) == 3 && count_names(work->directory) == 0, "%d and %d names stay",
-          count_names(directory), count_names(work->directory));
-    MPI_Barrier(comm.world);
-    CHECK(comm.rank != 0 || unlink(work->output) == 0, "unlink");
-}
-
-static struct shape usual_shape(void)
-{
-    return (struct shape){.elements = 10007, .part_elements = 1500, .fence_elements = 64};
-}
 
 /* One call makes all. */
 static void test_whole(hsort_choice direct)
@@ -81,8 +12,7 @@ static void test_whole(hsort_choice direct)
     struct call call;
     shape.direct_io = direct;
     put_input(&work, shape.elements);
-    begin_call(&comm, &work, &shape, &call);
-    expect_team(&comm, HSORT_OK, open_store(&call), "open");
+    begin_and_open(&comm, &work, &shape, &call);
     CHECK(call.plan.parts == 7, "%lld parts", (long long)call.plan.parts);
     check_found(&call, 0, 0, "at first");
     expect_team(&comm, HSORT_OK, make_runs(&call, 0, 7), "runs");
@@ -91,6 +21,7 @@ static void test_whole(hsort_choice direct)
           (long long)run_files_bytes(call.files));
     expect_team(&comm, HSORT_OK, make_segments(&call, 0, 7), "segments");
     CHECK(!run_files_disk_is_full(call.files), "full");
+    CHECK(call.store->lead(call.store->user, 5 + 3 * (int64_t)FILE_CHUNK_BYTES) == 5, "lead");
     finish_call(&call);
     expect_end(&work);
 }
@@ -115,7 +46,7 @@ static void test_resume(void)
         call.plan.part_elements += step; // more memory changes nothing
         expect_team(&team, HSORT_OK, open_store(&call), "open");
         CHECK(call.plan.part_elements == 1500 && call.plan.parts == 7, "the parts are others");
-        check_found(&call, 2 * step, step, "later");
+        check_found(&call, FIRST(2 * step), FIRST(step), "later");
         expect_team(&team, HSORT_OK, make_runs(&call, 2 * step, step == 3 ? 7 : 2 * step + 2), "runs");
         expect_team(&team, HSORT_OK, make_segments(&call, step, step + 1), "segments");
         if (step == 3) {
@@ -130,12 +61,286 @@ static void test_resume(void)
     expect_end(&work);
 }
 
+/* Half a run, and one that is made again, over the first. */
+static void test_again(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    const struct shape shape = usual_shape();
+    struct call call;
+    uint64_t random = seed;
+    put_input(&work, shape.elements);
+    begin_and_open(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_OK, make_runs(&call, 0, 3), "runs");
+    if (comm.rank == 0) {
+        CHECK(make_run(&call, 1, &random) == HSORT_OK, "again: %s", status_text());
+        CHECK(call.store->begin_run(call.store->user, 5) == HSORT_OK, "begin: %s", status_text());
+        CHECK(call.store->begin_run(call.store->user, 5) == HSORT_OK, "begin again: %s", status_text());
+        CHECK(write_pieces(&call, 5, &random) == HSORT_OK, "write: %s", status_text());
+    }
+    // Numbers and bytes that are none.
+    CHECK(call.store->begin_run(call.store->user, 7) == HSORT_INTERNAL, "run 7 of 7");
+    status_clear();
+    CHECK(call.store->write_run(call.store->user, 6, 0, 1, "x") == HSORT_INTERNAL, "not begun");
+    status_clear();
+    end_call(&call);
+    CHECK(count_names(in_dir("out.bin.hypersort-runs")) == 4, "half a run stays"); // a plan and three runs
+    MPI_Barrier(comm.world);
+    begin_and_open(&comm, &work, &shape, &call);
+    check_found(&call, FIRST(3), 0, "again");
+    expect_team(&comm, HSORT_OK, make_runs(&call, 3, 7), "runs");
+    read_everywhere(&call);
+    char byte;
+    CHECK(call.store->read_run(call.store->user, 6, run_size(&call.plan, 6), 1, &byte) == HSORT_INTERNAL,
+          "too far");
+    status_clear();
+    finish_call(&call);
+    expect_end(&work);
+}
+
+/* ---- Directories --------------------------------------------------------------------------------------- */
+
+static void make_directory(const char *name)
+{
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || mkdir(in_dir(name), 0777) == 0, "mkdir %s", name);
+    MPI_Barrier(comm.world);
+}
+
+/* Runs lie in two directories; who goes on with three, in another order, loses none. */
+static void test_directories(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    struct shape shape = usual_shape();
+    struct call call;
+    put_input(&work, shape.elements);
+    make_directory("a");
+    make_directory("b");
+    make_directory("c");
+    shape.temporary[0] = in_dir("a");
+    shape.temporary[1] = in_dir("b/");
+    shape.temporary_count = 2;
+    begin_and_open(&comm, &work, &shape, &call);
+    char where[256];
+    snprintf(where, sizeof where, "%s/a/out.bin.hypersort-runs and %s/b/out.bin.hypersort-runs", directory,
+             directory);
+    CHECK(strcmp(run_files_where(call.files), where) == 0, "where: %s", run_files_where(call.files));
+    expect_team(&comm, HSORT_OK, make_runs(&call, 0, 4), "runs");
+    CHECK(access(in_dir("a/out.bin.hypersort-runs/run-000002"), F_OK) == 0 &&
+              access(in_dir("b/out.bin.hypersort-runs/run-000003"), F_OK) == 0,
+          "runs lie elsewhere");
+    end_call(&call);
+
+    shape.temporary[0] = in_dir("b");
+    shape.temporary[1] = in_dir("c");
+    shape.temporary[2] = in_dir("a/../a"); // the same, by another name
+    shape.temporary_count = 3;
+    begin_and_open(&comm, &work, &shape, &call);
+    check_found(&call, FIRST(4), 0, "in another order");
+    expect_team(&comm, HSORT_OK, make_runs(&call, 4, 7), "runs");
+    read_everywhere(&call);
+    CHECK(access(in_dir("c/out.bin.hypersort-runs/run-000004"), F_OK) == 0, "the new directory has no run");
+    finish_call(&call);
+
+    shape.temporary[1] = shape.temporary[0];
+    put_input(&work, shape.elements);
+    begin_and_open(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_OK, make_runs(&call, 0, 7), "runs");
+    end_call(&call);
+    begin_and_open(&comm, &work, &shape, &call);
+    check_found(&call, FIRST(7), 0, "one directory twice");
+    finish_call(&call);
+    CHECK(count_names(in_dir("a")) + count_names(in_dir("b")) + count_names(in_dir("c")) == 0, "names stay");
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || (rmdir(in_dir("a")) == 0 && rmdir(in_dir("b")) == 0 && rmdir(in_dir("c")) == 0),
+          "rmdir");
+    expect_end(&work);
+}
+
+static void check_name(const char *temporary, const char *output, const char *wanted)
+{
+    char name[PATH_MAX] = "";
+    const hsort_status status = run_files_name(temporary, output, name);
+    CHECK(status == (wanted ? HSORT_OK : HSORT_IO), "%.40s: %d", output, status);
+    CHECK(wanted ? strcmp(name, wanted) == 0 : !strchr(status_text(), '\n'), "%.40s: %.80s", output, name);
+    status_clear();
+}
+
+static void test_names(void)
+{
+    char base[NAME_MAX + 1], wanted[PATH_MAX], far[PATH_MAX];
+    check_name(NULL, "b.npy", "b.npy.hypersort-runs");
+    check_name(NULL, "/b.npy", "/b.npy.hypersort-runs");
+    check_name(NULL, "./a/b.npy", "./a/b.npy.hypersort-runs");
+    check_name("/", "a/b.npy", "/b.npy.hypersort-runs");
+    check_name("t/", "a/b.npy", "t/b.npy.hypersort-runs");
+    check_name("t", "b.%r.npy", "t/b.0.npy.hypersort-runs");
+    check_name(NULL, "a/", NULL);
+    memset(base, 'x', sizeof base);
+    base[NAME_MAX - 15] = '\0';
+    snprintf(wanted, sizeof wanted, "t/%s.hypersort-runs", base);
+    check_name("t", base, wanted);
+    strcpy(base + NAME_MAX - 15, "x");
+    check_name("t", base, NULL);
+    memset(far, '/', sizeof far);
+    far[sizeof far - 1] = '\0';
+    check_name(far, "b.npy", NULL);
+    // A link is followed.
+    CHECK(comm.rank != 0 || symlink("true.bin", in_dir("link.bin")) == 0, "symlink");
+    put_file(in_dir("true.bin"), "", 0);
+    check_name("t", in_dir("link.bin"), "t/true.bin.hypersort-runs");
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || (unlink(in_dir("link.bin")) == 0 && unlink(in_dir("true.bin")) == 0), "unlink");
+}
+
+/* A rank on another machine, as far as names go: it does not see the runs. */
+static void test_unseen(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    const struct shape shape = usual_shape();
+    struct call call;
+    char here[PATH_MAX];
+    put_input(&work, shape.elements);
+    begin_call(&comm, &work, &shape, &call);
+    CHECK(getcwd(here, sizeof here) != NULL, "getcwd");
+    if (comm.rank == comm.size - 1 && comm.rank > 0)
+        CHECK(chdir("/") == 0, "chdir");
+    const hsort_status status = open_store(&call);
+    CHECK(chdir(here) == 0, "chdir");
+    expect_team(
+        &comm, comm.size > 1 ? HSORT_IO : HSORT_OK, status,
+        "out.bin.hypersort-runs: rank 0 sees it, this rank does not: temporary directories must be on disks "
+        "that all ranks share");
+    CHECK(comm.size == 1 || access(in_dir("out.bin.hypersort-runs"), F_OK) != 0, "the directory stays");
+    finish_call(&call);
+    expect_end(&work);
+}
+
+/* ---- Limits -------------------------------------------------------------------------------------------- */
+
+static void test_temporary_limit(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    struct shape shape = usual_shape();
+    struct call call;
+    put_input(&work, shape.elements);
+    shape.temporary_limit = (10007 + 6 * 24 + 16) * 8 - 1;
+    begin_call(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_IO, open_store(&call),
+                "the runs of this sort take 81336 bytes, --temp-limit is 81335");
+    CHECK(count_names(work.directory) == 2, "%d names", count_names(work.directory)); // lock, manifest
+    CHECK(access(in_dir("out.bin.hypersort-runs"), F_OK) != 0, "the directory stays");
+    end_call(&call);
+    shape.temporary_limit++;
+    begin_and_open(&comm, &work, &shape, &call);
+    finish_call(&call);
+    expect_end(&work);
+}
+
+/* A limit of the size of files is an error of one rank, not its end, and no full disk. */
+static void test_file_size_limit(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    const struct shape shape = usual_shape();
+    struct rlimit before, limit;
+    struct call call;
+    put_input(&work, shape.elements);
+    begin_and_open(&comm, &work, &shape, &call);
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0, "getrlimit");
+    limit = before;
+    limit.rlim_cur = 1000;
+    hsort_status status = HSORT_OK;
+    if (comm.rank == comm.size - 1) {
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+        status = call.store->begin_run(call.store->user, 0);
+        CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0, "setrlimit");
+    }
+    expect_team(&comm, HSORT_IO, comm_agree(&comm, status),
+                "run-000000.part: cannot reserve 12192 bytes: File too large");
+    CHECK(!run_files_disk_is_full(call.files), "the disk is not full");
+    CHECK(count_names(in_dir("out.bin.hypersort-runs")) == 1, "the run stays");
+    finish_call(&call);
+    expect_end(&work);
+}
+
+static int count_open(void)
+{
+    return count_names("/proc/self/fd");
+}
+
+struct reader_thread {
+    struct call *call;
+    uint64_t random;
+    int wrong;
+};
+
+static void *read_at_random(void *argument)
+{
+    struct reader_thread *reader = argument;
+    for (int i = 0; i < 300; i++) {
+        const int64_t run = (int64_t)(check_random(&reader->random) % (uint64_t)reader->call->plan.parts);
+        const int64_t bytes = run_size(&reader->call->plan, run);
+        const int64_t at = (int64_t)(check_random(&reader->random) % (uint64_t)bytes);
+        reader->wrong += !read_piece(reader->call, run, at, (size_t)(bytes - at));
+    }
+    return NULL;
+}
+
+static void read_by_threads(struct call *call)
+{
+    struct reader_thread readers[4];
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        readers[i] = (struct reader_thread){call, seed + (uint64_t)(4 * comm.rank + i), 0};
+        CHECK(pthread_create(&threads[i], NULL, read_at_random, &readers[i]) == 0, "pthread_create");
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0, "pthread_join");
+        CHECK(readers[i].wrong == 0, "thread %d: %d wrong", i, readers[i].wrong);
+    }
+}
+
+/* More runs than files that may be open: the limit is raised; where it cannot be, runs take turns. The last test: a limit that
+ * was lowered stays low. */
+static void test_descriptors(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    const struct shape shape = {.elements = 3000, .part_elements = 15, .fence_elements = 4};
+    struct rlimit limit;
+    struct call call;
+    put_input(&work, shape.elements);
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+    limit.rlim_cur = (rlim_t)count_open() + 70;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    begin_and_open(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_OK, make_runs(&call, 0, 200), "runs");
+    const int before = count_open();
+    read_everywhere(&call);
+    CHECK(count_open() >= before + 200, "%d are open", count_open() - before);
+    read_by_threads(&call);
+    end_call(&call);
+
+    limit.rlim_cur = limit.rlim_max = (rlim_t)count_open() + 90;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    begin_and_open(&comm, &work, &shape, &call);
+    read_everywhere(&call);
+    read_by_threads(&call);
+    finish_call(&call);
+    expect_end(&work);
+}
+
 static void test_all(void)
 {
     draw_seed();
     test_whole(HSORT_CHOICE_AUTO);
     test_whole(HSORT_CHOICE_OFF);
     test_resume();
+    test_again();
+    test_directories();
+    test_names();
+    test_unseen();
+    test_temporary_limit();
+    test_file_size_limit();
+    test_descriptors();
 }
 
 int main(int argc, char **argv)

@@ -277,7 +277,11 @@ hsort_status run_journals_read(const char *directory, char **text, size_t *bytes
     hsort_status status = HSORT_OK;
     *text = NULL;
     *bytes = 0;
-    DIR *listing = fault_hit(FAULT_READ) ? NULL : opendir(directory);
+    DIR *listing = NULL;
+    if (fault_hit(FAULT_READ))
+        errno = EIO;
+    else
+        listing = opendir(directory);
     if (!listing)
         return status_fail(HSORT_IO, "%s: cannot be read: %s", directory, strerror(errno));
     for (struct dirent *entry; status == HSORT_OK && (entry = readdir(listing));)

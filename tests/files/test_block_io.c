@@ -291,6 +291,8 @@ static void test_faults(hsort_choice choice)
             CHECK(status == (reached ? HSORT_IO : HSORT_OK), "%s, request %d: %d", texts[site], nth, status);
             CHECK(!reached || (strstr(status_text(), path) && strstr(status_text(), texts[site])), "%s",
                   status_text());
+            CHECK(block_was_full(file) == (reached && site == 2), "%s: full: %d", texts[site],
+                  block_was_full(file));
             fault_set(sites[site], 0);
             status_clear();
             block_close(file);
@@ -314,6 +316,19 @@ static void test_no_memory(void)
         CHECK(block_read(file, 0, 2 * BLOCK, memory + 1) == HSORT_OK &&
                   find_wrong(memory + 1, 0, 2 * BLOCK, 1) == -1,
               "%s", status_text());
+        // What one file has left idle is of use to the next.
+        struct block_file *other = open_output(fd, HSORT_CHOICE_ON);
+        fault_set(FAULT_ALLOC, 1);
+        CHECK(block_read(other, 0, 2 * BLOCK, memory + 1) == HSORT_OK, "%s", status_text());
+        fault_set(FAULT_ALLOC, 0);
+        status_clear();
+        block_close(other);
+        block_close(file);
+        // With the last file it goes.
+        file = open_output(fd, HSORT_CHOICE_ON);
+        fault_set(FAULT_ALLOC, 1);
+        CHECK(block_read(file, 0, 2 * BLOCK, memory + 1) == HSORT_HOST_MEMORY, "memory is kept");
+        status_clear();
         block_close(file);
     }
     close(fd);

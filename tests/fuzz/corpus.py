@@ -1,4 +1,4 @@
-"""Inputs to begin with, from those of the other tests: corpus.py npy|manifest|options FOLDER writes a file for each."""
+"""Inputs to begin with, from those of the other tests: corpus.py npy|manifest|journal|options FOLDER writes a file for each."""
 import pathlib
 import re
 import shlex
@@ -30,6 +30,18 @@ def manifest():
         yield "\n".join([edited if line.startswith(place) else line for line in lines] + [""]).encode()
 
 
+def journal():
+    """The plan that test_run_journal.c edits, with each of its edits, and its lines; without checksums, which the harness appends."""
+    text = (tests / "checkpoint/test_run_journal.c").read_text()
+    text = re.sub(r'"\s*\n\s*"', "", text)
+    lines = re.search(r'good_plan\[\] = "(.*)";', text)[1].split("\\n")
+    yield ("p" + "\n".join(lines)).encode()
+    for place, edited in re.findall(r'\{"([^"]*)", "([^"]*)"\}', text):
+        yield ("p" + "\n".join([edited if line.startswith(place) else line for line in lines])).encode()
+    for line in re.findall(r'"((?:run|segment|output|row) [^"\\]*)"', text):
+        yield ("l" + line).encode()
+
+
 def options():
     """The command lines in the tests of the command that are whole without the shell, a word a line."""
     for script in sorted((tests / "command").glob("*.sh")):
@@ -41,7 +53,7 @@ def options():
 
 folder = pathlib.Path(sys.argv[2])
 folder.mkdir(parents=True, exist_ok=True)
-inputs = list({"npy": npy, "manifest": manifest, "options": options}[sys.argv[1]]())
+inputs = list({"npy": npy, "manifest": manifest, "journal": journal, "options": options}[sys.argv[1]]())
 if len(inputs) < 20:
     sys.exit(f"corpus.py: the tests gave {len(inputs)} inputs for {sys.argv[1]}: they have changed, and this must follow")
 for number, content in enumerate(inputs):

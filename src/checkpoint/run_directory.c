@@ -212,22 +212,26 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
     return HSORT_OK;
 }
 
-void run_directory_refresh(const char *path)
+/* Is the plan here this one, now? */
+static hsort_status has_plan(const char *path, const struct written_plan *plan, bool *same)
 {
+    struct written_plan seen;
+    // To open a directory makes a client of NFS ask again what is in it.
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
         close(fd);
+    TRY(read_plan(path, &seen, same));
+    *same = *same && seen.id == plan->id && seen.elements == plan->elements &&
+            seen.element_bytes == plan->element_bytes && seen.part_elements == plan->part_elements &&
+            seen.fence_elements == plan->fence_elements;
+    return HSORT_OK;
 }
 
 hsort_status run_directory_see(const char *path, const struct written_plan *plan)
 {
-    struct written_plan seen;
-    bool found;
-    run_directory_refresh(path);
-    TRY(read_plan(path, &seen, &found));
-    if (!found || seen.id != plan->id || seen.elements != plan->elements ||
-        seen.element_bytes != plan->element_bytes || seen.part_elements != plan->part_elements ||
-        seen.fence_elements != plan->fence_elements)
+    bool same;
+    TRY(has_plan(path, plan, &same));
+    if (!same)
         return status_fail(
             HSORT_IO,
             "%s: rank 0 sees it, this rank does not: temporary directories must be on disks that "
@@ -236,6 +240,17 @@ hsort_status run_directory_see(const char *path, const struct written_plan *plan
     if (access(path, W_OK | X_OK) != 0)
         return fail_with_cause(path, "cannot be written to");
     return HSORT_OK;
+}
+
+hsort_status run_directory_check(const char *path, const struct written_plan *plan)
+{
+    bool same;
+    TRY(has_plan(path, plan, &same));
+    return same ? HSORT_OK
+                : status_fail(HSORT_IO,
+                              "%s: its plan is gone or another one: was it removed, or does another command "
+                              "have its runs there?",
+                              path);
 }
 
 /* ---- Removing ------------------------------------------------------------------------------------------ */

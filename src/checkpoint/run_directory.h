@@ -36,8 +36,9 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
 /* See, as any rank does, that RUNS is here with this plan, and can be written to. Not collective. Errors HSORT_IO. */
 hsort_status run_directory_see(const char *path, const struct written_plan *plan);
 
-/* Make a client of NFS ask again what is in RUNS: opening it does. Not collective. */
-void run_directory_refresh(const char *path);
+/* Is that still so? A command whose checkpoint could not be seen by another one, on another machine, would else take that one's
+ * runs for its own. Not collective. Errors HSORT_IO: the plan is gone, or another one. */
+hsort_status run_directory_check(const char *path, const struct written_plan *plan);
 
 /* Remove the files of runs, but whole ones for which `stays` says so; NULL: of none. Failures are ignored. Not collective. */
 void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run), void *user);

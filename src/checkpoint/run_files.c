@@ -213,6 +213,7 @@ static hsort_status name_whole_run(struct run_files *files, int64_t number)
     char path[PATH_MAX];
     run_file_name(files, number, true, path);
     TRY(file_sync(run->path, run->fd));
+    TRY(run_directory_check(files->directory[files->place[number]].path, &files->written));
     int failed = -1;
     if (fault_hit(FAULT_COMMIT))
         errno = EIO;
@@ -272,8 +273,8 @@ static hsort_status reopen_runs(void *user)
 {
     struct run_files *files = user;
     hsort_status status = HSORT_OK;
-    for (int i = 0; i < files->target.temporary_count; i++)
-        run_directory_refresh(files->directory[i].path);
+    for (int i = 0; i < files->target.temporary_count && status == HSORT_OK; i++)
+        status = run_directory_check(files->directory[i].path, &files->written);
     for (int64_t i = 0; i < files->plan.parts && status == HSORT_OK; i++) {
         struct run_file *run;
         status = acquire_run(files, i, &run);

@@ -29,10 +29,11 @@ struct run_files {
     struct line_seeds seeds;
 
     /* From open() on: */
-    struct run_plan plan; /* its facts are owned */
-    bool began;           /* nothing was there */
-    struct run_file *run; /* [plan.parts] */
-    int *place;           /* [plan.parts] the directory of each */
+    struct run_plan plan;        /* its facts are owned */
+    struct written_plan written; /* the same, as it stands in RUNS */
+    bool began;                  /* nothing was there */
+    struct run_file *run;        /* [plan.parts] */
+    int *place;                  /* [plan.parts] the directory of each */
 
     pthread_mutex_t lock; /* of what follows, of the journal and of `run` but for what a writer has begun */
     int open_runs, open_most;

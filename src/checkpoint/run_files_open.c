@@ -237,6 +237,7 @@ static void allow_open_runs(struct run_files *files)
 static hsort_status take_plan(struct run_files *files, const struct written_plan *written)
 {
     struct run_plan *plan = &files->plan;
+    files->written = *written;
     *plan = (struct run_plan){.elements = written->elements,
                               .element_bytes = (size_t)written->element_bytes,
                               .part_elements = written->part_elements,

@@ -207,6 +207,7 @@ hsort_status run_journal_add(struct run_journal *journal, const struct run_line 
     char text[RUN_LINE_ROOM + 1] = "\n";
     const size_t before = journal->torn;
     const size_t bytes = run_line_format(line, seeds, text + before);
+    journal->made = false; // it says something
     return append(journal, text, before + bytes);
 }
 

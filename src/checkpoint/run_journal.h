@@ -78,7 +78,7 @@ bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *see
 struct run_journal {
     char path[PATH_MAX];
     int fd;    /* or -1 */
-    bool made; /* there was none */
+    bool made; /* there was none, and it has no line */
     bool torn; /* its last line may lack its end */
 };
 

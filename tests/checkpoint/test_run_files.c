@@ -156,6 +156,57 @@ static void test_directories(void)
     expect_end(&work);
 }
 
+/* A directory that cannot be made is an error; runs in the next one stay. */
+static void test_no_directory(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    struct shape shape = usual_shape();
+    struct call call;
+    put_input(&work, shape.elements);
+    make_directory("a");
+    shape.temporary[0] = in_dir("a");
+    shape.temporary_count = 1;
+    begin_and_open(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_OK, make_runs(&call, 0, 4), "runs");
+    end_call(&call);
+    shape.temporary[0] = in_dir("none");
+    shape.temporary[1] = in_dir("a");
+    shape.temporary_count = 2;
+    begin_call(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_IO, open_store(&call),
+                "none/out.bin.hypersort-runs: cannot be made: No such file");
+    end_call(&call);
+    shape.temporary[0] = shape.temporary[1];
+    shape.temporary_count = 1;
+    begin_and_open(&comm, &work, &shape, &call);
+    check_found(&call, FIRST(4), 0, "after a refusal");
+    finish_call(&call);
+    CHECK(comm.rank != 0 || rmdir(in_dir("a")) == 0, "rmdir");
+    expect_end(&work);
+}
+
+/* Checkpoint and runs in one directory, as of who names none. */
+static void test_one_directory(void)
+{
+    struct work work = make_work(HSORT_U64);
+    const struct shape shape = usual_shape();
+    struct call call;
+    snprintf(work.directory, sizeof work.directory, "%s/out.bin.hypersort-runs", directory);
+    CHECK(comm.rank != 0 || rmdir(in_dir("checkpoint")) == 0, "rmdir");
+    put_input(&work, shape.elements);
+    for (int step = 0; step < 3; step++) {
+        begin_and_open(&comm, &work, &shape, &call);
+        check_found(&call, FIRST(2 * step), FIRST(step), "in one directory");
+        expect_team(&comm, HSORT_OK, make_runs(&call, 2 * step, 2 * step + 2), "runs");
+        expect_team(&comm, HSORT_OK, make_segments(&call, step, step + 1), "segments");
+        if (step < 2)
+            end_call(&call);
+    }
+    finish_call(&call);
+    expect_end(&work);
+    CHECK(comm.rank != 0 || rmdir(work.directory) == 0, "rmdir");
+}
+
 static void check_name(const char *temporary, const char *output, const char *wanted)
 {
     char name[PATH_MAX] = "";
@@ -336,6 +387,8 @@ static void test_all(void)
     test_resume();
     test_again();
     test_directories();
+    test_no_directory();
+    test_one_directory();
     test_names();
     test_unseen();
     test_temporary_limit();

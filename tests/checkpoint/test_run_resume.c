@@ -246,6 +246,36 @@ static void test_cut_run(void)
     expect_end(&work);
 }
 
+/* Somebody takes the directory away. */
+static void test_taken_directory(void)
+{
+    struct call call;
+    const struct shape shape = usual_shape();
+    const struct work work = begin_usual(&call);
+    uint64_t random = seed;
+    char text[8192];
+    begin_and_open(&comm, &work, &shape, &call);
+    const size_t bytes = read_file(in_runs("plan"), text, sizeof text);
+    const bool mine = comm.rank == comm.size - 1;
+    if (mine)
+        CHECK(call.store->begin_run(call.store->user, 4) == HSORT_OK &&
+                  write_pieces(&call, 4, &random) == HSORT_OK,
+              "%s", status_text());
+    put_file(in_runs("plan"), text, bytes - 1);
+    const struct run_facts facts = make_facts(&call.plan, 4, false);
+    const hsort_status status = mine ? call.store->end_run(call.store->user, 4, &facts) : HSORT_OK;
+    static const char cause[] =
+        "hypersort-runs: its plan is gone or another one: was it removed, or does another command";
+    expect_team(&comm, HSORT_IO, comm_agree(&comm, status), cause);
+    CHECK(access(run_path(4), F_OK) != 0, "the run has its name");
+    expect_team(&comm, HSORT_IO, call.store->reopen(call.store->user), cause);
+    put_file(in_runs("plan"), text, bytes);
+    end_call(&call);
+    expect_found(&work, FIRST(4), FIRST(2), "given back");
+    finish_usual(&work);
+    expect_end(&work);
+}
+
 /* More memory is no matter; less than the parts need is refused, and nothing is changed. */
 static void test_other_parts(void)
 {
@@ -487,6 +517,7 @@ static void test_all(void)
     test_damaged();
     test_lost_run();
     test_cut_run();
+    test_taken_directory();
     test_other_parts();
     test_damaged_plan();
     test_lost_output();

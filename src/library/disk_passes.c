@@ -93,8 +93,8 @@ static hsort_status find_disk_slot(struct disk_passes *p, int64_t *slot)
     const int64_t total = p->s->total, least = pass_parts(total, PARTS_MAX);
     size_t have, need = 0;
     TRY(find_engine_bytes(p, &have));
-    int64_t elements = lesser_count(pass_parts(total, p->s->ctx->comm.size),
-                                    (int64_t)(have / PASS_SLOTS / p->pipeline.element_bytes));
+    // Not a rank's share at most: parts of an earlier call, on fewer ranks, may be longer.
+    int64_t elements = lesser_count(total, (int64_t)(have / PASS_SLOTS / p->pipeline.element_bytes));
     // The workspace grows with the slot, by no formula: a little less each time until both fit.
     for (; elements >= least; elements -= elements / 32 + 1) {
         TRY(slot_bytes_of(p, elements, &need));

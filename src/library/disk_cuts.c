@@ -143,6 +143,7 @@ static void note_reading(struct reading *reading, hsort_status status)
         reading->status = status;
         memcpy(reading->text, status_text(), sizeof reading->text);
     }
+    status_clear(); // the thread may live on, and fail for another cause
 }
 
 static hsort_status reading_status(const struct reading *reading)

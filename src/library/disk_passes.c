@@ -63,6 +63,15 @@ static void report_part(const struct disk_passes *p, const char *phase, int64_t 
         o->progress(o->progress_user, phase, done, p->plan.parts);
 }
 
+/* A collective call of the store has ended: all ranks have its status, and now its line, which those know who have failed.
+ * Collective. */
+static hsort_status share_line(struct disk_passes *p, hsort_status status)
+{
+    if (status != HSORT_OK)
+        (void)comm_agree(&p->s->ctx->comm, status_text()[0] ? status : HSORT_OK);
+    return status;
+}
+
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
 /* Engine memory that this rank may take for slots and workspace. */
@@ -140,7 +149,7 @@ static hsort_status plan_parts(struct disk_passes *p)
     plan->part_elements = lesser_count(pass_parts(plan->elements, wanted), plan->most_elements);
     plan->parts = pass_parts(plan->elements, plan->part_elements);
     plan->fence_elements = fence_distance(p);
-    return p->store->open(p->store->user, plan);
+    return share_line(p, p->store->open(p->store->user, plan));
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -381,7 +390,7 @@ static hsort_status make_result(struct disk_passes *p)
     const struct run_store *store = p->store;
     if (!lacks_segments(&p->plan))
         return HSORT_OK;
-    TRY(store->reopen(store->user));
+    TRY(share_line(p, store->reopen(store->user)));
     TRY(disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan, store->memory_bytes / WINDOW_SHARE,
                        p->cuts));
     sort_end_pass(p->s, HSORT_PHASE_EXCHANGE);

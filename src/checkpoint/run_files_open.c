@@ -112,7 +112,7 @@ static bool run_stays(void *user, int64_t run)
 }
 
 /* Does the file of a run lie whole in the directory that is its place? */
-static bool is_whole(const struct run_files *files, int64_t run)
+static bool run_is_whole(const struct run_files *files, int64_t run)
 {
     char path[PATH_MAX];
     struct stat facts;
@@ -129,7 +129,7 @@ static void hold_against_files(struct run_files *files)
     for (int64_t i = 0; i < files->plan.parts; i++) {
         const int usual = files->place[i];
         int tried = 0;
-        while (files->plan.runs[i].is_made && tried < count && !is_whole(files, i))
+        while (files->plan.runs[i].is_made && tried < count && !run_is_whole(files, i))
             files->place[i] = (usual + ++tried) % count;
         if (tried == count) // and its place is the usual one again
             files->plan.runs[i] = (struct run_facts){.is_made = 0};

@@ -20,7 +20,7 @@ static hsort_status name_directory(const struct cli_options *options, char *name
 }
 
 /* A plan of runs stands beside the manifest, or --checkpoint is of a sort in memory. Not collective. */
-static bool has_plan(const struct cli_options *options)
+static bool plan_is_there(const struct cli_options *options)
 {
     char name[PATH_MAX], path[PATH_MAX + 16];
     const char *temporary = options->temporary.count > 0 ? options->temporary.text[0] : NULL;
@@ -36,7 +36,7 @@ hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *option
 {
     int64_t none, some;
     const bool mine =
-        comm->rank == 0 && options->output && !file_is_pattern(options->output) && has_plan(options);
+        comm->rank == 0 && options->output && !file_is_pattern(options->output) && plan_is_there(options);
     TRY(comm_range(comm, mine, &none, &some));
     *begun = some;
     return HSORT_OK;

@@ -100,6 +100,7 @@ static inline void begin_call(struct comm *team, const struct work *work, const 
     call->plan = (struct run_plan){.elements = shape->elements,
                                    .element_bytes = 8,
                                    .part_elements = shape->part_elements,
+                                   .most_elements = shape->part_elements,
                                    .fence_elements = shape->fence_elements,
                                    .parts = -1};
 }

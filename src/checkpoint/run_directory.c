@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -99,26 +98,21 @@ static hsort_status read_plan(const char *directory, struct written_plan *plan, 
 /* A plan of another sort: was that given up? It was if its manifest is gone, or has another id. */
 static hsort_status refuse_living(const char *directory, const struct written_plan *plan)
 {
-    char path[PATH_MAX + 16], line[64], *text = NULL;
-    size_t bytes;
+    char path[PATH_MAX + 16], line[64], text[MANIFEST_HEAD_BYTES + 1];
     snprintf(path, sizeof path, "%s/manifest", plan->checkpoint);
     snprintf(line, sizeof line, "\nid %016" PRIx64 "\n", plan->id);
-    FILE *file = plan->checkpoint[0] ? fopen(path, "rbe") : NULL;
-    bool lives = false;
-    if (file && (text = calloc(MANIFEST_HEAD_BYTES + 1, 1))) {
-        bytes = fread(text, 1, MANIFEST_HEAD_BYTES, file);
-        text[bytes] = '\0';
-        lives = strstr(text, line) != NULL;
-    }
-    free(text);
-    if (file)
-        fclose(file);
-    if (!lives)
+    // Anything may lie there: without O_NONBLOCK the opening of a FIFO would wait.
+    const int fd = plan->checkpoint[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    const ssize_t bytes = fd >= 0 ? pread(fd, text, MANIFEST_HEAD_BYTES, 0) : 0;
+    text[bytes > 0 ? bytes : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    if (!strstr(text, line))
         return HSORT_OK;
     return status_fail(
         HSORT_IO,
-        "%.150s: has the runs of another sort, of the checkpoint %.150s: end that sort, remove "
-        "one of both, or give another directory (-T)",
+        "%.150s: has the runs of another sort, of the checkpoint %.150s: end that sort, remove one "
+        "of both, or give another directory (-T)",
         directory, plan->checkpoint);
 }
 

@@ -259,12 +259,12 @@ static hsort_status take_plan(struct run_files *files, const struct written_plan
     return HSORT_OK;
 }
 
-/* Rank 0 sends words [count] to all. Collective; the caller agrees on the status. */
-static hsort_status share_words(struct comm *comm, void *words, int64_t count, MPI_Datatype type,
-                                size_t bytes)
+/* Rank 0 sends words [count] to all. Collective; the caller agrees on the status, which is `before` if that is an error. */
+static hsort_status share_words(struct comm *comm, hsort_status before, void *words, int64_t count,
+                                MPI_Datatype type, size_t bytes)
 {
     enum { WORDS_ONCE = 1 << 20 };
-    hsort_status status = HSORT_OK;
+    hsort_status status = before;
     for (int64_t at = 0; at < count; at += WORDS_ONCE) {
         const int many = count - at < WORDS_ONCE ? (int)(count - at) : WORDS_ONCE;
         const hsort_status sent = comm_check(
@@ -278,15 +278,14 @@ static hsort_status share_words(struct comm *comm, void *words, int64_t count, M
 static hsort_status share_facts(struct run_files *files)
 {
     struct run_plan *plan = &files->plan;
-    const hsort_status sent[] = {share_words(files->comm, plan->runs, 2 * plan->parts * RUN_FACTS_WORDS,
-                                             MPI_UINT64_T, sizeof(uint64_t)),
-                                 share_words(files->comm, files->place, plan->parts, MPI_INT, sizeof(int)),
-                                 share_words(files->comm, &files->seeds,
-                                             sizeof files->seeds / sizeof(uint64_t), MPI_UINT64_T,
-                                             sizeof(uint64_t))};
+    enum { SEED_WORDS = sizeof files->seeds / sizeof(uint64_t) };
+    hsort_status status = share_words(files->comm, HSORT_OK, plan->runs, 2 * plan->parts * RUN_FACTS_WORDS,
+                                      MPI_UINT64_T, sizeof(uint64_t));
+    status = share_words(files->comm, status, files->place, plan->parts, MPI_INT, sizeof(int));
+    status = share_words(files->comm, status, &files->seeds, SEED_WORDS, MPI_UINT64_T, sizeof(uint64_t));
     for (int64_t i = 0; i < plan->parts; i++)
         files->run[i].made = plan->runs[i].is_made;
-    return sent[0] != HSORT_OK ? sent[0] : sent[1] != HSORT_OK ? sent[1] : sent[2];
+    return status;
 }
 
 /* All but what follows a failure. Collective. */

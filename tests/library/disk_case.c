@@ -52,6 +52,12 @@ void disk_begin(void)
         shm_unlink(name);
 }
 
+int disk_end(void)
+{
+    munmap(disk_shared, sizeof *disk_shared);
+    return check_failures + disk_store_failures();
+}
+
 struct disk_group disk_group_open(int first, int count, bool turned, hsort_engine engine, int threads)
 {
     struct disk_group group = {.rank = -1};

@@ -66,8 +66,10 @@ extern const char *const disk_op_names[DISK_OPS];
 /* The case at hand, for messages. */
 extern char disk_text[400];
 
-/* Memory for all of it. Collective over MPI_COMM_WORLD. */
+/* Memory for all of it, until disk_end(), which returns what has failed here: each source file has its own count. Collective over
+ * MPI_COMM_WORLD. */
 void disk_begin(void);
+int disk_end(void);
 
 /* `count` ranks from `first` on, in this order or the other one, and their context. The others are not in it. Collective over
  * MPI_COMM_WORLD. */

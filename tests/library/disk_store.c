@@ -7,6 +7,11 @@ const char *const disk_op_names[DISK_OPS] = {
 
 static atomic_int calls_left[DISK_OPS];
 
+int disk_store_failures(void)
+{
+    return check_failures;
+}
+
 /* ---- Failures --------------------------------------------------------------------------------------------------- */
 
 void disk_fail(enum disk_op op, int nth)

@@ -56,6 +56,7 @@ struct key_stream disk_stream_make(struct disk_stream *user);
 void disk_sort_slowly(const struct disk_case *c, const char *from, int64_t count, char *to);
 bool disk_is_in_order(const struct disk_case *c, const char *elements, int64_t count);
 
+int disk_store_failures(void); /* CHECKs of disk_store.c */
 int disk_world_rank(void);
 void *disk_memory(size_t bytes); /* or the test ends */
 

@@ -415,5 +415,6 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < GROUPS; i++)
         disk_group_close(&groups[i]);
+    check_failures += disk_end();
     return ranks_finish();
 }

@@ -257,5 +257,6 @@ int main(int argc, char **argv)
         printf("%lld sorts of keys and %lld of records on %d ranks\n", (long long)key_cases,
                (long long)record_cases, size);
     disk_group_close(&all);
+    check_failures += disk_end();
     return ranks_finish();
 }

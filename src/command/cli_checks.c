@@ -102,9 +102,11 @@ static hsort_status check_disk(const struct cli_options *options)
     if (options->runs > 0 && file_is_pattern(options->output))
         return cli_complain(options,
                             "--runs: a file per rank, as '%%r' makes, is not written by way of the disk");
-    if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK)
+    if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK) {
+        status_clear(); // this says more
         return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",
                             options->memory_size);
+    }
     return HSORT_OK;
 }
 

@@ -116,7 +116,7 @@ static hsort_status find_disk_slot(struct disk_passes *p, int64_t *slot)
     return status_fail(
         HSORT_HOST_MEMORY,
         "%lld elements of %zu bytes in %d runs, the most there may be, take %zu bytes of memory on each "
-        "rank, but it may use %zu: more memory or more ranks",
+        "rank, but it may use %zu: give more (-S), or more ranks",
         (long long)total, p->pipeline.element_bytes, PARTS_MAX, need + need / 8, have);
 }
 

@@ -9,81 +9,14 @@ if [ "${HAS_FAULTS:-OFF}" != ON ]; then
 fi
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+# shellcheck source=tests/support/held.sh
+. "$SOURCE/tests/support/held.sh"
 seed=${HYPERSORT_SEED:-$RANDOM}
 RANDOM=$seed
 echo "seed $seed"
 
 sites=(holdread holdsort holdwrite)
 declare -A said=([holdread]="keys were read" [holdsort]="shards were sorted" [holdwrite]="keys were written")
-
-# begin RANKS FAULTS ARGUMENT...: start a run in the background and wait until it is held or has ended; $pid is mpirun's, or
-# that of the only rank, which needs no mpirun.
-begin()
-{
-    local launcher="$MPIRUN --quiet -n $1"
-    [ "$1" = 1 ] && launcher=
-    : >"$work.err"
-    # shellcheck disable=SC2086  # words
-    HYPERSORT_FAULT=$2 $launcher "$HYPERSORT" "${@:3}" >"$work.out" 2>"$work.err" </dev/null &
-    pid=$!
-    local i
-    for ((i = 0; i < 1200; i++)); do
-        if grep -q '^hypersort: held ' "$work.err" || ! kill -0 "$pid" 2>/dev/null; then
-            return
-        fi
-        sleep 0.05
-    done
-    fail "${*:3} on $1 ranks with $2: neither held nor over"
-}
-
-# end: wait for that run; $code is its exit code.
-end()
-{
-    local i
-    code=0
-    for ((i = 0; i < 1200; i++)); do
-        kill -0 "$pid" 2>/dev/null || break
-        sleep 0.05
-    done
-    kill -KILL "$pid" 2>/dev/null && fail "a run does not end"
-    wait "$pid" 2>/dev/null || code=$?
-    sed -i '/^hypersort: held /d; /^\[warn\] Epoll /d' "$work.err"
-}
-
-# rank_pid RANK: the process of that rank of the run.
-rank_pid()
-{
-    local child
-    if [ "$(cat "/proc/$pid/comm")" = "$(basename "$HYPERSORT")" ]; then
-        echo "$pid"
-        return
-    fi
-    # shellcheck disable=SC2013  # words
-    for child in $(cat /proc/"$pid"/task/*/children 2>/dev/null); do
-        if tr '\0' '\n' <"/proc/$child/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then
-            echo "$child"
-            return
-        fi
-    done
-    echo "no process of rank $1" >&2
-}
-
-# gone PID...: wait until these processes are no more, or are nobody's but init's to reap.
-gone()
-{
-    local i process left
-    for ((i = 0; i < 1200; i++)); do
-        left=0
-        for process in "$@"; do
-            if [ -d "/proc/$process" ] && ! grep -q '^State:.Z' "/proc/$process/status" 2>/dev/null; then
-                left=1
-            fi
-        done
-        [ "$left" = 0 ] && return
-        sleep 0.05
-    done
-    fail "processes are left: $*"
-}
 
 # stopped WORDS TEXT: the run ended as a stopped one does, with the output as it was.
 stopped()

@@ -1,0 +1,182 @@
+#!/bin/bash
+# sort by way of the disk: options drawn at random give the output of the sort in memory (disk_draws.py; DRAW_SECONDS another while
+# than 15, or "all"); a rank takes the memory that -S allows it, the disk as much as the input, and each byte is read and written
+# twice; every refusal is one line with what can be done, and leaves nothing.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+seed=${HYPERSORT_SEED:-$RANDOM}
+echo "seed $seed"
+
+draws()
+{
+    if [ -z "$python" ] || ! "$python" -c 'import numpy' 2>/dev/null; then
+        echo "no python3 with NumPy: nothing is drawn"
+        return
+    fi
+    mkdir drawn && cd drawn || exit 1
+    : >"$work.out" 2>"$work.err"
+    # shellcheck disable=SC2086  # MPIRUN is words
+    "$python" "$SOURCE/tests/command/disk_draws.py" "$seed" "${DRAW_SECONDS:-15}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
+    cd .. && rm -r drawn
+}
+
+# took RANKS ARGUMENT...: a run that must succeed; $most, $moved: resident bytes of the largest rank, bytes read and written by all.
+took()
+{
+    local line facts
+    rm -f "$work".took.*
+    code=0
+    # shellcheck disable=SC2086  # MPIRUN is words
+    timeout 300 $MPIRUN --quiet -n "$1" "$python" "$SOURCE/tests/command/measured.py" "$work.took" "$HYPERSORT" "${@:2}" \
+        >"$work.out" 2>"$work.err" </dev/null || code=$?
+    [ "$code" = 0 ] || fail "${*:2} on $1 ranks: exit code $code"
+    most=0 moved=0
+    for line in "$work".took.*; do
+        read -r -a facts <"$line"
+        ((facts[0] > most)) && most=${facts[0]}
+        moved=$((moved + facts[1] + facts[2]))
+    done
+    rm -f "$work".took.*
+}
+
+# watch_temporary DIRECTORY: from now on note the most bytes that are in it, until a file `over` is there.
+watch_temporary()
+{
+    local bytes most=0
+    while [ ! -e over ]; do
+        bytes=$(du -sB1 --apparent-size "$1" 2>/dev/null | cut -f 1)
+        ((${bytes:-0} > most)) && most=$bytes
+        sleep 0.01
+    done
+    echo "$most" >peak
+}
+
+# limited BYTES SIZE PERMILLE WORDS: a sort of in.raw by 2 ranks with -S SIZE each: resident is what a sort of few keys takes, and SIZE
+# and 64 MiB besides at most; in the temporary directory are BYTES and 64 MiB at most; at most PERMILLE of the input is read and
+# written, and 48 KiB for each piece of a run that goes into a segment.
+limited()
+{
+    local bytes=$1 limit=$2 permille=$3 words=$4 base base_moved runs
+    # shellcheck disable=SC2086  # words
+    took 2 sort few.raw $words -o out.raw --engine host --threads 1
+    base=$most base_moved=$moved
+    watch_temporary temporary &
+    # shellcheck disable=SC2086  # words
+    took 2 sort in.raw $words -o out.raw --engine host --threads 1 -S "$limit" -T temporary --json
+    : >over
+    wait
+    moved=$((moved - base_moved))
+    runs=$(sed -n 's/.*"passes": 2, "runs": \([0-9]*\).*/\1/p' "$work.out")
+    echo "-S $limit, $words: ${runs:=0} runs; $((most >> 10)) KiB resident, $((base >> 10)) of them with few keys; moved" \
+        "$((moved * 1000 / bytes)) / 1000 of the input, $(($(cat peak) * 1000 / bytes)) / 1000 of it in the temporary directory"
+    ((runs >= bytes / limit)) || fail "$words: only $runs runs"
+    ((most <= base + limit + (64 << 20))) || fail "$words: $most bytes resident, with few keys $base, -S $limit"
+    ((moved <= bytes * permille / 1000 + runs * runs * (48 << 10))) || fail "$words: $moved bytes moved, of an input of $bytes"
+    (($(cat peak) <= bytes + (64 << 20) && $(cat peak) > bytes / 2)) || fail "$words: $(cat peak) bytes in the temporary directory"
+    [ -z "$(ls temporary)" ] || fail "$words: left in the temporary directory: $(ls temporary)"
+    # shellcheck disable=SC2086  # words
+    ok 2 check out.raw $words --against in.raw
+    rm over peak out.raw
+}
+
+# Memory, disk and what is moved. The last one has few runs, long enough that their pieces hardly count.
+limits()
+{
+    if [ -z "$python" ] || [ ! -r /proc/self/io ]; then
+        echo "no python3, or /proc does not say what processes read: nothing is measured"
+        return
+    fi
+    mkdir temporary
+    ok 1 gen -n 1000 --type u64 -o few.raw
+    ok 2 gen -n 8M --type u64 -s "$seed" -o in.raw
+    limited $((8 << 23)) $((3 << 20)) 4010 "--type u64"
+    limited $((8 << 23)) $((4 << 20)) 4010 "--record 16 --key @0:u64"
+    ok 2 gen -n 24M --type u64 -s "$seed" -o in.raw
+    limited $((24 << 23)) $((96 << 20)) 4010 "--type u64"
+    rm -r in.raw few.raw temporary
+}
+
+# Where memory does for the keys the disk is not used, whatever -S says besides; a part of the node's memory is an amount, too.
+in_memory()
+{
+    local size
+    for size in 64M 1G 50% 100%; do
+        ok 2 sort in.raw --type u64 -o out.raw --engine host -S $size --json
+        json "r['passes'] == 1 and r['runs'] == 0 and r['segments'] == 0"
+    done
+    # What goes with keys is sorted in memory, by --device-memory in passes.
+    ok 2 sort in.raw --type u64 -o out.raw --index index.npy --engine host -S 600K
+    ok 2 sort in.raw --type u64 -o out.raw --unique --engine host -S 600K
+    ok 2 sort in.raw --type u64 -o out.raw --values in.raw --value-bytes 8 -O values.raw --engine host -S 600K
+    cmp -s out.raw values.raw || fail "values of -S are not those of their keys"
+    # Keys of 1 and 2 bytes are counted, and no keys are none.
+    ok 2 gen -n 1M --type u16 -o short.npy
+    ok 2 sort short.npy -o out.npy -S 600K --runs 5 --json
+    json "r['passes'] == 1"
+    : >none.raw
+    ok 2 sort none.raw --type u32 -o out.raw --runs 5 -S 600K
+    rm out.raw out.npy short.npy none.raw index.npy values.raw
+}
+
+# least WORDS...: the amount of memory that the last line says would do.
+least() { sed -n 's/.* take \([0-9]*\) bytes of memory on each rank.*/\1/p' "$work.err"; }
+
+refusals()
+{
+    local size word
+    for size in 0 x 200% 0% -1 1.5G % 1T; do
+        refused 1 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
+    done
+    refused 2 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
+    refused 1 2 "--temporary-directory: '' is no DIR" sort in.raw --type u64 -o out.raw -T ""
+    refused 2 2 "--runs: only keys or records alone" sort in.raw --type u64 --index out.npy --runs 3
+    refused 2 2 "--runs: only keys or records alone" sort in.raw --type u64 -o out.raw --runs 3 --unique
+    refused 2 2 "--runs: a file per rank" sort in.raw --type u64 -o out.%r.raw --runs 3
+    refused 2 2 "out.%r.raw: memory of 614400 bytes on each rank does not do|a file per rank|--memory" \
+        sort in.raw --type u64 -o out.%r.raw -S 600K --engine host
+    # Memory that does not do, and what would.
+    for word in "--type u64" "--record 8 --key @0:u64"; do
+        # shellcheck disable=SC2086  # words
+        refused 2 5 "rank 0 on |give more (-S)" sort in.raw $word -o out.raw -S 1000 --engine host --threads 1
+        size=$(least)
+        # shellcheck disable=SC2086  # words
+        refused 2 5 "rank 0 on |(-S)" sort in.raw $word -o out.raw -S $((size / 2)) --engine host --threads 1
+        # shellcheck disable=SC2086  # words
+        [ "${HAS_FAULTS:-OFF}" != ON ] || HYPERSORT_FAULT=read:0 refused 2 3 "in.raw: " sort in.raw $word -o out.raw -S "$size" \
+            --engine host --threads 1 # so much lets it begin
+    done
+    # Temporary directories.
+    : >file
+    mkdir closed
+    refused 2 3 "none/out.raw.hypersort-runs: cannot be made: No such file or directory" sort in.raw --type u64 -o out.raw --runs 3 -T none
+    refused 3 3 "file/out.raw.hypersort-runs: cannot be made: Not a directory" sort in.raw --type u64 -o out.raw --runs 3 -T file
+    refused 2 3 "none/out.raw.hypersort-runs: cannot be made: No such file or directory" \
+        sort in.raw --type u64 -o out.raw --runs 3 -T closed -T none
+    refused 2 3 "there/out.raw: cannot create" sort in.raw --type u64 -o there/out.raw --runs 3 -T closed
+    refused 2 3 "--temp-limit is 100000|take " sort in.raw --type u64 -o out.raw --runs 3 -T closed --temp-limit 100000
+    : >closed/out.raw.hypersort-runs
+    refused 2 3 "closed/out.raw.hypersort-runs" sort in.raw --type u64 -o out.raw --runs 3 -T closed
+    rm closed/*
+    # Nothing is refused without need: --temp-limit and -T that are not used.
+    ok 2 sort in.raw --type u64 -o out.raw -T none --temp-limit 1
+    rm out.raw
+    [ -z "$(ls closed)" ] || fail "left: $(ls closed)"
+    if [ "$(id -u)" != 0 ]; then
+        chmod 500 closed
+        refused 2 3 "closed/out.raw.hypersort-runs: cannot be made: Permission denied" sort in.raw --type u64 -o out.raw --runs 3 -T closed
+        refused 2 3 "closed/out.raw" sort in.raw --type u64 -o closed/out.raw --runs 3
+        chmod 700 closed
+    fi
+    rm -r file closed
+}
+
+draws
+echo "drawn: done after $SECONDS s"
+limits
+ok 1 gen -n 300000 --type u64 -s "$seed" -o in.raw
+for part in in_memory refusals; do
+    $part
+    echo "$part: done after $SECONDS s"
+done
+finish

@@ -1,28 +1,16 @@
 #!/bin/bash
-# An installed hypersort is of use: the README's C example compiles against it alone, with the shared and with the
-# static library, and sorts over two ranks.
+# An installed hypersort is of use: the README's C example compiles against it alone, with the shared and with the static library,
+# and sorts over two ranks. The static library shows no name but hsort_...: a program may have each of the others for itself.
 set -euo pipefail
+# shellcheck source=package/installed.sh
+. "$(dirname "${BASH_SOURCE[0]}")/package/installed.sh"
 
-prefix=$(mktemp -d)
-trap 'rm -rf "$prefix"' EXIT
-cache() { sed -n "s/^$1:[A-Z]*=//p" "$BUILD/CMakeCache.txt"; }
-
-if [[ "$(cache CMAKE_C_FLAGS)" == *-fsanitize* ]]; then
-    echo "skipped: an instrumented build is not one to install"
-    exit 77
-fi
-
-cmake --install "$BUILD" --prefix "$prefix" >/dev/null
-libraries=$(dirname "$(find "$prefix" -name libhypersort.so)")
 installed=$(find "$prefix/include" -type f -printf '%P\n' | sort | xargs)
-if [ "$installed" != "hypersort.h hypersort_types.h" ]; then
-    echo "failed: hypersort.h and hypersort_types.h are to be the only headers, but installed are: $installed"
-    exit 1
-fi
+[ "$installed" = "hypersort.h hypersort_types.h" ] ||
+    fail "hypersort.h and hypersort_types.h are to be the only headers, but installed are: $installed"
 "$prefix/bin/hypersort" info >/dev/null
 
-# shellcheck disable=SC2016 # the backquotes are Markdown's
-sed -n '/^```c$/,/^```$/p' "$SOURCE/README.md" | sed '/^```/d' >"$prefix/example.c"
+write_example "$work/example.c"
 
 # A static library brings none of the libraries that it needs.
 static_needs=("$(cache HWLOC_LIBRARY)" -fopenmp -lm)
@@ -31,20 +19,21 @@ if [ -n "$cudart" ]; then
     static_needs+=("$cudart" "-Wl,-rpath,$(dirname "$cudart")" -lstdc++)
 fi
 
-compile() { mpicc -std=c17 -Wall -Wextra -Werror -I"$prefix/include" "$prefix/example.c" "${@:2}" -o "$prefix/$1"; }
+names() { nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | sort -u; }
+shown=$(names "$libraries/libhypersort.a")
+[ "$(grep -c '^hsort_' <<<"$shown")" -gt 10 ] || fail "the static library has no functions"
+[ "$shown" = "$(grep '^hsort_' <<<"$shown")" ] || fail "the static library shows more than hsort_: $(grep -v '^hsort_' <<<"$shown" | xargs)"
+
+# The names that the library's files share with each other, in a program: each ends it, if the library should come to call it.
+inner=$(names "$BUILD/libhypersort_whole.a" | grep -E '^[a-z][a-z0-9_]*$' | grep -v '^hsort_')
+[ "$(wc -l <<<"$inner")" -gt 100 ] || fail "the inner names of the library were not found"
+awk '{ printf "void %s(void);\nvoid %s(void) { __builtin_trap(); }\n", $1, $1 }' <<<"$inner" >"$work/same_names.c"
+
+compile() { mpicc -std=c17 -Wall -Wextra -Werror -I"$prefix/include" "$work/example.c" "${@:2}" -o "$work/$1"; }
 compile shared -L"$libraries" -lhypersort "-Wl,-rpath,$libraries"
 compile static "$libraries/libhypersort.a" "${static_needs[@]}"
-
-expected=$(printf '%s\n' '-1 -1 0 0' '2 2 3 3')
-for kind in shared static; do
-    # shellcheck disable=SC2086 # MPIRUN holds options too
-    got=$($MPIRUN -n 2 "$prefix/$kind" </dev/null | sort)
-    if [ "$got" != "$expected" ]; then
-        echo "failed: the $kind example was to write"
-        echo "$expected"
-        echo "but wrote"
-        echo "$got"
-        exit 1
-    fi
+compile same_names "$work/same_names.c" -fno-builtin "$libraries/libhypersort.a" "${static_needs[@]}"
+for kind in shared static same_names; do
+    sorts "$kind" "$work/$kind"
 done
-echo "the example ran with the shared and with the static library"
+echo "the example ran with the shared and with the static library, also beside $(wc -l <<<"$inner") functions of the library's inner names"

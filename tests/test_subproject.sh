@@ -1,6 +1,7 @@
 #!/bin/bash
-# hypersort inside another CMake project, by add_subdirectory(): it builds with a compiler that warns of more than ours, in the
-# build type of the project, and without pkg-config; the project's program links and runs.
+# hypersort inside another CMake project, by add_subdirectory() and by FetchContent: it builds with a compiler that warns of more
+# than ours, in the build type of the project, and without pkg-config; the project's programs link and run. Both ways lead to the
+# same files, so by add_subdirectory() it is only configured, which tells whether the targets are there.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -21,9 +22,17 @@ project(example LANGUAGES C)
 # What a compiler that is not ours could find: every file of hypersort has some of these.
 set(CMAKE_C_FLAGS "\${CMAKE_C_FLAGS} -Wconversion -Wtraditional")
 set(HYPERSORT_CUDA OFF)
-add_subdirectory($SOURCE hypersort)
-add_executable(example example.c)
-target_link_libraries(example PRIVATE hypersort::shared)
+if(FETCH)
+    include(FetchContent)
+    FetchContent_Declare(hypersort SOURCE_DIR $SOURCE OVERRIDE_FIND_PACKAGE)
+    find_package(hypersort REQUIRED)
+else()
+    add_subdirectory($SOURCE hypersort)
+endif()
+foreach(target hypersort shared static)
+    add_executable(example_\${target} example.c)
+    target_link_libraries(example_\${target} PRIVATE hypersort::\${target})
+endforeach()
 END
 
 configure()
@@ -34,15 +43,20 @@ configure()
 
 configure with_pkg_config
 [ -z "$(cache CMAKE_BUILD_TYPE "$work/with_pkg_config")" ] || fail "a build type is forced upon the project"
-configure without -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
+configure without -DFETCH=ON -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
 hwloc=$(cache HWLOC_LIBRARY "$work/without")
 [ -e "$hwloc" ] || fail "hwloc is not found without pkg-config"
 [ "$hwloc" = "$(cache HWLOC_LIBRARY "$work/with_pkg_config")" ] || fail "hwloc is another one without pkg-config"
 
-cmake --build "$work/without" --target example -j2 >"$work/log" 2>&1 || { tail "$work/log"; fail "it does not build"; }
+cmake --build "$work/without" --target example_hypersort example_static -j2 >"$work/log" 2>&1 || { tail "$work/log"; fail "it does not build"; }
 grep -q 'warning: ' "$work/log" || fail "the compiler was to warn"
-[ ! -e "$work/without/hypersort/tests" ] || fail "the project builds hypersort's tests"
+for folder in without/_deps/hypersort-build with_pkg_config/hypersort; do
+    [ -e "$work/$folder/include/hypersort.h" ] || fail "the project does not hold hypersort in $folder"
+    [ ! -e "$work/$folder/tests" ] || fail "the project builds hypersort's tests"
+done
 expected=$(printf '%s\n' '-1 -1 0 0' '2 2 3 3')
-# shellcheck disable=SC2086 # MPIRUN holds options too
-[ "$($MPIRUN -n 2 "$work/without/example" </dev/null | sort)" = "$expected" ] || fail "the program does not sort"
+for target in hypersort static; do
+    # shellcheck disable=SC2086 # MPIRUN holds options too
+    [ "$($MPIRUN -n 2 "$work/without/example_$target" </dev/null | sort)" = "$expected" ] || fail "the program does not sort"
+done
 echo "a project that includes hypersort builds and sorts"

@@ -33,7 +33,7 @@ project "$work/c" "C" -DCMAKE_C_COMPILER="$(cache CMAKE_C_COMPILER)"
 for target in hypersort shared static; do
     sorts "C, hypersort::$target" "$work/c/build/example_$target"
 done
-takes_shared() { ldd "$1" | grep -q 'libhypersort\.so'; }
+takes_shared() { [[ "$(ldd "$1")" = *libhypersort.so* ]]; }
 takes_shared "$work/c/build/example_hypersort" || fail "hypersort::hypersort is not the shared library"
 if takes_shared "$work/c/build/example_static"; then fail "hypersort::static is not the static library"; fi
 project "$work/cxx" "C++"

@@ -28,5 +28,5 @@ build_with c++ example.cpp cxx -DOMPI_SKIP_MPICXX "${shared[@]}"
 for program in shared static cxx; do
     sorts "$program" "$work/$program"
 done
-if ldd "$work/static" | grep -q 'libhypersort\.so'; then fail "the static program takes the shared library"; fi
+if [[ "$(ldd "$work/static")" = *libhypersort.so* ]]; then fail "the static program takes the shared library"; fi
 echo "pkg-config's flags made programs of C and C++, with the shared and the static library"

@@ -35,6 +35,11 @@ execute_process(COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/CHANGELOG.md OUTPUT_FILE
                 COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS CHANGELOG.md)
 install(FILES ${PROJECT_BINARY_DIR}/private/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# As source: module files differ between compilers.
+set(fortran_dir ${CMAKE_INSTALL_DATADIR}/hypersort/fortran)
+install(FILES src/fortran/hypersort.f90 DESTINATION ${fortran_dir})
+set(hypersort_FORTRAN_SOURCE ${PROJECT_SOURCE_DIR}/src/fortran/hypersort.f90 CACHE INTERNAL "For projects that include this one")
+
 # Two sets: who takes the shared library needs nothing of what the static one needs.
 foreach(kind Shared Static)
     string(TOLOWER ${kind} target)
@@ -49,7 +54,7 @@ if(with_cuda)
     set(needs_cuda_text ", the CUDA Toolkit")
 endif()
 configure_package_config_file(src/package/hypersortConfig.cmake.in ${PROJECT_BINARY_DIR}/private/hypersortConfig.cmake
-                              INSTALL_DESTINATION ${cmake_dir} NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${cmake_dir} PATH_VARS fortran_dir NO_SET_AND_CHECK_MACRO)
 # As the soname: until 1.0 another minor version is another interface.
 set(compatible SameMajorVersion)
 if(PROJECT_VERSION_MAJOR EQUAL 0)
@@ -93,8 +98,7 @@ list(APPEND pc_libs_private -lhwloc)
 list(TRANSFORM OpenMP_C_LIB_NAMES PREPEND -l OUTPUT_VARIABLE openmp_libraries)
 list(APPEND pc_libs_private ${openmp_libraries} -lm -lrt)
 if(with_cuda)
-    cmake_path(GET cudart PARENT_PATH cudart_dir)
-    list(APPEND pc_libs_private -L${cudart_dir} -lcudart -lstdc++)
+    list(APPEND pc_libs_private ${cudart} -lstdc++)
 endif()
 list(JOIN pc_libs_private " " pc_libs_private)
 

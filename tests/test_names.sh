@@ -2,6 +2,7 @@
 # No function or struct of one name stands in two files of the program, so that a name that is looked for is found. Twins are the
 # exception: files whose names are the same but for folder, ending, _body, _host and _cuda; a file of kernels/host and one of
 # kernels/cuda, which are two forms of one engine; and no_cuda.c, which stands where the CUDA files are not built.
+# The examples are programs of their own.
 set -euo pipefail
 
 cd "$SOURCE"
@@ -14,7 +15,7 @@ fi
 definitions()
 {
     ctags -x --languages=C,CUDA --langmap=C:.c.h,CUDA:.cu.cuh --kinds-C=fsu --kinds-CUDA=fsu -I __launch_bounds__+ \
-        --_xformat='%K %N	%F	%Z' -R kernels mpi src |
+        --_xformat='%K %N	%F	%Z' --exclude=src/examples -R kernels mpi src |
         awk -F '\t' '($3 == "-" || $3 == "") && $1 !~ / (NAMED$|__anon|operator)/ { print $1 "\t" $2 }' | sort -u
 }
 

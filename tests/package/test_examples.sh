@@ -1,0 +1,49 @@
+#!/bin/bash
+# The examples, installed and moved, copied from there and built as their page says: each prints what it sorted on two ranks.
+set -euo pipefail
+# shellcheck source=installed.sh
+. "$(dirname "${BASH_SOURCE[0]}")/installed.sh"
+
+cp -r "$prefix/share/hypersort/examples" "$work/examples"
+
+# prints WHAT PROGRAM TEXT: on two ranks, whose lines may come mixed.
+prints()
+{
+    local got
+    # shellcheck disable=SC2086 # MPIRUN holds options too
+    got=$($MPIRUN -n 2 "$2" </dev/null | sort -s -t: -k1,1)
+    [ "$got" = "$3" ] || fail "the $1 was to print
+$3
+but printed
+$got"
+}
+
+quiet "the C example does not build" make -C "$work/examples/c" CC="$(cache CMAKE_C_COMPILER)" \
+    PKG_CONFIG_PATH="$libraries/pkgconfig:${PKG_CONFIG_PATH:-}"
+prints "C example" "$work/examples/c/temperatures" "0: 10.5 at station 100
+1:  7.5 at station 1
+2:  6.5 at station 101
+3:  3.5 at station 2
+4:  2.5 at station 102
+5:  0.5 at station 0"
+
+project "$work/examples/cxx" "C++ example"
+prints "C++ example" "$work/examples/cxx/build/events" "rank 0: run 0, energy 2, event 12
+rank 0: run 0, energy 1, event 2
+rank 0: run 0, energy 1, event 10
+rank 0: run 0, energy 0, event 0
+rank 1: run 1, energy 4, event 3
+rank 1: run 1, energy 4, event 11
+rank 1: run 1, energy 3, event 1
+rank 1: run 1, energy 0, event 13"
+
+mpicc=$(cache MPI_C_COMPILER)
+fortran=$(dirname "$mpicc")/$(basename "$mpicc" | sed 's/mpicc/mpifort/')
+if ! command -v "$fortran" >/dev/null; then
+    echo "the examples in C and C++ sorted; there is no Fortran compiler of MPI for the other one"
+    exit 0
+fi
+project "$work/examples/fortran" "Fortran example" -DMPI_Fortran_COMPILER="$fortran"
+prints "Fortran example" "$work/examples/fortran/build/particles" "rank 0: cell 0, energy 0.0: cell 1, energy 0.2: cell 2, energy 1.0: cell 3, energy 1.2
+rank 1: cell 5, energy 0.1: cell 6, energy 0.3: cell 7, energy 1.1: cell 8, energy 1.3"
+echo "the examples in C, C++ and Fortran sorted"

@@ -107,3 +107,8 @@ set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pc_dir} OUTPUT_VARIABLE pc_to_prefix)
 configure_file(src/package/hypersort.pc.in ${PROJECT_BINARY_DIR}/private/hypersort.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.pc DESTINATION ${pc_dir})
+
+# For Lmod; the recipes beside it are for those who build packages, and are not installed.
+set(module_dir ${CMAKE_INSTALL_DATADIR}/hypersort/modulefiles/hypersort)
+configure_file(jobs/packaging/hypersort.lua.in ${PROJECT_BINARY_DIR}/private/hypersort.lua @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.lua DESTINATION ${module_dir} RENAME ${PROJECT_VERSION}.lua)

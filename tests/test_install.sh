@@ -29,7 +29,7 @@ inner=$(names "$BUILD/libhypersort_whole.a" | grep -E '^[a-z][a-z0-9_]*$' | grep
 [ "$(wc -l <<<"$inner")" -gt 100 ] || fail "the inner names of the library were not found"
 awk '{ printf "void %s(void);\nvoid %s(void) { __builtin_trap(); }\n", $1, $1 }' <<<"$inner" >"$work/same_names.c"
 
-compile() { mpicc -std=c17 -Wall -Wextra -Werror -I"$prefix/include" "$work/example.c" "${@:2}" -o "$work/$1"; }
+compile() { "$mpicc" -std=c17 -Wall -Wextra -Werror -I"$prefix/include" "$work/example.c" "${@:2}" -o "$work/$1"; }
 compile shared -L"$libraries" -lhypersort "-Wl,-rpath,$libraries"
 compile static "$libraries/libhypersort.a" "${static_needs[@]}"
 compile same_names "$work/same_names.c" -fno-builtin "$libraries/libhypersort.a" "${static_needs[@]}"

@@ -48,6 +48,15 @@ foreach(kind Shared Static)
     install(EXPORT hypersort${kind} NAMESPACE hypersort:: DESTINATION ${cmake_dir})
 endforeach()
 
+# "libmpi.so.40", for a project that finds another MPI than ours; "" where the compiler is MPI's own wrapper, which names no library.
+set(mpi_library)
+set(mpi_soname)
+if(MPI_C_LIBRARIES)
+    list(GET MPI_C_LIBRARIES 0 mpi_library)
+    file(REAL_PATH ${mpi_library} mpi_library)
+    cmake_path(GET mpi_library FILENAME mpi_soname)
+    string(REGEX MATCH "^[^.]*\\.so\\.[0-9]+" mpi_soname ${mpi_soname})
+endif()
 set(needs_cuda FALSE)
 set(needs_cuda_text "")
 if(with_cuda)
@@ -66,10 +75,9 @@ install(FILES ${PROJECT_BINARY_DIR}/private/hypersortConfig.cmake ${PROJECT_BINA
               src/package/find_hwloc.cmake DESTINATION ${cmake_dir})
 
 # A caller's MPI is ours: by the module of pkg-config that names the same library, else by the library's path.
+# None where the compiler is MPI's own wrapper; then a caller's has to be it, too.
 set(pc_requires)
-list(GET MPI_C_LIBRARIES 0 mpi_library)
-file(REAL_PATH ${mpi_library} mpi_library)
-if(PkgConfig_FOUND)
+if(PkgConfig_FOUND AND MPI_C_LIBRARIES)
     foreach(module ompi-c mpich)
         pkg_check_modules(PC_${module} QUIET ${module})
         foreach(library ${PC_${module}_LINK_LIBRARIES})

@@ -5,17 +5,14 @@ set -euo pipefail
 # shellcheck source=../package/installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../package/installed.sh"
 
-# That of the MPI that the library was built with.
-mpicc=$(cache MPI_C_COMPILER)
-fortran=$(dirname "$mpicc")/$(basename "$mpicc" | sed 's/mpicc/mpifort/')
 echo 'end' >"$work/nothing.f90"
-"$fortran" "$work/nothing.f90" -o "$work/nothing" >/dev/null 2>&1 || skip "there is no Fortran compiler of MPI, $fortran"
+"$mpifort" "$work/nothing.f90" -o "$work/nothing" >/dev/null 2>&1 || skip "there is no Fortran compiler of MPI, $mpifort"
 
 module=$prefix/share/hypersort/fortran/hypersort.f90
 abi=$SOURCE/tests/library/abi.txt
 here=$SOURCE/tests/fortran
 cd "$work"
-quiet "the module does not compile" "$fortran" -std=f2018 -Wall -Wextra -Werror -c "$module"
+quiet "the module does not compile" "$mpifort" -std=f2018 -Wall -Wextra -Werror -c "$module"
 
 # hsort_create() is bound to hsort_create_f() in C.
 sed -n 's/^function //p' "$abi" | grep -v '^hsort_create$' | while read -r function; do
@@ -60,7 +57,7 @@ int main(void) {"
     sed -nE 's/^(status|type|value) ([A-Z0-9_]+) .*/printf("\2 %d\\n", \2);/p' "$abi"
     echo "}"
 } >list.c
-quiet "the list in Fortran does not compile" "$fortran" list.f90 hypersort.o -o list_fortran -L"$libraries" -lhypersort \
+quiet "the list in Fortran does not compile" "$mpifort" list.f90 hypersort.o -o list_fortran -L"$libraries" -lhypersort \
     "-Wl,-rpath,$libraries"
 quiet "the list in C does not compile" "$mpicc" -I"$prefix/include" list.c -o list_c
 ./list_c >c.txt
@@ -68,7 +65,7 @@ quiet "the list in C does not compile" "$mpicc" -I"$prefix/include" list.c -o li
 diff c.txt fortran.txt || fail "the module differs from the header: < is C, > is Fortran"
 
 for program in test_calls test_module_mpi; do
-    quiet "$program does not compile" "$fortran" -std=f2018 -Wall -Wextra -fcheck=all -g "$here/$program.f90" hypersort.o -o $program \
+    quiet "$program does not compile" "$mpifort" -std=f2018 -Wall -Wextra -fcheck=all -g "$here/$program.f90" hypersort.o -o $program \
         -L"$libraries" -lhypersort "-Wl,-rpath,$libraries"
     for ranks in 1 3; do
         # shellcheck disable=SC2086 # MPIRUN holds options too

@@ -44,8 +44,8 @@ $got"
 # project FOLDER WHAT [CMAKE-OPTION...]: configure and build a CMake project that finds hypersort in $prefix, in FOLDER/build.
 project()
 {
-    quiet "$2: the project is not configured" cmake -S "$1" -B "$1/build" -DCMAKE_PREFIX_PATH="$prefix" \
-        -DCMAKE_BUILD_TYPE=Release "${@:3}"
+    quiet "$2: the project is not configured" cmake -S "$1" -B "$1/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
+        -DMPI_C_COMPILER="$mpicc" -DMPI_CXX_COMPILER="$mpicxx" -DMPI_Fortran_COMPILER="$mpifort" "${@:3}"
     quiet "$2: the project does not build" cmake --build "$1/build"
 }
 
@@ -55,6 +55,9 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 quiet "hypersort is not installed" cmake --install "$BUILD" --prefix "$work/first"
+# Those of the MPI that the library was built with.
+mpicc=$(cache MPI_C_COMPILER)
+mpicxx=${mpicc/%mpicc*/mpicxx${mpicc##*mpicc}} mpifort=${mpicc/%mpicc*/mpifort${mpicc##*mpicc}}
 prefix=$work/second/place
 mkdir "$work/second"
 mv "$work/first" "$prefix"

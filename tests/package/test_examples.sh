@@ -37,13 +37,11 @@ rank 1: run 1, energy 4, event 11
 rank 1: run 1, energy 3, event 1
 rank 1: run 1, energy 0, event 13"
 
-mpicc=$(cache MPI_C_COMPILER)
-fortran=$(dirname "$mpicc")/$(basename "$mpicc" | sed 's/mpicc/mpifort/')
-if ! command -v "$fortran" >/dev/null; then
+if ! command -v "$mpifort" >/dev/null; then
     echo "the examples in C and C++ sorted; there is no Fortran compiler of MPI for the other one"
     exit 0
 fi
-project "$work/examples/fortran" "Fortran example" -DMPI_Fortran_COMPILER="$fortran"
+project "$work/examples/fortran" "Fortran example"
 prints "Fortran example" "$work/examples/fortran/build/particles" "rank 0: cell 0, energy 0.0: cell 1, energy 0.2: cell 2, energy 1.0: cell 3, energy 1.2
 rank 1: cell 5, energy 0.1: cell 6, energy 0.3: cell 7, energy 1.1: cell 8, energy 1.3"
 echo "the examples in C, C++ and Fortran sorted"

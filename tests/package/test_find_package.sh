@@ -1,6 +1,7 @@
 #!/bin/bash
 # Projects of others find the installed and moved hypersort by find_package(): one of C, with both libraries, and one of C++ alone.
-# The versions that fit are taken, others refused; without hwloc the shared library is still found, and the static one is not.
+# The versions that fit are taken, others refused; without hwloc the shared library is still found, and the static one is not. A
+# project with another MPI is warned.
 set -euo pipefail
 # shellcheck source=installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/installed.sh"
@@ -50,7 +51,8 @@ project(versions LANGUAGES C)
 $1
 message("found: \${hypersort_FOUND}")
 END
-    cmake -S "$work/versions" -B "$work/versions/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1
+    cmake -S "$work/versions" -B "$work/versions/build" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DMPI_C_COMPILER="$mpicc" >"$work/log" 2>&1
     grep -qx 'found: 1' "$work/log"
 }
 refused() { if found "$1"; then fail "$2"; fi; }
@@ -71,4 +73,12 @@ endif()" || { cat "$work/log"; fail "without hwloc the shared library is not fou
 refused "$no_hwloc
 find_package(hypersort CONFIG COMPONENTS static)" "without hwloc the static library is found"
 grep -q 'hypersort::static needs hwloc' "$work/log" || fail "it is not said that the static library needs hwloc"
+
+other_mpi='this project found'
+found "find_package(hypersort CONFIG)" || fail "hypersort is not found"
+if grep -q "$other_mpi" "$work/log"; then cat "$work/log"; fail "its own MPI is taken for another one"; fi
+# As if it were built with another MPI than the one that the project finds.
+sed -i 's,MATCHES "/[^"]*",MATCHES "/libothermpi.so.1",' "$libraries/cmake/hypersort/hypersortConfig.cmake"
+found "find_package(hypersort CONFIG)" || fail "hypersort is not found beside another MPI"
+grep -q "$other_mpi" "$work/log" || fail "another MPI is not warned of"
 echo "projects in C and C++ found hypersort $version, and what does not fit was refused"

@@ -27,7 +27,7 @@ module load hypersort || exit 1
 [ "\$(command -v hypersort)" = "$prefix/bin/hypersort" ] || { echo "the command is not on PATH"; exit 1; }
 [ "\$HYPERSORT_ROOT" = "$prefix" ] || { echo "HYPERSORT_ROOT is \$HYPERSORT_ROOT"; exit 1; }
 hypersort --version || exit 1
-mpicc "$work/example.c" \$(pkg-config --cflags --libs hypersort) -o "$work/example" || exit 1
+"$mpicc" "$work/example.c" \$(pkg-config --cflags --libs hypersort) -o "$work/example" || exit 1
 $MPIRUN -n 2 "$work/example" | sort >"$work/printed"
 module unload hypersort
 if command -v hypersort; then echo "the command stays on PATH"; exit 1; fi

@@ -22,7 +22,7 @@ uses()
     local lib
     lib=$(dirname "$(find "$2" -name libhypersort.so)")
     "$2/bin/hypersort" --version >/dev/null || fail "$1: the command does not run"
-    mpicc -I"$2/include" "$work/example.c" -L"$lib" -lhypersort "-Wl,-rpath,$lib" -o "$work/uses"
+    "$mpicc" -I"$2/include" "$work/example.c" -L"$lib" -lhypersort "-Wl,-rpath,$lib" -o "$work/uses"
     sorts "$1" "$work/uses"
 }
 

@@ -10,7 +10,7 @@ export PKG_CONFIG_PATH=$libraries/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 of() { pkg-config "$@" hypersort; }
 command_version=$("$prefix/bin/hypersort" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -1)
 [ "$(of --modversion)" = "$command_version" ] || fail "the version is $(of --modversion), not the command's"
-if [[ "$(of --libs)" = *-lhwloc* ]]; then fail "the shared library brings what only the static one needs"; fi
+if [[ "$(of --libs)" = *-lgomp* ]]; then fail "the shared library brings what only the static one needs"; fi
 
 write_example "$work/example.c"
 cp "$work/example.c" "$work/example.cpp"

@@ -1,0 +1,275 @@
+"""Arrays of NumPy, CuPy, Numba and PyTorch, as the library sees them: an address, a count, a stream.
+
+None of them but NumPy is imported: an array brings its library along.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any, Iterable, Optional, Tuple
+
+import numpy as np
+
+from . import _library
+from ._types import KeyType, key_type_of, refuse_nat, type_by_name
+
+_TORCH_TYPES = {
+    "bool": "u8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+}  # fmt: skip
+_LEGACY_STREAM = 1  # cudaStreamLegacy; NULL is the same one
+
+
+@dataclass(frozen=True)
+class Array:
+    """One rank's part of a distributed array, contiguous."""
+
+    source: Any  # the object that holds the memory, of the caller's library
+    library: str  # "numpy", "cupy", "numba", "torch", or another that has only the interface
+    pointer: int
+    shape: Tuple[int, ...]
+    dtype: Any  # of the caller's library
+    element_bytes: int  # of all that one place on the first axis has
+    key: Optional[KeyType] = None  # where it holds keys
+    on_device: bool = False
+    stream: Optional[int] = None  # after whose work the array is ready; None: it is
+    read_only: bool = False
+
+    @property
+    def count(self) -> int:
+        """Elements, or keys, of this rank."""
+        return self.shape[0]
+
+    def empty(self, count: int, dtype: Any = None, on_host: bool = False) -> "Array":
+        """A new array like this one, of `count` elements; with `dtype`, "int64" or one of NumPy, of one dimension."""
+        shape = (count, *(self.shape[1:] if dtype is None else ()))
+        source = _empty(self, shape, self.dtype if dtype is None else dtype, on_host)
+        made = view(source, "a result")
+        return replace(made, key=self.key) if dtype is None else made
+
+    def first(self, count: int) -> Any:
+        """The first `count` elements; a copy where a view would keep much memory that nobody uses."""
+        part = self.source[:count]
+        if 2 * count < self.count:
+            part = part.clone() if self.library == "torch" else part.copy() if hasattr(part, "copy") else part
+        return part
+
+
+def _home(a: Any) -> str:
+    """The library that an array is of, by its class or a base of it."""
+    for kind in type(a).__mro__:
+        name = kind.__module__.partition(".")[0]
+        if name in ("numpy", "cupy", "torch", "numba"):
+            return name
+    return type(a).__module__.partition(".")[0]
+
+
+def _empty(like: Array, shape: Tuple[int, ...], dtype: Any, on_host: bool) -> Any:
+    if like.library == "torch":
+        torch = sys.modules["torch"]
+        device = "cpu" if on_host else like.source.device
+        return torch.empty(shape, dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype, device=device)
+    if like.library == "numpy" or on_host:
+        return np.empty(shape, dtype)
+    if like.library == "cupy":
+        return sys.modules["cupy"].empty(shape, dtype)
+    if like.library == "numba":
+        from numba import cuda  # pylint: disable=import-error # it is there: the caller has an array of it
+
+        return cuda.device_array(shape, dtype)
+    raise TypeError(f"nothing is known of {like.library} that makes a result: give one by out=")
+
+
+def _contiguous_strides(shape: Iterable[int], itemsize: int) -> Tuple[int, ...]:
+    strides = [itemsize]
+    for length in reversed(tuple(shape)[1:]):
+        strides.append(strides[-1] * length)
+    return tuple(reversed(strides))
+
+
+def _view_interface(a: Any, name: str) -> Array:
+    """By __cuda_array_interface__, versions 2 and 3."""
+    face = a.__cuda_array_interface__
+    shape, (pointer, read_only), strides = tuple(face["shape"]), face["data"], face.get("strides")
+    dtype = getattr(a, "dtype", None)
+    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(face["typestr"])
+    if face.get("mask") is not None:
+        raise TypeError(f"{name} has a mask")
+    if strides is not None and 0 not in shape and tuple(strides) != _contiguous_strides(shape, dtype.itemsize):
+        raise ValueError(f"{name} is not contiguous: copy it first")
+    if not dtype.isnative:
+        raise TypeError(f"{name} is not in this machine's byte order")
+    stream = face.get("stream") if face.get("version", 0) >= 3 else _LEGACY_STREAM
+    if stream == 0:
+        raise ValueError(f"{name}: its interface names the stream 0, which is none")
+    return Array(a, _home(a), pointer or 0, shape, dtype, 0, None, True, stream, bool(read_only))
+
+
+def _view_tensor(a: Any, name: str) -> Array:
+    """Of PyTorch, whose interface tells bf16 from f16 in no version, and leaves out the stream."""
+    if not a.is_contiguous():
+        raise ValueError(f"{name} is not contiguous: copy it first")
+    if a.device.type not in ("cpu", "cuda"):
+        raise TypeError(f"{name} is on the device {a.device}")
+    on_device = a.device.type == "cuda"
+    stream = None
+    if on_device:
+        stream = sys.modules["torch"].cuda.current_stream(a.device).cuda_stream or _LEGACY_STREAM
+    return Array(a, "torch", a.data_ptr(), tuple(a.shape), a.dtype, 0, None, on_device, stream, False)
+
+
+def _view_numpy(a: Any, name: str) -> Array:
+    a = _as_numpy(a, name)
+    if not a.flags.c_contiguous:
+        raise ValueError(f"{name} is not contiguous: copy it first")
+    if a.dtype.hasobject:
+        raise TypeError(f"{name} holds Python objects")
+    return Array(a, "numpy", a.ctypes.data, a.shape, a.dtype, 0, None, False, None, not a.flags.writeable)
+
+
+def view(a: Any, name: str) -> Array:
+    """An array where it is; nothing is copied."""
+    if _home(a) == "torch":
+        found, item_bytes = _view_tensor(a, name), a.element_size()
+    else:
+        found = _view_interface(a, name) if _is_foreign(a) else _view_numpy(a, name)
+        item_bytes = found.dtype.itemsize
+    if not found.shape:
+        raise ValueError(f"{name} has no dimension")
+    tail_items = int(np.prod(found.shape[1:], dtype=np.int64))
+    return replace(found, element_bytes=item_bytes * tail_items)
+
+
+def _is_foreign(a: Any) -> bool:
+    """Whether an array is of another library than NumPy. Lists and the like are NumPy's."""
+    home = _home(a)
+    return home == "torch" or (home != "numpy" and hasattr(a, "__cuda_array_interface__"))
+
+
+def _as_numpy(a: Any, name: str) -> np.ndarray:
+    if isinstance(a, np.ma.MaskedArray):
+        raise TypeError(f"{name} has a mask")
+    a = np.asarray(a)
+    if a.ndim == 0:
+        raise ValueError(f"{name} has no dimension")
+    return a
+
+
+def _same_dtype(one: Any, other: Any) -> bool:
+    """Of two libraries, too: torch.int64 is int64."""
+    texts = [str(dtype) for dtype in (one, other)]
+    return one == other or texts[0].replace("torch.", "") == texts[1].replace("torch.", "")
+
+
+def _copied(a: Any, name: str, of_keys: bool) -> Any:
+    """An array of NumPy contiguous, and of keys in this machine's byte order and aligned; one of others as it is."""
+    if _is_foreign(a):
+        return a
+    a = np.ascontiguousarray(_as_numpy(a, name))
+    if of_keys:
+        if not a.dtype.isnative:
+            a = a.astype(a.dtype.newbyteorder("="))
+        if a.ctypes.data % key_type_of(a.dtype, name).alignment != 0:
+            a = a.copy()
+    return a
+
+
+def key_of_tensor(found: Array, name: str) -> KeyType:
+    """The key type of a PyTorch tensor, or TypeError."""
+    word = str(found.dtype).partition(".")[2]
+    if word not in _TORCH_TYPES:
+        raise TypeError(f"{name} has the dtype {found.dtype}, which is no key type")
+    return type_by_name(_TORCH_TYPES[word])
+
+
+def _with_key(found: Array, name: str) -> Array:
+    if len(found.shape) != 1:
+        raise ValueError(f"{name} has {len(found.shape)} dimensions, not 1")
+    if found.library == "torch":
+        return replace(found, key=key_of_tensor(found, name))
+    if found.library == "numpy":
+        refuse_nat(found.source, name)
+    return replace(found, key=key_type_of(found.dtype, name))
+
+
+def read_keys(a: Any, name: str = "keys") -> Array:
+    """Keys that are only read; a copy of those in a NumPy array that the library cannot take as they are."""
+    return _with_key(view(_copied(a, name, True), name), name)
+
+
+def read_elements(a: Any, name: str) -> Array:
+    """Elements that are only read: what lies at one place of the first axis. Copied as keys are, but in any byte order."""
+    return view(_copied(a, name, False), name)
+
+
+def read_index(a: Any, name: str = "index") -> Array:
+    """Global positions; a NumPy array of any integers."""
+    if not _is_foreign(a):
+        a = _as_numpy(a, name)
+        if a.size == 0 and a.dtype == np.float64:  # what NumPy makes of []
+            a = a.astype(np.int64)
+        if a.dtype.kind not in "iu":
+            raise TypeError(f"{name} has the dtype {a.dtype}, which is no integer")
+        a = np.require(a, np.int64, ["C", "ALIGNED"])
+    found = view(a, name)
+    if not _same_dtype(found.dtype, "int64") or len(found.shape) != 1:
+        raise TypeError(f"{name} is not of int64 and one dimension")
+    return found
+
+
+def written(a: Any, name: str) -> Array:
+    """An array that is written where it is."""
+    if not isinstance(a, np.ndarray) and not _is_foreign(a):
+        raise TypeError(f"{name} is no array that can be written")
+    found = view(a, name)
+    if found.read_only:
+        raise ValueError(f"{name} is read-only")
+    return found
+
+
+def written_keys(a: Any, name: str) -> Array:
+    """Keys that are written where they are."""
+    found = _with_key(written(a, name), name)
+    if found.library == "numpy" and not found.dtype.isnative:
+        raise TypeError(f"{name} is not in this machine's byte order")
+    return found
+
+
+def check_like(found: Array, like: Array, name: str) -> None:
+    """TypeError or ValueError if two arrays do not hold elements of one kind."""
+    if not _same_dtype(found.dtype, like.dtype):
+        raise TypeError(f"{name} has the dtype {found.dtype}, not {like.dtype}")
+    if found.shape[1:] != like.shape[1:]:
+        raise ValueError(f"{name} has the shape {found.shape}, of other elements than {like.shape}")
+
+
+def output(out: Any, like: Array, count: Optional[int], dtype: Any = None, name: str = "out") -> Array:
+    """`out`, if it is given and fits, or a new array: elements like those of `like`, or of `dtype`.
+
+    Without `out` and `count`, as many as `like` has.
+    """
+    if out is None:
+        if count is not None and (not isinstance(count, (int, np.integer)) or count < 0):
+            raise ValueError(f"out_count is {count!r}, not a count or 'even'")
+        return like.empty(like.count if count is None else int(count), dtype)
+    found = written(out, name)
+    if dtype is None:
+        check_like(found, like, name)
+    elif not _same_dtype(found.dtype, dtype) or len(found.shape) != 1:
+        raise TypeError(f"{name} is not of {dtype} and one dimension")
+    if count is not None and found.count != count:
+        raise ValueError(f"{name} has {found.count} elements, but out_count is {count}")
+    return replace(found, key=like.key) if dtype is None else found
+
+
+def stream_of(*arrays: Optional[Array]) -> Optional[int]:
+    """The stream that the library is to wait for. Where arrays name several, the others are waited for here."""
+    streams = {array.stream for array in arrays if array is not None and array.stream is not None}
+    if not streams:
+        return None
+    chosen = max(streams)
+    for stream in streams - {chosen}:
+        _library.synchronize(_library.load(), stream)
+    return None if chosen == _LEGACY_STREAM else chosen

@@ -1,0 +1,178 @@
+"""A context of the library, and how its ranks keep together.
+
+Each call prepares what it needs, so that whatever may fail on one rank fails before the ranks begin; then all agree
+(_agreement.py), and only then is the library called, which agrees by itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union
+
+from mpi4py import MPI
+
+from . import _abi, _library
+from ._abi import Status
+from ._agreement import together
+from ._arrays import Array, stream_of
+from ._errors import Error, error_of
+from ._options import make_options
+
+Count = Union[None, int, str]
+T = TypeVar("T", bound="Context")
+
+
+def require_mpi() -> None:
+    """Error if there is no MPI to communicate by. Not collective."""
+    if not MPI.Is_initialized() or MPI.Is_finalized():
+        raise Error(Status.MPI, "MPI is not initialised, or is finalised already")
+
+
+def communicator_of(comm: Optional[MPI.Intracomm]) -> MPI.Intracomm:
+    """COMM_WORLD for None. Not collective, as there is no communicator to agree over."""
+    comm = MPI.COMM_WORLD if comm is None else comm
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        raise TypeError(f"comm is {comm!r}, wanted an intracommunicator of mpi4py")
+    return comm
+
+
+class Context:
+    """What all calls share; Sorter documents it."""
+
+    def __init__(self, comm: Optional[MPI.Intracomm] = None, **options: Any):
+        self._handle = ctypes.c_void_p()
+        self._comm: Optional[MPI.Intracomm] = None
+        require_mpi()
+        self._comm = communicator_of(comm).Dup()
+        try:
+            self._create(options)
+        except BaseException:
+            self.close()
+            raise
+
+    def _create(self, options: Dict[str, Any]) -> None:
+        def prepare() -> Tuple[str, Any]:
+            library = _library.load()
+            return "Sorter()", (library, make_options(library, options))
+
+        self._library, made = together(self._comm, prepare)
+        status = self._library.hsort_create_f(self._comm.py2f(), ctypes.byref(made), ctypes.byref(self._handle))
+        if status != Status.OK:
+            raise error_of(status, self._library.hsort_last_error(None).decode(errors="replace"))
+        self._on_gpu = self.engine == "cuda"
+        self._gpu_index = self.topology()[self._comm.rank]["gpu_index"] if self._on_gpu else -1
+
+    def close(self) -> None:
+        """Free what the library holds. Collective; a second call does nothing.
+
+        After MPI.Finalize() it frees what belongs to this process, and waits for nobody.
+        """
+        if self._handle:
+            self._library.hsort_destroy(ctypes.byref(self._handle))
+        if self._comm is not None and not MPI.Is_finalized():
+            self._comm.Free()
+        self._comm = None
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        # After an exception of this rank alone the others are elsewhere, and would never come to close() it.
+        if kind is None or issubclass(kind, Error):
+            self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):  # not freed: ranks drop their last references at different times
+            warnings.warn("a hypersort.Sorter was not closed", ResourceWarning, source=self)
+
+    # ---- the ranks together --------------------------------------------------------------------------------------
+
+    def _together(self, words: str, prepare: Callable[[], Any]) -> Any:
+        """What prepare() gives: if it gives a text first, that is added to `words`. Collective."""
+        if self._comm is None:
+            raise ValueError("the Sorter is closed")
+        require_mpi()
+
+        def say() -> Tuple[str, Any]:
+            work = prepare()
+            return f"{words} of {work[0]}", work[1:]
+
+        return together(self._comm, say)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Call the library. Collective. The status is the same on every rank, and so is what is raised."""
+        status = getattr(self._library, name)(self._handle, *arguments)
+        if status != Status.OK:
+            raise error_of(status, self._library.hsort_last_error(self._handle).decode(errors="replace"))
+
+    def _stream(self, *arrays: Optional[Array]) -> Optional[int]:
+        """What the library waits for before it reads these arrays, all of which it can reach. Of prepare()."""
+        for array in arrays:
+            if array is not None and array.on_device and not self._on_gpu:
+                raise TypeError("an array lies in GPU memory, but the engine in use is host: pass an array of NumPy")
+        return stream_of(*arrays)
+
+    def _out_count(self, length: Callable[[], int], out_count: Count) -> Optional[int]:
+        """The count that is asked for: "even" is this rank's share of all elements. Collective if it is.
+
+        length() is the number of this rank's elements.
+        """
+        if not isinstance(out_count, str):
+            return out_count
+
+        def prepare() -> Tuple[str, int]:
+            if out_count != "even":
+                raise ValueError(f"out_count is {out_count!r}, not a count or 'even'")
+            return out_count, length()
+
+        (mine,) = self._together("out_count", prepare)
+        each, more = divmod(self._comm.allreduce(mine), self._comm.size)
+        return each + (self._comm.rank < more)
+
+    # ---- what happened, and where --------------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> str:
+        """What sorts: "host" or "cuda"."""
+        return _abi.ENGINES[self._library.hsort_engine_in_use(self._handle)]
+
+    @property
+    def exchange(self) -> str:
+        """The exchange of the last sort; "auto" after one that needs none."""
+        return _abi.EXCHANGES[self._library.hsort_exchange_in_use(self._handle)]
+
+    @property
+    def gpu_index(self) -> int:
+        """The GPU of this rank, as CUDA counts them in this process; -1 without one. Arrays are to lie there."""
+        return self._gpu_index
+
+    @property
+    def build_info(self) -> str:
+        """Version, commit, compiler, CUDA and MPI that the library was built with."""
+        return self._library.hsort_build_info().decode()
+
+    def topology(self) -> List[Dict[str, Any]]:
+        """What each rank runs on: the members of hsort_rank_info. Collective."""
+        infos = (_abi.RankInfo * self._comm.size)()
+        self._call("hsort_topology", infos, ctypes.sizeof(_abi.RankInfo))
+        names = [name for name, _ in _abi.RankInfo._fields_]
+        values = [[getattr(info, name) for name in names] for info in infos]
+        return [
+            {name: value.decode() if isinstance(value, bytes) else value for name, value in zip(names, row)}
+            for row in values
+        ]
+
+    def stats(self) -> Dict[str, Any]:
+        """The statistics of the last call that sorted or moved something: the members of hsort_stats. Not collective."""
+        found = _abi.Stats(struct_size=ctypes.sizeof(_abi.Stats))
+        status = self._library.hsort_get_stats(self._handle, ctypes.byref(found))
+        if status != Status.OK:
+            raise error_of(status, "there are no statistics yet")
+        members = {name: getattr(found, name) for name, _ in _abi.Stats._fields_[1:]}
+        members["seconds"] = dict(zip(_abi.PHASES, found.seconds))
+        members["paths"] = {
+            name: {member: getattr(path, member) for member, _ in _abi.PathStats._fields_}
+            for name, path in zip(_abi.TRANSPORTS[1:], found.paths[1:])
+        }
+        return members

@@ -1,0 +1,41 @@
+"""Keyword arguments as hsort_options."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Dict
+
+from . import _abi
+
+_WORDS = {
+    "engine": _abi.ENGINES,
+    "exchange": _abi.EXCHANGES,
+    "transport": _abi.TRANSPORTS,
+    "binding": _abi.BINDINGS,
+    "peer_memory": _abi.CHOICES,
+    "shared_memory": _abi.CHOICES,
+    "mpi_device_pointers": _abi.CHOICES,
+}
+_NUMBERS = ("local_rung", "threads", "chunk_bytes", "device_memory_limit")
+
+
+def make_options(library: Any, given: Dict[str, Any]) -> _abi.Options:
+    """The library's defaults, and what is given. TypeError and ValueError name the option."""
+    options = _abi.Options()
+    library.hsort_options_init(ctypes.byref(options), ctypes.sizeof(options))
+    for name, value in given.items():
+        if name in _WORDS:
+            if value not in _WORDS[name]:
+                raise ValueError(f"{name} is {value!r}: one of {', '.join(_WORDS[name])} can be")
+            setattr(options, name, _WORDS[name].index(value))
+        elif name in _NUMBERS:
+            # ctypes would cut off what does not fit.
+            bits = 8 * getattr(_abi.Options, name).size
+            if not -1 <= value < 1 << (bits - 1):
+                raise ValueError(f"{name} is {value!r}")
+            setattr(options, name, int(value))
+        elif name == "overwrite_input":
+            options.overwrite_input = bool(value)
+        else:
+            raise TypeError(f"there is no option {name!r}")
+    return options

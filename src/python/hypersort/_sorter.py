@@ -1,0 +1,79 @@
+"""The class that users see."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Tuple
+
+from ._arrays import read_keys
+from ._looks import Looks
+from ._moves import Moves
+
+
+class Sorter(Moves, Looks):
+    """Sorts the arrays of one communicator, and keeps engine, paths and buffers from call to call.
+
+    Making one, and `close`, are collective, as all methods are but `stats` and the properties. The methods are those
+    of the module without `comm`; see there.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, optional
+        Duplicated; COMM_WORLD if not given.
+    **options
+        `engine` ("auto", "host", "cuda"), `exchange`, `transport`, `binding`, `peer_memory`, `shared_memory`,
+        `mpi_device_pointers`: words of hypersort.h. `local_rung`, `threads`, `chunk_bytes`, `device_memory_limit`:
+        numbers. `overwrite_input`: bool; `sort` and `sort_records` may then leave anything in an array that they sort
+        into another one. The same on every rank, but for `threads`.
+
+    Examples
+    --------
+    >>> with hypersort.Sorter(MPI.COMM_WORLD, engine="host", threads=4) as sorter:
+    ...     for step in steps:
+    ...         keys = sorter.sort(step.keys)
+    """
+
+    def unique(
+        self, a: Any, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+        assume_sorted: bool = False,
+    ) -> Any:  # fmt: skip
+        """As hypersort.unique()."""
+        wanted = (bool(return_index), bool(return_inverse), bool(return_counts))
+        self._together("unique()", lambda: (f"{wanted}, assume_sorted={bool(assume_sorted)}",))
+        index, in_order = None, a
+        if not assume_sorted and (return_index or return_inverse):
+            index, ordered = self._argsort(a, False, None, None, True)
+            in_order = ordered.source
+        elif not assume_sorted:
+            in_order = self.sort(a)
+        keys, firsts, ids, counts = self._unique_of(in_order, *wanted)
+        results = [keys]
+        if return_index:
+            results.append(firsts if index is None else self.take(index.source, firsts))
+        if return_inverse:
+            if index is not None:
+                places = self._together("unique()", lambda: ("inverse", index.empty(index.count)))[0].source
+                self.put(places, index.source, ids)
+                ids = places
+            results.append(ids)
+        if return_counts:
+            results.append(counts)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _unique_of(self, a: Any, with_first: bool, with_ids: bool, with_counts: bool) -> Tuple[Any, ...]:
+        """Of keys in order one of each run; its first position, the runs of all keys and the counts, or None."""
+
+        def prepare() -> Tuple[Any, ...]:
+            keys = read_keys(a, "a")
+            outs = [keys.empty(keys.count)]
+            outs += [keys.empty(keys.count, "int64") if say else None for say in (with_first, with_ids, with_counts)]
+            return (keys.key.name, keys, outs, self._stream(keys, *outs))
+
+        keys, outs, stream = self._together("unique()", prepare)
+        kept = ctypes.c_int64()
+        out, first, ids, counts = (array and array.pointer for array in outs)
+        self._call("hsort_unique", keys.key.code, keys.pointer, keys.count, out, ctypes.byref(kept), counts, first,
+                   ids, stream)  # fmt: skip
+        cut = [array and array.first(kept.value) for array in outs]
+        cut[2] = outs[2] and outs[2].source  # of all keys
+        return tuple(cut)

@@ -1,0 +1,57 @@
+"""Which dtype is which key type of the library."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from ._abi import TYPES
+
+#: The dtype of keys of 16 bytes, compared as one unsigned number: the high half first.
+uint128 = np.dtype([("low", "<u8"), ("high", "<u8")])
+
+_LETTERS = {"u": "u", "i": "i", "f": "f", "b": "u", "m": "i", "M": "i"}
+
+
+class KeyType(NamedTuple):
+    """A key type of the library."""
+
+    code: int
+    name: str
+    bytes: int
+
+    @property
+    def alignment(self) -> int:
+        """Of an array of them: their size, and of those of 4 bytes 8."""
+        return 8 if self.bytes == 4 else self.bytes
+
+
+def type_by_name(name: str) -> KeyType:
+    """Of "u32" and the like."""
+    return KeyType(TYPES.index(name), name, int(name.lstrip("uifb")) // 8)
+
+
+def find_key_type(dtype: np.dtype) -> Optional[KeyType]:
+    """The key type of a dtype, in whatever byte order; None if it has none."""
+    if dtype == uint128:
+        return type_by_name("u128")
+    if dtype.name == "bfloat16":  # of ml_dtypes
+        return type_by_name("bf16")
+    name = f"{_LETTERS.get(dtype.kind, '?')}{dtype.itemsize * 8}"
+    return type_by_name(name) if name in TYPES and dtype.itemsize <= 8 else None
+
+
+def key_type_of(dtype: np.dtype, name: str) -> KeyType:
+    """The key type of an array called `name`, or TypeError."""
+    found = find_key_type(dtype)
+    if found is None:
+        hint = ": use sort_records()" if dtype.kind in "SV" else ""
+        raise TypeError(f"{name} has the dtype {dtype}, which is no key type{hint}")
+    return found
+
+
+def refuse_nat(array: np.ndarray, name: str) -> None:
+    """NumPy has NaT last, and the library, for which it is the least number, first: so none may be there."""
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise ValueError(f"{name} has NaT, which is not ordered here: view it as int64 to have NaT first")

@@ -1,0 +1,31 @@
+"""The version is said once, in hypersort.h; what is built has it as a literal in hypersort/_built.py."""
+
+import re
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+here = Path(__file__).resolve().parent
+
+
+def read_version():
+    """From the header, or in a source archive, which has none beside it, from what was written there."""
+    header, info = here.parent / "hypersort.h", here / "PKG-INFO"
+    if header.exists():
+        return ".".join(re.findall(r"^#define HSORT_VERSION_\w+ (\d+)", header.read_text(), re.MULTILINE))
+    return re.search(r"^Version: (.*)$", info.read_text(), re.MULTILINE)[1]
+
+
+class BuildPy(build_py):
+    """Copies the package, and says in it what it is."""
+
+    def run(self):
+        super().run()
+        built = Path(self.build_lib) / "hypersort" / "_built.py"
+        if built.exists():
+            built.unlink()  # it may be a link into the tree
+        built.write_text(f'VERSION = "{read_version()}"\nLIBRARY = ""\n')
+
+
+setup(version=read_version(), cmdclass={"build_py": BuildPy})

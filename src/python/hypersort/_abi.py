@@ -12,7 +12,6 @@ from enum import IntEnum
 PHASES_MAX, TRANSPORTS_MAX, FIELDS_MAX = 8, 8, 8
 
 # In the header's order: the place in a list is the value of its enum.
-STATUSES = ("OK STOPPED MISMATCH ARGUMENT FORMAT IO NO_DEVICE LAUNCH DEVICE_MEMORY HOST_MEMORY CUDA MPI INTERNAL").split()
 TYPES = "u32 i32 f32 u64 i64 f64 u128 u8 i8 u16 i16 f16 bf16".split()
 ENGINES = "auto host cuda".split()
 EXCHANGES = "auto bitonic direct partition".split()
@@ -21,8 +20,23 @@ BINDINGS = "auto none".split()
 CHOICES = "auto off on".split()
 PHASES = "h2d local_sort exchange merge d2h gather".split()
 
-Status = IntEnum("Status", STATUSES, start=0, module="hypersort")
-Status.__doc__ = "How a call of the library ended: hsort_status."
+
+class Status(IntEnum):
+    """How a call of the library ended: hsort_status."""
+
+    OK = 0
+    STOPPED = 1
+    MISMATCH = 2
+    ARGUMENT = 3
+    FORMAT = 4
+    IO = 5
+    NO_DEVICE = 6
+    LAUNCH = 7
+    DEVICE_MEMORY = 8
+    HOST_MEMORY = 9
+    CUDA = 10
+    MPI = 11
+    INTERNAL = 12
 
 
 class Options(ctypes.Structure):

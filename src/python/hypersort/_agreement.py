@@ -11,7 +11,7 @@ output that Python cannot make, a rank that calls another function.
 from __future__ import annotations
 
 import hashlib
-from typing import Callable, Tuple, TypeVar
+from typing import Any, Callable, Tuple, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -49,7 +49,8 @@ def together(comm: MPI.Intracomm, prepare: Callable[[], Tuple[str, T]]) -> T:
 
     prepare() returns the call in words, which must be the same on every rank, and what this rank has made ready.
     """
-    failure, words, work = None, "", None
+    failure, words = None, ""
+    work: Any = None
     try:
         words, work = prepare()
     except Exception as error:  # whatever it is, other ranks wait for this one

@@ -32,7 +32,7 @@ class Array:
     shape: Tuple[int, ...]
     dtype: Any  # of the caller's library
     element_bytes: int  # of all that one place on the first axis has
-    key: Optional[KeyType] = None  # where it holds keys
+    key: Any = None  # the KeyType, where it holds keys
     on_device: bool = False
     stream: Optional[int] = None  # after whose work the array is ready; None: it is
     read_only: bool = False
@@ -76,9 +76,7 @@ def _empty(like: Array, shape: Tuple[int, ...], dtype: Any, on_host: bool) -> An
     if like.library == "cupy":
         return sys.modules["cupy"].empty(shape, dtype)
     if like.library == "numba":
-        from numba import cuda  # pylint: disable=import-error # it is there: the caller has an array of it
-
-        return cuda.device_array(shape, dtype)
+        return sys.modules["numba.cuda"].device_array(shape, dtype)
     raise TypeError(f"nothing is known of {like.library} that makes a result: give one by out=")
 
 
@@ -164,10 +162,14 @@ def _same_dtype(one: Any, other: Any) -> bool:
 
 
 def _copied(a: Any, name: str, of_keys: bool) -> Any:
-    """An array of NumPy contiguous, and of keys in this machine's byte order and aligned; one of others as it is."""
+    """NumPy's contiguous, and keys in this machine's byte order and aligned; arrays of others as they are."""
     if _is_foreign(a):
         return a
-    a = np.ascontiguousarray(_as_numpy(a, name))
+    a = _as_numpy(a, name)
+    if a.dtype.hasobject:
+        raise TypeError(f"{name} holds Python objects")
+    if not a.flags.c_contiguous:  # copied as bytes: NumPy may leave out what lies between fields
+        a = np.ascontiguousarray(a.view(f"V{a.dtype.itemsize}") if a.dtype.names else a).view(a.dtype)
     if of_keys:
         if not a.dtype.isnative:
             a = a.astype(a.dtype.newbyteorder("="))
@@ -200,7 +202,7 @@ def read_keys(a: Any, name: str = "keys") -> Array:
 
 
 def read_elements(a: Any, name: str) -> Array:
-    """Elements that are only read: what lies at one place of the first axis. Copied as keys are, but in any byte order."""
+    """Elements that are only read: what lies at one place of the first axis. Copied as keys, but in any byte order."""
     return view(_copied(a, name, False), name)
 
 

@@ -1,4 +1,4 @@
-"""What the build knows of itself. This form stands in the source tree; `pip` and CMake put a literal one in its place."""
+"""What the build knows of itself. This form is that of the source tree; pip and CMake put a literal one there."""
 
 import re
 from pathlib import Path

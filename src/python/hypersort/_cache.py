@@ -40,7 +40,7 @@ def sorter_of(comm: Optional[MPI.Intracomm] = None) -> Sorter:
     comm = communicator_of(comm)
     if _keyval is None:
         _keyval = MPI.Comm.Create_keyval(delete_fn=_dropped)
-    sorter = comm.Get_attr(_keyval)
+    sorter: Any = comm.Get_attr(_keyval)
     if sorter is None:
         sorter = Sorter(comm)
         comm.Set_attr(_keyval, sorter)

@@ -42,7 +42,7 @@ class Context:
 
     def __init__(self, comm: Optional[MPI.Intracomm] = None, **options: Any):
         self._handle = ctypes.c_void_p()
-        self._comm: Optional[MPI.Intracomm] = None
+        self._comm: Any = None
         require_mpi()
         self._comm = communicator_of(comm).Dup()
         try:
@@ -156,7 +156,7 @@ class Context:
         """What each rank runs on: the members of hsort_rank_info. Collective."""
         infos = (_abi.RankInfo * self._comm.size)()
         self._call("hsort_topology", infos, ctypes.sizeof(_abi.RankInfo))
-        names = [name for name, _ in _abi.RankInfo._fields_]
+        names = [field[0] for field in _abi.RankInfo._fields_]
         values = [[getattr(info, name) for name in names] for info in infos]
         return [
             {name: value.decode() if isinstance(value, bytes) else value for name, value in zip(names, row)}
@@ -164,15 +164,15 @@ class Context:
         ]
 
     def stats(self) -> Dict[str, Any]:
-        """The statistics of the last call that sorted or moved something: the members of hsort_stats. Not collective."""
+        """The members of hsort_stats, of the last call that sorted or moved something. Not collective."""
         found = _abi.Stats(struct_size=ctypes.sizeof(_abi.Stats))
         status = self._library.hsort_get_stats(self._handle, ctypes.byref(found))
         if status != Status.OK:
             raise error_of(status, "there are no statistics yet")
-        members = {name: getattr(found, name) for name, _ in _abi.Stats._fields_[1:]}
+        members = {field[0]: getattr(found, field[0]) for field in _abi.Stats._fields_[1:]}
         members["seconds"] = dict(zip(_abi.PHASES, found.seconds))
         members["paths"] = {
-            name: {member: getattr(path, member) for member, _ in _abi.PathStats._fields_}
+            name: {field[0]: getattr(path, field[0]) for field in _abi.PathStats._fields_}
             for name, path in zip(_abi.TRANSPORTS[1:], found.paths[1:])
         }
         return members

@@ -19,9 +19,7 @@ from ._records import Order
 Comm = Optional[MPI.Intracomm]
 
 
-def sort(
-    a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None, out_count: Count = None
-) -> Any:
+def sort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None, out_count: Count = None) -> Any:
     """Sort a distributed array into a new one.
 
     Parameters
@@ -72,9 +70,7 @@ def sort_in_place(a: Any, comm: Comm = None, *, descending: bool = False) -> Non
     sorter_of(comm).sort_in_place(a, descending=descending)
 
 
-def argsort(
-    a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None, out_count: Count = None
-) -> Any:
+def argsort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None, out_count: Count = None) -> Any:
     """The order of a distributed array, without moving it.
 
     Parameters
@@ -143,9 +139,7 @@ def sort_by_key_in_place(keys: Any, values: Any, comm: Comm = None, *, descendin
     sorter_of(comm).sort_by_key_in_place(keys, values, descending=descending)
 
 
-def sort_records(
-    a: Any, order: Order = None, comm: Comm = None, *, out: Any = None, out_count: Count = None
-) -> Any:
+def sort_records(a: Any, order: Order = None, comm: Comm = None, *, out: Any = None, out_count: Count = None) -> Any:
     """Sort a structured NumPy array by some of its fields.
 
     Parameters
@@ -291,9 +285,7 @@ def median(a: Any, comm: Comm = None) -> Any:
     return sorter_of(comm).median(a)
 
 
-def check(
-    a: Any, values: Any = None, index: Any = None, comm: Comm = None, *, descending: bool = False
-) -> CheckResult:
+def check(a: Any, values: Any = None, index: Any = None, comm: Comm = None, *, descending: bool = False) -> CheckResult:
     """Check the order of a distributed array, and take its fingerprint.
 
     Parameters

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, NamedTuple, Tuple
+from dataclasses import dataclass
+from typing import Any, Tuple
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from ._records import Order, field_array, read_records
 QUANTILE_METHODS = ("linear", "lower", "higher")
 
 
-class CheckResult(NamedTuple):
+@dataclass(frozen=True)
+class CheckResult:
     """What a distributed array is like; the same on every rank."""
 
     count: int  #: elements of all ranks
@@ -42,7 +44,8 @@ def _as_doubles(selected: Any) -> np.ndarray:
         return selected.double().numpy()
     if selected.dtype.names is not None or selected.dtype.kind in "mM":
         raise TypeError(f"there is no mean of {selected.dtype}: use the method 'lower' or 'higher'")
-    return selected.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like others here
+        return selected.astype(np.float64)
 
 
 class Looks(Context):
@@ -62,7 +65,7 @@ class Looks(Context):
 
         keys, wanted, selected, stream = self._together("select()", prepare)
         total = self._comm.allreduce(keys.count)
-        wanted = np.ascontiguousarray(np.where(wanted < 0, wanted + total, wanted), np.int64)
+        wanted = np.array(np.where(wanted < 0, wanted + total, wanted), np.int64, order="C")
         self._call("hsort_select", keys.key.code, bool(descending), keys.pointer, keys.count, wanted.ctypes.data,
                    wanted.size, selected.pointer, stream)  # fmt: skip
         return selected.source.reshape(wanted.shape)[()]

@@ -80,7 +80,7 @@ class Moves(Context):
                 raise ValueError(f"{len(arrays)} columns, and descending says so of {len(turned)}")
             if len({array.count for array in arrays}) != 1:
                 raise ValueError(f"columns of different lengths: {[array.count for array in arrays]}")
-            fields = [_records.column_field(array, bool(down), i) for i, (array, down) in enumerate(zip(arrays, turned))]
+            fields = [_records.column_field(array, bool(turned[i]), i) for i, array in enumerate(arrays)]
             index = output(out, arrays[0], count, "int64")
             words = ", ".join(f"{array.dtype}{' descending' * field.order}" for array, field in zip(arrays, fields))
             return words, arrays, fields, index, self._stream(*arrays, index)

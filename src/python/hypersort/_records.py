@@ -16,7 +16,7 @@ Order = Union[None, str, Sequence[str]]
 
 def _steps(dtype: np.dtype, path: str) -> List[Union[str, int]]:
     """in.x[2] is the field in, its field x, and of that the item 2. A field may itself be called so."""
-    if path in dtype.names:
+    if path in (dtype.names or ()):
         return [path]
     words = re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)
     if not words:
@@ -36,7 +36,7 @@ def _find(dtype: np.dtype, path: str) -> Tuple[int, np.dtype]:
         else:
             if found.names is None or step not in found.names:
                 raise ValueError(f"order: there is no field {path!r} in {dtype}")
-            found, more = found.fields[step][:2]
+            found, more = dict(found.fields or {})[step][:2]
             offset += more
     return offset, found
 

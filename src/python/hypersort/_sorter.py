@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Tuple
+from typing import Any, List, Optional, Tuple
 
-from ._arrays import read_keys
+from ._arrays import Array, read_keys
 from ._looks import Looks
 from ._moves import Moves
 
@@ -65,7 +65,7 @@ class Sorter(Moves, Looks):
 
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")
-            outs = [keys.empty(keys.count)]
+            outs: List[Optional[Array]] = [keys.empty(keys.count)]
             outs += [keys.empty(keys.count, "int64") if say else None for say in (with_first, with_ids, with_counts)]
             return (keys.key.name, keys, outs, self._stream(keys, *outs))
 

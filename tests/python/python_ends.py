@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""How programs end that have sorted, and begin that cannot: python_ends.py HOW [WORD]
+
+plain      with contexts that were not closed
+finalize   after MPI.Finalize() by hand
+raises     rank 0 by an exception, while the others wait for it: ended by `python -m mpi4py`
+late       the same when all have sorted: nobody waits for rank 0
+refused    the first call is an error on every rank, with WORD in its text
+before     MPI is not initialised
+"""
+
+import signal
+import sys
+
+import mpi4py
+import numpy as np
+
+if sys.argv[1] == "before":
+    mpi4py.rc.initialize = False
+from mpi4py import MPI
+
+import hypersort
+
+
+def expect_error(status, word):
+    """End with 1 unless a sort raises this."""
+    try:
+        hypersort.sort(np.arange(3.0))
+    except hypersort.Error as error:
+        if error.status == status and word in error.text:
+            return
+        sys.exit(f"failed: {error!r}")
+    sys.exit("failed: no error")
+
+
+def main():
+    signal.alarm(60)
+    how = sys.argv[1]
+    if how == "before":
+        expect_error(hypersort.Status.MPI, "initialised")
+        return
+    if how == "refused":
+        expect_error(hypersort.Status[sys.argv[2]], sys.argv[3])
+        return
+    comm = MPI.COMM_WORLD
+    hypersort.sort(np.arange(3.0), comm)
+    if how == "plain":
+        hypersort.sort(np.arange(3.0), comm.Dup())
+    if how == "finalize":
+        MPI.Finalize()
+        expect_error(hypersort.Status.MPI, "finalised")
+    if how in ("raises", "late") and comm.rank == 0:
+        raise RuntimeError("by intent")
+    if how == "raises":
+        hypersort.sort(np.arange(3.0), comm)
+
+
+if __name__ == "__main__":
+    main()

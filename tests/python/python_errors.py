@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""What is wrong on one rank is one error on all: mpirun -n RANKS python3 -m mpi4py python_errors.py
+
+Each line of WRONG is a call with an argument that is right on all ranks but the last, and a word of the error. Every
+rank must raise the same, and the next call must work. A rank that waits for ever ends the test by its alarm.
+"""
+
+import gc
+import pickle
+import signal
+import sys
+import warnings
+
+import numpy as np
+from mpi4py import MPI
+
+import hypersort
+from python_oracle import Ranks
+
+KEYS = np.arange(40, dtype="f8")[::-1].copy()
+INDEX = np.zeros(4, np.int64)
+RECORDS = np.zeros(5, [("a", "u4"), ("when", "M8[s]"), ("rest", "S60")])
+DATES = np.zeros(4, "M8[s]")
+NAT = np.array(["NaT", 0, 1, 2], "M8[s]")
+NAT_RECORDS = RECORDS.copy()
+NAT_RECORDS["when"][2] = "NaT"
+READ_ONLY = KEYS.copy()
+READ_ONLY.flags.writeable = False
+ROOM = np.empty(40)
+OBJECTS = np.array([None] * 40)
+MASKED = np.ma.masked_array(KEYS, KEYS > 3)
+
+# What is called; the argument on most ranks, and on the last one; a word of the error.
+WRONG = [
+    ("sort", hypersort.sort, KEYS, KEYS.reshape(4, 10), "2 dimensions"),
+    ("sort of a number", hypersort.sort, KEYS, 3.0, "no dimension"),
+    ("sort of complex", hypersort.sort, KEYS, KEYS.astype("c16"), "no key type"),
+    ("sort of text", hypersort.sort, KEYS, KEYS.astype("S8"), "sort_records()"),
+    ("sort of long double", hypersort.sort, KEYS, KEYS.astype("g"), "no key type"),
+    ("sort of objects", hypersort.sort, KEYS, OBJECTS, "objects"),
+    ("sort of another dtype", hypersort.sort, KEYS, KEYS.astype("f4"), "differently"),
+    ("sort with a mask", hypersort.sort, KEYS, MASKED, "mask"),
+    ("sort of NaT", hypersort.sort, DATES, NAT, "NaT"),
+    ("direction", lambda down: hypersort.sort(KEYS, descending=down), False, True, "differently"),
+    ("out of another dtype", lambda out: hypersort.sort(KEYS, out=out), ROOM, np.empty(40, "f4"), "float32"),
+    ("out of another shape", lambda out: hypersort.sort(KEYS, out=out), ROOM, np.empty((40, 1)), "shape"),
+    ("out with strides", lambda out: hypersort.sort(KEYS, out=out), ROOM, np.empty(80)[::2], "contiguous"),
+    ("out read-only", lambda out: hypersort.sort(KEYS, out=out), ROOM, READ_ONLY, "read-only"),
+    ("out a list", lambda out: hypersort.sort(KEYS, out=out), ROOM, [0.0] * 40, "no array"),
+    ("counts", lambda n: hypersort.sort(KEYS, out_count=n), 40, 39, "asked for"),
+    ("a count below 0", lambda n: hypersort.sort(KEYS, out_count=n), 40, -1, "out_count"),
+    ("a word for a count", lambda n: hypersort.sort(KEYS, out_count=n), "even", "odd", "odd"),
+    ("a count or a word", lambda n: hypersort.sort(KEYS, out_count=n), "even", 40, "differently"),
+    ("in place with strides", hypersort.sort_in_place, KEYS.copy(), np.empty(80)[::2], "contiguous"),
+    ("in place read-only", hypersort.sort_in_place, KEYS.copy(), READ_ONLY, "read-only"),
+    ("in place, swapped", hypersort.sort_in_place, KEYS.copy(), KEYS.astype(">f8"), "byte order"),
+    ("in place, a list", hypersort.sort_in_place, KEYS.copy(), [1.0], "no array"),
+    ("another call", lambda call: call(KEYS), hypersort.sort, hypersort.argsort, "differently"),
+    ("flags", lambda say: hypersort.unique(KEYS, return_index=say), False, True, "differently"),
+    ("values of another length", lambda v: hypersort.sort_by_key(KEYS, v), KEYS, KEYS[1:], "39 values"),
+    ("more values", lambda n: hypersort.sort_by_key(KEYS, *[KEYS] * n), 2, 3, "differently"),
+    ("one of two values", lambda v: hypersort.sort_by_key(KEYS, KEYS, v), KEYS, KEYS[1:], "has 39"),
+    ("values with objects", lambda v: hypersort.sort_by_key(KEYS, v), KEYS, OBJECTS, "objects"),
+    ("values in place", lambda v: hypersort.sort_by_key_in_place(KEYS.copy(), v), KEYS.copy(), READ_ONLY, "read-only"),
+    ("index of floats", lambda i: hypersort.take(KEYS, i), INDEX, INDEX + 0.5, "no integer"),
+    ("index too large", lambda i: hypersort.take(KEYS, i), INDEX, INDEX + 10**9, "4 of 4 positions"),
+    ("index below 0", lambda i: hypersort.take(KEYS, i), INDEX, INDEX - 1, "4 of 4 positions"),
+    ("elements of another size", lambda a: hypersort.take(a, INDEX), KEYS, KEYS.reshape(20, 2), "differently"),
+    ("put of another length", lambda v: hypersort.put(ROOM, INDEX, v), KEYS[:4], KEYS, "40 values"),
+    ("put of another dtype", lambda v: hypersort.put(ROOM, INDEX, v), KEYS[:4], INDEX, "int64"),
+    ("no such field", lambda o: hypersort.sort_records(RECORDS, o), "a", "b", "no field 'b'"),
+    ("too large a field", lambda o: hypersort.sort_records(RECORDS, o), "rest", "rest", "60 bytes"),
+    ("another order", lambda o: hypersort.sort_records(RECORDS, o), "a", "-a", "differently"),
+    ("an order without fields", lambda o: hypersort.sort_records(RECORDS, o), "a", [], "0 fields"),
+    ("records with NaT", lambda a: hypersort.sort_records(a, "when"), RECORDS, NAT_RECORDS, "NaT"),
+    ("records without fields", lambda a: hypersort.sort_records(a, None), RECORDS[["a"]], KEYS, "no fields"),
+    ("columns of two lengths", lambda c: hypersort.argsort_columns([KEYS, c]), KEYS, KEYS[1:], "lengths"),
+    ("columns that are none", hypersort.argsort_columns, [KEYS], [], ""),
+    ("places that differ", lambda p: hypersort.select(KEYS, p), 3, 4, ""),
+    ("a place too large", lambda p: hypersort.select(KEYS, p), 10**6, 10**6, "1000000"),
+    ("a quantile above 1", lambda q: hypersort.quantile(KEYS, q), 0.5, 1.5, "between 0 and 1"),
+    ("a quantile that differs", lambda q: hypersort.quantile(KEYS, q), 0.5, 0.75, "differently"),
+    ("no such method", lambda m: hypersort.quantile(KEYS, 0.5, method=m), "lower", "middle", "middle"),
+    ("an index without values", lambda i: hypersort.check(KEYS, None, i), None, INDEX, "without values"),
+    ("an engine that is none", lambda e: hypersort.Sorter(engine=e), "host", "hots", "hots"),
+    ("an option that is none", lambda o: hypersort.Sorter(**o), {}, {"engines": 1}, "engines"),
+    ("options that differ", lambda e: hypersort.Sorter(exchange=e), "direct", "bitonic", "differ"),
+    ("threads below 0", lambda n: hypersort.Sorter(threads=n), 1, -5, "-5"),
+]  # fmt: skip
+
+
+def raised(call, *arguments):
+    """What a call raises; None if nothing."""
+    try:
+        call(*arguments)
+    except hypersort.Error as error:
+        return error
+    return None
+
+
+def one_error(ranks, name, error, word, kind):
+    """Whether all ranks have the same error of a kind, with a word in its text."""
+    texts = ranks.comm.allgather(None if error is None else (str(error), error.status))
+    ranks.expect(name, len(set(texts)) == 1 and isinstance(error, kind) and word in error.text, f"{texts[::-1]}")
+
+
+def goes_on(ranks, name):
+    mine = hypersort.sort(KEYS + ranks.rank)
+    ranks.expect(f"{name}, then a sort", bool((np.diff(mine) >= 0).all()) and hypersort.check(mine).in_order)
+
+
+def run_errors(ranks):
+    """One rank alone cannot differ from others."""
+    for name, call, right, wrong, word in WRONG:
+        if ranks.size == 1 and (word == "differently" or name in ("places that differ", "options that differ")):
+            continue
+        error = raised(call, wrong if ranks.rank == ranks.size - 1 else right)
+        one_error(ranks, name, error, word, hypersort.ArgumentError)
+        goes_on(ranks, name)
+    # More memory than any machine has, and a failure that is no argument.
+    most = 1 << 55 if ranks.rank == ranks.size - 1 else 40
+    one_error(ranks, "memory", raised(lambda: hypersort.sort(KEYS, out_count=most)), "", hypersort.OutOfMemoryError)
+
+    class Broken:
+        """NumPy asks it for an array."""
+
+        def __array__(self, *_, **__):
+            raise RuntimeError("broken\nin two lines")
+
+    error = raised(hypersort.sort, Broken() if ranks.rank == ranks.size - 1 else KEYS)
+    one_error(ranks, "a failure of another kind", error, "broken in two lines", hypersort.Error)
+    ranks.expect("its status", error is not None and error.status == hypersort.Status.INTERNAL, f"{error!r}")
+    again = pickle.loads(pickle.dumps(error))
+    ranks.expect("pickled", type(again) is type(error) and (again.text, again.status) == (error.text, error.status))
+    goes_on(ranks, "memory")
+
+
+def run_contexts(ranks):
+    """A Sorter of a communicator goes with it, and by hand."""
+    comm = ranks.comm
+    for _ in range(3):  # a freed communicator's number is taken again
+        half = comm.Split(ranks.rank % 2)
+        mine = hypersort.sort(KEYS, half)
+        sorter = hypersort.sorter_of(half)
+        ranks.expect("one Sorter", hypersort.sorter_of(half) is sorter and sorter is not hypersort.sorter_of(comm))
+        ranks.expect("a half", hypersort.check(mine, comm=half).count == 40 * half.size)
+        half.Free()
+        ranks.expect("freed with it", not sorter._handle and sorter._comm is None)
+    kept = hypersort.sorter_of()
+    hypersort.close()
+    hypersort.close()
+    ranks.expect("a new one after close()", hypersort.sorter_of(comm) is not kept)
+    with hypersort.Sorter(comm.Dup(), engine="host", exchange="direct", threads=1) as sorter:
+        sorter.sort(KEYS)
+        stats, where = sorter.stats(), sorter.topology()
+        ranks.expect("stats", stats["keys"] == 40 * ranks.size and stats["passes"] == 1, f"{stats}")
+        ranks.expect("seconds", stats["total_seconds"] > 0 and set(stats["seconds"]) >= {"exchange", "gather"})
+        ranks.expect("topology", len(where) == ranks.size and where[ranks.rank]["host"] != "", f"{where}")
+        ranks.expect("in use", (sorter.engine, sorter.exchange, sorter.gpu_index) == ("host", "direct", -1))
+    try:
+        sorter.sort(KEYS)
+        ranks.expect("closed", False)
+    except ValueError as error:
+        ranks.expect("closed", "closed" in str(error))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        forgotten = hypersort.Sorter(MPI.COMM_SELF)
+        del forgotten
+        gc.collect()
+    ranks.expect("a Sorter that was not closed", any(issubclass(w.category, ResourceWarning) for w in seen))
+    for wrong in (3, MPI.COMM_NULL):
+        try:
+            hypersort.sort(KEYS, wrong)
+            ranks.expect("no communicator", False)
+        except TypeError as error:
+            ranks.expect("no communicator", "comm" in str(error))
+
+
+def main():
+    signal.alarm(240)
+    ranks = Ranks(0)
+    run_errors(ranks)
+    run_contexts(ranks)
+    ranks.finish("errors")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+#!/bin/bash
+# What the Python package is made of: the header's lists, structs and functions; errors of one rank; arrays that say they lie in
+# GPU memory; how programs end; libraries that do not fit; the package as CMake and setuptools install it.
+set -uo pipefail
+# shellcheck source=tests/support/python.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/python.sh"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$python" "$SOURCE/tests/python/python_abi.py" "$BUILD/include" mpicc || fail "python_abi.py"
+for count in 1 3; do
+    ranks "$count" python_errors.py || fail "python_errors.py on $count ranks"
+    ranks "$count" python_interface.py || fail "python_interface.py on $count ranks"
+done
+
+# ends CODE RANKS HOW [WORD...]: python_ends.py ends with CODE, 0: and says nothing.
+ends()
+{
+    local code=0 said
+    # shellcheck disable=SC2086  # MPIRUN is words
+    said=$(timeout 100 $MPIRUN --quiet -n "$2" "$python" $module "$SOURCE/tests/python/python_ends.py" "${@:3}" 2>&1 </dev/null) ||
+        code=$?
+    if [ "$code" != "$1" ] || { [ "$1" = 0 ] && [ -n "$said" ]; }; then
+        fail "python_ends.py ${*:3} ended with $code, not $1: $said"
+    fi
+}
+module=
+ends 0 3 plain
+ends 0 3 finalize
+ends 0 1 before
+ends 1 3 late
+module="-m mpi4py"
+ends 0 3 plain
+ends 1 3 raises
+module=
+
+# A library that lies about its version, one of another MPI, and one of a second copy of the same MPI.
+"${CC:-cc}" -shared -fPIC -Wall -Werror "$SOURCE/tests/python/fake_library.c" -o "$work/fake.so" \
+    -Wl,--no-as-needed "$library" -Wl,-rpath,"$BUILD" || fail "the fake library"
+version=$("$python" -c 'import hypersort; a, b, c = hypersort.__version__.split("."); print(int(a) * 10000 + int(b) * 100 + int(c))')
+same=$(PYTHONPATH='' "$python" -c 'import mpi4py; mpi4py.rc.initialize = False
+from mpi4py import MPI; print(MPI.Get_library_version().strip("\0"))')
+export HYPERSORT_LIBRARY=$work/fake.so
+FAKE_VERSION=$((version + 100)) ends 0 2 refused ARGUMENT "this package is of hypersort"
+FAKE_VERSION=$version FAKE_MPI="Other MPI 9.9" ends 0 2 refused MPI "fake.so uses Other MPI 9.9: both must use one MPI"
+FAKE_VERSION=$version FAKE_MPI=$same ends 0 2 refused MPI "from another place"
+HYPERSORT_LIBRARY=$work/none.so ends 0 2 refused IO "set HYPERSORT_LIBRARY"
+HYPERSORT_LIBRARY=$(mpi_of "$library") ends 0 2 refused ARGUMENT "has no hsort_version()"
+unset HYPERSORT_LIBRARY
+
+# installed FOLDER: the package there says its version, and sorts.
+installed()
+{
+    local said
+    said=$(PYTHONPATH=$1 "$python" -c 'import hypersort
+print(hypersort.__file__, hypersort.__version__, *hypersort.sort([3, 1, 2]))' 2>&1)
+    if [ "$said" != "$1/hypersort/__init__.py $(sed -n 's/^CMAKE_PROJECT_VERSION:[A-Z]*=//p' "$BUILD/CMakeCache.txt") 1 2 3" ]; then
+        fail "installed at $1: $said"
+    fi
+}
+# Moved as a whole, it still finds the library.
+cmake --install "$BUILD" --prefix "$work/first" >/dev/null && mv "$work/first" "$work/prefix"
+installed "$work/prefix/share/hypersort/python"
+if "$python" -c 'import setuptools; assert int(setuptools.__version__.split(".")[0]) >= 61' 2>/dev/null; then
+    mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src"
+    (cd "$work/src/python" && PYTHONPATH='' "$python" setup.py -q build -b "$work/built") >"$work/log" 2>&1 || fail "setup.py: $(cat "$work/log")"
+    HYPERSORT_LIBRARY=$library installed "$work/built/lib"
+    ln -s "$library" "$work/built/lib/hypersort/$(readlink "$library")"
+    installed "$work/built/lib"
+else
+    echo "left out: setup.py, as $python has no setuptools of 61 or later"
+fi
+
+echo "$failures failures"
+[ "$failures" = 0 ]

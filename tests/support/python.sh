@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# For tests of the Python package; sourced. Sets `python` to a python3 with numpy and mpi4py whose MPI is that of the library,
+# or skips the test. PYTHONPATH and HYPERSORT_LIBRARY lead to the source tree and the build.
+
+library=$BUILD/libhypersort.so
+export PYTHONPATH=$SOURCE/src/python:$SOURCE/tests/python HYPERSORT_LIBRARY=$library PYTHONDONTWRITEBYTECODE=1
+
+skip()
+{
+    echo "skipped: $1"
+    exit 77
+}
+
+# The libmpi that a library is linked with.
+mpi_of() { ldd "$1" | sed -n 's/.*libmpi\.so[^ ]* => \([^ ]*\) .*/\1/p' | xargs -r readlink -f; }
+
+if grep -q '^CMAKE_C_FLAGS.*-fsanitize' "$BUILD/CMakeCache.txt"; then
+    skip "Python cannot load an instrumented library"
+fi
+python=
+for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
+    if [ -z "$python" ] && "$candidate" -c 'import numpy, mpi4py' 2>/dev/null; then
+        python=$candidate
+    fi
+done
+if [ -z "$python" ]; then
+    skip "no python3 with numpy and mpi4py"
+fi
+extension=$(PYTHONPATH='' "$python" -c 'import mpi4py; mpi4py.rc.initialize = False
+from mpi4py import MPI; print(MPI.__file__)')
+theirs=$(mpi_of "$extension") ours=$(mpi_of "$library")
+if [ -n "$theirs" ] && [ "$theirs" != "$ours" ]; then
+    skip "mpi4py of $python uses $theirs, and the library $ours"
+fi
+
+failures=0
+fail()
+{
+    echo "failed: $1"
+    failures=$((failures + 1))
+}
+
+# ranks RANKS PROGRAM ARGUMENT...: a program of tests/python on so many ranks; where one ends by an exception, all end.
+ranks()
+{
+    # shellcheck disable=SC2086  # MPIRUN is words
+    timeout 280 $MPIRUN --quiet -n "$1" "$python" -m mpi4py "$SOURCE/tests/python/$2" "${@:3}" </dev/null
+}

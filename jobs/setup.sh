@@ -38,6 +38,18 @@ python_with_numpy()
     return 1
 }
 
+# A python3 with which the Python package is tested; Debian's mpi4py is for its own python3.
+python_has_mpi4py()
+{
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import numpy, mpi4py' 2>/dev/null; then
+            return
+        fi
+    done
+    return 1
+}
+
 has_libfuzzer()
 {
     echo 'int LLVMFuzzerTestOneInput() { return 0; }' | clang -fsanitize=fuzzer -o /dev/null -x c - 2>/dev/null
@@ -94,6 +106,9 @@ install_for_some_tests()
     # For root only: its tests take root, and on a machine of somebody's these are services that would start.
     if [ "$(id -u)" = 0 ] && ! { have_daemon slurmctld && have_daemon slurmd && have_daemon munged && have_daemon ip; }; then
         (install_packages slurm-wlm munge iproute2) </dev/null >/dev/null 2>&1 || echo "setup: no Slurm to be had" >&2
+    fi
+    if ! python_has_mpi4py; then
+        (install_packages python3-mpi4py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no mpi4py to be had" >&2
     fi
     if ! has_libfuzzer; then
         (install_packages clang libclang-rt-dev) </dev/null >/dev/null 2>&1 || echo "setup: no libFuzzer to be had" >&2

@@ -34,6 +34,15 @@ ends 0 3 plain
 ends 1 3 raises
 module=
 
+# README's example, each rank into a file of its own: mpirun mixes what ranks print.
+# shellcheck disable=SC2016  # the backquotes are Markdown's, the variables the rank's
+sed -n '/^```python$/,/^```$/p' "$SOURCE/README.md" | sed '/^```/d' >"$work/example.py"
+# shellcheck disable=SC2086,SC2016  # MPIRUN is words
+$MPIRUN --quiet -n 2 sh -c '"$0" "$1/example.py" >"$1/said.$OMPI_COMM_WORLD_RANK"' "$python" "$work" </dev/null
+if [ "$(cat "$work"/said.*)" != "$(printf '%s\n' '-1.0 -1.0 0.0 0.0' '2.0 2.0 3.0 3.0')" ]; then
+    fail "README's example printed $(cat "$work"/said.*)"
+fi
+
 # A library that lies about its version, one of another MPI, and one of a second copy of the same MPI.
 "${CC:-cc}" -shared -fPIC -Wall -Werror "$SOURCE/tests/python/fake_library.c" -o "$work/fake.so" \
     -Wl,--no-as-needed "$library" -Wl,-rpath,"$BUILD" || fail "the fake library"

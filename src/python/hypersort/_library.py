@@ -85,7 +85,7 @@ def _check_mpi(library: ctypes.CDLL) -> None:
     # One text may be that of two copies, each of which believes to be alone.
     places = {place for place in (_mpi_of(library)[0], _mpi_of(ctypes.CDLL(MPI.__file__))[0]) if place}
     if ours and (ours.strip("\0 \n") != theirs.strip("\0 \n") or len(places) > 1):
-        first, second = (text.replace(",", "\n").splitlines()[0].strip() for text in (theirs, ours))
+        first, second = (" ".join(text.replace(",", "\n").splitlines()[0].split()) for text in (theirs, ours))
         raise Error(
             Status.MPI,
             f"mpi4py uses {first}, and {library._name} uses {second}"

@@ -121,6 +121,15 @@ def run_errors(ranks):
     most = 1 << 55 if ranks.rank == ranks.size - 1 else 40
     one_error(ranks, "memory", raised(lambda: hypersort.sort(KEYS, out_count=most)), "", hypersort.OutOfMemoryError)
 
+    # Two failures: the later status of the list wins, and of equal ones the lower rank.
+    if ranks.size > 1:
+        given = {0: 1 << 55, ranks.size - 1: -1}
+        error = raised(lambda: hypersort.sort(KEYS, out_count=given.get(ranks.rank, 40)))
+        one_error(ranks, "two failures", error, "", hypersort.OutOfMemoryError)
+        error = raised(lambda: hypersort.sort(KEYS, out_count=-2 if ranks.rank == 0 else -1))
+        one_error(ranks, "two of a kind", error, "-2", hypersort.ArgumentError)
+        ranks.expect("named", error.text.startswith("rank 0 on "), error.text)
+
     class Broken:
         """NumPy asks it for an array."""
 

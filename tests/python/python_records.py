@@ -103,12 +103,25 @@ def run_all_fields(ranks):
     ranks.equal("all fields", got, ranks.part(np.sort(whole, kind="stable"), counts))
 
 
+def run_dashes(ranks):
+    """A name of a field goes before a direction."""
+    whole = ranks.rng.integers(0, 5, (500, 2)).astype("<i4").view([("-a", "<i4"), ("a", "<i4")]).reshape(-1)
+    counts = draw_counts(ranks.rng, 500, ranks.size)
+    order = np.argsort(whole["-a"], kind="stable")
+    got = hypersort.sort_records(ranks.part(whole, counts), "-a")
+    ranks.equal("a field -a", got, ranks.part(whole[order], counts))
+    order = np.lexsort([whole["a"], -whole["-a"]])
+    got = hypersort.sort_records(ranks.part(whole, counts), ["--a", "a"])
+    ranks.equal("a field -a, descending", got, ranks.part(whole[order], counts))
+
+
 def main():
     signal.alarm(240)  # a rank that waits for ever is a failure
     ranks = Ranks(int(sys.argv[1]))
     for _ in range(int(sys.argv[2])):
         run_case(ranks)
     run_all_fields(ranks)
+    run_dashes(ranks)
     ranks.finish("records")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How programs end that have sorted, and begin that cannot: python_ends.py HOW [WORD]
 
-plain      with contexts that were not closed
+plain      with contexts that were not closed, and are not by the interpreter: ranks may end at different times
 finalize   after MPI.Finalize() by hand
 raises     rank 0 by an exception, while the others wait for it: ended by `python -m mpi4py`
 late       the same when all have sorted: nobody waits for rank 0
@@ -9,6 +9,8 @@ refused    the first call is an error on every rank, with WORD in its text
 before     MPI is not initialised
 """
 
+import atexit
+import os
 import signal
 import sys
 
@@ -19,7 +21,17 @@ if sys.argv[1] == "before":
     mpi4py.rc.initialize = False
 from mpi4py import MPI
 
-import hypersort
+KEPT = []  # a Sorter that must still be open at the end
+
+
+@atexit.register  # before the package could do so, thus called after what it registers
+def _look():
+    if any(not sorter._handle for sorter in KEPT):
+        os.write(2, b"failed: a Sorter was closed at the end\n")
+        os._exit(3)
+
+
+import hypersort  # pylint: disable=wrong-import-position # noqa: E402
 
 
 def expect_error(status, word):
@@ -45,6 +57,7 @@ def main():
     comm = MPI.COMM_WORLD
     hypersort.sort(np.arange(3.0), comm)
     if how == "plain":
+        KEPT.append(hypersort.sorter_of(comm))
         hypersort.sort(np.arange(3.0), comm.Dup())
     if how == "finalize":
         MPI.Finalize()

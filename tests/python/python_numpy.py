@@ -2,7 +2,7 @@
 """The Python package against NumPy: mpirun -n RANKS python3 -m mpi4py python_numpy.py SEED DTYPES
 
 Of so many dtypes, in both directions, an array is drawn, spread over the ranks in any counts and layouts, and handed to
-every function. Results are compared bit for bit with those of NumPy for the whole array, of which every rank has a copy.
+every function. Results are compared bit for bit with those of NumPy for the whole array, which every rank has.
 """
 
 import signal

@@ -43,7 +43,7 @@ def values_of(array, path):
 
 
 def columns_of(values, descends):
-    """As order_columns(), of bytes too, which are told apart as lists of numbers: NumPy overlooks zeros at their end."""
+    """As order_columns(), of bytes too, which are lists of numbers here: NumPy overlooks zeros at their end."""
     if values.dtype.kind not in "SV":
         return order_columns(np.ascontiguousarray(values), descends)
     rows = np.frombuffer(values.tobytes(), "u1").reshape(len(values), values.dtype.itemsize)

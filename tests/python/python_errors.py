@@ -166,6 +166,9 @@ def run_contexts(ranks):
         ranks.expect("seconds", stats["total_seconds"] > 0 and set(stats["seconds"]) >= {"exchange", "gather"})
         ranks.expect("topology", len(where) == ranks.size and where[ranks.rank]["host"] != "", f"{where}")
         ranks.expect("in use", (sorter.engine, sorter.exchange, sorter.gpu_index) == ("host", "direct", -1))
+    with hypersort.Sorter(device_memory_limit=2 << 20, engine="host") as narrow:
+        keys = np.random.default_rng(ranks.rank).random(1 << 19)
+        ranks.expect("two passes", narrow.check(narrow.sort(keys)).in_order and narrow.stats()["passes"] == 2)
     try:
         sorter.sort(KEYS)
         ranks.expect("closed", False)

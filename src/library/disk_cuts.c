@@ -14,6 +14,7 @@
  * Each rank searches a contiguous share of the runs: then the order by (key, rank, run) of run_cuts.h is the order by run,
  * whichever ranks made them. */
 #include "src/library/disk_cuts.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
@@ -130,6 +131,7 @@ static hsort_status make_cut_tables(struct disk_cuts *c)
 
 /* Several threads read; the first failure is kept with its text. */
 struct reading {
+    pthread_mutex_t lock;
     hsort_status status;
     char text[STATUS_TEXT_BYTES];
 };
@@ -138,16 +140,18 @@ static void note_reading(struct reading *reading, hsort_status status)
 {
     if (status == HSORT_OK)
         return;
-#pragma omp critical(disk_cuts_reading)
+    pthread_mutex_lock(&reading->lock); // no critical section, whose name the library would export
     if (reading->status == HSORT_OK) {
         reading->status = status;
         memcpy(reading->text, status_text(), sizeof reading->text);
     }
+    pthread_mutex_unlock(&reading->lock);
     status_clear(); // the thread may live on, and fail for another cause
 }
 
-static hsort_status reading_status(const struct reading *reading)
+static hsort_status reading_status(struct reading *reading)
 {
+    pthread_mutex_destroy(&reading->lock);
     return reading->status == HSORT_OK ? HSORT_OK : status_fail(reading->status, "%s", reading->text);
 }
 
@@ -163,7 +167,7 @@ static hsort_status read_run_elements(const struct disk_cuts *c, int64_t run, in
 static hsort_status read_fences(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
-    struct reading reading = {HSORT_OK, ""};
+    struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
     char *at = c->fences;
     for (int64_t run = 0; run < c->runs; run++) {
         c->count[run] = plan_part_count(plan, c->first + run);
@@ -222,7 +226,7 @@ static hsort_status read_windows(struct disk_cuts *c, int64_t first)
 {
     const int64_t *begin = c->begin + first * c->runs, *end = c->end + first * c->runs;
     const int64_t windows = c->some * c->runs;
-    struct reading reading = {HSORT_OK, ""};
+    struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
     size_t bytes = 0, at = 0;
     for (int64_t i = 0; i < windows; i++)
         bytes += (size_t)(end[i] - begin[i]) * c->plan->element_bytes;

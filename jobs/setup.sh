@@ -110,6 +110,14 @@ install_for_some_tests()
     if ! python_has_mpi4py; then
         (install_packages python3-mpi4py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no mpi4py to be had" >&2
     fi
+    # What the tests of packages and of Fortran take.
+    if ! { mpifort --version && have lintian; } >/dev/null 2>&1; then
+        (install_packages gfortran lintian) </dev/null >/dev/null 2>&1 || echo "setup: no gfortran or lintian to be had" >&2
+    fi
+    # For root only: it changes the shells of everybody on the machine.
+    if [ "$(id -u)" = 0 ] && [ ! -e /usr/share/lmod ]; then
+        (install_packages lmod) </dev/null >/dev/null 2>&1 || echo "setup: no Lmod to be had" >&2
+    fi
     if ! has_libfuzzer; then
         (install_packages clang libclang-rt-dev) </dev/null >/dev/null 2>&1 || echo "setup: no libFuzzer to be had" >&2
     fi

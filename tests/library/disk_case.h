@@ -108,6 +108,9 @@ struct disk_made disk_made_parts(void);
 char *disk_run(const struct disk_case *c, int64_t run, int64_t *count, int64_t *fences);
 struct run_facts *disk_facts(bool segment, int64_t part);
 
+/* The store has a run no longer. */
+void disk_lose(int64_t run);
+
 /* Have a group's ranks all `status` and one line? Collective over the group. */
 void disk_check_agreed(const struct disk_group *group, hsort_status status);
 

@@ -77,6 +77,12 @@ struct run_facts *disk_facts(bool segment, int64_t part)
     return &disk_shared->facts[segment][part];
 }
 
+void disk_lose(int64_t run)
+{
+    disk_shared->facts[0][run] = (struct run_facts){0};
+    disk_shared->state[0][run] = DISK_NOT_BEGUN;
+}
+
 struct disk_made disk_made_parts(void)
 {
     struct disk_made made = {

@@ -280,6 +280,34 @@ static void test_lies(uint64_t *random)
           disk_text);
 }
 
+static void lose_run(const struct disk_case *c, void *user)
+{
+    (void)c;
+    disk_lose(*(int64_t *)user);
+}
+
+/* A run is gone between the passes: nothing is written, and the next call makes it again, and no other. */
+static void test_lost(uint64_t *random)
+{
+    struct stream_check check;
+    const struct disk_case c = draw_case(check_random(random) % 2, random);
+    const int64_t parts = c.total < c.parts ? c.total : c.parts;
+    int64_t run = (int64_t)(check_random(random) % (uint64_t)(parts / 2 + 1));
+    disk_prepare(&c);
+    disk_between(lose_run, &run);
+    const hsort_status status = disk_sort(&c, &all, &check);
+    struct disk_made made = disk_made_parts();
+    disk_check_agreed(&all, status);
+    CHECK(status == HSORT_IO && made.kept_runs == made.parts - 1 && made.kept_segments == 0,
+          "run %lld of %lld is lost, status %d: %s", (long long)run, (long long)made.parts, (int)status,
+          disk_text);
+    CHECK(disk_sort(&c, &all, &check) == HSORT_OK, "%s: %s", hsort_last_error(all.ctx), disk_text);
+    made = disk_made_parts();
+    CHECK(made.runs == 1 && made.segments == made.parts, "%lld runs are made again: %s", (long long)made.runs,
+          disk_text);
+    disk_check_whole(&c, &all, &check);
+}
+
 /* ---- Each failure ----------------------------------------------------------------------------------------------- */
 
 /* A sort in memory, by the context in which another one has failed. */
@@ -312,6 +340,16 @@ static void check_after_failure(const struct disk_case *c, hsort_status status, 
 }
 
 #ifdef HSORT_FAULTS
+static const char *name_of(bool is_site, int what)
+{
+    static const char *const words[FAULT_SITES] = {
+#define X(name, word) word,
+        FAULT_SITE_LIST(X)
+#undef X
+    };
+    return is_site ? words[what] : disk_op_names[what];
+}
+
 /* Of the failure of a site, or of a call; `status` where it may be any. */
 static hsort_status status_of(bool is_site, int what, hsort_status status)
 {
@@ -325,8 +363,8 @@ static bool fail_once(const struct disk_case *c, bool is_site, int what, int fai
 {
     struct stream_check check;
     disk_prepare(c);
-    snprintf(faults_case, sizeof faults_case, "%s %d, passage %d on rank %d of %d", is_site ? "site" : "call",
-             what, nth, failing, size);
+    snprintf(faults_case, sizeof faults_case, "%s, passage %d on rank %d of %d", name_of(is_site, what), nth,
+             failing, size);
     const struct disk_made before = disk_made_parts();
     if (is_site)
         fault_set((enum fault_site)what, rank == failing ? nth : 0);
@@ -352,8 +390,8 @@ static void walk(const struct disk_case *c, bool is_site, int what)
             nth++;
         CHECK(nth < MOST_PASSAGES, "%s: still reached", faults_case);
         if (rank == 0)
-            printf("%s %s %d: %d passages on rank %d\n", c->is_records ? "records" : "keys",
-                   is_site ? "site" : "call", what, nth - 1, failing[f]);
+            printf("%s: %d passages of %s on rank %d\n", c->is_records ? "records" : "keys", nth - 1,
+                   name_of(is_site, what), failing[f]);
     }
 }
 
@@ -390,6 +428,7 @@ static void run_drawn(uint64_t seed)
         test_again(number % 2, &random);
         test_damage((enum damage)(number % DAMAGE_KINDS), &random);
         test_lies(&random);
+        test_lost(&random);
         go_on = MPI_Wtime() - begin < SECONDS;
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }

@@ -47,8 +47,8 @@ struct stream_check {
  *   source     gives `count` keys on this rank, sink takes `out_count`; counts of ranks differ by at most one
  *   check      [1] written, the same on every rank: from the keys in engine memory, behind the source and before the
  *              sink. NULL: nobody looks
- *   store      where runs go to, whatever memory there is; streams are then asked for any rank's keys. NULL: runs lie in
- *              memory, if the sort takes two passes
+ *   store      where runs go to, whatever memory there is; streams are then asked for any rank's keys, of which there is one
+ *              at least, of 4 bytes or more. NULL: runs lie in memory, if the sort takes two passes
  * Memory   host engine: two buffers of the shard; CUDA: none of the host's, unless in two passes: the runs.
  * Errors   as hsort_sort_to(), and those of the streams. HSORT_STOPPED if either end was left, or should_stop said
  *          so: the keys are then nowhere but where they came from, and in part where they go. */

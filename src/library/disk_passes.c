@@ -7,11 +7,11 @@
  *     rank 0           2   5   7         every second one of those that are not
  *     rank 1             3   6
  *
- * A part goes through the pipeline, and is kept (run_store.h) in the step after the one in which it went out:
+ * A part goes through the pipeline, and is kept (run_store.h) at the end of the step in which it goes out:
  *
  *     step           0     1     2     3            stage[0] coming in, [1] being sorted, [2] going out
  *     part           2     5     7     -
- *     kept           -     -     -     2 */
+ *     kept           -     -     2     5 */
 #include "src/library/disk_passes.h"
 #include <stdlib.h>
 #include <string.h>

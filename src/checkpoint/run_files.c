@@ -283,7 +283,7 @@ static hsort_status reopen_runs(void *user)
             run->made = true;
         }
     }
-    return comm_agree(files->comm, status);
+    return run_files_keep_error(files, comm_agree(files->comm, status));
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
@@ -372,6 +372,18 @@ int64_t run_files_bytes(const struct run_files *files)
 bool run_files_disk_is_full(const struct run_files *files)
 {
     return atomic_load(&files->full) || block_was_full(files->target.out->blocks);
+}
+
+hsort_status run_files_keep_error(struct run_files *files, hsort_status agreed)
+{
+    if (agreed != HSORT_OK)
+        snprintf(files->error, sizeof files->error, "%s", files->comm->error);
+    return agreed;
+}
+
+const char *run_files_error(const struct run_files *files)
+{
+    return files->error;
 }
 
 const char *run_files_where(const struct run_files *files)

@@ -54,6 +54,11 @@ struct run_store *run_files_store(struct run_files *files);
 int64_t run_files_bytes(const struct run_files *files);
 bool run_files_disk_is_full(const struct run_files *files);
 
+/* The line of the failure that ranks have agreed on in store.open() or store.reopen(), "rank R on HOST: cause"; "" if both went well.
+ * What calls the store agrees again, on another communicator, where the rank that failed is not known any more. Owned by files,
+ * the same on every rank. Not collective. */
+const char *run_files_error(const struct run_files *files);
+
 /* The directories, for a line of text: "a/x.hypersort-runs" or "a/x.hypersort-runs and b/x.hypersort-runs". Static in
  * files. Not collective. */
 const char *run_files_where(const struct run_files *files);

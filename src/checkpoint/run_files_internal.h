@@ -39,7 +39,11 @@ struct run_files {
     int open_runs, open_most;
     uint64_t clock; /* counts reads */
     atomic_bool full;
+    char error[STATUS_TEXT_BYTES + 128]; /* see run_files_error() */
 };
+
+/* Keep the line of what ranks have just agreed on, if that is a failure. Returns it. */
+hsort_status run_files_keep_error(struct run_files *files, hsort_status agreed);
 
 /* run_store.open(). Collective. */
 hsort_status run_files_open_store(void *user, struct run_plan *plan);

@@ -336,7 +336,8 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan)
     for (int i = 0; i < files->target.temporary_count; i++)
         files->directory[i].made = false;
     plan->runs = plan->segments = NULL;
-    const hsort_status status = open_together(files, plan);
+    files->error[0] = '\0';
+    const hsort_status status = run_files_keep_error(files, open_together(files, plan));
     if (status == HSORT_OK) {
         *plan = files->plan;
         return HSORT_OK;

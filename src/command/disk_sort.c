@@ -112,15 +112,17 @@ const struct run_store *disk_sort_store(const struct disk_sort *disk)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* Was a disk full on any rank? Then the line says what stays, and what can be done. Collective. */
-static hsort_status find_full_disk(struct disk_sort *disk, hsort_status status, bool *full)
+/* After a failure: the line of the rank that the store knows of; and was a disk full on any rank? Then the line says what stays,
+ * and what can be done. Collective. */
+static hsort_status complete_line(struct disk_sort *disk, hsort_status status, bool *full)
 {
     char line[sizeof disk->comm->error];
     int64_t none, some;
     *full = false;
     if (status == HSORT_OK || status == HSORT_STOPPED || !disk->files)
         return status;
-    snprintf(line, sizeof line, "%s", disk->comm->error);
+    const char *known = run_files_error(disk->files);
+    snprintf(line, sizeof line, "%s", known[0] ? known : disk->comm->error);
     TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files), &none, &some));
     *full = some;
     if (some)
@@ -155,7 +157,7 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
         disk->run_bytes = run_files_bytes(disk->files);
     const bool lost = launch_lost(disk->comm, status);
     if (!lost)
-        status = find_full_disk(disk, status, &full);
+        status = complete_line(disk, status, &full);
     const bool stays = lost || full || status == HSORT_STOPPED;
     if (stays && !lost)
         leave_files(disk);

@@ -177,6 +177,7 @@ full_disk()
         wait $!
         [ "$code" = 0 ] || seen=1
         [ "$code" = 0 ] || stays "a disk that becomes full"
+        [ "$code" = 0 ] || compgen -G "disk/$dir/run-*" >/dev/null || fail "a disk that becomes full: no run stays"
         [ "$seen" = 0 ] || echo "full disk: $(cut -c 1-200 "$work.err")"
         if ((seen)); then # it is full still, unless the first run let go of what it needed
             run 1 "${sort[@]}"

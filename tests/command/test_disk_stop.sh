@@ -194,11 +194,12 @@ flip()
 }
 
 # A run that is gone or cut is made again. A changed one has the right size, so that is found at the end, by the check: exit code 1,
-# and then all of it goes. Changed fences name wrong places: never a wrong output.
+# and then all of it goes. Changed fences name wrong places: never a wrong output. Segments of an output
+# that is gone, or another file, are written again.
 damage()
 {
     local how file=$dir/run-000004 ranks expected
-    for how in gone cut long key fence link directory journal plan; do
+    for how in gone cut long key fence link directory journal plan output copy; do
         drawn 2 || continue
         ranks=$([[ $how =~ ^(key|fence)$ ]] && echo 1 || echo 2) # on one rank no segment is made: this run is read
         stop holdwrite:0:1 "$ranks" USR1 "${keys[@]}"
@@ -213,6 +214,9 @@ damage()
             directory) rm "$file" && mkdir "$file" && touch "$file"/foreign && expected=3 ;;
             journal) rm $dir/journal-1 ;;
             plan) truncate -s 30 $dir/plan ;;
+            output) rm out.hypersort-*.part ;;
+            copy) # zeros, with the name and the size of what segments were written to
+                truncate -s "$(stat -c %s in.raw)" zeros && chmod 600 zeros && mv zeros out.hypersort-*.part ;;
         esac
         run 3 "${keys[@]}"
         if [ "$expected" = any ]; then

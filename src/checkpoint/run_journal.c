@@ -85,8 +85,8 @@ size_t run_line_format(const struct run_line *line, const struct line_seeds *see
     int bytes = snprintf(text, RUN_LINE_ROOM, "%s %" PRId64, words[line->kind], line->number);
     if (line->kind != OUTPUT_LINE) {
         bytes += snprintf(text + bytes, RUN_LINE_ROOM - (size_t)bytes,
-                          " %" PRIu64 " %016" PRIx64 " %016" PRIx64 " %" PRIu64, facts->count,
-                          facts->fingerprint[0], facts->fingerprint[1], facts->in_order);
+                          " %" PRIu64 " %016" PRIx64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64, facts->count,
+                          facts->fingerprint[0], facts->fingerprint[1], facts->in_order, facts->fences);
         bytes += print_code(text + bytes, RUN_LINE_ROOM - (size_t)bytes, facts->first);
         bytes += print_code(text + bytes, RUN_LINE_ROOM - (size_t)bytes, facts->last);
     }
@@ -101,10 +101,10 @@ static bool read_facts(const char *text, struct run_facts *facts)
 {
     uint64_t words[4]; // of both codes, the upper one of each first
     if (sscanf(text,
-               " %" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNu64 " %16" SCNx64 "%16" SCNx64 " %16" SCNx64
-               "%16" SCNx64,
-               &facts->count, &facts->fingerprint[0], &facts->fingerprint[1], &facts->in_order, &words[0],
-               &words[1], &words[2], &words[3]) != 8)
+               " %" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNu64 " %" SCNx64 " %16" SCNx64 "%16" SCNx64
+               " %16" SCNx64 "%16" SCNx64,
+               &facts->count, &facts->fingerprint[0], &facts->fingerprint[1], &facts->in_order,
+               &facts->fences, &words[0], &words[1], &words[2], &words[3]) != 9)
         return false;
     facts->first = (key_code)words[0] << 64 | words[1];
     facts->last = (key_code)words[2] << 64 | words[3];

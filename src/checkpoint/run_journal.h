@@ -2,7 +2,7 @@
  *
  *     plan                                               journal-3
  *     hypersort runs 1                                   hypersort journal 1
- *     id 0f3c5a7e91b2d468                                run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 FIRST LAST CHECKSUM
+ *     id 0f3c5a7e91b2d468                                run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 FENCES FIRST LAST CHECKSUM
  *     elements 1000000                                   segment 0 250000 ...
  *     element_bytes 8                                    output 1 CHECKSUM
  *     part_elements 250000

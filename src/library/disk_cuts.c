@@ -164,6 +164,30 @@ static hsort_status read_run_elements(const struct disk_cuts *c, int64_t run, in
                                            (size_t)count * width, to);
 }
 
+uint64_t fences_checksum(const char *fences, size_t bytes)
+{
+    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15), word;
+    for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+        memcpy(&word, fences + i, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0xff51afd7ed558ccd);
+        hash ^= hash >> 32;
+    }
+    word = 0;
+    memcpy(&word, fences + bytes / sizeof word * sizeof word, bytes % sizeof word);
+    return (hash ^ word ^ bytes << 56) * UINT64_C(0xff51afd7ed558ccd);
+}
+
+/* Where equal elements lie, fences decide which of them is first, and no check of the result would see them damaged. */
+static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
+{
+    const size_t bytes = (size_t)c->fence_count[run] * c->plan->element_bytes;
+    TRY(read_run_elements(c, run, c->count[run], c->fence_count[run], (char *)c->fence[run]));
+    if (fences_checksum(c->fence[run], bytes) == c->plan->runs[c->first + run].fences)
+        return HSORT_OK;
+    return status_fail(HSORT_IO, "the runs are not as they were made: the fences of run %lld are others",
+                       (long long)(c->first + run));
+}
+
 static hsort_status read_fences(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
@@ -177,8 +201,7 @@ static hsort_status read_fences(struct disk_cuts *c)
     }
 #pragma omp parallel for schedule(dynamic)
     for (int64_t run = 0; run < c->runs; run++)
-        note_reading(&reading,
-                     read_run_elements(c, run, c->count[run], c->fence_count[run], (char *)c->fence[run]));
+        note_reading(&reading, read_fences_of(c, run));
     return reading_status(&reading);
 }
 

@@ -12,9 +12,13 @@
  *          cuts[i * plan->parts + j] belong to segments before i
  * Order    elements are ordered by (key, run, position), for any ranks.
  * Memory   besides: the fences of this rank's share of the runs.
- * Errors   same on every rank: the store's, HSORT_HOST_MEMORY, HSORT_MPI; HSORT_IO: runs are not as they were made. */
+ * Errors   same on every rank: the store's, HSORT_HOST_MEMORY, HSORT_MPI; HSORT_IO: runs are not as they were made, by the checksums of
+ *          their fences, or as they are cut. */
 hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
                             const struct run_plan *plan, size_t bytes, int64_t *cuts);
+
+/* run_facts.fences of fences [bytes]: equal for equal bytes, and for any others by a chance of 2^-64. Pure. */
+uint64_t fences_checksum(const char *fences, size_t bytes);
 
 /* Elements of part i; fences of a run. Pure. */
 int64_t plan_part_count(const struct run_plan *plan, int64_t part);

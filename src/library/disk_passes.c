@@ -225,13 +225,14 @@ static hsort_status sort_part(void *passes, void *elements, void *scratch, int64
 }
 
 /* The part that has gone out is whole: keep it. */
-static hsort_status keep_part(struct disk_passes *p, int64_t part, const struct run_facts *facts)
+static hsort_status keep_part(struct disk_passes *p, int64_t part, struct run_facts *facts)
 {
     const struct run_store *store = p->store;
     if (p->in_pass_2) {
         TRY(store->end_segment(store->user, part, facts));
     } else {
         const int64_t fences = plan_fences(&p->plan, part), width = (int64_t)p->plan.element_bytes;
+        facts->fences = fences_checksum(p->fences, (size_t)(fences * width));
         TRY(store->write_run(store->user, part, plan_part_count(&p->plan, part) * width,
                              (size_t)(fences * width), p->fences));
         TRY(store->end_run(store->user, part, facts));
@@ -246,7 +247,7 @@ static void push_part(struct disk_passes *p, int64_t part, const struct pipeline
     p->stage[0] = part;
     pipeline_push(&p->pipeline, item);
     const int64_t gone = p->stage[2];
-    const struct run_facts facts = p->facts[2];
+    struct run_facts facts = p->facts[2];
     for (int stage = STAGES - 1; stage > 0; stage--) {
         p->stage[stage] = p->stage[stage - 1];
         p->facts[stage] = p->facts[stage - 1];
@@ -458,6 +459,7 @@ static hsort_status run_disk_passes(struct disk_passes *p)
     TRY(context_agree(ctx, take_disk_memory(p)));
     s->phase_began = MPI_Wtime();
     TRY(context_agree(ctx, make_disk_runs(p)));
+    TRY(context_agree(ctx, join_made(p))); // fences are checked by whoever reads them
     sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
     TRY(make_result(p));
     s->form = FORM_DELIVERED;

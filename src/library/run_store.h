@@ -25,7 +25,7 @@ struct run_facts {
     uint64_t count;   /* elements */
     uint64_t fingerprint[2];
     uint64_t in_order; /* 1: its own elements are */
-    uint64_t unused;
+    uint64_t fences;   /* of a run: a checksum of its fences */
     key_code first, last; /* of its elements, as codes */
 };
 

@@ -60,6 +60,7 @@ static inline struct run_facts make_facts(const struct run_plan *plan, int64_t p
     facts.fingerprint[0] = check_random(&state);
     facts.fingerprint[1] = check_random(&state);
     facts.in_order = check_random(&state) % 2;
+    facts.fences = check_random(&state);
     facts.first = (key_code)check_random(&state) << 64 | check_random(&state);
     facts.last = part % 3 == 0 ? (key_code)part : ~(key_code)check_random(&state);
     return facts;

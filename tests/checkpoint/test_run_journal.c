@@ -103,6 +103,7 @@ static struct run_line random_line(void)
     line.facts.fingerprint[0] = check_random(&seed);
     line.facts.fingerprint[1] = check_random(&seed) >> check_random(&seed) % 63;
     line.facts.in_order = check_random(&seed) % 2;
+    line.facts.fences = check_random(&seed);
     line.facts.first = (key_code)check_random(&seed) << 64 | check_random(&seed);
     line.facts.last = (key_code)check_random(&seed) << (check_random(&seed) % 64);
     return line;
@@ -134,34 +135,34 @@ static void test_round_trip(void)
 }
 
 /* What all builds write. */
-static const char good_line[] = "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 "
+static const char good_line[] = "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 "
                                 "00000000000000000000000000000005 ffffffffffffffffffffffffffffffff";
 
 static void test_form(void)
 {
     static const char *const wrong[] = {
         "run 7",
-        "run -7 250000 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "run -7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff x",
-        "run 07 250000 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "run 07 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
-        "run 7 -250000 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "run 7 -250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
-        "run 7 250000 ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "run 7 250000 ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
-        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 2 00000000000000000000000000000005 "
+        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 2 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
-        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 5 ffffffffffffffffffffffffffffffff",
-        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 5 ffffffffffffffffffffffffffffffff",
+        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF",
-        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005",
-        "row 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005",
+        "row 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
         "output",
         "output x",
         "output 1 1",
         "output +1",
-        "segment 9223372036854775808 1 00ff00ff00ff00ff 0123456789abcdef 1 00000000000000000000000000000005 "
+        "segment 9223372036854775808 1 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
         "",
     };
@@ -176,7 +177,7 @@ static void test_form(void)
     int bytes = sprintf(text, "%s %016" PRIx64, good_line, add(seeds.runs, good_line, strlen(good_line)));
     CHECK(run_line_parse(text, (size_t)bytes, &seeds, &line), "not taken: %s", text);
     CHECK(line.kind == RUN_LINE && line.number == 7 && line.facts.count == 250000 &&
-              line.facts.in_order == 1 && line.facts.first == 5 && line.facts.last == ~(key_code)0 &&
+              line.facts.in_order == 1 && line.facts.fences == 9 && line.facts.first == 5 && line.facts.last == ~(key_code)0 &&
               line.facts.is_made == 1,
           "what it says");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

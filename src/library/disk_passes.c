@@ -87,12 +87,23 @@ static hsort_status find_engine_bytes(const struct disk_passes *p, size_t *bytes
     return HSORT_OK;
 }
 
-/* Bytes that slots of so many elements take with their workspace. */
+/* Bytes of the tables of so many parts: where each begins in each run, twice on every rank while cuts are found, and what the search
+ * has of this rank's runs (disk_cuts.c). */
+static size_t table_bytes(const struct disk_passes *p, int64_t parts)
+{
+    enum { OF_ALL = 2, OF_OWN = 5 };
+    const int64_t own = pass_parts(parts, p->s->ctx->comm.size);
+    return (size_t)(parts * (OF_ALL * parts + OF_OWN * own)) * sizeof(int64_t);
+}
+
+/* Bytes that slots of so many elements take with their workspace, and, of the same memory on the host engine, tables. */
 static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_t *bytes)
 {
+    const bool on_host = hsort_engine_in_use(p->s->ctx) == HSORT_ENGINE_HOST;
     size_t workspace_bytes;
     TRY(pass_sort_workspace(&p->sort, elements, &workspace_bytes));
-    *bytes = PASS_SLOTS * pass_slot_bytes(elements, p->pipeline.element_bytes) + workspace_bytes;
+    *bytes = PASS_SLOTS * pass_slot_bytes(elements, p->pipeline.element_bytes) + workspace_bytes +
+             (on_host ? table_bytes(p, pass_parts(p->s->total, elements)) : 0);
     return HSORT_OK;
 }
 
@@ -100,24 +111,23 @@ static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_
 static hsort_status find_disk_slot(struct disk_passes *p, int64_t *slot)
 {
     const int64_t total = p->s->total, least = pass_parts(total, PARTS_MAX);
-    size_t have, need = 0;
+    size_t have, need, least_need = SIZE_MAX;
     TRY(find_engine_bytes(p, &have));
-    // Not a rank's share at most: parts of an earlier call, on fewer ranks, may be longer.
-    int64_t elements = lesser_count(total, (int64_t)(have / PASS_SLOTS / p->pipeline.element_bytes));
-    // The workspace grows with the slot, by no formula: a little less each time until both fit.
-    for (; elements >= least; elements -= elements / 32 + 1) {
+    // Not a rank's share at most: parts of an earlier call, on fewer ranks, may be longer. What is needed follows from the slot by
+    // no formula: the workspace grows with it, and tables grow as it shrinks.
+    for (int64_t elements = total; elements >= least; elements -= elements / 32 + 1) {
         TRY(slot_bytes_of(p, elements, &need));
         if (need <= have) {
             *slot = elements;
             return HSORT_OK;
         }
+        least_need = need < least_need ? need : least_need;
     }
-    TRY(slot_bytes_of(p, least, &need));
     return status_fail(
         HSORT_HOST_MEMORY,
-        "%lld elements of %zu bytes in %d runs, the most there may be, take %zu bytes of memory on each "
-        "rank, but it may use %zu: give more (-S), or more ranks",
-        (long long)total, p->pipeline.element_bytes, PARTS_MAX, need + need / 8, have);
+        "%lld elements of %zu bytes, in %d runs at most, take %zu bytes of memory on each rank, but it may "
+        "use %zu: give more (-S), or more ranks",
+        (long long)total, p->pipeline.element_bytes, PARTS_MAX, least_need + least_need / 8, have);
 }
 
 /* From one fence of a run to the next. */

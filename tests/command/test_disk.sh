@@ -90,8 +90,8 @@ limits()
     mkdir temporary
     ok 1 gen -n 1000 --type u64 -o few.raw
     ok 2 gen -n 8M --type u64 -s "$seed" -o in.raw
-    limited $((8 << 23)) $((3 << 20)) 4010 "--type u64"
-    limited $((8 << 23)) $((4 << 20)) 4010 "--record 16 --key @0:u64"
+    limited $((8 << 23)) $((5 << 20)) 4010 "--type u64"
+    limited $((8 << 23)) $((6 << 20)) 4010 "--record 16 --key @0:u64"
     ok 2 gen -n 24M --type u64 -s "$seed" -o in.raw
     limited $((24 << 23)) $((96 << 20)) 4010 "--type u64"
     rm -r in.raw few.raw temporary

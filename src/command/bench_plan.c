@@ -1,6 +1,7 @@
 #include "src/command/bench.h"
 #include <stdio.h>
 #include <string.h>
+#include "src/files/nearest.h"
 
 static const char *const memory_words[BENCH_MEMORIES] = {
 #define X(name, word) word,
@@ -18,28 +19,30 @@ typedef hsort_status take_word(struct bench_plan *plan, int i, const char *word)
 
 static hsort_status take_size(struct bench_plan *plan, int i, const char *word)
 {
-    uint64_t number, power = 0;
-    const bool is_power = strncmp(word, "2^", 2) == 0;
-    if (is_power ? !cli_parse_number(word + 2, false, 40, &power)
-                 : !cli_parse_number(word, true, INT64_MAX / 16, &number))
+    uint64_t number;
+    if (!cli_parse_number(word, true, INT64_MAX / 16, &number))
         return status_fail(HSORT_ARGUMENT, "--sizes: '%s' is no number of keys", word);
-    plan->sizes[i] = is_power ? INT64_C(1) << power : (int64_t)number;
+    plan->sizes[i] = (int64_t)number;
     return HSORT_OK;
+}
+
+/* `word` is none of `words`, "|this|that". */
+static hsort_status fail_word(const char *option, const char *word, const char *words)
+{
+    struct nearest nearest;
+    char hint[NEAREST_HINT];
+    nearest_begin(&nearest, word, strlen(word));
+    nearest_offer_all(&nearest, words + 1);
+    return status_fail(HSORT_ARGUMENT, "%s: '%s' is none of %s%s", option, word, words + 1,
+                       nearest_hint(&nearest, "", hint));
 }
 
 static hsort_status take_type(struct bench_plan *plan, int i, const char *word)
 {
-    static const hsort_type types[] = {
-#define X(name, short_name, bytes) name,
-        HSORT_TYPE_LIST(X)
+#define X(name, short_name, bytes) "|" short_name
+    static const char words[] = HSORT_TYPE_LIST(X);
 #undef X
-    };
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        if (strcmp(word, hsort_type_name(types[t])) == 0) {
-            plan->types[i] = types[t];
-            return HSORT_OK;
-        }
-    return status_fail(HSORT_ARGUMENT, "--types: '%s' is no type of keys", word);
+    return cli_parse_type(word, &plan->types[i]) ? HSORT_OK : fail_word("--types", word, words);
 }
 
 static hsort_status take_input(struct bench_plan *plan, int i, const char *word)
@@ -61,12 +64,15 @@ static hsort_status take_input(struct bench_plan *plan, int i, const char *word)
 
 static hsort_status take_memory_word(struct bench_plan *plan, int i, const char *word)
 {
+#define X(name, memory_word) "|" memory_word
+    static const char words[] = BENCH_MEMORY_LIST(X);
+#undef X
     for (int memory = 0; memory < BENCH_MEMORIES; memory++)
         if (strcmp(word, memory_words[memory]) == 0) {
             plan->memories[i] = (enum bench_memory)memory;
             return HSORT_OK;
         }
-    return status_fail(HSORT_ARGUMENT, "--memory: '%s' is none of device, inplace, pinned, malloc", word);
+    return fail_word("--memory", word, words);
 }
 
 /* Take the words of a list between commas; *count = how many they are. */

@@ -20,10 +20,25 @@ static hsort_status print_help_or_version(const struct cli_options *options)
     return report_flush();
 }
 
+/* --no-clobber: no output may be there before the work begins. What appears later is found by file_commit(). Collective. */
+static hsort_status check_clobber(struct comm *comm, const struct cli_options *options)
+{
+    const char *const outputs[] = {options->output, options->values_output, options->index, options->counts};
+    hsort_status status = HSORT_OK;
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == HSORT_OK; i++)
+        if (outputs[i] && (comm->rank == 0 || file_is_pattern(outputs[i])))
+            status = file_check_absent(outputs[i], comm->rank);
+    return comm_agree(comm, status);
+}
+
 static hsort_status run_command(struct comm *comm, const struct cli_options *options)
 {
     if (options->help || options->version)
         return comm_agree(comm, comm->rank == 0 ? print_help_or_version(options) : HSORT_OK);
+    if (options->no_clobber)
+        TRY(check_clobber(comm, options));
+    if (options->quiet)
+        (void)!freopen("/dev/null", "w", stdout); // where it fails so does the report, and says so
     switch (options->command) {
 #define X(name, word, operand, required, text) \
     case name:                                 \

@@ -2,6 +2,7 @@
  *
  *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
  *     cli_options.c    the table of options, and parsing; cli_help.c prints it, cli_digest.c compares ranks by it
+ *     cli_values.c     numbers, words and types that options take
  *     cli_gen.c ...    one file per subcommand
  *     bench_plan.c     bench: what is to be measured; bench_report.c: its rows
  *     shares.c         sort: each rank's keys, from files to memory and back
@@ -105,7 +106,7 @@ struct cli_options {
     uint64_t seed;
     hsort_type type;
     bool type_given;
-    bool reverse, json, progress;
+    bool reverse, json, quiet, no_clobber, progress;
     bool no_verify;
     enum cli_verify verify; /* unless no_verify */
     enum file_format format, output_format;
@@ -132,9 +133,12 @@ enum { CLI_CHUNK_BYTES = 64 << 20 };
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 
-/* A whole number from 0 to `most`, with K, M or G (powers of 1024) behind it if `suffix`. False: it is none.
- * Not collective. */
+/* A whole number from 0 to `most`, in decimal digits. With `suffix` also 1e6, 2^30, and with K, M, G or T (or Ki, KiB ...)
+ * behind it, powers of 1024, of which a part may be meant: 1.5M. False: it is none. Not collective. */
 bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number);
+
+/* A type of keys by its short name, or as NumPy or C call it. False: it is none. Not collective. */
+bool cli_parse_type(const char *word, hsort_type *type);
 
 /* Bytes of host memory that this rank is to take at most: what --memory says, or 80 % of what its node allows, and of a part in
  * percent what falls to each of the node's ranks. Not collective.
@@ -144,7 +148,7 @@ hsort_status cli_memory(const struct comm *comm, const struct cli_options *optio
 /* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
  * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
  * Not collective. */
-enum { CLI_DIGESTS = 88, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
+enum { CLI_DIGESTS = 96, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);
 

@@ -112,6 +112,8 @@ static hsort_status check_disk(const struct cli_options *options)
 
 hsort_status cli_check_together(struct cli_options *options)
 {
+    if (options->quiet && options->json)
+        return cli_complain(options, "--quiet and --json: one lacks what the other wants");
     TRY(resolve_gensort(options));
     TRY(check_records(options));
     return check_disk(options);

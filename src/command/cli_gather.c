@@ -209,7 +209,8 @@ static hsort_status write_gathered(struct gather_run *run)
                                        .mine = run->by_count,
                                        .input = &run->in,
                                        .other_input = &run->by,
-                                       .direct_io = run->options->direct_io};
+                                       .direct_io = run->options->direct_io,
+                                       .no_clobber = run->options->no_clobber};
     struct file_out out;
     TRY(file_create(run->comm, &target, &out));
     report_stale(run->comm, &out);

@@ -84,7 +84,8 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
                                        .count = input.count,
                                        .first = first,
                                        .mine = launch_share(input.count, comm->rank + 1, comm->size) - first,
-                                       .direct_io = options->direct_io};
+                                       .direct_io = options->direct_io,
+                                       .no_clobber = options->no_clobber};
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);
     struct writer writer = {.comm = comm, .input = &input, .file = &file};

@@ -44,6 +44,14 @@ static void print_exit_codes(void)
 #undef X
 }
 
+static void print_environment(void)
+{
+    printf("\nEnvironment:\n");
+#define X(name, text) print_lines(printf("  " name) - 2, 28, text);
+    CLI_ENVIRONMENT_LIST(X)
+#undef X
+}
+
 static void print_option(const struct option_row *row)
 {
     char letter[8] = "    ";
@@ -129,12 +137,13 @@ static void print_command_help(enum cli_command command)
            cli_commands[command].text + 1);
     for (int group = 0; group < GROUPS; group++)
         print_group(command, (enum cli_group)group);
-    printf("\nCounts and sizes take K, M, G: powers of 1024.\n");
+    printf("\n" CLI_NUMBERS_TEXT "\n");
     if (command == CLI_GEN || command == CLI_SORT || command == CLI_CHECK)
         print_key_words();
     if (command == CLI_GEN || command == CLI_BENCH)
         print_distributions();
     printf("\nFor example:\n  %s", notes[command]);
+    printf("\n'hypersort help' lists exit codes and the environment.\n");
 }
 
 void cli_print_help(const struct cli_options *options)
@@ -148,7 +157,13 @@ void cli_print_help(const struct cli_options *options)
         "Sort files of numbers with all ranks of an MPI run, one GPU or some CPU cores each.\n\nCommands:\n");
     for (int command = 0; command < CLI_COMMANDS; command++)
         printf("  %-8s %s\n", cli_commands[command].word, cli_commands[command].text);
-    printf("\n'hypersort COMMAND --help' lists the options of a command; 'hypersort --version' names the "
-           "build.\n");
+    printf("  %-8s %s\n", "help",
+           "this text, or 'help COMMAND': the options of a command, as COMMAND --help");
+    printf("  %-8s %s\n", "version", "the version and the build");
+    printf("\nFor example:\n"
+           "  hypersort gen -n 64M --type f64 -o keys.npy\n"
+           "  mpirun -n 4 hypersort sort keys.npy -o sorted.npy\n"
+           "  mpirun -n 4 hypersort check sorted.npy --against keys.npy\n");
     print_exit_codes();
+    print_environment();
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "src/files/nearest.h"
 
 enum {
     GEN = 1 << CLI_GEN,
@@ -54,6 +55,8 @@ const struct option_row cli_rows[] = {
     {"output", 'o', GEN | SORT | GATHER, COMMON, TEXT, "FILE", FIELD(output),
      "the file to write; one of that name is replaced, once this one is whole;\n"
      "with %r, the rank, in it: a file per rank"},
+    {"no-clobber", 0, GEN | SORT | GATHER, COMMON, FLAG, NULL, FIELD(no_clobber),
+     "replace no file: it is an error if one is there"},
     {"by", 0, GATHER, COMMON, TEXT, "INDEX", FIELD(by),
      "the index, of <i8 or <u8: element I of the output is element INDEX[I]"},
     {"at", 0, SELECT, COMMON, TEXT, "PLACE[,PLACE ...]", FIELD(at),
@@ -102,11 +105,13 @@ const struct option_row cli_rows[] = {
      "a file that must hold the same keys, in any order"},
     {"json", 0, SORT | CHECK | GATHER | SELECT | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
      "the report as one JSON object"},
+    {"quiet", 'q', GEN | SORT | CHECK | GATHER, COMMON, FLAG, NULL, FIELD(quiet),
+     "no report: the exit code says it, and of a failure its line"},
     {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, FLAG, NULL, FIELD(progress),
      "say on stderr how far the work is"},
     {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
-    {"version", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,
+    {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,
      FIELD(version), "version and build"},
 
     {"format", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
@@ -191,7 +196,7 @@ const struct command_words cli_commands[CLI_COMMANDS] = {
 
 hsort_status cli_complain(const struct cli_options *options, const char *format, ...)
 {
-    char text[384];
+    char text[STATUS_TEXT_BYTES - 64];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -199,149 +204,6 @@ hsort_status cli_complain(const struct cli_options *options, const char *format,
     const bool known = options->command < CLI_COMMANDS;
     return status_fail(HSORT_ARGUMENT, "%s; see 'hypersort %s%s--help'", text,
                        known ? cli_commands[options->command].word : "", known ? " " : "");
-}
-
-/* ---- Values -------------------------------------------------------------------------------------------- */
-
-bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
-{
-    char *end;
-    if (!isdigit((unsigned char)text[0])) // strtoull() would take blanks and signs
-        return false;
-    errno = 0;
-    const uint64_t value = strtoull(text, &end, 10);
-    const char *units = "KMG", *unit = *end && suffix ? strchr(units, *end) : NULL;
-    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    if (errno != 0 || end[unit != NULL] != '\0' || value > most >> shift)
-        return false;
-    *number = value << shift;
-    return true;
-}
-
-/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan".
- * */
-static bool parse_rate(const char *text, double unit, double *number)
-{
-    char *end;
-    if (text[strspn(text, "0123456789.e+-")] != '\0' || !(isdigit((unsigned char)text[0]) || text[0] == '.'))
-        return false;
-    *number = strtod(text, &end) * unit;
-    return end != text && *end == '\0' && *number > 0 && isfinite(*number);
-}
-
-/* One more number of ranks. */
-static hsort_status add_ranks(const char *text, struct cli_options *options)
-{
-    uint64_t number;
-    if (!cli_parse_number(text, true, 1 << 30, &number) || number == 0)
-        return cli_complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
-    if (options->ranks_count == CLI_RANKS_MAX)
-        return cli_complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
-    options->ranks[options->ranks_count++] = (int)number;
-    return HSORT_OK;
-}
-
-static hsort_status add_text(const struct option_row *row, const char *value, struct cli_texts *texts,
-                             const struct cli_options *options)
-{
-    if (value[0] == '\0')
-        return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
-    if (texts->count == CLI_DIRECTORIES_MAX)
-        return cli_complain(options, "--%s: more than %d", row->name, CLI_DIRECTORIES_MAX);
-    texts->text[texts->count++] = value;
-    return HSORT_OK;
-}
-
-/* The place of `text` in "this|that|other", or -1. */
-static int parse_word(const char *text, const char *words)
-{
-    const size_t length = strlen(text);
-    for (int place = 0; *words; place++) {
-        const size_t word_length = strcspn(words, "|");
-        if (length == word_length && memcmp(text, words, length) == 0)
-            return place;
-        words += word_length + (words[word_length] == '|');
-    }
-    return -1;
-}
-
-/* What NumPy and C call the key types; anything else as it is. */
-static const char *short_type(const char *word)
-{
-    static const char *const names[][4] = {
-        {"u32", "uint32", "<u4", "uint32_t"},       {"i32", "int32", "<i4", "int32_t"},
-        {"f32", "float32", "<f4", "single"},        {"u64", "uint64", "<u8", "uint64_t"},
-        {"i64", "int64", "<i8", "int64_t"},         {"f64", "float64", "<f8", "double"},
-        {"u8", "uint8", "|u1", "uint8_t"},          {"i8", "int8", "|i1", "int8_t"},
-        {"u16", "uint16", "<u2", "uint16_t"},       {"i16", "int16", "<i2", "int16_t"},
-        {"f16", "float16", "<f2", "half"},          {"bf16", "bfloat16", "bfloat16", "bfloat16"},
-        {"u128", "uint128", "uint128", "uint128_t"}};
-    for (size_t type = 0; type < sizeof names / sizeof *names; type++)
-        for (int alias = 1; alias < 4; alias++)
-            if (strcmp(word, names[type][alias]) == 0)
-                return names[type][0];
-    return word;
-}
-
-/* Put the value of one option into its field. */
-static hsort_status store_value(const struct option_row *row, const char *value, struct cli_options *options)
-{
-    void *field = (char *)options + row->field;
-    uint64_t number = 0;
-    switch (row->kind) {
-    case FLAG:
-        *(bool *)field = true;
-        return HSORT_OK;
-    case TEXT:
-        if (value[0] == '\0')
-            return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
-        *(const char **)field = value;
-        return HSORT_OK;
-    case TEXTS:
-        return add_text(row, value, field, options);
-    case MAYBE_WORD:
-        if (!value)
-            return HSORT_OK;
-        // fall through
-    case WORD: {
-        const char *word = row->field == FIELD(type) ? short_type(value) : value;
-        const int place = parse_word(word, row->value);
-        if (place < 0)
-            return cli_complain(options, "--%s: '%.128s' is none of %s", row->name, value, row->value);
-        memcpy(field, &place, sizeof place);
-        return HSORT_OK;
-    }
-    case NUMBER:
-    case AT_LEAST_1:
-        if (!cli_parse_number(value, false, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
-            break;
-        *(int *)field = (int)number;
-        return HSORT_OK;
-    case SIZE:
-        if (!cli_parse_number(value, true, SIZE_MAX, &number))
-            break;
-        *(size_t *)field = number;
-        return HSORT_OK;
-    case COUNT:
-        if (!cli_parse_number(value, true, INT64_MAX / 16, &number))
-            break;
-        *(int64_t *)field = (int64_t)number;
-        return HSORT_OK;
-    case RANKS:
-        return add_ranks(value, options);
-    case GIGA:
-    case MICRO:
-        if (!parse_rate(value, row->kind == GIGA ? 1e9 : 1e-6, field))
-            break;
-        return HSORT_OK;
-    case SEED:
-        if (!cli_parse_number(value, false, UINT64_MAX, &number))
-            break;
-        *(uint64_t *)field = number;
-        return HSORT_OK;
-    }
-    return cli_complain(options, "--%s: '%.128s' is no number%s it can take", row->name, value,
-                        row->kind == SIZE || row->kind == COUNT ? " (K, M, G are powers of 1024)" : "");
 }
 
 /* ---- The command line ---------------------------------------------------------------------------------- */
@@ -379,9 +241,24 @@ static const struct option_row *find_row(enum cli_command command, int found)
     return NULL;
 }
 
+/* The long option of the command that `word` may have been meant to be. */
+static const char *option_hint(const struct cli_options *options, const char *word, char *hint)
+{
+    struct nearest nearest;
+    hint[0] = '\0';
+    if (strncmp(word, "--", 2) != 0)
+        return hint;
+    nearest_begin(&nearest, word + 2, strcspn(word + 2, "="));
+    for (int row = 0; row < ROWS; row++)
+        if (cli_rows[row].commands & 1u << options->command)
+            nearest_offer(&nearest, cli_rows[row].name, strlen(cli_rows[row].name));
+    return nearest_hint(&nearest, "--", hint);
+}
+
 /* getopt_long() returned '?' or ':': say what is wrong with which word. */
 static hsort_status fail_option(const struct cli_options *options, int found, const char *word)
 {
+    char hint[NEAREST_HINT];
     const struct option_row *row = optopt ? find_row(options->command, optopt) : NULL;
     if (found == ':' && row)
         return cli_complain(options, "option '%.128s' lacks its %s", word, row->value);
@@ -389,7 +266,7 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
         return cli_complain(options, "option '%.128s': --%s takes no value", word, row->name);
     if (optopt)
         return cli_complain(options, "unknown option '-%c'", optopt);
-    return cli_complain(options, "unknown option '%.128s'", word);
+    return cli_complain(options, "unknown option '%.128s'%s", word, option_hint(options, word, hint));
 }
 
 /* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how
@@ -410,7 +287,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
         if (found == OPERAND)
             argv[1 + (*operands)++] = optarg;
         else
-            TRY(store_value(find_row(options->command, found), optarg, options));
+            TRY(cli_store_value(find_row(options->command, found), optarg, options));
     }
     while (optind < argc) // behind "--"
         argv[1 + (*operands)++] = argv[optind++];
@@ -426,7 +303,7 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
         if (argv[i][0] == '\0')
             return cli_complain(options, "'' is no %s", cli_commands[options->command].operand);
         if (options->command == CLI_PLAN && i > 0 && isdigit((unsigned char)argv[i][0]))
-            TRY(add_ranks(argv[i], options));
+            TRY(cli_add_ranks(argv[i], options));
         else
             argv[files++] = argv[i];
     }
@@ -462,6 +339,44 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
     return HSORT_OK;
 }
 
+/* The command of that name. */
+static hsort_status take_command(const char *word, struct cli_options *options)
+{
+    struct nearest nearest;
+    char hint[NEAREST_HINT];
+    int command = 0;
+    while (command < CLI_COMMANDS && strcmp(word, cli_commands[command].word) != 0)
+        command++;
+    options->command = (enum cli_command)command;
+    if (command < CLI_COMMANDS)
+        return HSORT_OK;
+    nearest_begin(&nearest, word, strlen(word));
+    for (command = 0; command < CLI_COMMANDS; command++)
+        nearest_offer(&nearest, cli_commands[command].word, strlen(cli_commands[command].word));
+    nearest_offer(&nearest, "help", 4);
+    nearest_offer(&nearest, "version", 7);
+    return cli_complain(options, "'%.128s' is no command%s", word, nearest_hint(&nearest, "", hint));
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+/* What stands in place of a command, or before the name of one: help and version. */
+static hsort_status take_text(int argc, char **argv, struct cli_options *options)
+{
+    const char *word = argv[1];
+    options->help = is_one_of(word, "help", "--help", "-h");
+    options->version = is_one_of(word, "version", "--version", "-V");
+    if (strcmp(word, "help") == 0 && argc > 2)
+        TRY(take_command(argv[2], options));
+    const int taken = options->command < CLI_COMMANDS ? 3 : 2;
+    if (is_one_of(word, "help", "version", "") && argc > taken)
+        return cli_complain(options, "unexpected argument '%.128s'", argv[taken]);
+    return HSORT_OK;
+}
+
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
 {
     *options = (struct cli_options){.command = CLI_COMMANDS,
@@ -474,21 +389,14 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
                                     .repeats = 7,
                                     .warm_up = 1};
     TRY(hsort_options_init(&options->sort, sizeof options->sort));
-    const char *word = argc > 1 ? argv[1] : "";
-    options->help = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-    options->version = strcmp(word, "--version") == 0;
-    if (options->help || options->version)
-        return HSORT_OK;
     if (argc < 2)
         return cli_complain(options, "no command given");
+    TRY(take_text(argc, argv, options));
+    if (options->help || options->version)
+        return HSORT_OK;
 
-    int command = 0;
-    while (command < CLI_COMMANDS && strcmp(word, cli_commands[command].word) != 0)
-        command++;
-    options->command = (enum cli_command)command;
-    options->seed = command != CLI_BENCH;
-    if (command == CLI_COMMANDS)
-        return cli_complain(options, "'%.128s' is no command", word);
+    TRY(take_command(argv[1], options));
+    options->seed = options->command != CLI_BENCH;
     int operands;
     TRY(parse_options(argc - 1, argv + 1, options, &operands));
     if (options->help || options->version)

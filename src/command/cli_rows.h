@@ -13,8 +13,8 @@ enum value_kind {
     MAYBE_WORD, /* the same, and the first of them where there is no value; the value is written behind '=' */
     NUMBER,     /* int, 0 or greater */
     AT_LEAST_1, /* int */
-    SIZE,       /* size_t, with K, M, G */
-    COUNT,      /* int64_t, with K, M, G */
+    SIZE,       /* size_t: cli_parse_number() with units */
+    COUNT,      /* int64_t, the same */
     RANKS,      /* one more of cli_options.ranks */
     GIGA,       /* double, in 10^9 of what it counts; greater than 0 */
     MICRO,      /* double, seconds given in microseconds; greater than 0 */
@@ -35,6 +35,22 @@ enum cli_group {
 #undef X
         GROUPS
 };
+
+/* What else decides how a command runs. X(name, what it says) */
+#define CLI_ENVIRONMENT_LIST(X)                                                            \
+    X("OMP_NUM_THREADS", "threads of each rank, unless --threads says it")                 \
+    X("CUDA_VISIBLE_DEVICES", "the GPUs that a rank may take; launchers and Slurm set it") \
+    X("MPICH_GPU_SUPPORT_ENABLED", "1: Cray MPICH and its like take GPU memory")           \
+    X("TERM", "dumb: --progress draws no bar")                                             \
+    X("OMPI_..., PMI_..., PMIX_..., SLURM_...",                                            \
+      "set by launchers: where there are none, help and errors of\n"                       \
+      "usage start no MPI")
+
+/* What counts and sizes may be, for --help. */
+#define CLI_NUMBERS_TEXT                                                                                  \
+    "Counts and sizes are whole numbers: 1500, 1e6, 2^30, 1.5M. K, M, G and T, as well as Ki or KiB and " \
+    "so\n"                                                                                                \
+    "on, in capitals or not, are powers of 1024."
 
 struct option_row {
     const char *name;
@@ -58,6 +74,12 @@ extern const struct command_words cli_commands[CLI_COMMANDS];
 /* Fail with a text that ends with where to read on: HSORT_ARGUMENT. */
 __attribute__((format(printf, 2, 3))) hsort_status cli_complain(const struct cli_options *options,
                                                                 const char *format, ...);
+
+/* Put the value of one option into its field; NULL: it has none. Errors HSORT_ARGUMENT. */
+hsort_status cli_store_value(const struct option_row *row, const char *value, struct cli_options *options);
+
+/* One more number of ranks to plan for. Errors HSORT_ARGUMENT. */
+hsort_status cli_add_ranks(const char *text, struct cli_options *options);
 
 /* Do options go together? What --format gensort stands for is filled in. Errors HSORT_ARGUMENT. */
 hsort_status cli_check_together(struct cli_options *options);

@@ -158,7 +158,8 @@ static hsort_status open_output(struct sort_run *run)
                                        .first = run->share.first,
                                        .mine = run->share.count,
                                        .input = &run->in,
-                                       .direct_io = options->direct_io};
+                                       .direct_io = options->direct_io,
+                                       .no_clobber = options->no_clobber};
     if (!options->checkpoint)
         return file_create(run->comm, &target, &run->out);
     bool kept;

@@ -64,7 +64,8 @@ static hsort_status open_disk_files(struct disk_sort *disk, const struct file_in
                                        .element = element,
                                        .count = in->count,
                                        .input = in,
-                                       .direct_io = options->direct_io};
+                                       .direct_io = options->direct_io,
+                                       .no_clobber = options->no_clobber};
     struct run_files_target runs = {.temporary = options->temporary.text,
                                     .temporary_count = options->temporary.count,
                                     .temporary_limit = (int64_t)options->temporary_limit,

@@ -100,15 +100,11 @@ static bool read_raw_type(const char *word, hsort_field *field)
         field->bytes = good ? (int)bytes : 0;
         return good;
     }
-    const size_t name = length - (size_t)field->big_endian;
-#define X(type_name, short_name, key_bytes)                                   \
-    if (name == strlen(short_name) && strncmp(word, short_name, name) == 0) { \
-        field->type = type_name;                                              \
-        return true;                                                          \
-    }
-    HSORT_TYPE_LIST(X)
-#undef X
-    return false;
+    char name[16]; // the longest is uint128_t
+    if (length - (size_t)field->big_endian >= sizeof name)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)(length - (size_t)field->big_endian), word);
+    return cli_parse_type(name, &field->type);
 }
 
 /* @OFFSET:TYPE */

@@ -101,7 +101,8 @@ static hsort_status add_output(struct record_run *run, const char *path, enum fi
                                        .mine = run->out_count,
                                        .input = &run->elements.in,
                                        .other_input = run->values.given ? &run->values.in : NULL,
-                                       .direct_io = run->options->direct_io};
+                                       .direct_io = run->options->direct_io,
+                                       .no_clobber = run->options->no_clobber};
     if (!path)
         return HSORT_OK;
     struct output *output = &run->outputs[run->output_count];

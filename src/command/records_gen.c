@@ -124,7 +124,8 @@ hsort_status records_gen(struct comm *comm, const struct cli_options *options)
                                        .count = options->count,
                                        .first = run.first,
                                        .mine = run.count,
-                                       .direct_io = options->direct_io};
+                                       .direct_io = options->direct_io,
+                                       .no_clobber = options->no_clobber};
     struct file_out file;
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);

@@ -57,6 +57,7 @@ struct file_target {
     const struct file_in *input; /* of which the file may be none (by device and inode), or NULL */
     const struct file_in *other_input; /* the same */
     hsort_choice direct_io;
+    bool no_clobber; /* it replaces no file, not even one that appears while it is written */
 };
 
 /* Callers that move many keys do so in chunks whose borders lie at multiples of this in the file: then all of a rank's
@@ -103,6 +104,7 @@ struct file_out {
     size_t key_bytes;     /* of a key, or of an element of any kind */
     int64_t first, count; /* its keys among all */
     int64_t data_offset;
+    bool no_clobber;
     bool replaces; /* on rank 0, or of an own file: a file of that name was there, whose mode and owner it gets */
     struct stat rights;
 };
@@ -177,6 +179,10 @@ void file_find_stale(const struct file_out *file, char *name);
  * */
 void file_leave(struct comm *comm, struct file_out *file);
 
+/* Is there no file where the output at `path` of a rank goes, nor will be one that it replaces? Not collective.
+ * Errors HSORT_ARGUMENT (there is), HSORT_IO (none can be there). */
+hsort_status file_check_absent(const char *path, int rank);
+
 /* Where the output at `path`, of the rank 0 or another one, really goes, from the root on and with links followed:
  * name [PATH_MAX]. Not collective.
  * Errors HSORT_IO (no file can be there), HSORT_ARGUMENT (it is `input`). */
@@ -195,7 +201,8 @@ size_t file_out_lead(const struct file_out *file, int64_t at);
  * rank syncs and closes, rank 0 renames and syncs the directory, all after agreement. Of own files each rank renames its
  * own, once all are whole; where that fails, all are as before (file_commit.c). With `mine` not HSORT_OK on any rank, or on
  * failure, the temporary is removed. Collective.
- * Errors   same on every rank: the greatest `mine`, or HSORT_IO. Frees *file in any case. */
+ * Errors   same on every rank: the greatest `mine`, HSORT_IO, or, with no_clobber, HSORT_ARGUMENT: a file of that name is
+ *          there. Frees *file in any case. */
 hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status mine);
 
 /* The same for several outputs, at most FILE_OUTPUTS: none gets its name before all are whole, and if one then cannot be given

@@ -11,6 +11,8 @@
  * there cannot come back: the error then says how many outputs keep their names. A run that is killed between these steps leaves
  * some new files and the kept names, which are temporary ones, and the next run names one.
  *
+ * With no_clobber the name must be free when it is given: link, unlink.
+ *
  * Rejected: exchanging both names at once (renameat2), which NFS and other file systems of clusters cannot. */
 #include <errno.h>
 #include <fcntl.h>
@@ -128,11 +130,38 @@ static void keep_old(const struct file_out *file, struct naming *naming)
     naming->replaced = naming->kept || errno != ENOENT;
 }
 
+/* Give an output a name that nothing has, in one step: a second name, after which the first one goes. Not every file system has
+ * second names; those that lack them may be able to rename so. An answer that NFS has lost looks as if the name was taken: then
+ * it is taken by this very file. */
+static int rename_to_free(const char *temporary, const char *path)
+{
+    struct stat mine, there;
+    if (link(temporary, path) == 0)
+        return unlink(temporary);
+    if (errno != EEXIST)
+        return renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
+    if (lstat(temporary, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev &&
+        mine.st_ino == there.st_ino)
+        return unlink(temporary);
+    errno = EEXIST;
+    return -1;
+}
+
+static int rename_output(const struct file_out *file)
+{
+    if (fault_hit(FAULT_COMMIT))
+        return simulated_failure();
+    return file->no_clobber ? rename_to_free(file->temporary, file->path)
+                            : rename(file->temporary, file->path);
+}
+
 /* The last step of rank 0, or of each rank for its own file: from here on there is an output, also if its
  * directory then cannot be synced. */
 static hsort_status publish(const struct file_out *file, struct naming *naming)
 {
-    int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : rename(file->temporary, file->path);
+    const int failed = rename_output(file);
+    if (failed && file->no_clobber && errno == EEXIST)
+        return file_refuse_clobber(file->path);
     if (failed)
         return status_fail(HSORT_IO, "%s: cannot be given its name: %s", file->path, strerror(errno));
     naming->published = true;

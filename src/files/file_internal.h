@@ -50,6 +50,9 @@ hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node);
 hsort_status file_choose_path(const char *path, int rank, const struct file_in *input, char *chosen,
                               struct stat *there);
 
+/* Fail because a file is at `path`, which is not to be replaced: HSORT_ARGUMENT. */
+hsort_status file_refuse_clobber(const char *path);
+
 /* Refuse a file that lies where an output is to go and is an input. Not collective. Errors HSORT_ARGUMENT. */
 hsort_status file_refuse_input(const char *path, const struct file_in *input, const struct stat *there);
 

@@ -86,6 +86,19 @@ hsort_status file_choose_path(const char *pattern, int rank, const struct file_i
     return HSORT_OK;
 }
 
+hsort_status file_refuse_clobber(const char *path)
+{
+    return status_fail(HSORT_ARGUMENT, "%s: is there already, and --no-clobber keeps it", path);
+}
+
+hsort_status file_check_absent(const char *path, int rank)
+{
+    char chosen[PATH_MAX];
+    struct stat there;
+    TRY(file_choose_path(path, rank, NULL, chosen, &there));
+    return there.st_mode == 0 ? HSORT_OK : file_refuse_clobber(chosen);
+}
+
 hsort_status file_output_name_of(const char *path, int rank, const struct file_in *input, char *name)
 {
     char chosen[PATH_MAX], directory[PATH_MAX];

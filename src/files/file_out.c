@@ -299,6 +299,7 @@ static hsort_status create_output(struct comm *comm, const struct file_target *t
     const bool own = file_is_pattern(target->path);
     *file = (struct file_out){.own = own,
                               .fd = -1,
+                              .no_clobber = target->no_clobber,
                               .guard = guard,
                               .format = file_format_resolve(target->path, target->format),
                               .type = target->type,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "src/files/nearest.h"
 
 void input_fill(const struct input *input, int64_t first, int64_t count, void *keys)
 {
@@ -30,12 +31,17 @@ static const struct {
 
 static hsort_status fail_unknown(const char *text)
 {
-    char words[320] = "";
+    struct nearest nearest;
+    char words[320] = "", hint[NEAREST_HINT];
     size_t length = 0;
     for (int d = 0; d < INPUTS && length < sizeof words; d++)
         length += (size_t)snprintf(words + length, sizeof words - length, "%s%s%s", d > 0 ? ", " : "",
                                    distributions[d].word, distributions[d].number);
-    return status_fail(HSORT_ARGUMENT, "'%.64s' is no distribution; there are %s", text, words);
+    nearest_begin(&nearest, text, strcspn(text, ":"));
+    for (int d = 0; d < INPUTS; d++)
+        nearest_offer(&nearest, distributions[d].word, strlen(distributions[d].word));
+    return status_fail(HSORT_ARGUMENT, "'%.64s' is no distribution%s; there are %s", text,
+                       nearest_hint(&nearest, "", hint), words);
 }
 
 hsort_status input_parse(const char *text, struct input *input)

@@ -183,13 +183,29 @@ good_json()
 
 good_texts()
 {
-    local command
-    for command in gen sort check info; do
+    local command words
+    for command in gen sort check gather select bench plan info; do
         ok 3 "$command" --help
         [ "$(grep -c '^usage: .*hypersort '"$command" "$work.out")" = 1 ] || fail "$command --help"
     done
     ok 3 --help
     [ "$(grep -c '^usage: ' "$work.out")" = 1 ] || fail "--help"
+    local help
+    help=$(cat "$work.out")
+    for words in Environment 'Exit codes' 'For example'; do
+        [[ $help = *"$words"* ]] || fail "--help lacks $words"
+    done
+    ok 2 help
+    [ "$(cat "$work.out")" = "$help" ] || fail "help is not --help"
+    ok 0 sort -h
+    help=$(cat "$work.out")
+    ok 2 help sort
+    [ "$(cat "$work.out")" = "$help" ] || fail "help sort is not sort --help"
+    for words in version -V --version "sort -V" "info --version"; do
+        # shellcheck disable=SC2086  # words
+        ok 0 $words
+        [ "$(cat "$work.out")" = "$("$HYPERSORT" --version)" ] || fail "$words is not --version"
+    done
     ok 3 --version
     [ "$(cat "$work.out")" = "$(grep '^hypersort [0-9.]*, commit' "$work.out")" ] || fail "--version"
     ok 3 info
@@ -215,6 +231,28 @@ good_texts()
         [ "$(grep '^hosts ' "$work.out")" != "hosts        1: $(hostname)" ]; then
         fail "sort, and its progress, in a job"
     fi
+    rm ./*
+}
+
+# Numbers with units, and no report.
+good_words()
+{
+    local number
+    for number in 1500000 1.5e6 1500K; do
+        ok 0 gen -n "$number" --type u8 -o "$number"
+    done
+    [ "$(stat -c %s 1500000 1.5e6 1500K | xargs)" = "1500000 1500000 1536000" ] || fail "gen -n 1500000, 1.5e6 or 1500K"
+    ok 2 sort 1.5e6 --type uint8 -o out --chunk 0.5MiB --device-memory 2^30 --quiet
+    [ -s "$work.out" ] && fail "sort --quiet says something"
+    ok 2 check out --type uint8 --against 1500000 -q
+    [ -s "$work.out" ] && fail "check -q says something"
+    run 2 check 1500000 --type u8 -q
+    [ "$code" = 1 ] && [ ! -s "$work.out" ] && [ "$(wc -l <"$work.err")" = 1 ] || fail "check -q of keys out of order"
+    ok 0 bench -n 1e3,2^10 --types uint8,'<f4' --form csv --engine host
+    [ "$(grep -cE '^1,.*,(u8|f32),uniform,10(00|24),' "$work.out")" = 4 ] || fail "bench: sizes and types"
+    ok 0 gen -n 100 --record 16 --key @8:float64 -o records
+    ok 2 sort records -o sorted --record 16 --key '@8:<f8'
+    ok 0 check sorted --record 16 --key @8:f64
     rm ./*
 }
 
@@ -269,6 +307,7 @@ good_check
 good_names
 good_json
 good_texts
+good_words
 odd_names
 direct_io
 finish

@@ -19,8 +19,18 @@ refused_everywhere()
 bad_usage()
 {
     refused_everywhere 2 "no command|'hypersort --help'"
-    refused_everywhere 2 "'sorf' is no command" sorf in -o out
-    refused_everywhere 2 "unknown option '--bogus'|'hypersort sort --help'" sort in -o out --bogus
+    refused_everywhere 2 "'sorf' is no command (did you mean sort?)" sorf in -o out
+    refused_everywhere 2 "unknown option '--bogus'; see 'hypersort sort --help'" sort in -o out --bogus
+    refused 3 2 "'sorf' is no command (did you mean sort?)" help sorf
+    refused 0 2 "'verson' is no command (did you mean version?)" verson
+    refused 0 2 "unexpected argument 'now'" version now
+    refused 0 2 "unexpected argument 'gen'" help sort gen
+    refused 0 2 "unknown option '--thraeds=3' (did you mean --threads?)" sort in -o out --thraeds=3
+    refused 0 2 "'direkt' is none of auto|(did you mean direct?)" sort in -o out --exchange direkt
+    refused 0 2 "'gaus' is no distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
+    refused 0 2 "--types: 'U64' is none of u32|(did you mean u64?)" bench --types U64
+    refused 0 2 "--memory: 'devise' is none of device|(did you mean device?)" bench -n 1 --memory devise
+    refused 0 2 "--quiet and --json" sort in -o out -q --json
     refused 3 2 "unknown option '-x'" check -x in
     refused 3 2 "unknown option '--verify'" check --verify in
     refused 3 2 "'--type' lacks its u32" sort in -o out --type
@@ -32,9 +42,12 @@ bad_usage()
     refused 3 2 "--threads: '3x'" sort in -o out --threads 3x
     refused 3 2 "--threads: '-1'" sort in -o out --threads -1
     refused 3 2 "--threads: '1K'" sort in -o out --threads 1K
-    refused 3 2 "--chunk: '1T'" sort in -o out --chunk 1T
+    refused 3 2 "--chunk: '1P'|powers of 1024" sort in -o out --chunk 1P
     refused 3 2 "--chunk: '99999999999G'" sort in -o out --chunk 99999999999G
     refused 3 2 "--count: '1.5'" gen -n 1.5 -o out
+    refused 0 2 "--count: '10GB'|1e6" gen -n 10GB -o out
+    refused 0 2 "--temp-limit: '16777216T'" sort in -o out --temp-limit 16777216T
+    refused 0 2 "'1.5' is no number of ranks" plan in.npy -n 1.5
     refused 3 2 "--seed: '18446744073709551616'" gen -n 1 -s 18446744073709551616 -o out
     refused 3 2 "--output: '' is no FILE" gen -n 1 -o ""
     refused 3 2 "--nodes: '0'" plan in.npy -n 4 --nodes 0
@@ -175,6 +188,40 @@ stale_part()
     rm ./*
 }
 
+# Files that are there stay, and nothing is begun; the same of each kind of output.
+clobbered()
+{
+    local words
+    ok 1 gen -n 1000 -o in.raw
+    ok 1 gen -n 5 -o old
+    ln -s old link
+    cp old own.1
+    ok 0 sort in.raw --type u64 --index index.npy
+    for words in "gen -n 10 -o old" "gen -n 10 --record 24 --key @0:u64 -o link" "sort in.raw --type u64 -o old" \
+        "sort in.raw --type u64 -o old --runs 3" "sort in.raw --type u64 -o out --index old" \
+        "sort in.raw --type u64 -o out --values in.raw --value-bytes 8 -O old" "sort in.raw --type u64 -o old --checkpoint ck" \
+        "sort in.raw --type u64 -o out --unique --counts old" "gather in.raw --record 8 --by index.npy -o old"; do
+        # shellcheck disable=SC2086  # words
+        refused 3 2 "old: is there already" $words --no-clobber
+    done
+    refused 3 2 "rank 1 on |own.1: is there already" sort in.raw --type u64 -o own.%r --no-clobber
+    ok 3 sort in.raw --type u64 -o new --no-clobber --index new.npy
+    ok 3 sort in.raw --type u64 -o new.%r --no-clobber
+    ok 3 gather in.raw --record 8 --by index.npy -o gathered --no-clobber
+    cmp -s new gathered || fail "--no-clobber: another result"
+    # Of two that begin together one has the name, whichever it is.
+    for words in "gen -n 1M" "sort in.raw --type u64" "gather in.raw --record 8 --by index.npy"; do
+        # shellcheck disable=SC2086  # words
+        $MPIRUN --quiet -n 2 "$HYPERSORT" $words -o twin --no-clobber >/dev/null 2>&1 &
+        # shellcheck disable=SC2086  # words
+        run 2 $words -o twin --no-clobber
+        wait $!
+        [ "$((code + $?))" = 2 ] && [ -e twin ] || fail "$words: two runs at once with --no-clobber"
+        rm twin
+    done
+    rm ./*
+}
+
 bad_disk()
 {
     mkdir disk
@@ -282,7 +329,7 @@ bad_pairs()
 without_mpi()
 {
     local words
-    for words in 0:--help 0:--version "0:sort --help" 2:sorf "2:sort in --nonsense" "2:gen -n 5"; do
+    for words in 0:--help 0:-h 0:help "0:help sort" 0:version 0:--version 0:-V "0:sort -V" "0:sort --help" 2:sorf "2:sort in --nonsense" "2:gen -n 5"; do
         code=0
         # shellcheck disable=SC2086  # words
         alone -u PMIX_RANK -u PMI_RANK -u SLURM_PROCID OMPI_MCA_pml=none "$HYPERSORT" ${words#*:}
@@ -357,6 +404,7 @@ bad_input
 bad_threads
 bad_output
 stale_part
+clobbered
 bad_disk
 bad_device
 bad_launch

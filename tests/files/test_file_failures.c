@@ -148,6 +148,43 @@ static void test_several_outputs(void)
     }
 }
 
+/* Outputs that replace nothing: the first names are free, then the second or both are taken while the files are written. The
+ * program's link() may fail, as where a file system has no second names. */
+static void test_no_clobber(bool without_link)
+{
+    static const char *const names[] = {"free.bin", "taken.bin"};
+    for (int taken = 0; taken < 4; taken++) {
+        struct file_out files[2], *list[2] = {&files[0], &files[1]};
+        for (int i = 0; i < 2; i++) {
+            struct file_target target = even_target(in_dir(names[i]), FILE_RAW, HSORT_U64, 100, NULL);
+            target.no_clobber = true;
+            if (comm.rank == 0)
+                unlink(in_dir(names[i]));
+            MPI_Barrier(comm.world);
+            CHECK(file_create(&comm, &target, &files[i]) == HSORT_OK, "%s", comm.error);
+            if (taken >> i & 1)
+                put_file(in_dir(names[i]), "old", 3);
+            CHECK((file_check_absent(in_dir(names[i]), comm.rank) == HSORT_OK) == !(taken >> i & 1), "%s",
+                  names[i]);
+            status_clear();
+        }
+        links_left = without_link ? 0 : INT_MAX;
+        expect(taken ? HSORT_ARGUMENT : HSORT_OK, file_commit_all(&comm, list, 2, HSORT_OK),
+               taken & 1 ? "free.bin: is there already" : "taken.bin: is there already", "no_clobber");
+        links_left = INT_MAX;
+        MPI_Barrier(comm.world);
+        for (int i = 0; i < 2; i++) {
+            struct stat there = {0};
+            const bool any = stat(in_dir(names[i]), &there) == 0;
+            const off_t wanted = taken == 0 ? 800 : taken >> i & 1 ? 3 : 0;
+            CHECK(any == (wanted > 0) && there.st_size == wanted && there.st_nlink == (nlink_t)any,
+                  "%s: %d taken: %ld bytes", names[i], taken, (long)there.st_size);
+        }
+        CHECK(leftovers() == 0, "%d taken: a temporary is left", taken);
+        MPI_Barrier(comm.world);
+    }
+}
+
 #ifdef HSORT_FAULTS
 /* Several outputs, of which one, or none (FILE_OUTPUTS), cannot be named on rank 0: then all are as before. The first and the
  * third replace a file; of the third no second name can be had where `without_link` says so, and then it cannot come back. */
@@ -300,6 +337,8 @@ static void test_all(void)
     test_changed_while_read();
     test_other_file();
     test_several_outputs();
+    test_no_clobber(false);
+    test_no_clobber(true);
 #ifdef HSORT_FAULTS
     for (int fails = 0; fails <= FILE_OUTPUTS; fails++)
         for (int without_link = 0; without_link < 2; without_link++)

@@ -21,7 +21,7 @@ clang=${CLANG:-clang}
 # What each harness feeds. Of the functions of `others` only those it calls are linked; the sanitizers' tables would keep all, so
 # they go without. build_info.c takes a header that the build makes.
 shopt -s extglob
-declare -A parser=([npy]="src/files/npy.c src/files/npy_fields.c src/files/npy_text.c" [manifest]=src/checkpoint/manifest.c [journal]=src/checkpoint/run_journal.c [options]="src/command/cli_options.c src/command/cli_digest.c")
+declare -A parser=([npy]="src/files/npy.c src/files/npy_fields.c src/files/npy_text.c" [manifest]=src/checkpoint/manifest.c [journal]=src/checkpoint/run_journal.c [options]="src/command/cli_options.c src/command/cli_values.c src/command/cli_checks.c src/command/cli_memory.c src/command/cli_digest.c")
 others=(kernels/base/*.c src/files/*.c src/library/!(build_info).c)
 plain=(-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Ikernels/base -Isrc -g -O1 -w)
 checked=("${plain[@]}" -fsanitize=address -fsanitize=undefined -fsanitize=fuzzer -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,0 +1,260 @@
+/* Values of options: from words of the command line to the fields of struct cli_options. */
+#include "src/command/cli_rows.h"
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/keytype.h"
+#include "src/files/nearest.h"
+
+#define CLI_NUMBERS                                                                              \
+    "; numbers are such as 1500, 1e6, 2^30, 1.5M; K M G T, as well as Ki or KiB and so on, are " \
+    "powers of 1024"
+
+/* ---- Whole numbers ------------------------------------------------------------------------------------- */
+
+/* The number at `*text` in decimal digits, of which there must be one; *text goes behind them. */
+static bool take_digits(const char **text, uint64_t *number)
+{
+    const char *at = *text;
+    for (*number = 0; isdigit((unsigned char)*at); at++)
+        if (__builtin_mul_overflow(*number, 10, number) || __builtin_add_overflow(*number, *at - '0', number))
+            return false;
+    const bool any = at > *text;
+    *text = at;
+    return any;
+}
+
+/* The digits behind a decimal point: they go on with *number, and *places is how many they are, zeros at the end aside. */
+static bool take_fraction(const char **text, uint64_t *number, int *places)
+{
+    size_t digits = strspn(*text, "0123456789"), length = digits;
+    while (digits > 0 && (*text)[digits - 1] == '0')
+        digits--;
+    for (size_t i = 0; i < digits; i++)
+        if (__builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, (*text)[i] - '0', number))
+            return false;
+    *places = (int)digits;
+    *text += length;
+    return length > 0;
+}
+
+/* K, Ki or KiB, and so for M, G and T, in small letters too: a shift. Not KB, which others take for 1000. */
+static bool take_unit(const char **text, int *shift)
+{
+    static const char units[] = "KMGT";
+    const char *at = *text, *unit = *at ? strchr(units, toupper((unsigned char)*at)) : NULL;
+    *shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (unit && (at[1] == 'i' || at[1] == 'I'))
+        at += at[2] == 'B' || at[2] == 'b' ? 2 : 1;
+    *text = at + (unit != NULL);
+    return **text == '\0';
+}
+
+/* e6, as of 1e6 or 1e+06. */
+static bool take_exponent(const char **text, uint64_t *exponent)
+{
+    *exponent = 0;
+    if (**text != 'e' && **text != 'E')
+        return true;
+    *text += (*text)[1] == '+' ? 2 : 1;
+    return take_digits(text, exponent);
+}
+
+/* *number times 10^exponent: a whole number that fits, or false. */
+static bool scale_by_tens(uint128 *number, int64_t exponent)
+{
+    for (; exponent > 0 && *number > 0; exponent--)
+        if (__builtin_mul_overflow(*number, 10, number))
+            return false;
+    for (; exponent < 0 && *number > 0; exponent++, *number /= 10)
+        if (*number % 10 != 0)
+            return false;
+    return true;
+}
+
+bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
+{
+    uint64_t mantissa, exponent = 0;
+    int places = 0, shift = 0;
+    if (!take_digits(&text, &mantissa))
+        return false;
+    if (suffix && mantissa == 2 && *text == '^') {
+        text++;
+        if (!take_digits(&text, &exponent) || *text != '\0' || exponent > 63)
+            return false;
+        mantissa = UINT64_C(1) << exponent;
+        exponent = 0;
+    } else if (suffix) {
+        if (*text == '.') {
+            text++;
+            if (!take_fraction(&text, &mantissa, &places))
+                return false;
+        }
+        if (!take_exponent(&text, &exponent) || exponent > INT_MAX || !take_unit(&text, &shift))
+            return false;
+    }
+    uint128 value = (uint128)mantissa << shift; // 64 and 40 bits
+    if (*text != '\0' || !scale_by_tens(&value, (int64_t)exponent - places) || value > most)
+        return false;
+    *number = (uint64_t)value;
+    return true;
+}
+
+/* ---- Other values ---------------------------------------------------------------------------------------- */
+
+/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan".
+ * */
+static bool parse_rate(const char *text, double unit, double *number)
+{
+    char *end;
+    if (text[strspn(text, "0123456789.e+-")] != '\0' || !(isdigit((unsigned char)text[0]) || text[0] == '.'))
+        return false;
+    *number = strtod(text, &end) * unit;
+    return end != text && *end == '\0' && *number > 0 && isfinite(*number);
+}
+
+hsort_status cli_add_ranks(const char *text, struct cli_options *options)
+{
+    uint64_t number;
+    if (!cli_parse_number(text, true, 1 << 30, &number) || number == 0)
+        return cli_complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
+    if (options->ranks_count == CLI_RANKS_MAX)
+        return cli_complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
+    options->ranks[options->ranks_count++] = (int)number;
+    return HSORT_OK;
+}
+
+static hsort_status add_text(const struct option_row *row, const char *value, struct cli_texts *texts,
+                             const struct cli_options *options)
+{
+    if (value[0] == '\0')
+        return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
+    if (texts->count == CLI_DIRECTORIES_MAX)
+        return cli_complain(options, "--%s: more than %d", row->name, CLI_DIRECTORIES_MAX);
+    texts->text[texts->count++] = value;
+    return HSORT_OK;
+}
+
+/* ---- Words --------------------------------------------------------------------------------------------- */
+
+/* The place of `text` in "this|that|other", or -1. */
+static int parse_word(const char *text, const char *words)
+{
+    const size_t length = strlen(text);
+    for (int place = 0; *words; place++) {
+        const size_t word_length = strcspn(words, "|");
+        if (length == word_length && memcmp(text, words, length) == 0)
+            return place;
+        words += word_length + (words[word_length] == '|');
+    }
+    return -1;
+}
+
+/* What NumPy and C call the key types; anything else as it is. */
+static const char *short_type(const char *word)
+{
+    static const char *const names[][4] = {
+        {"u32", "uint32", "<u4", "uint32_t"},       {"i32", "int32", "<i4", "int32_t"},
+        {"f32", "float32", "<f4", "single"},        {"u64", "uint64", "<u8", "uint64_t"},
+        {"i64", "int64", "<i8", "int64_t"},         {"f64", "float64", "<f8", "double"},
+        {"u8", "uint8", "|u1", "uint8_t"},          {"i8", "int8", "|i1", "int8_t"},
+        {"u16", "uint16", "<u2", "uint16_t"},       {"i16", "int16", "<i2", "int16_t"},
+        {"f16", "float16", "<f2", "half"},          {"bf16", "bfloat16", "bfloat16", "bfloat16"},
+        {"u128", "uint128", "uint128", "uint128_t"}};
+    for (size_t type = 0; type < sizeof names / sizeof *names; type++)
+        for (int alias = 1; alias < 4; alias++)
+            if (strcmp(word, names[type][alias]) == 0)
+                return names[type][0];
+    return word;
+}
+
+bool cli_parse_type(const char *word, hsort_type *type)
+{
+    const char *name = short_type(word);
+#define X(type_name, type_word, bytes)  \
+    if (strcmp(name, type_word) == 0) { \
+        *type = type_name;              \
+        return true;                    \
+    }
+    HSORT_TYPE_LIST(X)
+#undef X
+    return false;
+}
+
+/* A word of a list, by its place in it. */
+static hsort_status store_word(const struct option_row *row, const char *value, void *field,
+                               const struct cli_options *options)
+{
+    const char *word = row->field == offsetof(struct cli_options, type) ? short_type(value) : value;
+    const int place = parse_word(word, row->value);
+    if (place < 0) {
+        struct nearest nearest;
+        char hint[NEAREST_HINT];
+        nearest_begin(&nearest, value, strlen(value));
+        nearest_offer_all(&nearest, row->value);
+        return cli_complain(options, "--%s: '%.128s' is none of %s%s", row->name, value, row->value,
+                            nearest_hint(&nearest, "", hint));
+    }
+    memcpy(field, &place, sizeof place);
+    return HSORT_OK;
+}
+
+hsort_status cli_store_value(const struct option_row *row, const char *value, struct cli_options *options)
+{
+    void *field = (char *)options + row->field;
+    uint64_t number = 0;
+    switch (row->kind) {
+    case FLAG:
+        *(bool *)field = true;
+        return HSORT_OK;
+    case TEXT:
+        if (value[0] == '\0')
+            return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
+        *(const char **)field = value;
+        return HSORT_OK;
+    case TEXTS:
+        return add_text(row, value, field, options);
+    case MAYBE_WORD:
+        if (!value) {
+            memset(field, 0, sizeof(int));
+            return HSORT_OK;
+        }
+        // fall through
+    case WORD:
+        return store_word(row, value, field, options);
+    case NUMBER:
+    case AT_LEAST_1:
+        if (!cli_parse_number(value, false, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
+            break;
+        *(int *)field = (int)number;
+        return HSORT_OK;
+    case SIZE:
+        if (!cli_parse_number(value, true, SIZE_MAX, &number))
+            break;
+        *(size_t *)field = number;
+        return HSORT_OK;
+    case COUNT:
+        if (!cli_parse_number(value, true, INT64_MAX / 16, &number))
+            break;
+        *(int64_t *)field = (int64_t)number;
+        return HSORT_OK;
+    case RANKS:
+        return cli_add_ranks(value, options);
+    case GIGA:
+    case MICRO:
+        if (!parse_rate(value, row->kind == GIGA ? 1e9 : 1e-6, field))
+            break;
+        return HSORT_OK;
+    case SEED:
+        if (!cli_parse_number(value, false, UINT64_MAX, &number))
+            break;
+        *(uint64_t *)field = number;
+        return HSORT_OK;
+    }
+    return cli_complain(options, "--%s: '%.128s' is no number it can take%s", row->name, value,
+                        row->kind == SIZE || row->kind == COUNT ? CLI_NUMBERS : "");
+}

@@ -1,0 +1,195 @@
+/* Numbers as options take them, and which word was meant by one that is not known. */
+#include <inttypes.h>
+#include "src/command/cli.h"
+#include "src/files/nearest.h"
+#include "tests/support/ranks.h"
+
+enum { NONE = -1 };
+
+/* Numbers of `most` 2^63 - 1 that may have a unit. */
+static void test_numbers(void)
+{
+    static const struct {
+        const char *text;
+        int64_t number;
+    } cases[] = {
+        {"0", 0},
+        {"1500", 1500},
+        {"007", 7},
+        {"1e6", 1000000},
+        {"1e+06", 1000000},
+        {"2.5E3", 2500},
+        {"1.50e1", 15},
+        {"0e999999", 0},
+        {"1e18", INT64_C(1000000000000000000)},
+        {"2^0", 1},
+        {"2^30", 1 << 30},
+        {"2^62", INT64_C(1) << 62},
+        {"2^63", NONE},
+        {"2^64", NONE},
+        {"2^", NONE},
+        {"2^-1", NONE},
+        {"2^10K", NONE},
+        {"3^2", NONE},
+        {"2^1.5", NONE},
+        {"02^3", 8},
+        {"1K", 1 << 10},
+        {"1k", 1 << 10},
+        {"1Ki", 1 << 10},
+        {"1kiB", 1 << 10},
+        {"512Mi", 512 << 20},
+        {"10GiB", INT64_C(10) << 30},
+        {"3g", INT64_C(3) << 30},
+        {"1T", INT64_C(1) << 40},
+        {"1tI", INT64_C(1) << 40},
+        {"1.5M", 3 << 19},
+        {"0.5K", 512},
+        {"1.0000000000000000000000000", 1},
+        {"0.0009765625K", 1},
+        {"0.125T", INT64_C(1) << 37},
+        {"1.5", NONE},
+        {"0.3K", NONE},
+        {"1e-3", NONE},
+        {"1000e-3", NONE},
+        {"1.25e1", NONE},
+        {"0.0001K", NONE},
+        {"10GB", NONE},
+        {"10B", NONE},
+        {"10KiBs", NONE},
+        {"1P", NONE},
+        {"1 K", NONE},
+        {"1Kk", NONE},
+        {"1iB", NONE},
+        {"", NONE},
+        {".5K", NONE},
+        {"1.", NONE},
+        {"1.K", NONE},
+        {"1e", NONE},
+        {"1e+", NONE},
+        {"e6", NONE},
+        {"K", NONE},
+        {"+1", NONE},
+        {"-1", NONE},
+        {" 1", NONE},
+        {"1 ", NONE},
+        {"0x10", NONE},
+        {"1_000", NONE},
+        {"nan", NONE},
+        {"inf", NONE},
+        {"8388607T", INT64_C(8388607) << 40},
+        {"8388608T", NONE},
+        {"9223372036854775807", INT64_MAX},
+        {"9223372036854775808", NONE},
+        {"18446744073709551616", NONE},
+        {"1e19", NONE},
+        {"1e400", NONE},
+        {"1e99999999999999999999", NONE},
+        {"9223372036.854775807e9", INT64_MAX},
+        {"99999999999999999999.5K", NONE},
+        {"16777216T", NONE},
+        {"18446744073709551615T", NONE},
+        {"0.00000000000000000000000000000000000000000000000001e50", 1},
+        {"0.00000000000000000000000000000000000000000000000001T", NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t number = 0;
+        const bool good = cli_parse_number(cases[i].text, true, INT64_MAX, &number);
+        CHECK(good == (cases[i].number != NONE) && (!good || number == (uint64_t)cases[i].number),
+              "'%s' is %s, %" PRIu64, cases[i].text, good ? "taken" : "refused", number);
+        const size_t digits = strspn(cases[i].text, "0123456789");
+        const bool plain = cli_parse_number(cases[i].text, false, INT64_MAX, &number);
+        CHECK(plain == (good && cases[i].text[digits] == '\0'), "'%s' without units", cases[i].text);
+    }
+    uint64_t most;
+    CHECK(cli_parse_number("2^63", true, UINT64_MAX, &most) && most == UINT64_C(1) << 63, "2^63");
+    CHECK(cli_parse_number("18446744073709551615", true, UINT64_MAX, &most) && most == UINT64_MAX,
+          "UINT64_MAX");
+    CHECK(!cli_parse_number("1025", true, 1024, &most) && cli_parse_number("1K", true, 1024, &most), "most");
+}
+
+/* Numbers with a binary fraction, a unit and an exponent, drawn and written in digits, are what was drawn. */
+static void test_drawn(uint64_t *random)
+{
+    static const char units[] = " KMGT";
+    for (int i = 0; i < 20000; i++) {
+        char text[96];
+        uint64_t number = 0;
+        const int unit = (int)(check_random(random) % 5), exponent = (int)(check_random(random) % 4);
+        const uint64_t whole = check_random(random) % 4000000,
+                       quarters = unit > 0 ? check_random(random) % 4 : 0;
+        uint64_t wanted = (whole * 4 + quarters) * (UINT64_C(1) << 10 * unit) / 4;
+        int length = snprintf(text, sizeof text, "%" PRIu64, whole);
+        if (quarters > 0)
+            length += snprintf(text + length, sizeof text - (size_t)length, ".%02d", (int)quarters * 25);
+        if (exponent > 0)
+            length += snprintf(text + length, sizeof text - (size_t)length, "e%d", exponent);
+        if (unit > 0)
+            snprintf(text + length, sizeof text - (size_t)length, "%c", units[unit]);
+        for (int e = 0; e < exponent && wanted <= UINT64_MAX / 10; e++)
+            wanted *= 10;
+        if (wanted > UINT64_MAX / 10)
+            continue;
+        CHECK(cli_parse_number(text, true, UINT64_MAX, &number) && number == wanted, "'%s' is %" PRIu64, text,
+              number);
+    }
+}
+
+static void test_types(void)
+{
+    static const struct {
+        const char *word;
+        hsort_type type;
+    } cases[] = {{"u64", HSORT_U64},     {"uint64", HSORT_U64},     {"<u8", HSORT_U64},
+                 {"float64", HSORT_F64}, {"<f8", HSORT_F64},        {"double", HSORT_F64},
+                 {"|u1", HSORT_U8},      {"uint128_t", HSORT_U128}, {"bfloat16", HSORT_BF16}};
+    hsort_type type;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK(cli_parse_type(cases[i].word, &type) && type == cases[i].type, "%s", cases[i].word);
+    CHECK(!cli_parse_type("u24", &type) && !cli_parse_type("", &type) && !cli_parse_type("U64", &type),
+          "no types");
+}
+
+static void test_nearest(void)
+{
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {
+        {"sorf", " (did you mean --sort?)"},
+        {"srot", " (did you mean --sort?)"},
+        {"sot", " (did you mean --sort?)"},
+        {"sorrt", " (did you mean --sort?)"},
+        {"SORT", " (did you mean --sort?)"},
+        {"slot", ""},
+        {"checkpiont", " (did you mean --checkpoint?)"},
+        {"chekpoin", " (did you mean --checkpoint?)"},
+        {"bananas", ""},
+        {"so", ""},
+        {"", ""},
+        {"x", ""},
+        {"slut", ""},
+        {"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop", ""},
+        {"u8", " (did you mean --u8?)"},
+        {"U8", " (did you mean --u8?)"},
+        {"u9", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct nearest nearest;
+        char hint[NEAREST_HINT];
+        nearest_begin(&nearest, cases[i].text, strlen(cases[i].text));
+        nearest_offer_all(&nearest,
+                          "u8|sort|soft|checkpoint|check|a_word_of_more_letters_than_are_looked_at");
+        nearest_hint(&nearest, "--", hint);
+        CHECK(strcmp(hint, cases[i].hint) == 0, "'%s':%s", cases[i].text, hint);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    uint64_t random = ranks_seed();
+    test_numbers();
+    test_drawn(&random);
+    test_types();
+    test_nearest();
+    return ranks_finish();
+}

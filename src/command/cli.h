@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "mpi/comm/comm.h"
+#include "src/command/progress.h"
 #include "src/files/file.h"
 #include "hypersort.h"
 
@@ -106,7 +107,8 @@ struct cli_options {
     uint64_t seed;
     hsort_type type;
     bool type_given;
-    bool reverse, json, quiet, no_clobber, progress;
+    bool reverse, json, quiet, no_clobber;
+    enum progress_choice progress;
     bool no_verify;
     enum cli_verify verify; /* unless no_verify */
     enum file_format format, output_format;

@@ -254,7 +254,7 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     struct scanner scanner = {.comm = comm,
                               .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
                               .counts = has_counts ? &counts : NULL};
-    progress_start(&scanner.progress, options->progress && comm->rank == 0);
+    progress_start(&scanner.progress, progress_choose(options->progress, comm->rank));
     if (status == HSORT_OK)
         status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
     if (status == HSORT_OK)

@@ -114,6 +114,8 @@ hsort_status cli_check_together(struct cli_options *options)
 {
     if (options->quiet && options->json)
         return cli_complain(options, "--quiet and --json: one lacks what the other wants");
+    if (options->quiet && options->progress == PROGRESS_AUTO)
+        options->progress = PROGRESS_OFF;
     TRY(resolve_gensort(options));
     TRY(check_records(options));
     return check_disk(options);

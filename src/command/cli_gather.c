@@ -267,7 +267,7 @@ static hsort_status gather_phases(struct gather_run *run)
 hsort_status cli_gather(struct comm *comm, const struct cli_options *options)
 {
     struct gather_run run = {.comm = comm, .options = options};
-    progress_start(&run.progress, options->progress && comm->rank == 0);
+    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = gather_phases(&run);
     if (!launch_lost(comm, status))
         hsort_destroy(&run.ctx);

@@ -89,7 +89,7 @@ hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);
     struct writer writer = {.comm = comm, .input = &input, .file = &file};
-    progress_start(&writer.progress, options->progress && comm->rank == 0);
+    progress_start(&writer.progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = comm_agree(comm, write_share(&writer, threads, first, target.mine));
     close_writer(&writer);
     return launch_commit(comm, &file, status);

@@ -107,8 +107,11 @@ const struct option_row cli_rows[] = {
      "the report as one JSON object"},
     {"quiet", 'q', GEN | SORT | CHECK | GATHER, COMMON, FLAG, NULL, FIELD(quiet),
      "no report: the exit code says it, and of a failure its line"},
-    {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, FLAG, NULL, FIELD(progress),
-     "say on stderr how far the work is"},
+    {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, MAYBE_WORD,
+     WORDS(PROGRESS_CHOICE_LIST(OR_NAME)), FIELD(progress),
+     "say on stderr how far the work is: on: as a bar, where rank 0 has a\n"
+     "terminal, which under mpirun it has not, else in lines; auto, unless\n"
+     "given: no lines"},
     {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
     {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,
@@ -387,6 +390,7 @@ hsort_status cli_parse(int argc, char **argv, struct cli_options *options)
                                     .types = "u32,u64",
                                     .inputs = "uniform",
                                     .repeats = 7,
+                                    .progress = PROGRESS_AUTO,
                                     .warm_up = 1};
     TRY(hsort_options_init(&options->sort, sizeof options->sort));
     if (argc < 2)

@@ -207,7 +207,7 @@ hsort_status cli_select(struct comm *comm, const struct cli_options *options)
     TRY(comm_agree(comm, run ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a list of places")));
     run->comm = comm;
     run->options = options;
-    progress_start(&run->progress, options->progress && comm->rank == 0);
+    progress_start(&run->progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = select_phases(run);
     if (!launch_lost(comm, status))
         hsort_destroy(&run->ctx);

@@ -270,7 +270,7 @@ static hsort_status print_report(struct sort_run *run)
 static hsort_status open_context(struct sort_run *run)
 {
     hsort_options options = run->options->sort;
-    options.progress = run->options->progress ? progress_steps : NULL;
+    options.progress = run->options->progress != PROGRESS_OFF ? progress_steps : NULL;
     options.progress_user = &run->progress;
     options.should_stop = should_stop;
     hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
@@ -337,7 +337,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
     if (options->key || options->index || options->values || options->unique)
         return records_sort(comm, options);
-    progress_start(&run.progress, options->progress && comm->rank == 0);
+    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     const struct file_source source = {.paths = options->files,
                                        .paths_count = options->files_count,
                                        .format = options->format,

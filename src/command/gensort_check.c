@@ -138,7 +138,7 @@ hsort_status gensort_check(struct comm *comm, const struct cli_options *options)
     struct gensort_run run = {.comm = comm, .options = options};
     const struct file_source source = record_io_source(options);
     TRY(file_open(comm, &source, &run.file));
-    progress_start(&run.progress, options->progress && comm->rank == 0);
+    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     hsort_status status = comm_agree(comm, record_io_open(comm, options->sort.threads, NULL, &run.io));
     if (status == HSORT_OK)
         status = check_gensort_file(&run);

@@ -4,13 +4,28 @@
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-void progress_start(struct progress *progress, bool shown)
+/* A bar stands on the terminal, of which there is one. */
+static bool bar_stands;
+
+enum progress_form progress_choose(enum progress_choice choice, int rank)
 {
-    *progress = (struct progress){.shown = shown, .start = MPI_Wtime()};
+    const char *term = getenv("TERM");
+    if (rank != 0 || choice == PROGRESS_OFF)
+        return PROGRESS_NONE;
+    if (isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0)
+        return PROGRESS_BAR;
+    return choice == PROGRESS_ON ? PROGRESS_LINES : PROGRESS_NONE;
+}
+
+void progress_start(struct progress *progress, enum progress_form form)
+{
+    *progress = (struct progress){.form = form, .start = MPI_Wtime()};
     job_find(&progress->job);
 }
 
@@ -28,18 +43,42 @@ const char *progress_size(int64_t bytes, char *text)
 /* Note that `done` of `total` are done at `now`; is a line due? */
 static bool is_due(struct progress *progress, double now, const char *phase, int64_t done, int64_t total)
 {
-    const double first_interval = 1, last_interval = 10;
+    const double first_interval = 1, last_interval = 10, bar_interval = 0.2;
     if (strncmp(progress->phase, phase, sizeof progress->phase - 1) != 0) {
         snprintf(progress->phase, sizeof progress->phase, "%s", phase);
         progress->phase_start = progress->last_line = now;
         progress->interval = first_interval;
         progress->first_done = done;
+        progress_clear();
     }
-    if (!progress->shown || (done < total && now - progress->last_line < progress->interval))
+    if (progress->form == PROGRESS_BAR && done < total && now - progress->last_line >= bar_interval) {
+        progress->last_line = now;
+        return true;
+    }
+    if (progress->form != PROGRESS_LINES || (done < total && now - progress->last_line < progress->interval))
         return false;
     progress->last_line = now;
     progress->interval = 2 * progress->interval < last_interval ? 2 * progress->interval : last_interval;
     return true;
+}
+
+/* Nobody is told when it fails: there is no other place to say so, and a sort goes on without its log. */
+static void write_all(const char *text, int length)
+{
+    for (int at = 0; at < length;) {
+        const ssize_t written = write(STDERR_FILENO, text + at, (size_t)(length - at));
+        if (written < 0 && errno != EINTR)
+            break;
+        at += written > 0 ? (int)written : 0;
+    }
+}
+
+void progress_clear(void)
+{
+    static const char clear[] = "\r\033[K";
+    if (bar_stands)
+        write_all(clear, (int)sizeof clear - 1);
+    bar_stands = false;
 }
 
 /* Write one line, in one chunk, which stays whole among those that other processes write to the same log. */
@@ -60,27 +99,91 @@ static void write_line(const struct progress *progress, double now, const char *
     const int length =
         snprintf(line, sizeof line, "hypersort: %s%s%s%s %.0f s  %s\n", progress->job.scheduler ? "job " : "",
                  progress->job.id, progress->job.scheduler ? " " : "", clock, now - progress->start, what);
-    // Nobody is told when it fails: there is no other place to say so, and a sort goes on without its log.
-    for (int at = 0; at < length;) {
-        const ssize_t written = write(STDERR_FILENO, line + at, (size_t)(length - at));
-        if (written < 0 && errno != EINTR)
-            break;
-        at += written > 0 ? (int)written : 0;
-    }
+    write_all(line, length);
 }
 
-/* "  (1.21 GiB/s)", or "" where there is none: at the first call of a phase. text is [32]. Returns text. */
+/* Bytes per second since the first call of the phase; 0: not known, as at that call. */
+static double bytes_per_second(const struct progress *progress, double now, int64_t done, int64_t total)
+{
+    const double seconds = now - progress->phase_start;
+    const double share = total > 0 ? (double)(done - progress->first_done) / (double)total : 0;
+    const double rate = seconds > 0 ? share * (double)progress->total_bytes / seconds : 0;
+    return rate > 0 && rate < 1e18 ? rate : 0;
+}
+
+/* "  (1.21 GiB/s)", or "" where there is none. text is [32]. Returns text. */
 static const char *rate_text(const struct progress *progress, double now, int64_t done, int64_t total,
                              char *text)
 {
     char size[16];
-    const double seconds = now - progress->phase_start;
-    const double share = (double)(done - progress->first_done) / (double)total;
+    const double rate = bytes_per_second(progress, now, done, total);
     text[0] = '\0';
-    if (seconds > 0 && share > 0 && share * (double)progress->total_bytes / seconds < 1e18)
-        snprintf(text, 32, "  (%s/s)",
-                 progress_size((int64_t)(share * (double)progress->total_bytes / seconds), size));
+    if (rate > 0)
+        snprintf(text, 32, "  (%s/s)", progress_size((int64_t)rate, size));
     return text;
+}
+
+/* "  4:02 left", if what is left takes as long as what is done has; "": not known. text is [32]. Returns text. */
+static const char *left_text(const struct progress *progress, double now, int64_t done, int64_t total,
+                             char *text)
+{
+    const double did = (double)(done - progress->first_done);
+    const double left = did > 0 ? (now - progress->phase_start) * ((double)(total - done) / did) : 1e9;
+    const int seconds = left < 1e8 ? (int)(left + 0.5) : 0;
+    text[0] = '\0';
+    if (left >= 1e8)
+        return text;
+    if (seconds < 60)
+        snprintf(text, 32, "  %d s left", seconds);
+    else if (seconds < 3600)
+        snprintf(text, 32, "  %d:%02d left", seconds / 60, seconds % 60);
+    else
+        snprintf(text, 32, "  %d:%02d:%02d left", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    return text;
+}
+
+/* Draw the bar, `what` and the time left behind it. Where the terminal is too narrow the bar goes first, then the end of the
+ * line: what would begin a second line could not be removed. */
+static void draw_bar(const struct progress *progress, double now, int64_t done, int64_t total,
+                     const char *what)
+{
+    enum { BAR_LEAST = 8, BAR_MOST = 40, COLUMNS_MOST = 240 };
+    char line[COLUMNS_MOST + 64], left[32], bar[BAR_MOST + 1] = "";
+    struct winsize size = {0};
+    int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    columns = columns < COLUMNS_MOST ? columns : COLUMNS_MOST;
+    const double share = (double)done / (double)total;
+    left_text(progress, now, done, total, left);
+    const int texts = snprintf(NULL, 0, "%s %3.0f %% []  %s%s", progress->phase, 100 * share, what, left);
+    const int room = columns - 1 - texts, width = room < BAR_MOST ? room : BAR_MOST;
+    for (int i = 0; i < width; i++)
+        bar[i] = i < (int)(share * width) ? '#' : '-';
+    int length = snprintf(line, sizeof line, "\r%s %3.0f %% %s%s%s%s%s", progress->phase, 100 * share,
+                          width >= BAR_LEAST ? "[" : "", width >= BAR_LEAST ? bar : "",
+                          width >= BAR_LEAST ? "]  " : " ", what, left);
+    length = length < columns ? length : columns;
+    snprintf(line + length, sizeof line - (size_t)length, "\033[K");
+    write_all(line, length + 3);
+    bar_stands = true;
+}
+
+/* A phase of bytes, as a bar. */
+static void draw_bytes(const struct progress *progress, double now, int64_t done, int64_t total)
+{
+    char what[80], all[16], part[16], rate[16];
+    const double per_second = bytes_per_second(progress, now, done, total);
+    const double share = (double)done / (double)total;
+    snprintf(what, sizeof what, "%s of %s%s%s%s",
+             progress_size((int64_t)(share * (double)progress->total_bytes), part),
+             progress_size(progress->total_bytes, all), per_second > 0 ? "  " : "",
+             per_second > 0 ? progress_size((int64_t)per_second, rate) : "", per_second > 0 ? "/s" : "");
+    draw_bar(progress, now, done, total, what);
+}
+
+static void leave_phase(struct progress *progress)
+{
+    progress->phase[0] = '\0'; // the next one may have the same name: of a second file
+    progress_clear();
 }
 
 void progress_bytes(struct progress *progress, const char *phase, int64_t done, int64_t total,
@@ -89,27 +192,33 @@ void progress_bytes(struct progress *progress, const char *phase, int64_t done, 
     char size[16], rate[32];
     const double now = MPI_Wtime();
     progress->total_bytes = total_bytes;
-    if (is_due(progress, now, phase, done, total))
+    const bool due = is_due(progress, now, phase, done, total);
+    if (due && progress->form == PROGRESS_BAR)
+        draw_bytes(progress, now, done, total);
+    else if (due)
         write_line(progress, now, "%s %.0f %% of %s%s", progress->phase,
                    total > 0 ? 100 * (double)done / (double)total : 100.0, progress_size(total_bytes, size),
                    rate_text(progress, now, done, total, rate));
     if (done >= total)
-        progress->phase[0] = '\0'; // the next one may have the same name: of a second file
+        leave_phase(progress);
 }
 
 void progress_steps(void *user, const char *phase, int64_t done, int64_t total)
 {
     struct progress *progress = user;
-    char size[16], of[32] = "";
+    char size[16], of[32] = "", what[64];
     const double now = MPI_Wtime();
     if (progress->total_bytes > 0)
         snprintf(of, sizeof of, " of %s", progress_size(progress->total_bytes, size));
-    if (is_due(progress, now, phase, done, total)) {
-        if (total > 1)
-            write_line(progress, now, "%s%s: step %" PRId64 " of %" PRId64, progress->phase, of, done, total);
-        else
-            write_line(progress, now, "%s%s: done", progress->phase, of);
+    const bool due = is_due(progress, now, phase, done, total);
+    if (due && progress->form == PROGRESS_BAR) {
+        snprintf(what, sizeof what, "step %" PRId64 " of %" PRId64 "%s", done, total, of);
+        draw_bar(progress, now, done, total, what);
+    } else if (due && total > 1) {
+        write_line(progress, now, "%s%s: step %" PRId64 " of %" PRId64, progress->phase, of, done, total);
+    } else if (due) {
+        write_line(progress, now, "%s%s: done", progress->phase, of);
     }
     if (done >= total)
-        progress->phase[0] = '\0';
+        leave_phase(progress);
 }

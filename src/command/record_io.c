@@ -27,7 +27,7 @@ hsort_status record_io_library(struct comm *comm, const struct cli_options *opti
                                hsort_context **ctx, struct record_io *io)
 {
     hsort_options sort = options->sort;
-    sort.progress = options->progress ? progress_steps : NULL;
+    sort.progress = options->progress != PROGRESS_OFF ? progress_steps : NULL;
     sort.progress_user = progress;
     const hsort_status status = hsort_create(comm->world, &sort, ctx);
     if (status != HSORT_OK)

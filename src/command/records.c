@@ -453,7 +453,7 @@ hsort_status records_sort(struct comm *comm, const struct cli_options *options)
 {
     struct record_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
-    progress_start(&run.progress, options->progress && comm->rank == 0);
+    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = run_records(&run);
     if (!launch_lost(comm, status))
         hsort_destroy(&run.ctx);

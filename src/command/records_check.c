@@ -121,7 +121,7 @@ static hsort_status check_record_files(struct check_run *run)
 hsort_status records_check(struct comm *comm, const struct cli_options *options)
 {
     struct check_run run = {.comm = comm, .options = options};
-    progress_start(&run.progress, options->progress && comm->rank == 0);
+    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     hsort_status status = open_files(&run);
     if (status == HSORT_OK)
         status = comm_agree(comm, open_reader(&run));

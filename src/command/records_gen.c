@@ -129,7 +129,7 @@ hsort_status records_gen(struct comm *comm, const struct cli_options *options)
     struct file_out file;
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);
-    progress_start(&run.progress, options->progress && comm->rank == 0);
+    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = comm_agree(comm, write_records(&run, &file));
     record_io_close(&run.io);
     free(run.records);

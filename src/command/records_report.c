@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "src/command/progress.h"
 
 hsort_status records_report_add(struct records_report *report, const hsort_context *ctx)
 {
@@ -100,6 +101,7 @@ static hsort_status print_json(const struct records_report *report)
 
 hsort_status records_report_print(const struct records_report *report, bool json)
 {
+    progress_clear();
     if (json)
         return print_json(report);
     printf("%-12s %" PRId64, report->plural, report->count);

@@ -38,6 +38,7 @@ void report_error(const char *text)
     for (int i = 0; i < length; i++) // a file's name may hold a newline
         if (iscntrl((unsigned char)line[i]))
             line[i] = '?';
+    progress_clear();
     fprintf(stderr, "%s\n", line);
 }
 
@@ -212,6 +213,7 @@ void report_two_passes(const char *what, const hsort_stats *stats, int64_t run_b
 
 hsort_status report_sort(const struct sort_report *report, bool json)
 {
+    progress_clear();
     if (json)
         return print_sort_json(report);
     const int64_t keys = report->stats.keys;

@@ -224,6 +224,17 @@ good_texts()
         grep -qvE "${begin}[a-z0-9_]+ ([0-9]+ % of 78.12 KiB|of 78.12 KiB: (done|step [0-9]+ of [0-9]+))$" "$work.err"; then
         fail "sort --progress"
     fi
+    ok 0 sort in.raw --type u64 -o out.raw --progress=off
+    if command -v script >/dev/null; then # on a terminal; short phases draw no bar
+        TERM=xterm script -qec "$HYPERSORT sort in.raw --type u64 -o out.raw" script.log >/dev/null </dev/null
+        if ! tr -d '\r' <script.log | sed 's/^.*\x1b\[K//' | grep -q '^rate ' || grep -q ' s  read 100 %' script.log; then
+            fail "sort on a terminal: $(cat script.log)"
+        fi
+        TERM=dumb script -qec "$HYPERSORT sort in.raw --type u64 -o out.raw --progress" script.log >/dev/null </dev/null
+        grep -q ' s  read 100 %' script.log || fail "sort --progress on a terminal without bars"
+    else
+        echo "not tested: a terminal (there is no script)"
+    fi
     SLURM_JOB_ID=4714 SLURM_ARRAY_JOB_ID=4711 SLURM_ARRAY_TASK_ID=3 SLURM_RESTART_COUNT=1 \
         run 2 sort in.raw --type u64 -o out.raw --progress
     if [ "$code" != 0 ] || grep -qv '^hypersort: job 4711_3 ..:..:.. ' "$work.err" ||

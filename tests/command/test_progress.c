@@ -1,7 +1,9 @@
 /* Lines of progress: what they say, when they come, and that each is one write. The clock is this file's, by --wrap, so that hours
- * pass at once; stderr is a socket of datagrams, which keeps apart what a log would join. */
+ * pass at once; stderr is a socket of datagrams, which keeps apart what a log would join, or for bars a terminal. */
+#include <fcntl.h>
 #include <regex.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "src/command/progress.h"
@@ -85,7 +87,7 @@ static void test_lines(void)
 {
     struct progress progress;
     const int saved = log_start();
-    progress_start(&progress, true);
+    progress_start(&progress, PROGRESS_LINES);
     now += 12;
     progress_bytes(&progress, "read", 10, 100, 4L * GIB); // the first chunk: too early, and no rate yet
     expect(NULL);
@@ -120,7 +122,7 @@ static void test_interval(void)
     static const int due[] = {1, 3, 7, 15, 25, 35, 45, 55, 65};
     struct progress progress;
     const int saved = log_start();
-    progress_start(&progress, true);
+    progress_start(&progress, PROGRESS_LINES);
     const double start = now;
     for (int tenth = 0; tenth < 700; tenth++) {
         now = start + tenth / 10.0;
@@ -150,13 +152,13 @@ static void test_surroundings(void)
 {
     struct progress progress;
     int saved = log_start();
-    progress_start(&progress, false);
+    progress_start(&progress, PROGRESS_NONE);
     now += 100;
     progress_bytes(&progress, "read", 100, 100, GIB);
     progress_steps(&progress, "exchange", 7, 7);
     expect(NULL);
     setenv("SLURM_JOB_ID", "4711", 1);
-    progress_start(&progress, true);
+    progress_start(&progress, PROGRESS_LINES);
     progress_bytes(&progress, "read", 100, 100, GIB);
     char line[512];
     if (!log_next(line, sizeof line) ||
@@ -177,7 +179,7 @@ static void test_random(uint64_t *random)
     struct progress progress;
     int lines = 0;
     const int saved = log_start();
-    progress_start(&progress, true);
+    progress_start(&progress, PROGRESS_LINES);
     for (int call = 0; call < 20000; call++) {
         const int64_t total = (int64_t)(check_random(random) >> (1 + check_random(random) % 62));
         const int64_t done = total > 0 ? (int64_t)(check_random(random) % ((uint64_t)total + 1)) : 0;
@@ -202,6 +204,114 @@ static void test_random(uint64_t *random)
     report_failure("random");
 }
 
+/* ---- bars ---- */
+
+/* A terminal of so many columns for stderr, which was `saved`; log_end is its other end. False: there are none here. */
+static bool terminal_start(unsigned short columns, int *saved)
+{
+    const struct winsize size = {.ws_row = 24, .ws_col = columns};
+    log_end = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (log_end < 0 || grantpt(log_end) != 0 || unlockpt(log_end) != 0)
+        return false;
+    const int terminal = open(ptsname(log_end), O_RDWR | O_NOCTTY);
+    if (terminal < 0 || ioctl(terminal, TIOCSWINSZ, &size) != 0)
+        return false;
+    *saved = dup(STDERR_FILENO);
+    dup2(terminal, STDERR_FILENO);
+    close(terminal);
+    return true;
+}
+
+/* What has come to the terminal since the last time is this text. */
+static void expect_bar(const char *wanted)
+{
+    char text[1024];
+    const ssize_t got = read(log_end, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    if (strcmp(text, wanted) != 0 && failure[0] == '\0')
+        snprintf(failure, sizeof failure, "'%.200s', not '%.200s'", text, wanted);
+}
+
+#define CLEAR "\r\033[K"
+
+static void test_bars(void)
+{
+    struct progress progress;
+    int saved;
+    if (!terminal_start(100, &saved)) {
+        printf("skipped bars: there are no pseudo-terminals\n");
+        return;
+    }
+    progress_start(&progress, PROGRESS_BAR);
+    progress_bytes(&progress, "read", 10, 100, 4L * GIB);
+    now += 0.1;
+    progress_bytes(&progress, "read", 11, 100, 4L * GIB); // too early: short phases draw nothing
+    expect_bar("");
+    now += 1.9;
+    progress_bytes(&progress, "read", 60, 100, 4L * GIB);
+    expect_bar(
+        "\rread  60 % [########################----------------]  2.40 GiB of 4.00 GiB  1.00 GiB/s  2 s "
+        "left\033[K");
+    now += 100;
+    progress_bytes(&progress, "read", 61, 100, 4L * GIB);
+    expect_bar(
+        "\rread  61 % [########################----------------]  2.44 GiB of 4.00 GiB  20.48 MiB/s  1:18 "
+        "left\033[K");
+    now += 0.1;
+    progress_bytes(&progress, "read", 62, 100, 4L * GIB);
+    expect_bar("");
+    progress_bytes(&progress, "read", 100, 100, 4L * GIB);
+    expect_bar(CLEAR);
+    progress_steps(&progress, "local_sort", 1, 1);
+    expect_bar("");
+    progress_steps(&progress, "exchange", 1, 7);
+    now += 3000;
+    progress_steps(&progress, "exchange", 3, 7);
+    expect_bar("\rexchange  43 % [#################-----------------------]  step 3 of 7 of 4.00 GiB  "
+               "1:40:00 left\033[K");
+    progress_bytes(&progress, "write", 0, 100, 4L * GIB); // the phase before has not said that it ended
+    expect_bar(CLEAR);
+    const struct winsize narrow = {.ws_row = 24, .ws_col = 30};
+    ioctl(log_end, TIOCSWINSZ, &narrow);
+    now += 1;
+    progress_bytes(&progress, "write", 50, 100, 4L * GIB);
+    expect_bar("\rwrite  50 %  2.00 GiB of 4.00\033[K"); // 29 columns
+    progress_clear();                                    // before an error line, say
+    expect_bar(CLEAR);
+    progress_clear();
+    expect_bar("");
+    log_stop(saved);
+    report_failure("bars");
+}
+
+static void test_choice(void)
+{
+    enum progress_form on_terminal[3] = {0}, dumb[3] = {0}, in_log[3], others[3];
+    int saved;
+    const bool any = terminal_start(80, &saved);
+    for (int choice = PROGRESS_ON; any && choice <= PROGRESS_OFF; choice++) {
+        setenv("TERM", "xterm", 1);
+        on_terminal[choice] = progress_choose(choice, 0);
+        others[choice] = progress_choose(choice, 1);
+        setenv("TERM", "dumb", 1);
+        dumb[choice] = progress_choose(choice, 0);
+        setenv("TERM", "xterm", 1);
+    }
+    if (any)
+        log_stop(saved);
+    saved = log_start();
+    for (int choice = PROGRESS_ON; choice <= PROGRESS_OFF; choice++)
+        in_log[choice] = progress_choose(choice, 0);
+    log_stop(saved);
+    CHECK(!any || (on_terminal[PROGRESS_ON] == PROGRESS_BAR && on_terminal[PROGRESS_AUTO] == PROGRESS_BAR &&
+                   dumb[PROGRESS_ON] == PROGRESS_LINES && dumb[PROGRESS_AUTO] == PROGRESS_NONE &&
+                   others[PROGRESS_ON] == PROGRESS_NONE && on_terminal[PROGRESS_OFF] == PROGRESS_NONE),
+          "on a terminal");
+    CHECK(in_log[PROGRESS_ON] == PROGRESS_LINES && in_log[PROGRESS_AUTO] == PROGRESS_NONE &&
+              in_log[PROGRESS_OFF] == PROGRESS_NONE,
+          "in a log");
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -212,5 +322,7 @@ int main(int argc, char **argv)
     test_interval();
     test_surroundings();
     test_random(&random);
+    test_bars();
+    test_choice();
     return ranks_finish();
 }

@@ -29,9 +29,9 @@ static const char *const phase_short_names[HSORT_PHASES] = {
 #undef X
 };
 
-static double gigabytes(const struct records_report *report)
+static double report_bytes(const struct records_report *report)
 {
-    return (double)report->count * (double)(report->element_bytes + report->other_bytes) / 1e9;
+    return (double)report->count * (double)(report->element_bytes + report->other_bytes);
 }
 
 static void print_verify_json(struct json *json, const struct records_report *report)
@@ -101,6 +101,7 @@ static hsort_status print_json(const struct records_report *report)
 
 hsort_status records_report_print(const struct records_report *report, bool json)
 {
+    char text[REPORT_FIGURE_TEXT];
     progress_clear();
     if (json)
         return print_json(report);
@@ -113,23 +114,24 @@ hsort_status records_report_print(const struct records_report *report, bool json
         printf(" of %zu bytes", report->element_bytes);
     if (report->other_bytes > 0)
         printf(", values of %zu bytes", report->other_bytes);
-    printf(", %.9g GB\n", gigabytes(report));
+    printf(", %s\n", report_figure(report_bytes(report), "B", text));
     if (report->unique)
         printf("distinct     %" PRId64 " keys, of each of which the first %s is kept\n", report->distinct,
                report->key ? "record" : "key");
     printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
-           report->exchange ? ", exchange " : "", report->exchange ? report->exchange : "");
+           report->exchange && report->ranks > 1 ? ", exchange " : "",
+           report->exchange && report->ranks > 1 ? report->exchange : "");
     if (report->stats.passes == 2)
         report_two_passes(report->plural, &report->stats, report->run_bytes);
     report_job(&report->job);
-    printf("%-11s %10.6f s\n", "read", report->read_seconds);
-    printf("%-11s %10.6f s\n", report->work, report->sort_seconds);
+    report_phase("read", report->read_seconds);
+    report_phase(report->work, report->sort_seconds);
     for (int phase = 0; phase < HSORT_PHASES; phase++)
-        if (report->stats.seconds[phase] > 0)
-            printf("  %-11s %8.6f s\n", phase_short_names[phase], report->stats.seconds[phase]);
-    printf("%-11s %10.6f s\n", "write", report->write_seconds);
-    if (report->verified)
-        printf("%-11s %10.6f s\n", "verify", report->verify_seconds);
+        if (report->stats.seconds[phase] >= 1e-6)
+            printf("  %-11s %8s\n", phase_short_names[phase],
+                   report_time(report->stats.seconds[phase], text));
+    report_phase("write", report->write_seconds);
+    report_phase("verify", report->verify_seconds);
     report_moved(&report->stats);
     if (report->verified && report->gathers)
         printf("verified     %s\n", report->fingerprint_ok ? "each element is the one that its entry names"

@@ -201,10 +201,11 @@ const char *report_exchange(const hsort_context *ctx, int64_t passes)
 
 void report_two_passes(const char *what, const hsort_stats *stats, int64_t run_bytes)
 {
+    char bytes[REPORT_FIGURE_TEXT];
     if (run_bytes > 0)
-        printf("passes       2, by way of the disk: %" PRId64 " sorted runs, %.9g GB with their fences, %" PRId64
+        printf("passes       2, by way of the disk: %" PRId64 " sorted runs, %s with their fences, %" PRId64
                " segments of the result\n",
-               stats->runs, (double)run_bytes / 1e9, stats->segments);
+               stats->runs, report_figure((double)run_bytes, "B", bytes), stats->segments);
     else
         printf("passes       2, as the %s do not fit into engine memory: %" PRId64 " sorted runs, %" PRId64
                " segments of the result\n",
@@ -216,26 +217,30 @@ hsort_status report_sort(const struct sort_report *report, bool json)
     progress_clear();
     if (json)
         return print_sort_json(report);
-    const int64_t keys = report->stats.keys;
-    const double key_bytes = (double)hsort_type_bytes(report->type);
+    const double key_bytes = (double)hsort_type_bytes(report->type), rate = keys_per_second(report);
+    char text[REPORT_FIGURE_TEXT], bytes[REPORT_FIGURE_TEXT];
     struct phase_time times[PHASES];
     list_phases(report, times);
-    printf("keys         %" PRId64 " %s, %s, %.9g GB\n", keys, hsort_type_name(report->type),
-           order_name(report->order), (double)keys * key_bytes / 1e9);
-    printf("ranks        %d, engine %s, exchange %s, transport %s\n", report->ranks, report->engine,
-           report->exchange, report->transport);
+    printf("keys         %" PRId64 " %s, %s, %s\n", report->stats.keys, hsort_type_name(report->type),
+           order_name(report->order), report_figure((double)report->stats.keys * key_bytes, "B", text));
+    printf("ranks        %d, engine %s", report->ranks, report->engine);
+    if (report->ranks > 1)
+        printf(", exchange %s, transport %s", report->exchange, report->transport);
+    printf("\n");
     if (report->stats.passes == 2)
         report_two_passes("keys", &report->stats, report->run_bytes);
     report_job(&report->job);
     if (report->resumed && report->run_bytes > 0)
         printf("resumed      without what was on disk already\n");
     else if (report->resumed)
-        printf("resumed      with %.9g GB of the output kept\n", (double)report->kept_bytes / 1e9);
+        printf("resumed      with %s of the output kept\n",
+               report_figure((double)report->kept_bytes, "B", text));
     for (int phase = 0; phase < PHASES; phase++)
-        printf("%-11s %10.6f s\n", times[phase].name, times[phase].seconds);
+        report_phase(times[phase].name, times[phase].seconds);
     report_moved(&report->stats);
-    printf("rate         %.3f Gkeys/s, %.3f GB/s, h2d to d2h\n", keys_per_second(report) / 1e9,
-           keys_per_second(report) * key_bytes / 1e9);
+    if (rate > 0)
+        printf("rate         %s, %s, h2d to d2h\n", report_figure(rate, "keys/s", text),
+               report_figure(rate * key_bytes, "B/s", bytes));
     if (report->verified)
         printf("verified     %s, %s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->count_ok ? "same count" : "ANOTHER COUNT",
@@ -335,220 +340,5 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf(", %" PRId64 " keys: %s\n", report->other.count,
                report_same_keys(report) ? "the same keys" : "NOT THE SAME KEYS");
     }
-    return report_flush();
-}
-
-/* ---- info ---------------------------------------------------------------------------------------------- */
-
-static void print_rank_json(struct json *json, const hsort_rank_info *info)
-{
-    json_open(json, NULL, '{');
-    json_text(json, "host", info->host);
-    if (info->gpu_index >= 0) {
-        json_open(json, "gpu", '{');
-        json_integer(json, "index", info->gpu_index);
-        json_text(json, "name", info->gpu_name);
-        json_text(json, "uuid", info->gpu_uuid);
-        json_text(json, "pci", info->gpu_pci);
-        json_integer(json, "bytes", info->gpu_bytes);
-        json_integer(json, "sharers", info->gpu_sharers);
-        json_close(json, '}');
-    } else {
-        json_null(json, "gpu");
-    }
-    json_integer(json, "numa_node", info->numa_node);
-    json_integer(json, "cores", info->cores);
-    json_text(json, "cpus", info->cpus);
-    json_bool(json, "bound_by_launcher", info->bound_by_launcher == 1);
-    json_close(json, '}');
-}
-
-/* The pairs whose path was measured, the lower rank first. */
-static void print_speeds_json(struct json *json, const struct info_report *report)
-{
-    const int ranks = report->ranks;
-    if (report->not_measured[0] == '\0') {
-        json_open(json, "path_speeds", '[');
-        for (int low = 0; low < ranks; low++)
-            for (int high = low + 1; high < ranks; high++) {
-                const hsort_path_speed *speed = &report->speeds[low * ranks + high];
-                if (speed->bytes_per_second <= 0)
-                    continue;
-                json_open(json, NULL, '{');
-                json_open(json, "ranks", '[');
-                json_integer(json, NULL, low);
-                json_integer(json, NULL, high);
-                json_close(json, ']');
-                json_text(json, "path",
-                          hsort_transport_name((hsort_transport)report->paths[low * ranks + high]));
-                json_real(json, "gb_per_s", speed->bytes_per_second / 1e9);
-                json_real(json, "latency_s", speed->latency);
-                json_close(json, '}');
-            }
-        json_close(json, ']');
-        json_null(json, "path_speeds_error");
-    } else {
-        json_null(json, "path_speeds");
-        json_text(json, "path_speeds_error", report->not_measured);
-    }
-}
-
-static hsort_status print_info_json(const struct info_report *report)
-{
-    struct json json = {false};
-    report_open_json(&json);
-    json_text(&json, "mpi_library", report->mpi_library);
-    if (report->device_pointers >= 0)
-        json_bool(&json, "mpi_takes_device_pointers", report->device_pointers == 1);
-    else
-        json_null(&json, "mpi_takes_device_pointers");
-    json_text(&json, "engine", report->engine);
-    if (report->lockable_bytes < INT64_MAX)
-        json_integer(&json, "lockable_bytes", report->lockable_bytes);
-    else
-        json_null(&json, "lockable_bytes");
-    json_open(&json, "ranks", '[');
-    for (int rank = 0; rank < report->ranks; rank++)
-        print_rank_json(&json, &report->infos[rank]);
-    json_close(&json, ']');
-    json_open(&json, "paths", '[');
-    for (int from = 0; from < report->ranks; from++) {
-        json_open(&json, NULL, '[');
-        for (int to = 0; to < report->ranks; to++) {
-            const int path = report->paths[from * report->ranks + to];
-            json_text(&json, NULL, path < 0 ? NULL : hsort_transport_name((hsort_transport)path));
-        }
-        json_close(&json, ']');
-    }
-    json_close(&json, ']');
-    print_speeds_json(&json, report);
-    report_job_json(&json, &report->job);
-    return report_close_json(&json);
-}
-
-static void print_rank(int rank, const hsort_rank_info *info)
-{
-    char size[16];
-    printf("rank %-7d %s", rank, info->host);
-    if (info->numa_node >= 0)
-        printf(", NUMA node %d", info->numa_node);
-    printf(", %d cores (cpus %s%s)\n", info->cores, info->cpus,
-           info->bound_by_launcher == 1 ? ", bound by the launcher" : "");
-    if (info->gpu_index >= 0)
-        printf("             GPU %d: %s, %s, %s, %s\n", info->gpu_index, info->gpu_name, info->gpu_uuid,
-               info->gpu_pci, progress_size(info->gpu_bytes, size));
-    if (info->gpu_sharers > 1)
-        printf("             WARNING: this GPU is shared by %d ranks\n", info->gpu_sharers);
-}
-
-/* "staged 1-3, mpi 4": the paths from one rank to the others, in runs of ranks with the same path. */
-static void print_paths_from(const int *paths, int from, int ranks)
-{
-    for (int to = 0; to < ranks;) {
-        int end = to + 1;
-        while (end < ranks && paths[end] == paths[to])
-            end++;
-        if (to != from) {
-            printf("%s%s %d", to == 0 || (to == 1 && from == 0) ? "" : ", ",
-                   hsort_transport_name((hsort_transport)paths[to]), to);
-            if (end - to > 1)
-                printf("-%d", end - 1);
-        }
-        to = end;
-    }
-    printf("\n");
-}
-
-static void print_paths(const struct info_report *report)
-{
-    const int ranks = report->ranks;
-    bool all_equal = true;
-    for (int pair = 0; pair < ranks * ranks; pair++)
-        all_equal &= report->paths[pair] < 0 || report->paths[pair] == report->paths[1];
-    if (ranks == 1)
-        printf("paths        none: one rank\n");
-    else if (all_equal)
-        printf("paths        %s between all ranks\n",
-               hsort_transport_name((hsort_transport)report->paths[1]));
-    for (int from = 0; from < ranks && !all_equal; from++) {
-        printf("paths        rank %d: ", from);
-        print_paths_from(report->paths + from * ranks, from, ranks);
-    }
-}
-
-static double gb_per_second(const hsort_path_speed *speed)
-{
-    return speed->bytes_per_second / 1e9;
-}
-
-static double latency_us(const hsort_path_speed *speed)
-{
-    return speed->latency * 1e6;
-}
-
-/* A row and a column for each rank. */
-static void print_table(const struct info_report *report, double (*number)(const hsort_path_speed *))
-{
-    const int ranks = report->ranks;
-    printf("%12s", "");
-    for (int to = 0; to < ranks; to++)
-        printf(" %8d", to);
-    printf("\n");
-    for (int from = 0; from < ranks; from++) {
-        printf("%12d", from);
-        for (int to = 0; to < ranks; to++)
-            if (to == from)
-                printf(" %8s", ".");
-            else
-                printf(" %8.2f", number(&report->speeds[from * ranks + to]));
-        printf("\n");
-    }
-}
-
-static void print_speeds(const struct info_report *report)
-{
-    const int ranks = report->ranks;
-    bool all = true;
-    for (int pair = 0; pair < ranks * ranks; pair++)
-        all &= pair % (ranks + 1) == 0 ||
-               report->speeds[pair].bytes_per_second > 0; // to itself: every ranks + 1
-    if (ranks == 1)
-        return;
-    if (report->not_measured[0] != '\0') {
-        printf("GB/s         not measured: %s\n", report->not_measured);
-    } else if (all) {
-        printf("GB/s         of each pair of ranks, each way, both ways at once\n");
-        print_table(report, gb_per_second);
-        printf("latency      of each pair of ranks, us, 64 bytes each way\n");
-        print_table(report, latency_us);
-    } else {
-        printf("GB/s         each way, both ways at once, and latency; of neighbours and of ranks half of "
-               "all apart\n");
-        for (int pair = 0; pair < ranks * ranks; pair++)
-            if (pair % ranks > pair / ranks && report->speeds[pair].bytes_per_second > 0)
-                printf("%9d-%-6d %8.2f GB/s %8.2f us, %s\n", pair / ranks, pair % ranks,
-                       gb_per_second(&report->speeds[pair]), latency_us(&report->speeds[pair]),
-                       hsort_transport_name((hsort_transport)report->paths[pair]));
-    }
-}
-
-hsort_status report_info(const struct info_report *report, bool json)
-{
-    if (json)
-        return print_info_json(report);
-    char size[16];
-    printf("build        %s\n", hsort_build_info());
-    printf("MPI          %s\n", report->mpi_library);
-    printf("             device pointers: %s\n", report->device_pointers < 0    ? "not tried"
-                                                 : report->device_pointers == 1 ? "yes"
-                                                                                : "no");
-    printf("engine       %s%s%s\n", report->engine, report->no_gpu[0] ? ": " : "", report->no_gpu);
-    printf("lockable     %s of memory per rank (RLIMIT_MEMLOCK)\n",
-           report->lockable_bytes < INT64_MAX ? progress_size(report->lockable_bytes, size) : "any amount");
-    report_job(&report->job);
-    for (int rank = 0; rank < report->ranks; rank++)
-        print_rank(rank, &report->infos[rank]);
-    print_paths(report);
-    print_speeds(report);
     return report_flush();
 }

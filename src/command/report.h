@@ -87,6 +87,15 @@ void report_moved_json(struct json *json, const hsort_stats *stats);
 void report_repeat(bool unique, int64_t place, const char *word);
 void report_repeat_json(struct json *json, bool unique, int64_t place);
 
+/* text [REPORT_FIGURE_TEXT] = a time in us, ms or s; a number of `unit` with k, M, G and so on, powers of 1000, before it. Return
+ * text. */
+enum { REPORT_FIGURE_TEXT = 32 };
+const char *report_time(double seconds, char *text);
+const char *report_figure(double number, const char *unit, char *text);
+
+/* The line of a phase; none if it did not run, or for less than a microsecond. */
+void report_phase(const char *name, double seconds);
+
 /* The job, as lines and as members of an object. */
 void report_job(const struct job *job);
 /* The line of a sort that took two; run_bytes: of its runs on disk, or 0. */

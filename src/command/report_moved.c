@@ -36,16 +36,19 @@ void report_moved_json(struct json *json, const hsort_stats *stats)
 
 void report_moved(const hsort_stats *stats)
 {
-    printf("moved        %.9g GB between ranks\n", (double)stats->moved_bytes / 1e9);
+    char all[REPORT_FIGURE_TEXT], most[REPORT_FIGURE_TEXT], time[REPORT_FIGURE_TEXT],
+        rate[REPORT_FIGURE_TEXT];
+    if (stats->moved_bytes == 0)
+        return;
+    printf("moved        %s between ranks\n", report_figure((double)stats->moved_bytes, "B", all));
     for (int i = 0; i < HSORT_TRANSPORTS; i++) {
         const hsort_path_stats *path = &stats->paths[i];
-        if (!is_used(path))
+        if (path->moved_bytes == 0)
             continue;
-        printf("  by %-8s %" PRId64 " %s, %.9g GB", hsort_transport_name((hsort_transport)i), path->pairs,
-               path->pairs == 1 ? "pair" : "pairs", (double)path->moved_bytes / 1e9);
-        if (path->moved_bytes > 0)
-            printf("; %.9g GB of one rank in %.6f s, %.3f GB/s", (double)path->moved_bytes_largest / 1e9,
-                   path->seconds, path_rate(path) / 1e9);
-        printf("\n");
+        printf("  by %-8s %" PRId64 " %s, %s; %s of one rank in %s, %s\n",
+               hsort_transport_name((hsort_transport)i), path->pairs, path->pairs == 1 ? "pair" : "pairs",
+               report_figure((double)path->moved_bytes, "B", all),
+               report_figure((double)path->moved_bytes_largest, "B", most), report_time(path->seconds, time),
+               report_figure(path_rate(path), "B/s", rate));
     }
 }

@@ -215,7 +215,15 @@ good_texts()
     [ "$(grep -c '^ *[0-9]*-[0-9]* .* GB/s .* us, ' "$work.out")" = 27 ] || fail "info: the list of paths"
     ok 2 gen -n 10000 -o in.raw
     ok 3 sort in.raw --type u64 -o out.raw --transport staged
-    [ "$(grep -c '^  by staged   3 pairs, .* GB of one rank in .* s, .* GB/s$' "$work.out")" = 1 ] || fail "sort: what moved by staged"
+    [ "$(grep -cE '^  by staged   3 pairs, [0-9.]+ kB; [0-9.]+ kB of one rank in [0-9.]+ [mu]?s, [0-9.]+ [kMG]?B/s$' "$work.out")" = 1 ] ||
+        fail "sort: what moved by staged"
+    grep -q '^keys         10000 u64, ascending, 80 kB$' "$work.out" && grep -qE '^rate         [0-9.]+ [kMG]keys/s, ' "$work.out" ||
+        fail "sort: the units of its report"
+    ok 0 sort in.raw --type u64 -o out.raw
+    grep -qE '^(exchange|merge|gather|verify|moved)|, (exchange|transport) | 0 [a-zA-Z]*s$| 0\.0000' "$work.out" && fail "sort: a report of what did not run"
+    grep -qE '^local_sort +[0-9.]+ [mu]?s$' "$work.out" || fail "sort: a report without its local sort"
+    ok 0 sort in.raw --type u64 --index index.npy
+    grep -qE '^(exchange|moved)|, exchange |^  (exchange|merge) ' "$work.out" && fail "sort --index: a report of what did not run"
     ok 3 sort in.raw --type u64 -o out.raw --peer-memory off --shared-memory off --mpi-device-pointers off --verify
     run 3 sort in.raw --type u64 -o out.raw --progress
     begin='^hypersort: (job [^ ]+ )?[0-2][0-9]:[0-5][0-9]:[0-6][0-9] [0-9]+ s  '

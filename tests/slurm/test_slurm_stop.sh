@@ -62,7 +62,7 @@ went_on()
 # ---- A signal in each phase ------------------------------------------------------------------------------
 
 declare -A phase=([holdread]="keys were read" [holdsort]="shards were sorted" [holdwrite]="keys were written")
-declare -A kept=([holdread]="0 GB" [holdsort]="0 GB" [holdwrite]="0\.00")
+declare -A kept=([holdread]="0 B" [holdsort]="0 B" [holdwrite]="[0-9.]* [kM]B")
 
 each_phase()
 {

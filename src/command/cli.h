@@ -107,7 +107,7 @@ struct cli_options {
     uint64_t seed;
     hsort_type type;
     bool type_given;
-    bool reverse, json, quiet, no_clobber;
+    bool reverse, json, quiet, verbose, no_clobber;
     enum progress_choice progress;
     bool no_verify;
     enum cli_verify verify; /* unless no_verify */

@@ -91,12 +91,15 @@ static hsort_status print_info(const hsort_context *ctx, struct info_report *rep
 }
 
 /* Collective. */
-static hsort_status gather_and_print(struct comm *comm, hsort_context *ctx, bool json)
+static hsort_status gather_and_print(struct comm *comm, hsort_context *ctx, const struct cli_options *options)
 {
     struct tables t;
     hsort_status status = comm_agree(comm, allocate_tables(comm, &t));
-    struct info_report report = {
-        .ranks = comm->size, .infos = t.infos, .paths = t.paths, .speeds = t.all_speeds};
+    struct info_report report = {.ranks = comm->size,
+                                 .infos = t.infos,
+                                 .paths = t.paths,
+                                 .speeds = t.all_speeds,
+                                 .verbose = options->verbose};
     int64_t most;
     if (status == HSORT_OK)
         status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
@@ -105,7 +108,7 @@ static hsort_status gather_and_print(struct comm *comm, hsort_context *ctx, bool
     if (status == HSORT_OK)
         status = job_open(comm, &report.job);
     if (status == HSORT_OK)
-        status = comm_agree(comm, comm->rank == 0 ? print_info(ctx, &report, json) : HSORT_OK);
+        status = comm_agree(comm, comm->rank == 0 ? print_info(ctx, &report, options->json) : HSORT_OK);
     job_close(&report.job);
     free_tables(&t);
     return status;
@@ -118,7 +121,7 @@ hsort_status cli_info(struct comm *comm, const struct cli_options *options)
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(NULL));
     status_clear();
-    status = gather_and_print(comm, ctx, options->json);
+    status = gather_and_print(comm, ctx, options);
     if (!launch_lost(comm, status))
         hsort_destroy(&ctx);
     return status;

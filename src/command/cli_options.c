@@ -105,6 +105,8 @@ const struct option_row cli_rows[] = {
      "a file that must hold the same keys, in any order"},
     {"json", 0, SORT | CHECK | GATHER | SELECT | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
      "the report as one JSON object"},
+    {"verbose", 'v', INFO, COMMON, FLAG, NULL, FIELD(verbose),
+     "tables of all pairs of ranks, also of more than 8"},
     {"quiet", 'q', GEN | SORT | CHECK | GATHER, COMMON, FLAG, NULL, FIELD(quiet),
      "no report: the exit code says it, and of a failure its line"},
     {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, MAYBE_WORD,

@@ -57,6 +57,7 @@ struct info_report {
     const char *mpi_library;
     int device_pointers;    /* hsort_mpi_takes_device_pointers() */
     int64_t lockable_bytes; /* memory that a rank may lock, the least of all ranks; INT64_MAX: no limit */
+    bool verbose;           /* text: tables of all ranks, also where they are many */
     struct job job;
 };
 

@@ -6,6 +6,9 @@
 #include "src/command/progress.h"
 #include "src/command/report.h"
 
+/* Beyond so many ranks the rows of a table have more than 80 letters. */
+enum { TABLE_RANKS = 8 };
+
 static void print_rank_json(struct json *json, const hsort_rank_info *info)
 {
     json_open(json, NULL, '{');
@@ -125,6 +128,92 @@ static void print_paths_from(const int *paths, int from, int ranks)
     printf("\n");
 }
 
+/* ---- Many ranks ---- */
+
+/* Of pairs of ranks that reach each other by one transport, on one node or on two. */
+struct path_kind {
+    int pairs, measured;
+    double *speeds, *latencies; /* [measured] */
+};
+
+enum { PLACES = 2, KINDS = HSORT_TRANSPORTS * PLACES };
+
+static int kind_of(const struct info_report *report, int low, int high)
+{
+    const bool apart = strcmp(report->infos[low].host, report->infos[high].host) != 0;
+    return report->paths[low * report->ranks + high] * PLACES + apart;
+}
+
+/* kinds [KINDS] are counted, and their figures go to `room` [ranks * ranks]. */
+static void sort_into_kinds(const struct info_report *report, struct path_kind *kinds, double *room)
+{
+    const int ranks = report->ranks;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int low = 0; low < ranks; low++)
+            for (int high = low + 1; high < ranks; high++) {
+                const hsort_path_speed *speed = &report->speeds[low * ranks + high];
+                struct path_kind *kind = &kinds[kind_of(report, low, high)];
+                kind->pairs += pass == 0;
+                if (report->not_measured[0] != '\0' || speed->bytes_per_second <= 0)
+                    continue;
+                if (pass == 1) {
+                    kind->speeds[kind->measured] = speed->bytes_per_second / 1e9;
+                    kind->latencies[kind->measured] = speed->latency * 1e6;
+                }
+                kind->measured++;
+            }
+        for (int k = 0; k < KINDS && pass == 0; k++) { // now it is known how much room each needs
+            kinds[k].speeds = room;
+            kinds[k].latencies = room + kinds[k].measured;
+            room += 2 * kinds[k].measured;
+            kinds[k].measured = 0;
+        }
+    }
+}
+
+static int compare_figures(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* The least, the median and the greatest of figures [count], which are sorted. */
+static void print_spread(double *figures, int count, const char *unit)
+{
+    qsort(figures, (size_t)count, sizeof *figures, compare_figures);
+    printf(" %8.4g %8.4g %8.4g %s", figures[0], figures[(count - 1) / 2], figures[count - 1], unit);
+}
+
+/* Pairs of ranks by the kinds of their paths, in place of tables that nobody can read. */
+static hsort_status print_kinds(const struct info_report *report)
+{
+    struct path_kind kinds[KINDS] = {{0}};
+    double *room = malloc((size_t)report->ranks * (size_t)report->ranks * sizeof *room);
+    if (!room)
+        return status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", report->ranks);
+    sort_into_kinds(report, kinds, room);
+    printf("paths        of pairs of ranks: least, median and most of those measured, each way, both ways at "
+           "once;\n"
+           "             latency of 64 bytes; --verbose names the pairs\n");
+    for (int k = 0; k < KINDS; k++) {
+        if (kinds[k].pairs == 0)
+            continue;
+        printf("  %-6s %s %6d pairs", hsort_transport_name((hsort_transport)(k / PLACES)),
+               k % PLACES == 0 ? "in a node" : "two nodes", kinds[k].pairs);
+        if (kinds[k].measured > 0) {
+            print_spread(kinds[k].speeds, kinds[k].measured, "GB/s");
+            print_spread(kinds[k].latencies, kinds[k].measured, "us");
+        }
+        printf("\n");
+    }
+    if (report->not_measured[0] != '\0')
+        printf("GB/s         not measured: %s\n", report->not_measured);
+    free(room);
+    return HSORT_OK;
+}
+
+/* ---- Few ranks ---- */
+
 static void print_paths(const struct info_report *report)
 {
     const int ranks = report->ranks;
@@ -214,7 +303,11 @@ hsort_status report_info(const struct info_report *report, bool json)
     report_job(&report->job);
     for (int rank = 0; rank < report->ranks; rank++)
         print_rank(rank, &report->infos[rank]);
-    print_paths(report);
-    print_speeds(report);
+    if (report->ranks > TABLE_RANKS && !report->verbose) {
+        TRY(print_kinds(report));
+    } else {
+        print_paths(report);
+        print_speeds(report);
+    }
     return report_flush();
 }

@@ -211,7 +211,16 @@ good_texts()
     ok 3 info
     [ "$(grep -c '^rank [0-2] \|^paths ' "$work.out")" = 4 ] || fail "info"
     [ "$(grep -c '^GB/s \|^latency \|^  *[0-2]\( .*\) \.\( \|$\)' "$work.out")" = 8 ] || fail "info: the tables of paths"
-    ok 18 info --engine host --threads 1 # neighbours in a ring of 18, and 9 pairs across it
+    ok 9 info --engine host --threads 1
+    if [ "$(awk 'length > 110' "$work.out" | wc -l)" != 0 ] || [ "$(grep -cE '^  [a-z]+ +in a node +36 pairs( +[0-9.e+-]+){3} GB/s( +[0-9.e+-]+){3} us$' "$work.out")" != 1 ] ||
+        ! awk '/^  [a-z]* .* pairs /{ exit !($7 <= $8 && $8 <= $9 && $11 <= $12 && $12 <= $13 && $7 > 0 && $11 > 0) }' "$work.out"; then
+        fail "info: the summary of 9 ranks"
+    fi
+    ok 9 info --engine host --threads 1 -v
+    [ "$(grep -c '^GB/s \|^latency \|^  *[0-8]\( .*\) \.\( \|$\)' "$work.out")" = 20 ] || fail "info -v: the tables of 9 ranks"
+    ok 18 info --engine host --threads 1 # of 153 pairs 27 are measured
+    grep -qE '^  [a-z]+ +in a node +153 pairs .* us$' "$work.out" || fail "info: the summary of 18 ranks"
+    ok 18 info --engine host --threads 1 --verbose # neighbours in a ring of 18, and 9 pairs across it
     [ "$(grep -c '^ *[0-9]*-[0-9]* .* GB/s .* us, ' "$work.out")" = 27 ] || fail "info: the list of paths"
     ok 2 gen -n 10000 -o in.raw
     ok 3 sort in.raw --type u64 -o out.raw --transport staged

@@ -105,7 +105,8 @@ int main(int argc, char **argv)
     open_standard_files();
     signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of write(), to be reported as one
     const hsort_status parsed = cli_parse(argc, argv, &options);
-    if (!launch_is_launched() && (parsed != HSORT_OK || options.help || options.version))
+    const bool alone = !launch_is_launched() || options.page != CLI_NO_PAGE; // a build may run in a job
+    if (alone && (parsed != HSORT_OK || options.help || options.version))
         return finish_without_mpi(parsed, &options);
     // Before MPI: a job may be told to stop while its ranks still look for each other.
     if (parsed == HSORT_OK && options.checkpoint)

@@ -3,6 +3,7 @@
  *     cli.c            main: MPI, one subcommand, the one error line, the agreed exit code
  *     cli_options.c    the table of options, and parsing; cli_help.c prints it, cli_digest.c compares ranks by it
  *     cli_values.c     numbers, words and types that options take
+ *     cli_man.c        the man page from the same tables, cli_complete.c what bash and zsh complete
  *     cli_gen.c ...    one file per subcommand
  *     bench_plan.c     bench: what is to be measured; bench_report.c: its rows
  *     shares.c         sort: each rank's keys, from files to memory and back
@@ -64,6 +65,16 @@ enum bench_form {
 #undef X
 };
 
+/* What --generate PAGE prints, for the build to install. X(name, word) */
+#define CLI_PAGE_LIST(X) X(CLI_MAN, "man") X(CLI_BASH, "bash") X(CLI_ZSH, "zsh")
+
+enum cli_page {
+    CLI_NO_PAGE,
+#define X(name, word) name,
+    CLI_PAGE_LIST(X)
+#undef X
+};
+
 /* How sort checks keys. X(name, word) */
 #define CLI_VERIFY_LIST(X)                                                                       \
     X(CLI_VERIFY_PASSING, "passing") /* those that were read and that are about to be written */ \
@@ -79,6 +90,7 @@ enum cli_verify {
 struct cli_options {
     enum cli_command command; /* CLI_COMMANDS: none, with help or version */
     bool help, version;
+    enum cli_page page;       /* with help: this in place of it */
     const char *const *files; /* [files_count] the operands: IN, FILE */
     int files_count;
     const char *output, *against;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const group_names[GROUPS] = {
+const char *const cli_group_names[GROUPS] = {
 #define X(name, heading) heading,
     CLI_GROUP_LIST(X)
 #undef X
@@ -73,7 +73,7 @@ static void print_group(enum cli_command command, enum cli_group group)
         if (!(cli_rows[row].commands & 1u << command) || cli_rows[row].group != group)
             continue;
         if (!any)
-            printf("\n%s:\n", group_names[group]);
+            printf("\n%s:\n", cli_group_names[group]);
         any = true;
         print_option(&cli_rows[row]);
     }
@@ -81,20 +81,13 @@ static void print_group(enum cli_command command, enum cli_group group)
 
 static void print_key_words(void)
 {
-    printf("\nKEY, a key of a record, the first decides first; at most 8, together of at most 16 bytes:\n");
-    print_lines(printf("  NAME") - 2, 20,
-                "a field of a structured .npy file; a.b of a structure in it, a[2] of an\n"
-                "array in it. u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 in both byte orders; M8 m8\n"
-                "(NaT first); b1, S1 to S16, V1 to V16, by their bytes");
-    print_lines(printf("  NUMBER") - 2, 20,
-                "a column of a .npy array of two dimensions, from 0: its rows are the records");
-    print_lines(printf("  @OFFSET:TYPE") - 2, 20,
-                "of a raw record (--record):" RECORD_KEY_TYPES ",\n"
-                "with > behind it big-endian; bytes1 to bytes16, compared as such");
-    print_lines(printf("  KEY:desc") - 2, 20, "descending; NaNs stay last, and equal records in their order");
+    printf("\nKEY, " CLI_KEY_TEXT ":\n");
+#define X(name, text) print_lines(printf("  " name) - 2, 20, text);
+    CLI_KEY_LIST(X)
+#undef X
 }
 
-static const char *const notes[CLI_COMMANDS] = {
+const char *const cli_notes[CLI_COMMANDS] = {
     [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n"
                 "  hypersort gen -n 1M --record 24 --key @0:u64 -o records.bin\n",
     [CLI_SORT] =
@@ -142,19 +135,21 @@ static void print_command_help(enum cli_command command)
         print_key_words();
     if (command == CLI_GEN || command == CLI_BENCH)
         print_distributions();
-    printf("\nFor example:\n  %s", notes[command]);
+    printf("\nFor example:\n  %s", cli_notes[command]);
     printf("\n'hypersort help' lists exit codes and the environment.\n");
 }
 
 void cli_print_help(const struct cli_options *options)
 {
+    if (options->page != CLI_NO_PAGE) {
+        cli_print_page(options->page);
+        return;
+    }
     if (options->command < CLI_COMMANDS) {
         print_command_help(options->command);
         return;
     }
-    printf(
-        "usage: [mpirun -n RANKS] hypersort COMMAND [OPTION ...]\n\n"
-        "Sort files of numbers with all ranks of an MPI run, one GPU or some CPU cores each.\n\nCommands:\n");
+    printf("usage: [mpirun -n RANKS] hypersort COMMAND [OPTION ...]\n\n" CLI_TEXT "\n\nCommands:\n");
     for (int command = 0; command < CLI_COMMANDS; command++)
         printf("  %-8s %s\n", cli_commands[command].word, cli_commands[command].text);
     printf("  %-8s %s\n", "help",

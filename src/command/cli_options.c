@@ -368,10 +368,24 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
     return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
+/* --generate PAGE, which no help names: it is for the build. */
+static hsort_status take_page(const char *word, struct cli_options *options)
+{
+#define X(name, page_word)            \
+    if (strcmp(word, page_word) == 0) \
+        options->page = name;
+    CLI_PAGE_LIST(X)
+#undef X
+    options->help = options->page != CLI_NO_PAGE;
+    return options->help ? HSORT_OK : cli_complain(options, "--generate: '%.128s' is no page", word);
+}
+
 /* What stands in place of a command, or before the name of one: help and version. */
 static hsort_status take_text(int argc, char **argv, struct cli_options *options)
 {
     const char *word = argv[1];
+    if (strcmp(word, "--generate") == 0)
+        return take_page(argc == 3 ? argv[2] : "", options);
     options->help = is_one_of(word, "help", "--help", "-h");
     options->version = is_one_of(word, "version", "--version", "-V");
     if (strcmp(word, "help") == 0 && argc > 2)

@@ -3,6 +3,7 @@
 #define CLI_ROWS_H
 
 #include "src/command/cli.h"
+#include "src/command/record_keys.h"
 
 /* What an option's value is, and so the type of the field it goes to. */
 enum value_kind {
@@ -52,6 +53,20 @@ enum cli_group {
     "so\n"                                                                                                \
     "on, in capitals or not, are powers of 1024."
 
+/* What --key takes. X(name, text) */
+#define CLI_KEY_TEXT "a key of a record, the first decides first; at most 8, together of at most 16 bytes"
+#define CLI_KEY_LIST(X)                                                                         \
+    X("NAME", "a field of a structured .npy file; a.b of a structure in it, a[2] of an\n"       \
+              "array in it. u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 in both byte orders; M8 m8\n"      \
+              "(NaT first); b1, S1 to S16, V1 to V16, by their bytes")                          \
+    X("NUMBER", "a column of a .npy array of two dimensions, from 0: its rows are the records") \
+    X("@OFFSET:TYPE", "of a raw record (--record):" RECORD_KEY_TYPES ",\n"                      \
+                      "with > behind it big-endian; bytes1 to bytes16, compared as such")       \
+    X("KEY:desc", "descending; NaNs stay last, and equal records in their order")
+
+/* What the command is. */
+#define CLI_TEXT "Sort files of numbers with all ranks of an MPI run, one GPU or some CPU cores each."
+
 struct option_row {
     const char *name;
     char letter;       /* or 0 */
@@ -70,6 +85,17 @@ struct command_words {
 extern const struct option_row cli_rows[];
 extern const int cli_row_count;
 extern const struct command_words cli_commands[CLI_COMMANDS];
+extern const char *const cli_group_names[GROUPS];
+extern const char
+    *const cli_notes[CLI_COMMANDS]; /* examples, and behind an empty line what else is to be said */
+
+/* Print a page that the build installs, from the tables. */
+void cli_print_page(enum cli_page page);
+
+/* Of them the man page; and what the shells complete. */
+void cli_print_man(void);
+void cli_print_bash(void);
+void cli_print_zsh(void);
 
 /* Fail with a text that ends with where to read on: HSORT_ARGUMENT. */
 __attribute__((format(printf, 2, 3))) hsort_status cli_complain(const struct cli_options *options,

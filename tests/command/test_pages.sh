@@ -1,0 +1,120 @@
+#!/bin/bash
+# What the build installs beside the command, made from its table of options: the man page, which groff formats without a warning, and
+# what bash and zsh complete. Each option of each command occurs in all three.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+commands=(gen sort check gather select bench plan info)
+
+# The options of a command as --help lists them, long ones and letters.
+options() { "$HYPERSORT" "$1" --help | sed -nE 's/^  (-.), (--[a-z-]+).*/\1 \2/p; s/^      (--[a-z-]+).*/\1/p' | tr ' ' '\n' | sort; }
+
+good_pages()
+{
+    local kind
+    for kind in man bash zsh; do
+        ok 0 --generate $kind
+        mv "$work.out" page.$kind
+        SLURM_PROCID=0 PMIX_RANK=0 OMPI_MCA_pml=none ok 0 --generate $kind # a build may run in a job, without MPI
+        cmp -s "$work.out" page.$kind || fail "--generate $kind starts MPI, or is another one each time"
+    done
+    refused 0 2 "'html' is no page" --generate html
+    refused 0 2 "'' is no page" --generate
+    "$HYPERSORT" help | grep -qe --generate && fail "help names --generate"
+}
+
+good_man()
+{
+    local command
+    for command in "${commands[@]}"; do
+        comm -23 <(options "$command") <(sed -n "/^\.SS $command$/,/^\.S[SH] /p" page.man | sed 's/\\-/-/g' |
+            grep -E '^\\fB-' | sed -E 's/\\f[BIP]/ /g' | grep -oE -e '(^| )--?[a-zA-Z][a-z-]*' | tr -d ' ' | sort) >missing
+        [ -s missing ] && fail "the man page lacks of $command: $(xargs <missing)"
+    done
+    if ! command -v man >/dev/null || ! command -v groff >/dev/null; then
+        echo "not tested: the man page is well made (there is no man or groff)"
+        return
+    fi
+    LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z page.man >formatted 2>"$work.err"
+    [ -s "$work.err" ] && fail "the man page"
+    LC_ALL=C.UTF-8 MANWIDTH=80 man -E UTF-8 -l page.man 2>/dev/null | grep -q '2^30' || fail "the man page has lost its 2^30"
+}
+
+# offered WORD...: what bash offers for the last one of these, which '=' are among as bash has them; to stdout, in one line, sorted.
+offered()
+{
+    (
+        # shellcheck source=/dev/null
+        . ./page.bash
+        COMP_WORDS=(hypersort "$@")
+        COMP_CWORD=$#
+        _hypersort
+        printf '%s\n' "${COMPREPLY[@]}" | sort | xargs
+    )
+}
+
+# offers EXPECTED WORD...
+offers() { [ "$(offered "${@:2}")" = "$1" ] || fail "bash offers '$(offered "${@:2}")' for '${*:2}', not '$1'"; }
+
+good_bash()
+{
+    local command
+    bash -n page.bash || fail "bash cannot read it"
+    touch one.npy two.raw
+    mkdir folder
+    offers "bench" b
+    offers "--help --version" --
+    offers "gather gen" help g
+    for command in "${commands[@]}"; do
+        [ "$(offered "$command" - | tr ' ' '\n')" = "$(options "$command" | sort -u)" ] ||
+            fail "bash offers other options of $command: $(offered "$command" -)"
+    done
+    offers "auto cuda host" sort --engine ""
+    offers "cuda" sort in.npy --engine c
+    offers "cuda" sort in.npy --engine = c
+    offers "auto off on" sort --progress =
+    offers "off on" sort --progress = o
+    offers "one.npy" sort --progress on # a file, as a value can only stand behind '='
+    offers "reread" sort --verify = r
+    offers "lognormal loguniform" gen --dist log
+    offers "folder" sort in.npy --checkpoint ""
+    offers "folder" sort in.npy -T f
+    offers "one.npy" sort in.npy -o on
+    offers "two.raw" sort t
+    offers "" sort in.npy --threads t
+}
+
+good_zsh()
+{
+    local command
+    if ! command -v zsh >/dev/null; then
+        echo "not tested: what zsh completes (there is no zsh)"
+        return
+    fi
+    zsh -n page.zsh || fail "zsh cannot read it"
+    for command in "${commands[@]}"; do
+        # _arguments is zsh's own; here it says which words it was given.
+        zsh -fc '_arguments() { if [[ $1 = -C ]] { state=arguments } else { print -rl -- "$@" } }
+            words=('"$command"'); . ./page.zsh' | sed -nE 's/^\*?(--?[a-zA-Z-]+[a-z]|-[a-zA-Z])[=+-]*\[.*/\1/p' | sort >given
+        [ "$(cat given)" = "$(options "$command")" ] || fail "zsh knows other options of $command: $(xargs <given)"
+    done
+}
+
+# The build has made them, and its install rules have a place for each.
+good_install()
+{
+    local page kind name folder
+    for page in man:hypersort.1.gz:man/man1 bash:hypersort:bash-completion/completions zsh:_hypersort:zsh/site-functions; do
+        IFS=: read -r kind name folder <<<"$page"
+        gzip -cdf "$BUILD/pages/$name" | cmp "page.$kind" - || fail "the build has another $name"
+        grep -E "share/$folder\"? .*/pages/$name\"" "$BUILD/cmake_install.cmake" >/dev/null || fail "$name is not installed in share/$folder"
+    done
+}
+
+good_pages
+good_man
+good_bash
+good_zsh
+good_install
+finish

@@ -99,7 +99,7 @@ static hsort_status check_disk(const struct cli_options *options)
     size_t bytes;
     if (options->runs > 0 && (options->index || options->values || options->unique))
         return cli_complain(options, "--runs: only keys or records alone are sorted by way of the disk");
-    if (options->runs > 0 && file_is_pattern(options->output))
+    if (options->runs > 0 && options->output && file_is_pattern(options->output))
         return cli_complain(options,
                             "--runs: a file per rank, as '%%r' makes, is not written by way of the disk");
     if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK) {

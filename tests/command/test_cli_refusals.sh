@@ -66,6 +66,7 @@ bad_usage()
     refused 0 2 "standard input or output|./-" gen -n 1 -o -
     refused 0 2 "standard input or output|./-" check in --type u64 --against -
     refused 3 2 "-o FILE is missing" sort in
+    refused 0 2 "-o FILE is missing" sort in --runs 3
     refused 3 2 "IN is missing" sort -o out
     refused 3 2 "unexpected argument 'more'" gen -n 1 more -o out
     refused 3 2 "unexpected argument 'more'" info more

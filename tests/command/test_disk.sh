@@ -1,10 +1,12 @@
 #!/bin/bash
 # sort by way of the disk: options drawn at random give the output of the sort in memory (disk_draws.py; DRAW_SECONDS another while
-# than 15, or "all"); a rank takes the memory that -S allows it, the disk as much as the input, and each byte is read and written
+# than 10, or "all"); a rank takes the memory that -S allows it, the disk as much as the input, and each byte is read and written
 # twice; every refusal is one line with what can be done, and leaves nothing.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+# shellcheck source=tests/support/held.sh
+. "$SOURCE/tests/support/held.sh"
 seed=${HYPERSORT_SEED:-$RANDOM}
 echo "seed $seed"
 
@@ -17,7 +19,7 @@ draws()
     mkdir drawn && cd drawn || exit 1
     : >"$work.out" 2>"$work.err"
     # shellcheck disable=SC2086  # MPIRUN is words
-    "$python" "$SOURCE/tests/command/disk_draws.py" "$seed" "${DRAW_SECONDS:-15}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
+    "$python" "$SOURCE/tests/command/disk_draws.py" "$seed" "${DRAW_SECONDS:-10}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
     cd .. && rm -r drawn
 }
 
@@ -88,7 +90,7 @@ limits()
         return
     fi
     mkdir temporary
-    ok 1 gen -n 1000 --type u64 -o few.raw
+    ok 0 gen -n 1000 --type u64 -o few.raw
     ok 2 gen -n 8M --type u64 -s "$seed" -o in.raw
     limited $((8 << 23)) $((5 << 20)) 4010 "--type u64"
     limited $((8 << 23)) $((6 << 20)) 4010 "--record 16 --key @0:u64"
@@ -126,13 +128,13 @@ refusals()
 {
     local size word
     for size in 0 x 200% 0% -1 1.5G % 1T; do
-        refused 1 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
+        refused 0 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
     done
-    refused 2 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
-    refused 1 2 "--temporary-directory: '' is no DIR" sort in.raw --type u64 -o out.raw -T ""
-    refused 2 2 "--runs: only keys or records alone" sort in.raw --type u64 --index out.npy --runs 3
-    refused 2 2 "--runs: only keys or records alone" sort in.raw --type u64 -o out.raw --runs 3 --unique
-    refused 2 2 "--runs: a file per rank" sort in.raw --type u64 -o out.%r.raw --runs 3
+    refused 0 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
+    refused 0 2 "--temporary-directory: '' is no DIR" sort in.raw --type u64 -o out.raw -T ""
+    refused 0 2 "--runs: only keys or records alone" sort in.raw --type u64 --index out.npy --runs 3
+    refused 0 2 "--runs: only keys or records alone" sort in.raw --type u64 -o out.raw --runs 3 --unique
+    refused 0 2 "--runs: a file per rank" sort in.raw --type u64 -o out.%r.raw --runs 3
     refused 2 2 "out.%r.raw: memory of 614400 bytes on each rank does not do|a file per rank|--memory" \
         sort in.raw --type u64 -o out.%r.raw -S 600K --engine host
     # Memory that does not do, and what would.
@@ -142,9 +144,14 @@ refusals()
         size=$(least)
         # shellcheck disable=SC2086  # words
         refused 2 5 "rank 0 on |(-S)" sort in.raw $word -o out.raw -S $((size / 2)) --engine host --threads 1
-        # shellcheck disable=SC2086  # words
-        [ "${HAS_FAULTS:-OFF}" != ON ] || HYPERSORT_FAULT=read:0 refused 2 3 "in.raw: " sort in.raw $word -o out.raw -S "$size" \
-            --engine host --threads 1 # so much lets it begin
+        if [ "${HAS_FAULTS:-OFF}" = ON ]; then # so much lets it begin
+            # shellcheck disable=SC2086  # words
+            begin 2 holdread:0 sort in.raw $word -o out.raw -S "$size" --engine host --threads 1
+            kill -USR1 "$pid"
+            end
+            [ "$code" = 75 ] || fail "$word: -S $size does not do, as the line said: exit code $code"
+            rm -rf out.raw.hypersort-*
+        fi
     done
     # Temporary directories.
     : >file
@@ -174,7 +181,7 @@ refusals()
 draws
 echo "drawn: done after $SECONDS s"
 limits
-ok 1 gen -n 300000 --type u64 -s "$seed" -o in.raw
+ok 0 gen -n 300000 --type u64 -s "$seed" -o in.raw
 for part in in_memory refusals; do
     $part
     echo "$part: done after $SECONDS s"

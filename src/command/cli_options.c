@@ -111,9 +111,9 @@ const struct option_row cli_rows[] = {
      "no report: the exit code says it, and of a failure its line"},
     {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, MAYBE_WORD,
      WORDS(PROGRESS_CHOICE_LIST(OR_NAME)), FIELD(progress),
-     "say on stderr how far the work is: on: as a bar, where rank 0 has a\n"
-     "terminal, which under mpirun it has not, else in lines; auto, unless\n"
-     "given: no lines"},
+     "say on stderr how far the work is. on: a bar where rank 0's stderr is a\n"
+     "terminal, which under mpirun it is not, else lines; auto, unless given:\n"
+     "the bar, or nothing"},
     {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
     {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,

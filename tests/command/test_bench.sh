@@ -121,7 +121,7 @@ bad_lists()
     refused 0 2 "--sizes: '2^99' is no number" bench -n 2^99
     refused 0 2 "--sizes: ''|'hypersort bench --help'" bench -n ""
     refused 0 2 "--sizes: '1K,'" bench -n 1K,
-    refused 3 2 "--types: 'u24' is no type" bench --types u32,u24
+    refused 3 2 "--types: 'u24' is none of u32|" bench --types u32,u24
     refused 3 2 "'gaus' is no distribution|mixture:N" bench --inputs uniform,gaus
     refused 0 2 "'mixtures:0'" bench --inputs mixtures:0
     refused 0 2 "'mixtures:x'" bench --inputs mixtures:x

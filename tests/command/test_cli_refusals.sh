@@ -203,8 +203,9 @@ clobbered()
         "sort in.raw --type u64 -o out --values in.raw --value-bytes 8 -O old" "sort in.raw --type u64 -o old --checkpoint ck" \
         "sort in.raw --type u64 -o out --unique --counts old" "gather in.raw --record 8 --by index.npy -o old"; do
         # shellcheck disable=SC2086  # words
-        refused 3 2 "old: is there already" $words --no-clobber
+        refused 0 2 "old: is there already" $words --no-clobber
     done
+    refused 3 2 "rank 0 on |old: is there already" sort in.raw --type u64 -o old --no-clobber
     refused 3 2 "rank 1 on |own.1: is there already" sort in.raw --type u64 -o own.%r --no-clobber
     ok 3 sort in.raw --type u64 -o new --no-clobber --index new.npy
     ok 3 sort in.raw --type u64 -o new.%r --no-clobber

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of a CSV of jobs/disk.sh: a line for each who sorts, beside two copies of the same bytes.
+"""The table of a CSV of jobs/disk.sh: a line for each who sorts, beside what reads and writes the same bytes twice.
 
     jobs/disk_table.py CSV MARKDOWN
 
@@ -12,10 +12,14 @@ import sys
 from tables import link, note, one, read, replace, table
 
 
-def floor_of(rows, row):
-    """Two copies of as many bytes of the same kind."""
+FLOORS = ("2 reads + 2 writes", "two copies")
+
+
+def ratio(rows, row, what):
+    """To the reads and writes, or the copies, of as many bytes of the same kind."""
     kind = "gensort -a" if row["input"].startswith("gensort") else "uniform"
-    return one(rows, what="two copies", input=kind)
+    floor = one(rows, what=what, input=kind)
+    return f"{row['seconds'] / floor['seconds']:.2f}" if floor and row["what"] not in FLOORS else ""
 
 
 def main():
@@ -23,11 +27,9 @@ def main():
     notes, rows = read(path, ("bytes", "seconds"))
     lines = []
     for row in rows:
-        floor = floor_of(rows, row)
-        ratio = f"{row['seconds'] / floor['seconds']:.2f}" if floor and row is not floor else ""
         lines.append([row["what"], row["input"], f"{row['bytes'] / 1e9:.1f}", row["memory"], f"{row['seconds']:.1f}",
-                      f"{row['bytes'] / row['seconds'] / 1e6:.0f}", ratio])
-    head = ["", "input", "GB", f"memory of each of {rows[0]['ranks']} ranks", "s", "MB/s", "x two copies"]
+                      f"{row['bytes'] / row['seconds'] / 1e6:.0f}"] + [ratio(rows, row, what) for what in FLOORS])
+    head = ["", "input", "GB", f"memory of each of {rows[0]['ranks']} ranks", "s", "MB/s", "x 2 reads + 2 writes", "x two copies"]
     name = "disk " + os.path.basename(os.path.dirname(os.path.abspath(path)))
     machine = note(notes, "cpu") if note(notes, "gpus") in ("", "none") else note(notes, "gpus")
     about = f"{machine}, {note(notes, 'system')}, commit {note(notes, 'commit')}, {note(notes, 'date')[:10]}, by `jobs/disk.sh` "

@@ -145,7 +145,7 @@ static struct cut_offer offer_for_cut(const struct run_cuts *c, const struct run
     for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
         const int64_t begin = range[run].begin, keys = range[run].end - begin;
         if (keys > 0)
-            middle[count++] = (struct cut_offer){.code = set->code_at(set->state, run, begin + keys / 2),
+            middle[count++] = (struct cut_offer){.code = set->code_at(set->state, cut, run, begin + keys / 2),
                                                  .weight = (uint64_t)keys};
     }
     return weighted_median(middle, count);
@@ -173,12 +173,12 @@ static hsort_status agree_on_probes(struct run_cuts *c, int count)
 /* ---- 3. count ------------------------------------------------------------------------------------------ */
 
 /* The first position of begin .. end of a run whose key is not less than `code`, or is greater than it. */
-static int64_t search_run(const struct run_set *set, int64_t run, int64_t begin, int64_t end, key_code code,
+static int64_t search_run(const struct run_set *set, int64_t cut, int64_t run, int64_t begin, int64_t end, key_code code,
                           bool greater)
 {
     while (begin < end) {
         const int64_t middle = begin + (end - begin) / 2;
-        const key_code key = set->code_at(set->state, run, middle);
+        const key_code key = set->code_at(set->state, cut, run, middle);
         if (key < code || (greater && key == code))
             begin = middle + 1;
         else
@@ -193,8 +193,8 @@ static struct cut_count count_for_cut(const struct run_cuts *c, const struct run
     struct cut_count own = {0, 0};
     for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
         struct cut_range *range = &c->range[cut * c->runs + run];
-        range->less = search_run(set, run, range->begin, range->end, probe, false);
-        range->not_greater = search_run(set, run, range->less, range->end, probe, true);
+        range->less = search_run(set, cut, run, range->begin, range->end, probe, false);
+        range->not_greater = search_run(set, cut, run, range->less, range->end, probe, true);
         own.less += range->less - range->begin;
         own.not_greater += range->not_greater - range->begin;
     }

@@ -12,7 +12,8 @@
 struct run_set {
     int64_t runs;
     const int64_t *count; /* [runs] keys of each; 0 is fine */
-    key_code (*code_at)(const void *state, int64_t run, int64_t position); /* any thread; cannot fail */
+    /* cut: in run_cuts_find_within(), which of its cuts the key is asked for. Any thread; cannot fail. */
+    key_code (*code_at)(const void *state, int64_t cut, int64_t run, int64_t position);
     const void *state;
 };
 
@@ -45,7 +46,7 @@ hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int
 /* The same of cuts that are known to lie in given ranges, and of keys that are known there alone. Collective.
  *   positions   [count] RUN_CUTS_AT_ONCE at most
  *   begin, end  [count * set->runs] of run j, cut i is at begin[i * runs + j] at least, and at end[i * runs + j] at most: right
- *               on every rank. set->code_at() is asked for begin .. end - 1 of some cut only */
+ *               on every rank. set->code_at() is asked for begin .. end - 1 of that cut only */
 hsort_status run_cuts_find_within(struct run_cuts *cuts, const struct run_set *set, const int64_t *positions,
                                   int count, const int64_t *begin, const int64_t *end, int64_t *cut_offset);
 

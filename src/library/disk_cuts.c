@@ -23,8 +23,8 @@
 
 /* A part of a run in memory. */
 struct window {
-    int64_t begin, end;
-    const char *elements; /* [end - begin] */
+    int64_t begin;
+    const char *elements; /* from there on */
 };
 
 struct disk_cuts {
@@ -205,8 +205,9 @@ static hsort_status read_fences(struct disk_cuts *c)
     return reading_status(&reading);
 }
 
-static key_code code_of_fence(const void *cuts, int64_t run, int64_t fence)
+static key_code code_of_fence(const void *cuts, int64_t cut, int64_t run, int64_t fence)
 {
+    (void)cut;
     const struct disk_cuts *c = cuts;
     return pass_code_at(c->sort, c->fence[run], fence);
 }
@@ -261,7 +262,7 @@ static hsort_status read_windows(struct disk_cuts *c, int64_t first)
     if (bytes > c->element_room)
         return status_fail(HSORT_HOST_MEMORY, "no memory for %zu bytes of runs", bytes);
     for (int64_t i = 0; i < windows; i++) {
-        c->window[i] = (struct window){begin[i], end[i], c->elements + at};
+        c->window[i] = (struct window){begin[i], c->elements + at};
         at += (size_t)(end[i] - begin[i]) * c->plan->element_bytes;
     }
 #pragma omp parallel for schedule(dynamic)
@@ -271,21 +272,10 @@ static hsort_status read_windows(struct disk_cuts *c, int64_t first)
     return reading_status(&reading);
 }
 
-/* Ranges rise with the borders, at both ends: of those that begin at `position` or before, the last one has it. */
-static key_code code_in_window(const void *cuts, int64_t run, int64_t position)
+static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64_t position)
 {
     const struct disk_cuts *c = cuts;
-    int64_t low = 0, high = c->some - 1;
-    while (low < high) {
-        const int64_t middle = high - (high - low) / 2;
-        if (c->window[middle * c->runs + run].begin <= position)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    const struct window *window = &c->window[low * c->runs + run];
-    if (position < window->begin || position >= window->end) // of damaged fences, which do not rise
-        return 0;
+    const struct window *window = &c->window[cut * c->runs + run];
     return pass_code_at(c->sort, window->elements, position - window->begin);
 }
 

@@ -306,8 +306,9 @@ static hsort_status make_runs(struct passes *p)
 /* ---- the cuts ------------------------------------------------------------------------------------------ */
 
 /* run_set.code_at: of the runs, which hold the caller's bits. */
-static key_code code_of_run(const void *passes, int64_t run, int64_t position)
+static key_code code_of_run(const void *passes, int64_t cut, int64_t run, int64_t position)
 {
+    (void)cut;
     const struct passes *p = passes;
     return pass_code_at(&p->sort, p->run[run], position);
 }

@@ -51,20 +51,18 @@ static uint64_t key_at(const void *state, int64_t run, int64_t at)
 static const int64_t *window_begin, *window_end; /* [window_cuts * own runs] */
 static int window_cuts;
 
-static bool is_within(int64_t run, int64_t at)
+static bool is_within(int64_t cut, int64_t run, int64_t at)
 {
     const int64_t runs = of_rank[comm.rank].runs;
-    for (int cut = 0; cut < window_cuts; cut++)
-        if (at >= window_begin[cut * runs + run] && at < window_end[cut * runs + run])
-            return true;
-    return window_cuts == 0;
+    return window_cuts == 0 || (cut >= 0 && cut < window_cuts && at >= window_begin[cut * runs + run] &&
+                                at < window_end[cut * runs + run]);
 }
 
 /* Codes that differ in their upper halves alone, in their lower ones alone, or in both. */
-static key_code code_at(const void *state, int64_t run, int64_t at)
+static key_code code_at(const void *state, int64_t cut, int64_t run, int64_t at)
 {
     const key_code key = key_at(state, run, at);
-    CHECK(is_within(run, at), "%s: key %lld of run %lld lies in no range", faults_case, (long long)at,
+    CHECK(is_within(cut, run, at), "%s: key %lld of run %lld does not lie in the range", faults_case, (long long)at,
           (long long)run);
     return halves == 0 ? key : halves == 1 ? key << 64 : key << 64 | key;
 }

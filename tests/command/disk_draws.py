@@ -28,7 +28,7 @@ KINDS = {
     "what": WHAT, "runs": RUNS, "ranks": RANKS, "inputs": [1, 2, 5], "form": ["raw", "npy", "swapped"], "few": [False, True],
     "reverse": [False, True], "verify": [[], ["--no-verify"], ["--verify=reread"], ["--verify"]], "direct": ["auto", "on", "off"],
     "temporary": [0, 1, 2], "name": ["relative", "absolute", "link"], "to": ["raw", "npy"], "checkpoint": [False, False, True],
-    "special": [False, False, True], "rank_memory": [None, None, "600K"],
+    "special": [False, False, True], "rank_memory": [None, None, "900K"],
 }
 
 

@@ -127,7 +127,7 @@ least() { sed -n 's/.* take \([0-9]*\) bytes of memory on each rank.*/\1/p' "$wo
 refusals()
 {
     local size word
-    for size in 0 x 200% 0% -1 1.5G % 1T; do
+    for size in 0 x 200% 0% -1 1.0000000001K % 10GB 1e; do
         refused 0 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
     done
     refused 0 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0

@@ -22,7 +22,7 @@ for type in u32 f64; do
             # shellcheck disable=SC2086
             few "$ranks" in.npy out.npy --verify $order
             has "passes       2, as the keys do not fit into engine memory: "
-            has "exchange none"
+            [ "$ranks" = 1 ] || has "exchange none"
             has "verified     in order, same count, same keys"
             cmp -s whole.npy out.npy || fail "$ranks ranks, $type $order: not the file of one pass"
         done

@@ -149,7 +149,7 @@ cancelled()
     until_true no_process cancel_1
     turn cancel_2 cancel.out "" --nodes=1
     done_right cancel_2 cancel.out 0
-    went_on cancel_2 "0\.00"
+    went_on cancel_2 "[1-9]"
 }
 
 # ---- Killed ------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ killed_rank()
     same "output of a killed run" "$(compgen -G kill.out || true)" ""
     turn kill_3 kill.out "" --nodes=3 --ntasks-per-node=1
     done_right kill_3 kill.out 0
-    went_on kill_3 "0\.00"
+    went_on kill_3 "[1-9]"
 }
 
 killed_mpirun()

@@ -13,8 +13,8 @@ enum { GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
 static struct {
     bool taken;
     char temporary[PATH_MAX];
-    char next[PATH_MAX];          /* of own files that of the next rank, or "" */
-    volatile sig_atomic_t exists; /* the temporary is there, and ours */
+    char next[FILE_GUARD_NEXT][PATH_MAX]; /* of own files those of the next ranks, or "" */
+    volatile sig_atomic_t exists;         /* the temporary is there, and ours */
 } guards[FILE_OUTPUTS];
 
 /* What the signals did before, from the first that is guarded. */
@@ -27,10 +27,13 @@ static struct {
 static void remove_and_stop(int signal_number)
 {
     for (int i = 0; i < FILE_OUTPUTS; i++) {
-        if (guards[i].exists)
-            unlink(guards[i].temporary);
-        if (guards[i].exists && guards[i].next[0])
-            unlink(guards[i].next);
+        if (!guards[i].exists)
+            continue;
+        for (int rank = 0; rank < FILE_GUARD_NEXT;
+             rank++) // first those of others: of one that was killed nobody else may think
+            if (guards[i].next[rank][0])
+                unlink(guards[i].next[rank]);
+        unlink(guards[i].temporary);
     }
     // SA_RESETHAND has made the action the default one; it is taken when this handler returns.
     raise(signal_number);
@@ -39,7 +42,8 @@ static void remove_and_stop(int signal_number)
 void file_guard_begin(int guard, const char *temporary, int first)
 {
     snprintf(guards[guard].temporary, sizeof guards[guard].temporary, "%s", temporary);
-    guards[guard].next[0] = '\0';
+    for (int rank = 0; rank < FILE_GUARD_NEXT; rank++)
+        guards[guard].next[rank][0] = '\0';
     if (actions.installed)
         return;
     actions.first = first;
@@ -88,7 +92,7 @@ const char *file_guard_temporary(int guard)
     return guards[guard].temporary;
 }
 
-char *file_guard_next(int guard)
+char *file_guard_next(int guard, int i)
 {
-    return guards[guard].next;
+    return guards[guard].next[i];
 }

@@ -19,8 +19,11 @@ volatile sig_atomic_t *file_guard_exists(int guard);
 
 const char *file_guard_temporary(int guard);
 
-/* [PATH_MAX] of own files the temporary of the next rank, or "": removed as well. */
-char *file_guard_next(int guard);
+/* Of own files the temporaries of the next ranks, which are removed as well: [PATH_MAX] that of the rank `i` + 1 further, or "".
+ * Of several, since launchers that stop the other ranks of one that was killed may kill them too, some milliseconds later: a rank
+ * may then not get as far as its last file. */
+enum { FILE_GUARD_NEXT = 2 };
+char *file_guard_next(int guard, int i);
 
 void file_guard_end(int guard);
 

@@ -259,11 +259,14 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
     status = comm_agree(comm, status);
     if (status != HSORT_OK || comm->size == 1)
         return status;
-    const int before = (comm->rank + comm->size - 1) % comm->size, behind = (comm->rank + 1) % comm->size;
-    return comm_agree(comm, comm_check(MPI_Sendrecv(names->temporary, PATH_MAX, MPI_BYTE, before, 0,
-                                                    file_guard_next(file->guard), PATH_MAX, MPI_BYTE, behind,
-                                                    0, comm->world, MPI_STATUS_IGNORE),
-                                       "MPI_Sendrecv", false));
+    for (int i = 0; i < FILE_GUARD_NEXT && i + 1 < comm->size && status == HSORT_OK; i++) {
+        const int before = (comm->rank + comm->size - i - 1) % comm->size, behind = (comm->rank + i + 1) % comm->size;
+        status = comm_agree(comm, comm_check(MPI_Sendrecv(names->temporary, PATH_MAX, MPI_BYTE, before, 0,
+                                                          file_guard_next(file->guard, i), PATH_MAX, MPI_BYTE, behind,
+                                                          0, comm->world, MPI_STATUS_IGNORE),
+                                             "MPI_Sendrecv", false));
+    }
+    return status;
 }
 
 /* file_create(), or, with the name of a temporary file, file_resume(), for a file whose header is made. Collective. */

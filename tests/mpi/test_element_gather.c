@@ -516,6 +516,8 @@ static void test_host(uint64_t seed)
 
 static void test_cuda(uint64_t seed)
 {
+    const size_t chunk_bytes =
+        4096; // a copy to or from a GPU for each: a large element is a thousand of 64 bytes
     const struct transport_options options = {.transport = HSORT_TRANSPORT_AUTO};
     char why[256];
     int takes;
@@ -525,7 +527,8 @@ static void test_cuda(uint64_t seed)
     if (comm_agree(&comm, status) != HSORT_OK)
         return;
     test_over("chosen", transport_choose(&comm, engine, &options, &transport, &takes), check_random(&seed));
-    test_over("staged", transport_open_staged(&comm, engine, 64, true, &transport), check_random(&seed));
+    test_over("staged", transport_open_staged(&comm, engine, chunk_bytes, true, &transport),
+              check_random(&seed));
     close_engine();
 }
 

@@ -20,6 +20,27 @@ enum transport_forget {
     FORGET_ALL      /* of the peers' alloc() memory too */
 };
 
+/* One message of a stream. */
+struct transport_message {
+    int peer;
+    void *memory; /* [bytes] engine memory: nobody writes to it until it has left, or reads it until it has come */
+    size_t bytes; /* at most transport.message_bytes. To receive: the most that may come; 0 is a message, too */
+};
+
+enum transport_next {
+    NEXT_NONE,   /* there are no more messages */
+    NEXT_LATER,  /* there is one, but its memory is not ready: ask again */
+    NEXT_MESSAGE /* *message is written */
+};
+
+/* What the user of a stream says of its messages, when the transport asks for it. */
+struct transport_stream {
+    enum transport_next (*send)(void *user, struct transport_message *message);
+    enum transport_next (*receive)(void *user, struct transport_message *message);
+    void (*received)(void *user, size_t bytes); /* of receive()'s messages the next one has come. NULL: nobody asks */
+    void *user;
+};
+
 struct transport_ops {
     hsort_transport kind;
 
@@ -35,10 +56,27 @@ struct transport_ops {
     hsort_status (*sendrecv)(struct transport *transport, int to, const void *send, size_t send_bytes,
                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes);
 
+    /* A stream: messages to and from any peers, while the caller does other work. It names them one by one; some of each
+     * direction are under way at a time, and stream_advance() brings them on, without waiting. NULL in a transport on top
+     * of another one: that one's serve (transport_messenger()).
+     *
+     * Messages of a pair of ranks are received in the order in which they are sent. Both sides know that order and the
+     * largest size of each; a shorter one may come. None of them waits forever if there is one order of all messages of
+     * all ranks which every rank's sends and receives keep: the first message that is not done is the next of both its
+     * ranks then.
+     *
+     *   begin    no other stream or sendrecv() until the end. stream [1] is copied
+     *   advance  returns this rank's first failure; the stream goes on all the same, with whatever memory holds
+     *   end      goes on until neither side names another message and all have come and gone; what came is there for
+     *            all streams of the engine. Collective; `traffic` grows by what was sent */
+    hsort_status (*stream_begin)(struct transport *transport, const struct transport_stream *stream);
+    hsort_status (*stream_advance)(struct transport *transport);
+    hsort_status (*stream_end)(struct transport *transport);
+
     /* Not collective; after FORGET_ALL on all ranks and an agreement. */
     void (*close)(struct transport *transport);
 
-    /* The four below are NULL in a transport that maps no memory. */
+    /* Those below are NULL in a transport that maps no memory. */
 
     /* How bytes go between this rank and `peer`. Not collective. Without it: `kind`, to every peer. */
     hsort_transport (*path)(const struct transport *transport, int peer);
@@ -80,11 +118,15 @@ struct traffic {
 struct transport {
     const struct transport_ops *ops;
     struct transport *other; /* owned; serves what this one does not. NULL: it serves all */
+    size_t message_bytes;    /* of a stream's message at most, the same on all ranks; of one that has streams */
     struct traffic traffic;  /* by this one alone, since transport_clear() */
 };
 
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
+
+/* The transport that has streams: this one, or the one underneath. Not collective. */
+struct transport *transport_messenger(struct transport *transport);
 
 /* Reset the traffic of this transport and of those underneath to 0. Not collective. */
 void transport_clear(struct transport *transport);

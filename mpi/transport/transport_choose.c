@@ -98,6 +98,13 @@ hsort_transport transport_path(const struct transport *transport, int peer)
     return transport->ops->path ? transport->ops->path(transport, peer) : transport->ops->kind;
 }
 
+struct transport *transport_messenger(struct transport *transport)
+{
+    while (!transport->ops->stream_begin)
+        transport = transport->other;
+    return transport;
+}
+
 void transport_clear(struct transport *transport)
 {
     for (; transport; transport = transport->other)

@@ -6,6 +6,9 @@
 static const struct transport_ops mpi_ops = {
     .kind = HSORT_TRANSPORT_MPI,
     .sendrecv = transport_ring_sendrecv,
+    .stream_begin = transport_ring_stream_begin,
+    .stream_advance = transport_ring_stream_advance,
+    .stream_end = transport_ring_stream_end,
     .close = transport_ring_close,
 };
 

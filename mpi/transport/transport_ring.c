@@ -1,23 +1,26 @@
-/* A transfer is two directions of chunks. Each chunk takes these steps, always in order of its number, and
- * SLOTS chunks of each direction may be under way:
+/* A transfer is two directions of messages, to and from any peers: the chunks of one sendrecv(), or those of a stream,
+ * which its user names one by one. Each takes these steps, always in order of its number in its direction, and SLOTS
+ * messages of each direction may be under way:
  *
  *     out   engine memory --copy--> slot --Isend--> peer     (not through_host: Isend straight from memory)
  *     in    peer --Irecv--> slot --copy--> engine memory     (not in place and not through_host: no slot)
  *
- * or, between ranks of a node that share their slots (shared_slots.h), where MPI carries empty messages only:
+ * or, between ranks of a node that share their slots (shared_slots.h), where MPI only carries notices:
  *
- *     out   engine memory --copy--> slot     "it is there" -->     <-- "it was read": the slot is free again
+ *     out   engine memory --copy--> slot     "slot 2, 40 bytes" -->     <-- "it was read": the slot is free again
  *     in                      the peer's slot --copy--> engine memory
  *
- *     chunk      0     1     2     3     4     5        SLOTS = 4; below, the step that the chunk has reached
+ *     message    0     1     2     3     4     5        SLOTS = 4; below, the step that the message has reached
  *     out      sent  sent  Isend copy  copy   -
  *     in       done  copy  here  Irecv Irecv  -
+ *
+ * The notice names the slot: in a stream the sender's next message may be for another rank.
  *
  * In place, incoming chunk i overwrites outgoing chunk i: its copy waits until that one has left. This cannot
  * deadlock: chunk i waits at most for the peer's chunks up to i, and those only for ours up to i - SLOTS.
  *
  * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's
- * copies, so one loop asks both. A rank that fails goes on with its chunks, whatever they hold, and reports
+ * copies, so one loop asks both. A rank that fails goes on with its messages, whatever they hold, and reports
  * at the end. */
 #include "kernels/base/first_error.h"
 #include "mpi/transport/transport_ring.h"
@@ -25,6 +28,39 @@
 #include <stdlib.h>
 
 enum { SLOTS = TRANSPORT_CHUNKS_IN_FLIGHT, TAG = 1, TAG_READ = 4, CHUNK_MAX = 1 << 30 };
+
+/* What is sent instead of a message that lies in a shared slot. */
+struct slot_notice {
+    int64_t slot, bytes;
+};
+
+/* A message under way. */
+struct ring_message {
+    struct transport_message what; /* its bytes are those that have come, once they have */
+    char *shared;                  /* slots of the sender, which both see; NULL: the message goes by MPI */
+    struct slot_notice place;      /* then, where in them */
+    MPI_Request request;           /* the message, or the notice that this rank waits for */
+    MPI_Request notice;            /* the notice that this rank has sent */
+};
+
+/* The messages of one direction. The counters say how many have completed each step:
+ *
+ *     out   taken >= copied >= posted >= passed         in   taken >= passed >= copied_begun >= copied */
+struct ring_direction {
+    int64_t taken, copied_begun, copied, posted, passed; /* passed: MPI has finished with the message */
+    bool ended;                                          /* its user names no more */
+    struct ring_message message[SLOTS];                  /* by number % SLOTS */
+};
+
+struct ring_transfer {
+    struct ring *ring;
+    struct transport_stream user;
+    struct ring_direction out, in;
+    bool in_place;
+    int64_t sent_bytes;
+    double began;
+    hsort_status status;
+};
 
 struct ring {
     struct transport base;
@@ -36,54 +72,29 @@ struct ring {
     char *out_slots;            /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
     char *in_slots;             /* [SLOTS * chunk_bytes] */
     struct engine_event *out_event[SLOTS], *in_event[SLOTS];
+    struct ring_transfer stream; /* the one under way, if any */
 };
 
-/* The chunks of one direction. The counters say how many have completed each step, so first >= second >=
- * third. */
-struct ring_direction {
-    int peer;
-    char *memory; /* [bytes] engine memory */
-    size_t bytes;
-    int64_t chunks;
-    int64_t copied_begun, copied, posted, passed; /* passed: MPI has finished with the chunk */
-    MPI_Request request[SLOTS];
-    char *shared;              /* slots of the sender, which both see; NULL: chunks go by MPI */
-    MPI_Request notice[SLOTS]; /* then, the empty messages that this rank has sent for them */
-};
-
-struct ring_transfer {
-    struct ring *ring;
-    struct ring_direction out, in;
-    bool in_place;
-    hsort_status status;
-};
-
-static size_t chunk_offset(const struct ring_transfer *transfer, int64_t chunk)
+static struct ring_message *message_of(struct ring_direction *direction, int64_t number)
 {
-    return (size_t)chunk * transfer->ring->chunk_bytes;
+    return &direction->message[number % SLOTS];
 }
 
-static size_t chunk_size(const struct ring_transfer *transfer, const struct ring_direction *direction,
-                         int64_t chunk)
+static char *ring_slot(const struct ring *ring, char *slots, int64_t number)
 {
-    size_t rest = direction->bytes - chunk_offset(transfer, chunk);
-    return rest < transfer->ring->chunk_bytes ? rest : transfer->ring->chunk_bytes;
+    return slots + (size_t)(number % SLOTS) * ring->chunk_bytes;
 }
 
-static char *ring_slot(const struct ring_transfer *transfer, char *slots, int64_t chunk)
-{
-    return slots + (size_t)(chunk % SLOTS) * transfer->ring->chunk_bytes;
-}
-
-static void begin_chunk_copy(struct ring_transfer *transfer, enum engine_stream stream,
-                             struct engine_event *event, void *to, const void *from, size_t bytes)
+static void begin_message_copy(struct ring_transfer *transfer, enum engine_stream stream,
+                               struct engine_event *event, void *to, const void *from, size_t bytes)
 {
     struct engine *engine = transfer->ring->engine;
-    keep_first_error(&transfer->status, engine->ops->copy(engine, stream, to, from, bytes));
+    if (bytes > 0)
+        keep_first_error(&transfer->status, engine->ops->copy(engine, stream, to, from, bytes));
     keep_first_error(&transfer->status, engine->ops->event_record(engine, event, stream));
 }
 
-static bool chunk_copy_done(struct ring_transfer *transfer, struct engine_event *event)
+static bool message_copy_done(struct ring_transfer *transfer, struct engine_event *event)
 {
     bool done = true;
     hsort_status status = transfer->ring->engine->ops->event_done(transfer->ring->engine, event, &done);
@@ -91,99 +102,152 @@ static bool chunk_copy_done(struct ring_transfer *transfer, struct engine_event 
     return done || status != HSORT_OK;
 }
 
-/* Notify the peer that `chunk` is there, or was read. */
-static void notify(struct ring_transfer *transfer, struct ring_direction *direction, int64_t chunk, int tag)
+/* ---- MPI ------------------------------------------------------------------------------------------------- */
+
+static void post_send(struct ring_transfer *transfer, int peer, const void *from, size_t bytes, int tag,
+                      MPI_Request *request)
 {
-    MPI_Request *notice = &direction->notice[chunk % SLOTS];
-    keep_first_error(&transfer->status, comm_check(MPI_Wait(notice, MPI_STATUS_IGNORE), "MPI_Wait",
-                                                   false)); // of SLOTS chunks ago
-    keep_first_error(&transfer->status, comm_check(MPI_Isend(NULL, 0, MPI_BYTE, direction->peer, tag,
-                                                             transfer->ring->comm->world, notice),
+    keep_first_error(&transfer->status, comm_check(MPI_Isend(from, (int)bytes, MPI_BYTE, peer, tag,
+                                                             transfer->ring->comm->world, request),
                                                    "MPI_Isend", true));
 }
 
-/* Post the receive of a notice of `chunk` from the peer. */
-static void expect_notice(struct ring_transfer *transfer, struct ring_direction *direction, int64_t chunk,
-                          int tag)
+static void post_receive(struct ring_transfer *transfer, int peer, void *to, size_t bytes, int tag,
+                         MPI_Request *request)
 {
-    keep_first_error(&transfer->status,
-                     comm_check(MPI_Irecv(NULL, 0, MPI_BYTE, direction->peer, tag,
-                                          transfer->ring->comm->world, &direction->request[chunk % SLOTS]),
-                                "MPI_Irecv", true));
+    keep_first_error(&transfer->status, comm_check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, tag,
+                                                             transfer->ring->comm->world, request),
+                                                   "MPI_Irecv", true));
 }
 
-/* Has MPI finished with the oldest chunk it was given? */
-static bool pass_oldest(struct ring_transfer *transfer, struct ring_direction *direction)
+/* Notify the peer that the message is there, or was read; *what [bytes] stays until the slot's next message. */
+static void notify(struct ring_transfer *transfer, struct ring_message *message, const void *what, size_t bytes,
+                   int tag)
 {
-    int flag = 1;
-    keep_first_error(&transfer->status, comm_check(MPI_Test(&direction->request[direction->passed % SLOTS],
-                                                            &flag, MPI_STATUS_IGNORE),
-                                                   "MPI_Test", false));
+    keep_first_error(&transfer->status, comm_check(MPI_Wait(&message->notice, MPI_STATUS_IGNORE), "MPI_Wait",
+                                                   false)); // of SLOTS messages ago
+    post_send(transfer, message->what.peer, what, bytes, tag, &message->notice);
+}
+
+/* Has MPI finished with the oldest message it was given? *bytes: those that have come, if it was received. */
+static bool pass_oldest(struct ring_transfer *transfer, struct ring_direction *direction, size_t *bytes)
+{
+    int flag = 1, count = 0;
+    MPI_Status found;
+    const hsort_status status =
+        comm_check(MPI_Test(&message_of(direction, direction->passed)->request, &flag, &found), "MPI_Test", false);
+    keep_first_error(&transfer->status, status);
+    if (flag && status == HSORT_OK && MPI_Get_count(&found, MPI_BYTE, &count) == MPI_SUCCESS && count >= 0)
+        *bytes = (size_t)count;
     return flag != 0;
 }
 
-static void post_out(struct ring_transfer *transfer, int64_t chunk)
+/* ---- one direction and the other -------------------------------------------------------------------------- */
+
+/* Ask the user for a message. */
+static bool take_message(struct ring_transfer *transfer, struct ring_direction *direction, bool sends)
+{
+    struct ring_message *message = message_of(direction, direction->taken);
+    struct ring *ring = transfer->ring;
+    const enum transport_next next =
+        (sends ? transfer->user.send : transfer->user.receive)(transfer->user.user, &message->what);
+    direction->ended = next == NEXT_NONE;
+    if (next != NEXT_MESSAGE)
+        return false;
+    char *theirs = shared_slots_of(&ring->shared, message->what.peer);
+    message->shared = theirs && sends ? ring->shared.own : theirs;
+    message->request = MPI_REQUEST_NULL;
+    direction->taken++;
+    return true;
+}
+
+static void post_out(struct ring_transfer *transfer, int64_t number)
 {
     struct ring *ring = transfer->ring;
-    struct ring_direction *out = &transfer->out;
-    if (out->shared) {
-        expect_notice(transfer, out, chunk, TAG_READ);
-        notify(transfer, out, chunk, TAG);
+    struct ring_message *message = message_of(&transfer->out, number);
+    const struct transport_message *what = &message->what;
+    transfer->sent_bytes += (int64_t)what->bytes;
+    if (message->shared) {
+        message->place = (struct slot_notice){number % SLOTS, (int64_t)what->bytes};
+        post_receive(transfer, what->peer, NULL, 0, TAG_READ, &message->request);
+        notify(transfer, message, &message->place, sizeof message->place, TAG);
         return;
     }
-    char *from = ring->through_host ? ring_slot(transfer, ring->out_slots, chunk)
-                                    : out->memory + chunk_offset(transfer, chunk);
-    keep_first_error(&transfer->status,
-                     comm_check(MPI_Isend(from, (int)chunk_size(transfer, out, chunk), MPI_BYTE, out->peer,
-                                          TAG, ring->comm->world, &out->request[chunk % SLOTS]),
-                                "MPI_Isend", true));
+    const void *from = ring->through_host ? ring_slot(ring, ring->out_slots, number) : what->memory;
+    post_send(transfer, what->peer, from, what->bytes, TAG, &message->request);
 }
 
 static void advance_out(struct ring_transfer *transfer)
 {
     struct ring *ring = transfer->ring;
     struct ring_direction *out = &transfer->out;
-    if (ring->through_host) {
-        if (out->copied_begun < out->chunks && out->copied_begun - out->passed < SLOTS) {
-            int64_t chunk = out->copied_begun++;
-            begin_chunk_copy(transfer, STREAM_OUT, ring->out_event[chunk % SLOTS],
-                             ring_slot(transfer, ring->out_slots, chunk),
-                             out->memory + chunk_offset(transfer, chunk), chunk_size(transfer, out, chunk));
-        }
-        if (out->copied < out->copied_begun &&
-            chunk_copy_done(transfer, ring->out_event[out->copied % SLOTS]))
-            out->copied++;
-    } else {
-        out->copied = out->chunks;
+    size_t none;
+    if (!out->ended && out->taken - out->passed < SLOTS && take_message(transfer, out, true) && ring->through_host) {
+        const int64_t number = out->taken - 1;
+        const struct transport_message *what = &message_of(out, number)->what;
+        begin_message_copy(transfer, STREAM_OUT, ring->out_event[number % SLOTS],
+                           ring_slot(ring, ring->out_slots, number), what->memory, what->bytes);
     }
-    if (out->posted < out->copied && out->posted - out->passed < SLOTS)
+    if (!ring->through_host)
+        out->copied = out->taken;
+    else if (out->copied < out->taken && message_copy_done(transfer, ring->out_event[out->copied % SLOTS]))
+        out->copied++;
+    if (out->posted < out->copied)
         post_out(transfer, out->posted++);
-    if (out->passed < out->posted && pass_oldest(transfer, out))
+    if (out->passed < out->posted && pass_oldest(transfer, out, &none))
         out->passed++;
 }
 
-/* May incoming chunk `chunk` be written over the outgoing one of its number? */
-static bool may_overwrite(const struct ring_transfer *transfer, int64_t chunk)
+/* May incoming chunk `number` be written over the outgoing one of its number? */
+static bool may_overwrite(const struct ring_transfer *transfer, int64_t number)
 {
-    if (!transfer->in_place || chunk >= transfer->out.chunks)
+    const struct ring_direction *out = &transfer->out;
+    if (!transfer->in_place || (out->ended && number >= out->taken))
         return true;
-    return chunk < (transfer->ring->through_host ? transfer->out.copied : transfer->out.passed);
+    return number < (transfer->ring->through_host ? out->copied : out->passed);
 }
 
-static void post_in(struct ring_transfer *transfer, int64_t chunk, bool through_slot)
+static void post_in(struct ring_transfer *transfer, int64_t number, bool through_slot)
 {
     struct ring *ring = transfer->ring;
-    struct ring_direction *in = &transfer->in;
-    if (in->shared) {
-        expect_notice(transfer, in, chunk, TAG);
+    struct ring_message *message = message_of(&transfer->in, number);
+    const struct transport_message *what = &message->what;
+    if (message->shared) {
+        post_receive(transfer, what->peer, &message->place, sizeof message->place, TAG, &message->request);
         return;
     }
-    char *to = through_slot ? ring_slot(transfer, ring->in_slots, chunk)
-                            : in->memory + chunk_offset(transfer, chunk);
-    keep_first_error(&transfer->status,
-                     comm_check(MPI_Irecv(to, (int)chunk_size(transfer, in, chunk), MPI_BYTE, in->peer, TAG,
-                                          ring->comm->world, &in->request[chunk % SLOTS]),
-                                "MPI_Irecv", true));
+    void *to = through_slot ? ring_slot(ring, ring->in_slots, number) : what->memory;
+    post_receive(transfer, what->peer, to, what->bytes, TAG, &message->request);
+}
+
+/* Begin to copy a message that has come to where it belongs. */
+static void copy_in(struct ring_transfer *transfer, int64_t number)
+{
+    struct ring *ring = transfer->ring;
+    const struct ring_message *message = message_of(&transfer->in, number);
+    const char *from = message->shared ? ring_slot(ring, message->shared, message->place.slot)
+                                       : ring_slot(ring, ring->in_slots, number);
+    begin_message_copy(transfer, STREAM_IN, ring->in_event[number % SLOTS], message->what.memory, from,
+                       message->what.bytes);
+}
+
+/* The bytes of a message that has come; never more than it may have, whatever a failed rank has sent. */
+static void book_arrival(struct ring_message *message, size_t bytes)
+{
+    if (message->shared)
+        bytes = message->place.bytes >= 0 ? (size_t)message->place.bytes : 0;
+    if (bytes < message->what.bytes)
+        message->what.bytes = bytes;
+}
+
+static void finish_in(struct ring_transfer *transfer)
+{
+    struct ring_direction *in = &transfer->in;
+    struct ring_message *message = message_of(in, in->copied++);
+    if (message->shared)
+        notify(transfer, message, NULL, 0, TAG_READ);
+    if (transfer->user.received)
+        transfer->user.received(transfer->user.user, message->what.bytes);
 }
 
 static void advance_in(struct ring_transfer *transfer)
@@ -191,78 +255,133 @@ static void advance_in(struct ring_transfer *transfer)
     struct ring *ring = transfer->ring;
     struct ring_direction *in = &transfer->in;
     const bool through_slot = ring->through_host || transfer->in_place;
-    if (in->posted < in->chunks && in->posted - in->copied < SLOTS)
-        post_in(transfer, in->posted++, through_slot);
-    if (in->passed < in->posted && pass_oldest(transfer, in))
-        in->passed++;
+    size_t bytes = 0;
+    if (!in->ended && in->taken - in->copied < SLOTS && take_message(transfer, in, false))
+        post_in(transfer, in->taken - 1, through_slot);
+    if (in->passed < in->taken && pass_oldest(transfer, in, &bytes))
+        book_arrival(message_of(in, in->passed++), bytes);
     if (!through_slot) {
-        in->copied = in->passed;
+        if (in->copied < in->passed)
+            finish_in(transfer);
         return;
     }
-    if (in->copied_begun < in->passed && may_overwrite(transfer, in->copied_begun)) {
-        int64_t chunk = in->copied_begun++;
-        begin_chunk_copy(transfer, STREAM_IN, ring->in_event[chunk % SLOTS],
-                         in->memory + chunk_offset(transfer, chunk),
-                         ring_slot(transfer, in->shared ? in->shared : ring->in_slots, chunk),
-                         chunk_size(transfer, in, chunk));
-    }
-    if (in->copied < in->copied_begun && chunk_copy_done(transfer, ring->in_event[in->copied % SLOTS])) {
-        if (in->shared)
-            notify(transfer, in, in->copied, TAG_READ);
-        in->copied++;
-    }
+    if (in->copied_begun < in->passed && may_overwrite(transfer, in->copied_begun))
+        copy_in(transfer, in->copied_begun++);
+    if (in->copied < in->copied_begun && message_copy_done(transfer, ring->in_event[in->copied % SLOTS]))
+        finish_in(transfer);
 }
 
-static struct ring_direction make_direction(const struct ring *ring, int peer, const void *memory,
-                                            size_t bytes)
+/* ---- a transfer ------------------------------------------------------------------------------------------- */
+
+static void begin_transfer(struct ring *ring, const struct transport_stream *user, bool in_place,
+                           struct ring_transfer *transfer)
 {
-    struct ring_direction direction = {.peer = peer, .memory = (char *)memory, .bytes = bytes};
-    direction.chunks = (int64_t)((bytes + ring->chunk_bytes - 1) / ring->chunk_bytes);
+    *transfer = (struct ring_transfer){
+        .ring = ring, .user = *user, .in_place = in_place, .began = MPI_Wtime(), .status = HSORT_OK};
     for (int i = 0; i < SLOTS; i++)
-        direction.request[i] = direction.notice[i] = MPI_REQUEST_NULL;
-    return direction;
+        transfer->out.message[i].notice = transfer->in.message[i].notice = MPI_REQUEST_NULL;
 }
 
-/* The sender's slots between this rank and `peer`, if both see them. */
-static char *shared_by(struct ring *ring, int peer, bool sends)
+static bool transfer_is_done(const struct ring_transfer *transfer)
 {
-    char *theirs = shared_slots_of(&ring->shared, peer);
-    return theirs && sends ? ring->shared.own : theirs;
+    const struct ring_direction *out = &transfer->out, *in = &transfer->in;
+    return out->ended && in->ended && out->passed == out->taken && in->copied == in->taken;
 }
 
 static void end_notices(struct ring_transfer *transfer, struct ring_direction *direction)
 {
-    keep_first_error(&transfer->status, comm_check(MPI_Waitall(SLOTS, direction->notice, MPI_STATUSES_IGNORE),
-                                                   "MPI_Waitall", false));
+    for (int i = 0; i < SLOTS; i++)
+        keep_first_error(&transfer->status, comm_check(MPI_Wait(&direction->message[i].notice, MPI_STATUS_IGNORE),
+                                                       "MPI_Wait", false));
+}
+
+static hsort_status end_transfer(struct ring_transfer *transfer)
+{
+    struct ring *ring = transfer->ring;
+    while (!transfer_is_done(transfer)) {
+        advance_out(transfer);
+        advance_in(transfer);
+    }
+    keep_first_error(&transfer->status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
+    end_notices(transfer, &transfer->out);
+    end_notices(transfer, &transfer->in);
+    ring->base.traffic.bytes += transfer->sent_bytes;
+    ring->base.traffic.seconds += MPI_Wtime() - transfer->began;
+    return transfer->status;
+}
+
+hsort_status transport_ring_stream_begin(struct transport *transport, const struct transport_stream *stream)
+{
+    struct ring *ring = (struct ring *)transport;
+    begin_transfer(ring, stream, false, &ring->stream);
+    return HSORT_OK;
+}
+
+hsort_status transport_ring_stream_advance(struct transport *transport)
+{
+    struct ring *ring = (struct ring *)transport;
+    advance_out(&ring->stream);
+    advance_in(&ring->stream);
+    return ring->stream.status;
+}
+
+hsort_status transport_ring_stream_end(struct transport *transport)
+{
+    return end_transfer(&((struct ring *)transport)->stream);
+}
+
+/* ---- bytes of one place ------------------------------------------------------------------------------------ */
+
+/* Engine memory that goes to a peer, or comes from it, chunk by chunk. */
+struct chunked_bytes {
+    int peer;
+    char *memory; /* the rest of it */
+    size_t bytes;
+};
+
+struct chunked_pair {
+    size_t chunk_bytes;
+    struct chunked_bytes out, in;
+};
+
+static enum transport_next next_chunk(struct chunked_bytes *rest, size_t most, struct transport_message *message)
+{
+    if (rest->bytes == 0)
+        return NEXT_NONE;
+    *message = (struct transport_message){.peer = rest->peer,
+                                          .memory = rest->memory,
+                                          .bytes = rest->bytes < most ? rest->bytes : most};
+    rest->memory += message->bytes;
+    rest->bytes -= message->bytes;
+    return NEXT_MESSAGE;
+}
+
+static enum transport_next next_chunk_out(void *pair, struct transport_message *message)
+{
+    struct chunked_pair *chunked = pair;
+    return next_chunk(&chunked->out, chunked->chunk_bytes, message);
+}
+
+static enum transport_next next_chunk_in(void *pair, struct transport_message *message)
+{
+    struct chunked_pair *chunked = pair;
+    return next_chunk(&chunked->in, chunked->chunk_bytes, message);
 }
 
 hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
                                      int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ring *ring = (struct ring *)transport;
-    struct ring_transfer transfer = {.ring = ring,
-                                     .out = make_direction(ring, to, send, send_bytes),
-                                     .in = make_direction(ring, from, receive, receive_bytes),
-                                     .in_place = send == receive,
-                                     .status = HSORT_OK};
-    const double start = MPI_Wtime();
-    if (send_bytes > 0)
-        transfer.out.shared = shared_by(ring, to, true);
-    if (receive_bytes > 0)
-        transfer.in.shared = shared_by(ring, from, false);
+    struct chunked_pair pair = {.chunk_bytes = ring->chunk_bytes,
+                                .out = {to, (char *)send, send_bytes},
+                                .in = {from, receive, receive_bytes}};
+    const struct transport_stream chunks = {.send = next_chunk_out, .receive = next_chunk_in, .user = &pair};
+    struct ring_transfer transfer;
+    begin_transfer(ring, &chunks, send == receive, &transfer);
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     keep_first_error(&transfer.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_WORK));
-    while (transfer.out.passed < transfer.out.chunks || transfer.in.copied < transfer.in.chunks) {
-        advance_out(&transfer);
-        advance_in(&transfer);
-    }
-    keep_first_error(&transfer.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
-    end_notices(&transfer, &transfer.out);
-    end_notices(&transfer, &transfer.in);
     *moved_bytes += (int64_t)send_bytes;
-    transport->traffic.bytes += (int64_t)send_bytes;
-    transport->traffic.seconds += MPI_Wtime() - start;
-    return transfer.status;
+    return end_transfer(&transfer);
 }
 
 void transport_ring_close(struct transport *transport)
@@ -323,7 +442,7 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     ring->base.ops = ops;
     ring->comm = comm;
     ring->engine = engine;
-    ring->chunk_bytes = chunk_bytes;
+    ring->chunk_bytes = ring->base.message_bytes = chunk_bytes;
     ring->through_host = through_host;
     ring->shared = slots;
     hsort_status status = make_ring_slots(ring);

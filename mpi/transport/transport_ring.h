@@ -1,5 +1,5 @@
-/* What transport_staged and transport_mpi share: a transfer cut into chunks, a few of which are under way at
- * once in both directions. Private to the transports. */
+/* What transport_staged and transport_mpi share: messages, a few of which are under way at once in both
+ * directions. Private to the transports. */
 #ifndef TRANSPORT_RING_H
 #define TRANSPORT_RING_H
 
@@ -17,6 +17,10 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
 
 hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
                                      int from, void *receive, size_t receive_bytes, int64_t *moved_bytes);
+
+hsort_status transport_ring_stream_begin(struct transport *transport, const struct transport_stream *stream);
+hsort_status transport_ring_stream_advance(struct transport *transport);
+hsort_status transport_ring_stream_end(struct transport *transport);
 
 void transport_ring_close(struct transport *transport);
 

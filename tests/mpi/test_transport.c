@@ -187,6 +187,163 @@ static void check_default_chunk(struct transport *transport)
     check_ring(transport, sizes, 3, 1);
 }
 
+/* ---- streams --------------------------------------------------------------------------------------------- */
+
+enum { STREAM_ROUNDS = 3, STREAM_PARTS = 3 };
+
+/* In round k this rank has up to STREAM_PARTS messages for each other rank, all of drawn lengths, of which some are 0:
+ * first for the one below it, as that one first receives from the one above. Who receives expects the most. */
+struct stream_test {
+    size_t most;
+    int number;
+    uint64_t random; /* for answers of "later", each rank its own */
+    int sent, named, came;
+    int64_t bytes;
+};
+
+static size_t stream_length(const struct stream_test *t, int from, int to, int message)
+{
+    uint64_t random = (uint64_t)t->number * 1000003 + (uint64_t)(from * 1009 + to) * 8191 + (uint64_t)message;
+    const uint64_t draw = check_random(&random);
+    return draw % 4 == 0 ? 0 : draw % 4 == 1 ? t->most : check_random(&random) % (t->most + 1);
+}
+
+/* Message `i` of those that a rank sends, or receives: the peer, and which of the pair's messages it is. */
+static bool stream_place(int i, int sign, int *peer, int *message)
+{
+    const int of_round = (comm.size - 1) * STREAM_PARTS, round = i / of_round, in_round = i % of_round;
+    *peer = (comm.rank + sign * (in_round / STREAM_PARTS + 1) + comm.size) % comm.size;
+    *message = round * STREAM_PARTS + in_round % STREAM_PARTS;
+    return round < STREAM_ROUNDS;
+}
+
+static enum transport_next stream_send(void *user, struct transport_message *message)
+{
+    struct stream_test *t = user;
+    int peer, which;
+    if (!stream_place(t->sent, -1, &peer, &which))
+        return NEXT_NONE;
+    if (check_random(&t->random) % 3 == 0)
+        return NEXT_LATER;
+    *message = (struct transport_message){.peer = peer,
+                                          .memory = (char *)send_buffer.memory + GUARD + (size_t)t->sent * t->most,
+                                          .bytes = stream_length(t, comm.rank, peer, which)};
+    t->bytes += (int64_t)message->bytes;
+    t->sent++;
+    return NEXT_MESSAGE;
+}
+
+static enum transport_next stream_receive(void *user, struct transport_message *message)
+{
+    struct stream_test *t = user;
+    int which;
+    if (!stream_place(t->named, 1, &message->peer, &which))
+        return NEXT_NONE;
+    if (check_random(&t->random) % 3 == 0)
+        return NEXT_LATER;
+    message->memory = (char *)receive_buffer.memory + GUARD + (size_t)t->named++ * t->most;
+    message->bytes = t->most;
+    return NEXT_MESSAGE;
+}
+
+static void stream_received(void *user, size_t bytes)
+{
+    struct stream_test *t = user;
+    int peer, which;
+    CHECK(stream_place(t->came, 1, &peer, &which) && t->came < t->named, "message %d came unasked", t->came);
+    CHECK(bytes == stream_length(t, peer, comm.rank, which), "%zu bytes came of rank %d", bytes, peer);
+    fill_message(receive_buffer.expected + GUARD + (size_t)t->came++ * t->most, bytes, peer, t->number + which);
+}
+
+/* One stream between all ranks; the status is this rank's. */
+static hsort_status run_stream(struct transport *on, size_t most, int number, bool *whole)
+{
+    struct transport *transport = transport_messenger(on);
+    struct stream_test t = {.most = most, .number = number, .random = (uint64_t)(number * 100 + comm.rank + 1)};
+    const int all = STREAM_ROUNDS * STREAM_PARTS * (comm.size - 1);
+    const struct transfer_plan plan = {.number = number};
+    const struct transport_stream stream = {stream_send, stream_receive, stream_received, &t};
+    const size_t room = (size_t)all * most;
+    status_clear();
+    buffer_fill(&send_buffer, &plan, comm.rank, 0, room);
+    buffer_fill(&receive_buffer, &plan, comm.rank, 0, room);
+    for (int i = 0, peer, which; stream_place(i, -1, &peer, &which); i++)
+        fill_message(send_buffer.expected + GUARD + (size_t)i * most, stream_length(&t, comm.rank, peer, which),
+                     comm.rank, number + which);
+    copy_and_wait(send_buffer.memory, send_buffer.expected, room + 2 * GUARD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fault_pause(false); // a fault is for the stream
+    const int64_t before = transport->traffic.bytes;
+    if (faults_case[0] != '\0')
+        faults_watch(60);
+    hsort_status status = transport->ops->stream_begin(transport, &stream), now = HSORT_OK;
+    for (int i = 0; i < 5; i++)
+        now = transport->ops->stream_advance(transport);
+    const hsort_status end = transport->ops->stream_end(transport);
+    status = status != HSORT_OK ? status : end;
+    faults_watch(0);
+    *whole = t.sent == all && t.came == all && transport->traffic.bytes - before == t.bytes;
+    CHECK(now == HSORT_OK || status == now, "advance says %d, the end %d", now, status);
+    return status;
+}
+
+static void check_stream(struct transport *transport, size_t most, int number)
+{
+    const struct transfer_plan plan = {.number = number};
+    const size_t room = (size_t)(STREAM_ROUNDS * STREAM_PARTS * (comm.size - 1)) * most;
+    bool whole;
+    const hsort_status status = run_stream(transport, most, number, &whole);
+    CHECK(status == HSORT_OK, "stream %d: %s", number, status_text());
+    CHECK(whole, "stream %d: other messages or bytes than were named", number);
+    buffer_compare(&send_buffer, &plan, "stream's send", room);
+    buffer_compare(&receive_buffer, &plan, "stream's receive", room);
+}
+
+#ifdef HSORT_FAULTS
+/* Each passage of `site` on rank `failing` while a stream is under way; after each, a stream without a fault. */
+static void walk_stream_faults(struct transport *transport, enum fault_site site, int failing, size_t most)
+{
+    int untouched = 0;
+    bool whole;
+    for (int nth = 1; !untouched && nth < 1000; nth++) {
+        snprintf(faults_case, sizeof faults_case, "stream, site %d on rank %d, passage %d", site, failing, nth);
+        fault_pause(true); // the copies that fill the buffers
+        fault_set(site, comm.rank == failing ? nth : 0);
+        const hsort_status status = run_stream(transport, most, nth, &whole);
+        untouched = comm.rank == failing && fault_untouched(site, nth);
+        CHECK((status == HSORT_OK) == (comm.rank != failing || untouched), "%s: rank %d: status %d", faults_case,
+              comm.rank, status);
+        CHECK(whole, "%s: rank %d has left the schedule", faults_case, comm.rank);
+        MPI_Bcast(&untouched, 1, MPI_INT, failing, MPI_COMM_WORLD);
+        check_stream(transport, most, nth + 1);
+    }
+    CHECK(untouched, "%s: still reached", faults_case);
+    faults_case[0] = '\0';
+}
+
+static void check_stream_faults(struct transport *transport, size_t most)
+{
+    for (int failing = 0; failing < comm.size; failing += comm.size > 2 ? comm.size / 2 : 1) {
+        walk_stream_faults(transport, FAULT_MPI, failing, most);
+        walk_stream_faults(transport, FAULT_COPY, failing, most);
+    }
+}
+#else
+static void check_stream_faults(struct transport *transport, size_t most)
+{
+    (void)transport;
+    (void)most;
+}
+#endif
+
+static void check_streams(struct transport *transport, size_t most)
+{
+    for (int number = 0; number < 4; number++)
+        check_stream(transport, most, number);
+    if (most == 64)
+        check_stream_faults(transport, most);
+}
+
 #ifdef HSORT_FAULTS
 /* Carry out `plan` with a fault at the nth passage of `site` on rank `failing`. Returns, on both ranks of the
  * pair, whether the transfer ended without reaching it. */
@@ -267,6 +424,8 @@ static void test_transport(open_fn open, hsort_transport kind)
             check_default_chunk(transport);
         else
             check_sizes(transport, chunks[i]);
+        if (chunks[i] > 0)
+            check_streams(transport, chunks[i]);
         if (chunks[i] == 64)
             check_transfer_faults(transport, 64);
         if (transport->ops->forget)

@@ -119,7 +119,7 @@ typedef struct hsort_plan_result {
     double caller_bytes;           /* that the caller holds in host memory, sorting in place: shard_bytes */
     hsort_exchange exchange;       /* that AUTO takes */
     hsort_plan_exchange bitonic, direct;
-    int can_partition;             /* 1: these ranks, on one node over IPC, could sort by PARTITION; else 0 */
+    int can_partition;             /* 1: so many ranks could sort by PARTITION; else 0 */
     hsort_plan_exchange partition; /* what that would cost; all 0 if they cannot */
     int64_t passes;                /* 2: the keys do not fit into rates.engine_bytes; else 1. 0: nor do the
                                       slots of two passes */

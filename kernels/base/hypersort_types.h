@@ -80,8 +80,8 @@ typedef enum hsort_engine {
     HSORT_ENGINES
 } hsort_engine;
 
-/* How keys move between ranks: mpi/README.md has the algorithms. PARTITION needs IPC between all ranks;
- * without it, BITONIC or DIRECT runs. X(name, short name) */
+/* How keys move between ranks: mpi/README.md has the algorithms. Up to 128 ranks can take PARTITION; for
+ * more, and for keys that do not suit it, BITONIC or DIRECT runs. X(name, short name) */
 #define HSORT_EXCHANGE_LIST(X)                                                                              \
     X(HSORT_EXCHANGE_AUTO, "auto")           /* chosen by ranks, keys and links */                          \
     X(HSORT_EXCHANGE_BITONIC, "bitonic")     /* rounds of merges over a hypercube: few messages */          \

@@ -4,11 +4,8 @@
 
 #include "mpi/exchange/exchange.h"
 
-/* Ranks that can take part at most. */
-enum { PARTITION_RANKS_MAX = 32 };
-
-/* Keys that have room in the memory of a partition for ranks of at most `capacity` keys, beside the engine's
+/* Keys that have room in the memory of a partition for `size` ranks of at most `capacity` keys, beside the engine's
  * own workspace. Pure. */
-int64_t partition_memory_keys(int64_t capacity);
+int64_t partition_memory_keys(int size, int64_t capacity);
 
 #endif

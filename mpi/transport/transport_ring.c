@@ -145,7 +145,7 @@ static bool pass_oldest(struct ring_transfer *transfer, struct ring_direction *d
 /* ---- one direction and the other -------------------------------------------------------------------------- */
 
 /* Ask the user for a message. */
-static bool take_message(struct ring_transfer *transfer, struct ring_direction *direction, bool sends)
+static bool name_message(struct ring_transfer *transfer, struct ring_direction *direction, bool sends)
 {
     struct ring_message *message = message_of(direction, direction->taken);
     struct ring *ring = transfer->ring;
@@ -182,7 +182,7 @@ static void advance_out(struct ring_transfer *transfer)
     struct ring *ring = transfer->ring;
     struct ring_direction *out = &transfer->out;
     size_t none;
-    if (!out->ended && out->taken - out->passed < SLOTS && take_message(transfer, out, true) && ring->through_host) {
+    if (!out->ended && out->taken - out->passed < SLOTS && name_message(transfer, out, true) && ring->through_host) {
         const int64_t number = out->taken - 1;
         const struct transport_message *what = &message_of(out, number)->what;
         begin_message_copy(transfer, STREAM_OUT, ring->out_event[number % SLOTS],
@@ -256,7 +256,7 @@ static void advance_in(struct ring_transfer *transfer)
     struct ring_direction *in = &transfer->in;
     const bool through_slot = ring->through_host || transfer->in_place;
     size_t bytes = 0;
-    if (!in->ended && in->taken - in->copied < SLOTS && take_message(transfer, in, false))
+    if (!in->ended && in->taken - in->copied < SLOTS && name_message(transfer, in, false))
         post_in(transfer, in->taken - 1, through_slot);
     if (in->passed < in->taken && pass_oldest(transfer, in, &bytes))
         book_arrival(message_of(in, in->passed++), bytes);

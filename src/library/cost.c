@@ -4,7 +4,8 @@
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
  *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of a shard each,
  *               a merge of P runs
- *     partition a part of a local sort, then the rest of it or the link, whichever is slower; short messages to each peer
+ *     partition a part of a local sort, then the rest of it or links and network, whichever is slower; short messages to each
+ *               peer
  *
  * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts:
  * KEYS keys on each rank that stand for evenly spread ones, the same for every sort over P ranks.
@@ -297,6 +298,17 @@ static void add_direct(const struct cost_network *n, const hsort_rates *rates, c
 
 /* ---- partition ----------------------------------------------------------------------------------------- */
 
+/* What moves while regions are sorted: from ranks of the node by ipc, side by side with messages from the others; without ipc
+ * all by message, one after the other. */
+static double moving_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s)
+{
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
+    const double each = s->shard_bytes / n->size;
+    const double near = (near_ranks - 1) * each / rate(rates, HSORT_RATE_LINK),
+                 far = (n->size - near_ranks) * each / rate(rates, HSORT_RATE_NETWORK);
+    return rates->link == HSORT_TRANSPORT_IPC ? larger(near, far) : near + far;
+}
+
 /* What a local sort would do is done, part of it before keys move, and the rest while the link is busy. */
 static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                           struct hsort_plan_exchange *cost)
@@ -304,11 +316,12 @@ static void add_partition(const struct cost_network *n, const hsort_rates *rates
     const int others = n->size - 1;
     const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT];
     const double moved = s->shard_bytes * others / n->size;
+    const bool far = n->size > n->ranks_per_node;
     const double short_ones = (double)PARTITION_COLLECTIVES * depth_of(n->size) + PARTITION_MESSAGES * others;
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
-        larger(sort * (1 - BEFORE_KEYS_MOVE), moved / rate(rates, HSORT_RATE_LINK)) +
-        short_ones * rate(rates, HSORT_RATE_MESSAGE) + PARTITION_STEPS * rate(rates, HSORT_RATE_STEP);
+        larger(sort * (1 - BEFORE_KEYS_MOVE), moving_seconds(n, rates, s)) +
+        short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + PARTITION_STEPS * rate(rates, HSORT_RATE_STEP);
     cost->messages = short_ones + others;
     cost->messages_all = cost->messages * n->size;
     cost->moved_bytes_largest = moved;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "mpi/exchange/exchange.h"
+#include "mpi/exchange/batch_plan.h"
 #include "mpi/exchange/exchange_partition.h"
 #include "mpi/exchange/piece_messages.h"
 #include "src/library/cost.h"
@@ -39,11 +40,10 @@ static bool are_usable(const hsort_rates *rates)
     return isfinite(rates->engine_bytes) && rates->engine_bytes >= 0;
 }
 
-/* Can shards be partitioned, as far as engine, ranks and links say? */
-static bool partition_is_possible(const hsort_rates *rates, int ranks, int ranks_per_node)
+/* Can shards be partitioned, between so many ranks? */
+static bool partition_is_possible(int ranks)
 {
-    return rates->engine == HSORT_ENGINE_CUDA && ranks > 1 && ranks <= PARTITION_RANKS_MAX &&
-           ranks <= ranks_per_node && rates->link == HSORT_TRANSPORT_IPC;
+    return ranks > 1 && ranks <= PARTITION_RANKS_MAX;
 }
 
 /* The exchange that AUTO takes. */
@@ -129,14 +129,14 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
     }
     plan->bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC);
     plan->direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT);
-    plan->can_partition = partition_is_possible(rates, ranks, ranks_per_node);
+    plan->can_partition = partition_is_possible(ranks);
     if (plan->can_partition)
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
     plan->exchange = auto_exchange(rates, ranks, plan, key_bytes);
     const double fraction = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_FRACTION;
     plan->engine_bytes = (2 + fraction) * plan->shard_bytes;
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
-        plan->engine_bytes += (double)partition_memory_keys(plan->shard_capacity) * key_bytes;
+        plan->engine_bytes += (double)partition_memory_keys(ranks, plan->shard_capacity) * key_bytes;
     return plan_passes(rates, &network, count, key_bytes, fraction, plan);
 }
 

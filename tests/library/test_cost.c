@@ -184,6 +184,16 @@ static void test_two_ranks(void)
                   same(partition[HSORT_PHASE_EXCHANGE], rest),
               "partition %g", partition[HSORT_PHASE_EXCHANGE]);
     }
+    // 2 to a node: a quarter of each shard by the link, meanwhile two over the network; 4 collectives of 2 messages, 4 a peer.
+    rates.value[HSORT_RATE_LINK] = 1000;
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK, "plan");
+    CHECK(same(plan.partition.seconds[HSORT_PHASE_EXCHANGE], 40 + 20 * 0.07 + 20 * 0.001), "nodes: partition %g",
+          plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
+    // Without ipc one after the other.
+    rates.link = HSORT_TRANSPORT_MPI;
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK && plan.can_partition, "plan");
+    CHECK(same(plan.partition.seconds[HSORT_PHASE_EXCHANGE], 42 + 20 * 0.07 + 20 * 0.001), "messages: partition %g",
+          plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
 }
 
 /* 4 ranks, 2 to a node, 1000 keys of 8 bytes each: 3 quarters of a shard cross the network, and a quarter stays. */
@@ -276,7 +286,7 @@ static void test_choices(void)
     }
     for (int ranks = 4; ranks <= 1 << 14; ranks *= 2)
         CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
-                  plan.exchange == (ranks <= 8 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
+                  plan.exchange == (ranks <= 128 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
               "%d ranks and many keys", ranks);
     // On the host steps take next to no time: there the rounds of the network are left from some thousand keys a rank on.
     CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK,

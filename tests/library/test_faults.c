@@ -8,6 +8,7 @@
  *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
  *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
  *     test_faults element_passes  the same of records and of an index
+ *     test_faults messages  partition between ranks that map nothing: while batches come by message
  *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and those of 16, whose keys are carried along
  *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique */
 #include "kernels/engine.h"
@@ -306,8 +307,8 @@ static int walk(enum deed deed, hsort_transport transport, enum fault_site site,
     while (!untouched && fault.nth < MOST_PASSAGES) {
         fault.nth++;
         snprintf(faults_case, sizeof faults_case,
-                 "%s, transport %d, exchange %d, %d values, %s fault %d on rank %d of %d", deed_names[deed],
-                 transport, exchange, (int)values, word_of(site), fault.nth, failing, size);
+                 "%s, transport %d, exchange %d, %lld values, %s fault %d on rank %d of %d", deed_names[deed],
+                 transport, exchange, (long long)values, word_of(site), fault.nth, failing, size);
         faults_watch(SECONDS_PER_CASE);
         untouched = run_case(deed, transport, &fault);
     }
@@ -325,8 +326,8 @@ static void walk_all(enum deed deed, hsort_transport transport)
             if (f == 0 || failing[f] != failing[f - 1]) {
                 const int passages = walk(deed, transport, sites[s], failing[f]);
                 if (rank == 0)
-                    printf("%s, transport %d, exchange %d, %d values: %d passages of %s on rank %d\n",
-                           deed_names[deed], transport, exchange, (int)values, passages, word_of(sites[s]),
+                    printf("%s, transport %d, exchange %d, %lld values: %d passages of %s on rank %d\n",
+                           deed_names[deed], transport, exchange, (long long)values, passages, word_of(sites[s]),
                            failing[f]);
             }
 }
@@ -341,6 +342,20 @@ static void walk_few_values(void)
     CHECK(shared_written > 0, "no keys of few values were written anew");
 #endif
     values = 1000;
+}
+
+/* Do keys move by partition? */
+static void check_partition(hsort_transport transport)
+{
+    hsort_context *ctx;
+    hsort_stats stats = {.struct_size = sizeof stats};
+    struct keys keys;
+    make_keys(&keys, DEED_SORT);
+    CHECK(create(transport, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    CHECK(do_deed(DEED_SORT, &ctx, transport, &keys) == HSORT_OK && hsort_get_stats(ctx, &stats) == HSORT_OK &&
+              hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION && stats.paths[transport].moved_bytes > 0,
+          "exchange %d: %s", hsort_exchange_in_use(ctx), hsort_last_error(ctx));
+    hsort_destroy(&ctx);
 }
 
 /* Does a sort under this limit take two passes? */
@@ -420,6 +435,14 @@ int main(int argc, char **argv)
         walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
         walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
         walk_few_values();
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "messages") == 0) {
+        exchange = HSORT_EXCHANGE_PARTITION;
+        values = UINT64_C(1) << 40; // few of which repeat, so that keys move
+        check_partition(HSORT_TRANSPORT_MPI);
+        walk_all(DEED_SORT, HSORT_TRANSPORT_MPI);
+        walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
         return ranks_finish();
     }
     if (argc > 1 && strcmp(argv[1], "passes") == 0) {

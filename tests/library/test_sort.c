@@ -431,6 +431,10 @@ static bool open_host(void)
                         size <= 2 ? 2 : 1, "direct, staged, pieces of 64 bytes") &&
            open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI, HSORT_EXCHANGE_DIRECT, 72, 1,
                         "direct, mpi, pieces of 72 bytes") &&
+           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI, HSORT_EXCHANGE_PARTITION, 1000, size <= 2 ? 2 : 1,
+                        "partition, mpi, messages of 1000 bytes") &&
+           open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_PARTITION, 1000, 1,
+                        "partition, staged, messages of 1000 bytes") &&
            open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_AUTO, 0, size <= 2 ? 2 : 1,
                         "defaults") &&
            open_small(HSORT_ENGINE_HOST);
@@ -449,8 +453,10 @@ static bool open_shared(void)
     buffer_kinds = device_buffer_kinds(0);
     shared_leaves_regions = true;
     shared_may_map = shared_some_may;
-    opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
-                                    "ipc, some pairs");
+    opened = opened &&
+             open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1, "ipc, some pairs") &&
+             open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 1000, 1,
+                          "partition, some pairs by ipc, the others by message");
     shared_may_map = NULL;
     for (int peer = 0; opened && peer < size; peer++) {
         CHECK(peer == rank || hsort_path(settings[1].ctx, peer) == HSORT_TRANSPORT_IPC, "AUTO is not ipc");

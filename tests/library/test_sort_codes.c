@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     test_context(cuda, HSORT_EXCHANGE_AUTO, 0, "auto", &random);
     test_context(cuda, HSORT_EXCHANGE_BITONIC, 0, "bitonic", &random);
     test_context(cuda, HSORT_EXCHANGE_DIRECT, 0, "direct", &random);
-    if (ipc && size > 1)
+    if (size > 1)
         test_context(cuda, HSORT_EXCHANGE_PARTITION, 0, "partition", &random);
     if (!ipc)
         test_context(cuda, HSORT_EXCHANGE_AUTO, little_memory(cuda), "two passes", &random);

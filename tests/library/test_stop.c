@@ -396,6 +396,7 @@ int main(int argc, char **argv)
         check_sorts(HSORT_EXCHANGE_AUTO, HSORT_TRANSPORT_AUTO, SORTS);
         check_sorts(HSORT_EXCHANGE_BITONIC, HSORT_TRANSPORT_STAGED, SORTS);
         check_sorts(HSORT_EXCHANGE_DIRECT, HSORT_TRANSPORT_MPI, SORTS);
+        check_sorts(HSORT_EXCHANGE_PARTITION, HSORT_TRANSPORT_STAGED, SORTS / 2);
         check_failure_wins();
     }
     comm_close(&comm);

@@ -1,0 +1,200 @@
+/* Batches: as many regions as have room, the first ones small, so that kernels begin soon.
+ *
+ *     keys at most     1/4 of the largest batch, then each a quarter more than the one before
+ *     a slot           3/4 of the largest batch: some of it usually is the rank's own
+ *     scratch          9/4 of it: sort_regions() wants half as much again as keys, and some
+ *
+ * The largest batch is a sixth of the capacity. Of more ranks than SMALL_REGIONS_RANKS a single region is as large as that,
+ * as a sample does not cut regions evenly: then it is a third. */
+#include "mpi/exchange/batch_plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BATCH_SHARE = 6,          // of the capacity, at most, is one batch
+    LARGE_BATCH_SHARE = 3,    // the same of many ranks
+    SMALL_REGIONS_RANKS = 64, // from so many ranks on
+    BATCH_KEYS_MIN = 1 << 17, // that a batch may have at least
+    FIRST_SHARE = 4,          // of the largest batch, at most, is the first: kernels begin soon
+    GROWTH_SHARE = 4,         // of a batch, the next one may be larger: it is fetched while this one is sorted
+    BATCHES_OF_RANK = 32      // for which there is room, besides one for each region
+};
+
+/* ---- sizes ------------------------------------------------------------------------------------------------- */
+
+int64_t batch_keys_most(int size, int64_t capacity)
+{
+    return greater(capacity / (size > SMALL_REGIONS_RANKS ? LARGE_BATCH_SHARE : BATCH_SHARE), BATCH_KEYS_MIN);
+}
+
+int64_t batch_slot_keys(int size, int64_t capacity)
+{
+    return batch_keys_most(size, capacity) / 4 * 3;
+}
+
+int64_t batch_scratch_keys(int size, int64_t capacity)
+{
+    return batch_keys_most(size, capacity) / 4 * 9;
+}
+
+/* Keys of batch `number` at most. To fetch a batch takes not much less than to sort one as large; were each
+ * twice as large as the one before, the kernels would wait for it. */
+static int64_t most_of_batch(const struct batch_plan *plan, int number)
+{
+    const int64_t largest = batch_keys_most(plan->size, plan->capacity);
+    int64_t most = largest / FIRST_SHARE;
+    for (; number > 0 && most < largest; number--)
+        most += most / GROWTH_SHARE;
+    return lesser(most, largest);
+}
+
+static int64_t most_batches(int size)
+{
+    return ENGINE_REGIONS + (int64_t)size * BATCHES_OF_RANK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+void batch_plan_close(struct batch_plan *plan)
+{
+    if (!plan)
+        return;
+    free(plan->piece_at);
+    free(plan->first);
+    free(plan->end);
+    free(plan->batch_first);
+    free(plan->batches);
+    free(plan);
+}
+
+hsort_status batch_plan_open(int size, struct batch_plan **plan)
+{
+    const size_t ranks = (size_t)size;
+    struct batch_plan *made = *plan = calloc(1, sizeof *made);
+    if (made) {
+        made->size = size;
+        made->piece_at = malloc(ranks * (ENGINE_REGIONS + 1) * sizeof *made->piece_at);
+        made->first = malloc(ranks * sizeof *made->first);
+        made->end = malloc(ranks * sizeof *made->end);
+        made->batch_first = malloc((ranks + 1) * sizeof *made->batch_first);
+        made->batches = malloc((size_t)most_batches(size) * sizeof *made->batches);
+        if (made->piece_at && made->first && made->end && made->batch_first && made->batches)
+            return HSORT_OK;
+    }
+    batch_plan_close(made);
+    *plan = NULL;
+    return status_fail(HSORT_HOST_MEMORY, "no memory for the batches of %d ranks", size);
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------------ */
+
+/* Where a rank's keys of each region begin: those of one value lie nowhere. */
+static void place_regions(struct batch_plan *plan, int rank, const int64_t *counts)
+{
+    int64_t *at = plan->piece_at + (size_t)rank * (ENGINE_REGIONS + 1);
+    at[0] = 0;
+    for (int region = 0; region < ENGINE_REGIONS; region++)
+        at[region + 1] = at[region] + (plan->is_one_value[region] ? 0 : counts[region]);
+}
+
+/* Can a batch take a region of several values, of which all ranks have `keys`, some rank `least`? */
+static bool fits_batch(const struct batch_plan *plan, const struct engine *engine, int64_t keys, int64_t least)
+{
+    return keys <= batch_keys_most(plan->size, plan->capacity) &&
+           keys - least <= batch_slot_keys(plan->size, plan->capacity) &&
+           engine->ops->partition->region_scratch(engine, keys) <= batch_scratch_keys(plan->size, plan->capacity);
+}
+
+bool batch_plan_regions(struct batch_plan *plan, const struct engine *engine, int64_t capacity,
+                        const int64_t *counts, int stride)
+{
+    bool all_fit = true;
+    plan->capacity = capacity;
+    plan->region_at[0] = 0;
+    for (int rank = 0; rank < plan->size; rank++)
+        place_regions(plan, rank, counts + (size_t)rank * (size_t)stride);
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        int64_t keys = 0, least = INT64_MAX;
+        for (int rank = 0; rank < plan->size; rank++) {
+            const int64_t own = counts[(size_t)rank * (size_t)stride + (size_t)region];
+            keys += own;
+            least = lesser(least, own);
+        }
+        plan->region_at[region + 1] = plan->region_at[region] + keys;
+        all_fit = all_fit && (plan->is_one_value[region] || fits_batch(plan, engine, keys, least));
+    }
+    return all_fit;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------------ */
+
+/* Batch `number` of a rank: the first keys of [from, until), the global positions that it still wants. A region of several
+ * values that reaches beyond them is a batch alone. One of one value needs no room, but counts, so that what goes to the
+ * host at a time, or may have to be sorted once more, stays within bounds. */
+static struct batch next_batch(const struct batch_plan *plan, const struct engine *engine, int rank, int number,
+                               int64_t from, int64_t until)
+{
+    const int64_t *own_at = batch_pieces_of(plan, rank);
+    const int64_t slot = batch_slot_keys(plan->size, plan->capacity),
+                  room_of_scratch = batch_scratch_keys(plan->size, plan->capacity);
+    struct batch batch = {.whole = true};
+    for (int region = plan->first[rank]; region < plan->end[rank]; region++) {
+        const bool is_one = plan->is_one_value[region], is_first = batch.pieces == 0;
+        const int64_t room = most_of_batch(plan, number) - (batch.end - batch.begin);
+        int64_t begin = plan->region_at[region], end = plan->region_at[region + 1];
+        if (begin == end || end <= from)
+            continue;
+        if (is_one) {
+            begin = greater(begin, from);
+            end = lesser(lesser(end, until), begin + room);
+        }
+        const int64_t keys = end - begin;
+        const int64_t fetched = batch.fetched + (is_one ? 0 : keys - (own_at[region + 1] - own_at[region]));
+        const int64_t scratch =
+            batch.scratch + (is_one ? 0 : engine->ops->partition->region_scratch(engine, keys));
+        const int pieces = batch.pieces + (is_one ? 1 : plan->size);
+        const bool whole = begin >= from && end <= until;
+        const bool fits = batch.whole && whole && 0 < keys && keys <= room && fetched <= slot &&
+                          scratch <= room_of_scratch && pieces <= ENGINE_PIECES_MAX;
+        if (!is_first && !fits)
+            break;
+        batch.first = is_first ? region : batch.first;
+        batch.begin = is_first ? begin : batch.begin;
+        batch.last = region, batch.end = end, batch.whole = whole;
+        batch.fetched = fetched, batch.scratch = scratch, batch.pieces = pieces;
+    }
+    return batch;
+}
+
+/* The regions that a rank wants keys of, by the global positions it is to hold. */
+static void find_regions_of(struct batch_plan *plan, const int64_t *target_offset, int rank)
+{
+    int first = 0, end;
+    while (first < ENGINE_REGIONS && plan->region_at[first + 1] <= target_offset[rank])
+        first++;
+    end = first;
+    while (end < ENGINE_REGIONS && target_offset[rank] < target_offset[rank + 1] &&
+           plan->region_at[end] < target_offset[rank + 1])
+        end++;
+    plan->first[rank] = first;
+    plan->end[rank] = end;
+}
+
+bool batch_plan_make(struct batch_plan *plan, const struct engine *engine, const int64_t *target_offset)
+{
+    int made = 0;
+    plan->batches_most = 0;
+    for (int rank = 0; rank < plan->size; rank++) {
+        const int first = plan->batch_first[rank] = made;
+        find_regions_of(plan, target_offset, rank);
+        for (int64_t from = target_offset[rank], until = target_offset[rank + 1]; from < until; made++) {
+            if (made == most_batches(plan->size))
+                return false;
+            plan->batches[made] = next_batch(plan, engine, rank, made - first, from, until);
+            from = lesser(plan->batches[made].end, until);
+        }
+        plan->batches_most = (int)greater(plan->batches_most, made - first);
+    }
+    plan->batch_first[plan->size] = made;
+    return true;
+}

@@ -1,0 +1,59 @@
+/* Where the chunks of a batch come from. A source brings those of some peers to the batch's slot, in one of the forms
+ * below; the pipeline of `partition` asks all sources, and does not know which peer belongs to which:
+ *
+ *     mapped_source    peers that show their scratch buffer: one copy out of it each          (ranks of a node)
+ *     message_source   all others: messages, in the order of all batches                      (any transport)
+ *
+ *     slot of a batch, 4 ranks    | rank r+1 | r+2    | r+3 |      each peer's chunk, whichever source brings it
+ *                                   mapped     message  mapped
+ *
+ * Both sides of a pair know which source it is: it is mapped only if both could map. */
+#ifndef BATCH_SOURCE_H
+#define BATCH_SOURCE_H
+
+#include "mpi/exchange/batch_plan.h"
+#include "mpi/exchange/exchange.h"
+
+enum { BATCH_SLOTS = 2 };
+
+/* One sort's batches, as sources see them. */
+struct batch_space {
+    struct exchange *x; /* scratch holds this rank's keys by region, and no one writes to it */
+    const struct batch_plan *plan;
+    char *slot[BATCH_SLOTS];                  /* of batch b: slot[b % BATCH_SLOTS] */
+    struct engine_event *sorted[BATCH_SLOTS]; /* recorded once batch b is sorted, so its slot is free again */
+    int queued;                               /* batches for which that is done */
+    bool failed;                              /* this rank has: nothing is sorted any more, and all slots are free */
+    const void **shown;                       /* [size] a peer's part of its scratch buffer, mapped; NULL: it is not */
+};
+
+/* The sources' functions. Collective over the source's pairs, all of them: a failed rank keeps to the schedule. */
+struct batch_source_ops {
+    /* All ranks' batches are planned. May take peers, by space->shown; those before it in the list have taken theirs. */
+    hsort_status (*begin)(struct batch_space *space, void *tables);
+
+    /* Bring its peers' chunks of batch `number` of this rank to the slot; they follow each other, 0, 1, ... On return they
+     * are there, or come by work that is queued on STREAM_IN. */
+    hsort_status (*fetch)(struct batch_space *space, void *tables, int number);
+
+    /* Bring on what goes on beside the engine's work; never waits. NULL: nothing does. */
+    hsort_status (*advance)(void *tables);
+
+    /* All batches have been fetched and queued: nobody reads this rank's scratch buffer any more on return. */
+    hsort_status (*end)(struct batch_space *space, void *tables);
+};
+
+extern const struct batch_source_ops mapped_source, message_source;
+
+/* The tables of a message_source; mapped_source has none. Errors HSORT_HOST_MEMORY. */
+hsort_status message_source_open(void **tables);
+void message_source_close(void *tables); /* NULL is fine */
+
+/* The peer that is `step` ranks behind this one: of each batch its chunk comes before those of later steps, so that ranks
+ * do not all begin with the same peer. */
+static inline int batch_peer(const struct exchange *x, int step)
+{
+    return (x->comm->rank + step) % x->comm->size;
+}
+
+#endif

@@ -72,7 +72,6 @@ measure_all()
         measure_each "auto bitonic" 1 -n "$keys" --types u32,u64
         measure 1 -n "$keys" --types u32,u64,f64 --inputs zipf
         measure 1 -n "$keys" --types f64 --inputs uniform,gauss
-        measure 1 -n 512M --types u32,u64 # half of 2^30, for weak scaling
         measure_each "bitonic direct partition" "$gpus" -n "$keys" --types u32,u64 --transport ipc
         measure "$gpus" -n "$keys" --types u64 --inputs "$others,entropy:3,clusters:1000,kmer:31,mixtures:3"
         measure "$gpus" -n "$keys" --types u64 --inputs sorted,equal --memory inplace

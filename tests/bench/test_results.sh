@@ -88,6 +88,9 @@ for peers in jobs/results/*/peers.csv; do
     [ ! -e "$peers" ] || "$python" jobs/peers_table.py "$peers" src/measured.md
 done
 "$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md
+while read -r scaling; do
+    "$python" jobs/scaling_table.py "mpi/$scaling" mpi/measured.md
+done < <(sed -n '/<!-- scaling/,/<!-- .scaling/s/.*\[Rows\](\([^)]*\)).*/\1/p' mpi/measured.md)
 "$python" jobs/simulate_table.py jobs/results/simulated/exchange.csv mpi/measured.md
 "$python" jobs/first_table.py
 for page in README.md kernels/measured.md mpi/measured.md src/measured.md; do

@@ -114,6 +114,10 @@ install_for_some_tests()
     if ! { mpifort --version && have lintian; } >/dev/null 2>&1; then
         (install_packages gfortran lintian) </dev/null >/dev/null 2>&1 || echo "setup: no gfortran or lintian to be had" >&2
     fi
+    # The tests of mpi/ are run with it, too. Debian keeps both; mpicc and mpirun stay Open MPI's.
+    if ! { have mpicc.mpich && have mpiexec.mpich; }; then
+        (install_packages mpich libmpich-dev) </dev/null >/dev/null 2>&1 || echo "setup: no MPICH to be had" >&2
+    fi
     # For root only: it changes the shells of everybody on the machine.
     if [ "$(id -u)" = 0 ] && [ ! -e /usr/share/lmod ]; then
         (install_packages lmod) </dev/null >/dev/null 2>&1 || echo "setup: no Lmod to be had" >&2

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Set up, build, and run the tests that this machine can run; say which were skipped, and why.
 #
-#   tests/run.sh                       a part drawn by a seed: some under AddressSanitizer and UBSan, then of the test build
+#   tests/run.sh                       a part drawn by a seed: some under AddressSanitizer and UBSan, then of the test build;
+#                                      and, where it is installed, the tests of mpi/ with MPICH
 #   tests/run.sh --all                 all of them
 #   tests/run.sh CTEST-ARGUMENT...     only those tests of the test build, e.g. -R hypercube or -L cpu
 #
@@ -13,10 +14,11 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../jobs/setup.sh" tests
 cd "$ROOT"
 
+# timed_build DIRECTORY TARGET CMAKE-OPTION...
 timed_build()
 {
     local start=$SECONDS
-    build "$1" all "${@:2}"
+    build "$@" || return
     echo "built build/$1 in $((SECONDS - start)) s"
 }
 
@@ -48,22 +50,40 @@ sanitized_tests()
         UBSAN_OPTIONS=print_stacktrace=1 tests/ctest.sh build/sanitized closing "${chosen[@]}"
 }
 
+# The tests of mpi/ and sorts of the command with MPICH, where Debian's stands beside Open MPI: on up to three ranks, and nothing else
+# at the time, as its ranks spin while they wait.
+mpich_tests()
+{
+    if ! { have mpicc.mpich && have mpiexec.mpich; }; then
+        echo "skipped with MPICH: there is no mpicc.mpich and mpiexec.mpich (Debian: mpich, libmpich-dev)"
+        return
+    fi
+    timed_build mpich any_mpi --preset test -DHYPERSORT_CUDA=OFF -DCMAKE_C_FLAGS_RELEASE=-O1 -DMPI_C_COMPILER=mpicc.mpich \
+        -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.mpich)" || return
+    tests/ctest.sh build/mpich closing -L any-mpi -LE gpu -R '(_[123]|_library)$'
+}
+
 drawn=no
 all=no
 case ${1:-} in
     "") drawn=yes all=yes HYPERSORT_SEED=${HYPERSORT_SEED:-$(date +%s)}; export HYPERSORT_SEED ;;
     --all) all=yes; shift ;;
 esac
-sanitizers=passed
+sanitizers=passed mpich=passed
 if [ "$all" = yes ]; then
     # The preset, but optimised a little: the sanitizers then take half the time.
-    timed_build sanitized --preset debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g'
+    timed_build sanitized all --preset debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g'
     sanitized_tests || sanitizers=failed
+    mpich_tests || mpich=failed
 fi
-timed_build test --preset test
+timed_build test all --preset test
 choose test 0 "$@"
 tests/ctest.sh build/test closing "${chosen[@]}"
 if [ "$sanitizers" = failed ]; then
     echo "but tests failed under the sanitizers, see above"
+    exit 1
+fi
+if [ "$mpich" = failed ]; then
+    echo "but tests failed with MPICH, see above"
     exit 1
 fi

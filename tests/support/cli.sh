@@ -12,6 +12,13 @@ if [ -n "$python" ] && ! "$python" -c 'import json' 2>/dev/null; then
     python=
 fi
 
+# Open MPI's launcher is told to say nothing of ranks that fail; others have no such option.
+quiet=
+# shellcheck disable=SC2086  # MPIRUN holds options
+if $MPIRUN --version 2>&1 | grep -qE 'Open MPI|OpenRTE'; then
+    quiet=--quiet
+fi
+
 # fail TEXT: count a failure and show the last run.
 fail()
 {
@@ -25,7 +32,7 @@ fail()
 # came of it. A run that hangs ends with 124.
 run()
 {
-    local launcher="$MPIRUN --quiet -n $1"
+    local launcher="$MPIRUN $quiet -n $1"
     [ "$1" = 0 ] && launcher=
     code=0
     # shellcheck disable=SC2086  # MPIRUN holds options

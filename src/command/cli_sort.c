@@ -108,13 +108,8 @@ static int should_stop(void *unused)
 /* The line of a run that was stopped. */
 static hsort_status say_stopped(const struct sort_run *run)
 {
-    int asked;
-    TRY(stop_agree(run->comm, &asked));
-    return report_fail(
-        run->comm, HSORT_STOPPED,
-        "stopped by %s while %s; %s/manifest says how far it got: the same command goes on from there",
-        stop_signal_name(asked), run->share.phase,
-        run->on_disk ? run->disk.directory : run->options->checkpoint);
+    return stop_say(run->comm, run->share.phase,
+                    run->on_disk ? run->disk.directory : run->options->checkpoint);
 }
 
 /* ---- Phases: collective -------------------------------------------------------------------------------- */

@@ -36,17 +36,6 @@ hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, b
     return HSORT_OK;
 }
 
-static hsort_status say_records_stopped(struct record_run *run, const struct disk_sort *disk,
-                                        const char *phase)
-{
-    int asked;
-    TRY(stop_agree(run->comm, &asked));
-    return report_fail(
-        run->comm, HSORT_STOPPED,
-        "stopped by %s while %s; %s/manifest says how far it got: the same command goes on from there",
-        stop_signal_name(asked), phase, disk->directory);
-}
-
 /* From the opened output to a whole one. */
 static hsort_status sort_records_on_disk(struct record_run *run, struct disk_sort *disk,
                                          struct record_share *share)
@@ -62,7 +51,7 @@ static hsort_status sort_records_on_disk(struct record_run *run, struct disk_sor
     const hsort_status status = sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns,
                                                        run->count, run->count, &done);
     if (status == HSORT_STOPPED)
-        return say_records_stopped(run, disk, share->phase);
+        return stop_say(run->comm, share->phase, disk->directory);
     TRY(records_keep_line(run, status));
     run->read_seconds = share->read_seconds;
     run->write_seconds = share->write_seconds;

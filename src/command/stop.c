@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include "src/command/report.h"
 
 /* The first signal; what comes after it says nothing new, and must not disturb what that began. */
 static volatile sig_atomic_t caught;
@@ -43,6 +44,16 @@ hsort_status stop_agree(struct comm *comm, int *asked)
     hsort_status status = comm_range(comm, stop_signal(), &least, &greatest);
     *asked = (int)greatest;
     return status;
+}
+
+hsort_status stop_say(struct comm *comm, const char *phase, const char *directory)
+{
+    int asked;
+    TRY(stop_agree(comm, &asked));
+    return report_fail(
+        comm, HSORT_STOPPED,
+        "stopped by %s while %s; %s/manifest says how far it got: the same command goes on from there",
+        stop_signal_name(asked), phase, directory);
 }
 
 /* ---- Votes --------------------------------------------------------------------------------------------- */

@@ -33,6 +33,10 @@ const char *stop_signal_name(int signal_number);
  * all ranks, so only where they are together anyway. Collective. */
 hsort_status stop_agree(struct comm *comm, int *asked);
 
+/* The line of a sort that was stopped while `phase`, and goes on from the manifest in `directory`: in comm->error, the same on every
+ * rank. Collective. Errors HSORT_STOPPED: always, but for HSORT_MPI. */
+hsort_status stop_say(struct comm *comm, const char *phase, const char *directory);
+
 /* A vote under way during a phase. */
 struct stop_vote {
     struct comm *comm;

@@ -53,15 +53,16 @@ struct cut_range {
 struct run_cuts {
     const struct comm *comm;
     int64_t runs;
-    struct cut_range *range;     /* [RUN_CUTS_AT_ONCE * runs] */
-    struct cut_offer *middle;    /* [RUN_CUTS_AT_ONCE * runs] */
-    struct cut_offer *offer;     /* [RUN_CUTS_AT_ONCE] own; then all probes */
-    struct cut_offer *gathered;  /* [size * RUN_CUTS_AT_ONCE] */
+    int at_once;
+    struct cut_range *range;     /* [at_once * runs] */
+    struct cut_offer *middle;    /* [at_once * runs] */
+    struct cut_offer *offer;     /* [at_once] own; then all probes */
+    struct cut_offer *gathered;  /* [size * at_once] */
     struct cut_offer *of_ranks;  /* [size] */
-    struct cut_count *own, *sum; /* [RUN_CUTS_AT_ONCE] */
-    int64_t *rest;           /* [RUN_CUTS_AT_ONCE] keys before the cut that lie in its ranges, all ranks */
-    bool *found;             /* [RUN_CUTS_AT_ONCE] the ranges hold equal keys only */
-    int64_t *equal, *before; /* [RUN_CUTS_AT_ONCE] own keys in the ranges; those of lower ranks */
+    struct cut_count *own, *sum; /* [at_once] */
+    int64_t *rest;               /* [at_once] keys before the cut that lie in its ranges, all ranks */
+    bool *found;                 /* [at_once] the ranges hold equal keys only */
+    int64_t *equal, *before;     /* [at_once] own keys in the ranges; those of lower ranks */
 };
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -84,15 +85,26 @@ void run_cuts_close(struct run_cuts *c)
     free(c);
 }
 
-hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cuts **cuts)
+/* Ranges of all runs and cuts, of which there is one in any case. */
+static size_t count_ranges(int64_t runs, int at_once)
 {
-    const size_t most = RUN_CUTS_AT_ONCE, size = (size_t)comm->size,
-                 ranges = most * (size_t)(runs > 0 ? runs : 1);
+    return (size_t)at_once * (size_t)(runs > 0 ? runs : 1);
+}
+
+size_t run_cuts_bytes(int64_t runs, int at_once)
+{
+    return count_ranges(runs, at_once) * (sizeof(struct cut_range) + sizeof(struct cut_offer));
+}
+
+hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, struct run_cuts **cuts)
+{
+    const size_t most = (size_t)at_once, size = (size_t)comm->size, ranges = count_ranges(runs, at_once);
     struct run_cuts *c = *cuts = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, sizeof *c);
     if (!c)
         return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs", (long long)runs);
     c->comm = comm;
     c->runs = runs;
+    c->at_once = at_once;
     c->range = calloc(ranges, sizeof *c->range);
     c->middle = calloc(ranges, sizeof *c->middle);
     c->offer = calloc(most, sizeof *c->offer);
@@ -173,8 +185,8 @@ static hsort_status agree_on_probes(struct run_cuts *c, int count)
 /* ---- 3. count ------------------------------------------------------------------------------------------ */
 
 /* The first position of begin .. end of a run whose key is not less than `code`, or is greater than it. */
-static int64_t search_run(const struct run_set *set, int64_t cut, int64_t run, int64_t begin, int64_t end, key_code code,
-                          bool greater)
+static int64_t search_run(const struct run_set *set, int64_t cut, int64_t run, int64_t begin, int64_t end,
+                          key_code code, bool greater)
 {
     while (begin < end) {
         const int64_t middle = begin + (end - begin) / 2;
@@ -318,7 +330,7 @@ static hsort_status start_within(struct run_cuts *c, const int64_t *positions, i
     return status;
 }
 
-/* Narrow the ranges of RUN_CUTS_AT_ONCE cuts at most until they are found. Collective. */
+/* Narrow the ranges of at_once cuts at most until they are found. Collective. */
 static hsort_status search(struct run_cuts *c, const struct run_set *set, int count, int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
@@ -338,8 +350,8 @@ hsort_status run_cuts_find(struct run_cuts *c, const struct run_set *set, int64_
                            const int64_t *positions, int64_t count, int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
-    for (int64_t first = 0; first < count; first += RUN_CUTS_AT_ONCE) {
-        const int some = (int)(count - first < RUN_CUTS_AT_ONCE ? count - first : RUN_CUTS_AT_ONCE);
+    for (int64_t first = 0; first < count; first += c->at_once) {
+        const int some = (int)(count - first < c->at_once ? count - first : c->at_once);
         start_cuts(c, set, positions + first, total, some);
         keep_first_error(&status, search(c, set, some, cut_offset + first * c->runs));
     }

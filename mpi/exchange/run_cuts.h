@@ -17,13 +17,14 @@ struct run_set {
     const void *state;
 };
 
-enum { RUN_CUTS_AT_ONCE = 256 }; /* that are searched for together: it limits tables and messages */
+enum { RUN_CUTS_AT_ONCE = 256 }; /* that are searched for together at most: it limits tables and messages */
 
 struct run_cuts; /* tables for the search */
 
-/* Make the tables for ranks of `comm` and `runs` runs of this one. *cuts is NULL after an error. Not
- * collective. Errors HSORT_HOST_MEMORY. */
-hsort_status run_cuts_open(const struct comm *comm, int64_t runs, struct run_cuts **cuts);
+/* Make the tables for ranks of `comm` and `runs` runs of this one, and for `at_once` cuts at a time, 1 to RUN_CUTS_AT_ONCE, the same
+ * on every rank: run_cuts_bytes() of memory for the runs. *cuts is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, struct run_cuts **cuts);
+size_t run_cuts_bytes(int64_t runs, int at_once);
 
 void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
 
@@ -44,7 +45,7 @@ hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int
                            const int64_t *positions, int64_t count, int64_t *cut_offset);
 
 /* The same of cuts that are known to lie in given ranges, and of keys that are known there alone. Collective.
- *   positions   [count] RUN_CUTS_AT_ONCE at most
+ *   positions   [count] at_once at most
  *   begin, end  [count * set->runs] of run j, cut i is at begin[i * runs + j] at least, and at end[i * runs + j] at most: right
  *               on every rank. set->code_at() is asked for begin .. end - 1 of that cut only */
 hsort_status run_cuts_find_within(struct run_cuts *cuts, const struct run_set *set, const int64_t *positions,

@@ -11,8 +11,27 @@
  * and at least those up to its last fence before, so not fewer than 4 (i - runs). The order is that of (key, run, position), so
  * this holds for equal keys too, and a cut never has more than some blocks of each run.
  *
- * Each rank searches a contiguous share of the runs: then the order by (key, rank, run) of run_cuts.h is the order by run,
- * whichever ranks made them. */
+ * Two searches, since fences are many and ranges are far apart:
+ *
+ *     fences     each rank reads those of a share of the runs; all ranks cut them together, by messages (run_cuts.h)
+ *     ranges     each rank is told those of a share of the cuts, in all runs; it reads them, and finds these cuts without a message
+ *
+ *     4 runs, 2 ranks, 3 cuts       run 0   run 1   run 2   run 3
+ *     fences                        rank 0  rank 0  rank 1  rank 1
+ *     ranges of cuts 0 and 1        rank 0  rank 0  rank 0  rank 0
+ *     ranges of cut 2               rank 1  rank 1  rank 1  rank 1
+ *
+ * Shares are contiguous: then the order by (key, rank, run) of run_cuts.h is the order by run, whichever ranks made them; and what a
+ * rank reads of a run for one cut is often what it needs for the next one. So it has a window of each run, which moves on; what lies
+ * in it is not read again:
+ *
+ *     run 0      | . . . . | . . . . | . . . . | . . . . |
+ *     cut 0            [range   ]
+ *     cut 1                  [range    ]                       of which only the end is read
+ *     cut 2                                [range  ]           read as a whole
+ *
+ * Of each cut two blocks of each run are read, a few more in all; of no run more than all. *Rejected:* ranges of a share of the runs, whose
+ * cuts ranks then find together: two messages for each round of every few cuts, as many as their ranges fit memory. */
 #include "src/library/disk_cuts.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,34 +40,39 @@
 #include "mpi/exchange/run_cuts.h"
 #include "src/library/pass_plan.h"
 
+enum { CUTS_AT_ONCE = 32 /* of which ranges are searched together: for some threads */ };
+
 /* A part of a run in memory. */
 struct window {
-    int64_t begin;
-    const char *elements; /* from there on */
+    int64_t begin, end;
+    char *elements; /* from there on */
 };
 
 struct disk_cuts {
     struct comm *comm;
+    struct comm alone; /* one rank, this one: of the ranges */
     const struct pass_sort *sort;
     const struct run_store *store;
     const struct run_plan *plan;
-    int64_t first, runs; /* this rank's share of the runs */
-    int64_t borders;     /* between segments: one less than these */
+    int64_t borders; /* between segments: one less than these */
+    size_t bytes;    /* that windows may take */
 
-    char *fences;          /* of all own runs; owned */
-    const char **fence;    /* [runs] where each one's begin */
-    int64_t *fence_count;  /* [runs] */
-    int64_t *count;        /* [runs] elements */
-    int64_t *position;     /* [2 * borders] in fences: lower ones, then upper ones */
-    int64_t *fence_cut;    /* [2 * borders * runs] */
-    int64_t *begin, *end;  /* [borders * runs] */
-    int64_t *own;          /* [borders * runs] the cuts */
-    struct window *window; /* [batch * runs] */
-    char *elements;        /* of all windows of a batch; owned */
-    size_t element_room;   /* bytes of them */
-    int64_t batch, some;   /* borders that are searched for at a time at most, and now */
-    int *lengths, *places; /* [size] of what ranks send each other */
-    int64_t *gathered;     /* [borders * plan->parts] */
+    int64_t first, runs;  /* this rank's share of the runs */
+    char *fences;         /* of these; owned */
+    const char **fence;   /* [runs] where each one's begin */
+    int64_t *fence_count; /* [runs] */
+    int64_t *position;    /* [2 * borders] in fences: lower ones, then upper ones */
+    int64_t *fence_cut;   /* [2 * borders * runs] */
+    struct run_cuts *fence_tables;
+
+    int64_t first_border, own_borders; /* its share of the borders */
+    int *out_lengths, *out_places;     /* [size] of what ranks send each other */
+    int *in_lengths, *in_places;       /* [size] */
+    int64_t *received;                 /* [own_borders * parts] */
+    int64_t *begin, *end;              /* [own_borders * parts] */
+    int64_t *count;                    /* [parts] elements */
+    struct window *window, *last;      /* [parts] now, and before */
+    char *elements, *last_elements;    /* of all windows; owned */
     struct run_cuts *tables;
 };
 
@@ -63,10 +87,15 @@ int64_t plan_fences(const struct run_plan *plan, int64_t run)
     return pass_parts(plan_part_count(plan, run), plan->fence_elements);
 }
 
-/* The first run of a rank's share. */
-static int64_t share_of_runs(const struct run_plan *plan, int rank, int size)
+/* The first of a rank's share of so many. */
+static int64_t share_of(int64_t all, int rank, int size)
 {
-    return plan->parts / size * rank + (rank < plan->parts % size ? rank : plan->parts % size);
+    return all / size * rank + (rank < all % size ? rank : all % size);
+}
+
+static int64_t count_share(int64_t all, int rank, int size)
+{
+    return share_of(all, rank + 1, size) - share_of(all, rank, size);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -76,55 +105,83 @@ static void free_cuts(struct disk_cuts *c)
     free(c->fences);
     free(c->fence);
     free(c->fence_count);
-    free(c->count);
     free(c->position);
     free(c->fence_cut);
+    free(c->out_lengths);
+    free(c->out_places);
+    free(c->in_lengths);
+    free(c->in_places);
+    free(c->received);
     free(c->begin);
     free(c->end);
-    free(c->own);
+    free(c->count);
     free(c->window);
+    free(c->last);
     free(c->elements);
-    free(c->lengths);
-    free(c->places);
-    free(c->gathered);
+    free(c->last_elements);
+    run_cuts_close(c->fence_tables);
     run_cuts_close(c->tables);
 }
 
-/* How many borders at a time: of one, all ranges together have the elements of two blocks for each run at most, and one. */
-static int64_t borders_at_once(const struct disk_cuts *c, size_t bytes)
+/* Fences' cuts that are searched for at a time: of each border two. */
+static int fence_cuts_at_once(int64_t borders)
 {
-    const struct run_plan *plan = c->plan;
-    const size_t one = (size_t)(2 * plan->parts + 3) * (size_t)plan->fence_elements * plan->element_bytes;
-    const int64_t fit = (int64_t)(bytes / one);
-    return fit < 1 ? 1 : fit < RUN_CUTS_AT_ONCE ? fit : RUN_CUTS_AT_ONCE;
+    return 2 * borders < 1 ? 1 : 2 * borders < RUN_CUTS_AT_ONCE ? (int)(2 * borders) : RUN_CUTS_AT_ONCE;
+}
+
+size_t disk_cuts_bytes(int64_t parts, int size)
+{
+    enum { OF_ALL = 1, OF_OWN = 5 };
+    const int64_t own = pass_parts(parts, size);
+    return (size_t)(parts * (OF_ALL * parts + OF_OWN * own)) * sizeof(int64_t) +
+           run_cuts_bytes(own, fence_cuts_at_once(parts - 1)) + run_cuts_bytes(parts, CUTS_AT_ONCE);
+}
+
+/* What is sent and received: of a border the lower or the upper fences of all runs. */
+static void set_lengths(struct disk_cuts *c)
+{
+    const int size = c->comm->size;
+    for (int rank = 0, out = 0, in = 0; rank < size; rank++) {
+        c->out_lengths[rank] = (int)(count_share(c->borders, rank, size) * c->runs);
+        c->in_lengths[rank] = (int)(c->own_borders * count_share(c->plan->parts, rank, size));
+        c->out_places[rank] = out;
+        c->in_places[rank] = in;
+        out += c->out_lengths[rank];
+        in += c->in_lengths[rank];
+    }
 }
 
 static hsort_status make_cut_tables(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
     const size_t runs = (size_t)c->runs + 1, borders = (size_t)c->borders + 1, size = (size_t)c->comm->size;
+    const size_t parts = (size_t)plan->parts, own = (size_t)c->own_borders * parts + 1;
     size_t fences = 0;
     for (int64_t run = 0; run < c->runs; run++)
         fences += (size_t)plan_fences(plan, c->first + run);
     c->fences = malloc(fences * plan->element_bytes + 1);
     c->fence = calloc(runs, sizeof *c->fence);
     c->fence_count = calloc(runs, sizeof *c->fence_count);
-    c->count = calloc(runs, sizeof *c->count);
     c->position = calloc(2 * borders, sizeof *c->position);
     c->fence_cut = calloc(2 * borders * runs, sizeof *c->fence_cut);
-    c->begin = calloc(borders * runs, sizeof *c->begin);
-    c->end = calloc(borders * runs, sizeof *c->end);
-    c->own = calloc(borders * runs, sizeof *c->own);
-    c->window = calloc((size_t)c->batch * runs, sizeof *c->window);
-    c->lengths = calloc(size, sizeof *c->lengths);
-    c->places = calloc(size, sizeof *c->places);
-    c->gathered = calloc(borders * (size_t)plan->parts, sizeof *c->gathered);
-    if (!c->fences || !c->fence || !c->fence_count || !c->count || !c->position || !c->fence_cut ||
-        !c->begin || !c->end || !c->own || !c->window || !c->lengths || !c->places || !c->gathered ||
-        fault_hit(FAULT_ALLOC))
+    c->out_lengths = calloc(size, sizeof *c->out_lengths);
+    c->out_places = calloc(size, sizeof *c->out_places);
+    c->in_lengths = calloc(size, sizeof *c->in_lengths);
+    c->in_places = calloc(size, sizeof *c->in_places);
+    c->received = calloc(own, sizeof *c->received);
+    c->begin = calloc(own, sizeof *c->begin);
+    c->end = calloc(own, sizeof *c->end);
+    c->count = calloc(parts, sizeof *c->count);
+    c->window = calloc(parts, sizeof *c->window);
+    c->last = calloc(parts, sizeof *c->last);
+    if (!c->fences || !c->fence || !c->fence_count || !c->position || !c->fence_cut || !c->out_lengths ||
+        !c->out_places || !c->in_lengths || !c->in_places || !c->received || !c->begin || !c->end ||
+        !c->count || !c->window || !c->last || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs of %lld", (long long)c->runs,
                            (long long)plan->parts);
-    return run_cuts_open(c->comm, c->runs, &c->tables);
+    set_lengths(c);
+    TRY(run_cuts_open(c->comm, c->runs, fence_cuts_at_once(c->borders), &c->fence_tables));
+    return run_cuts_open(&c->alone, plan->parts, CUTS_AT_ONCE, &c->tables);
 }
 
 /* ---- fences -------------------------------------------------------------------------------------------- */
@@ -159,9 +216,9 @@ static hsort_status read_run_elements(const struct disk_cuts *c, int64_t run, in
                                       char *to)
 {
     const size_t width = c->plan->element_bytes;
-    return count == 0 ? HSORT_OK
-                      : c->store->read_run(c->store->user, c->first + run, first * (int64_t)width,
-                                           (size_t)count * width, to);
+    return count == 0
+               ? HSORT_OK
+               : c->store->read_run(c->store->user, run, first * (int64_t)width, (size_t)count * width, to);
 }
 
 uint64_t fences_checksum(const char *fences, size_t bytes)
@@ -181,7 +238,8 @@ uint64_t fences_checksum(const char *fences, size_t bytes)
 static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
 {
     const size_t bytes = (size_t)c->fence_count[run] * c->plan->element_bytes;
-    TRY(read_run_elements(c, run, c->count[run], c->fence_count[run], (char *)c->fence[run]));
+    TRY(read_run_elements(c, c->first + run, c->count[c->first + run], c->fence_count[run],
+                          (char *)c->fence[run]));
     if (fences_checksum(c->fence[run], bytes) == c->plan->runs[c->first + run].fences)
         return HSORT_OK;
     return status_fail(HSORT_IO, "the runs are not as they were made: the fences of run %lld are others",
@@ -193,8 +251,9 @@ static hsort_status read_fences(struct disk_cuts *c)
     const struct run_plan *plan = c->plan;
     struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
     char *at = c->fences;
+    for (int64_t run = 0; run < plan->parts; run++)
+        c->count[run] = plan_part_count(plan, run);
     for (int64_t run = 0; run < c->runs; run++) {
-        c->count[run] = plan_part_count(plan, c->first + run);
         c->fence_count[run] = plan_fences(plan, c->first + run);
         c->fence[run] = at;
         at += (size_t)c->fence_count[run] * plan->element_bytes;
@@ -227,77 +286,156 @@ static hsort_status cut_fences(struct disk_cuts *c)
         c->position[border] = at / plan->fence_elements < all ? at / plan->fence_elements : all;
         c->position[c->borders + border] = upper < all ? upper : all;
     }
-    return run_cuts_find(c->tables, &set, all, c->position, 2 * c->borders, c->fence_cut);
-}
-
-/* The ranges of all borders, in elements. */
-static void set_ranges(struct disk_cuts *c)
-{
-    const int64_t step = c->plan->fence_elements, upper = c->borders * c->runs;
-    for (int64_t i = 0; i < upper; i++) {
-        const int64_t run = i % c->runs, before = c->fence_cut[i], up_to = c->fence_cut[upper + i];
-        c->begin[i] = before > 0 ? (before - 1) * step : 0;
-        c->end[i] = up_to < c->fence_count[run] ? up_to * step : c->count[run];
-        if (c->end[i] < c->begin[i]) // of damaged fences: check_cuts() says so
-            c->end[i] = c->begin[i];
-    }
+    return run_cuts_find(c->fence_tables, &set, all, c->position, 2 * c->borders, c->fence_cut);
 }
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
 
-/* Read the ranges of this rank's runs for borders first .. first + some - 1. */
-static hsort_status read_windows(struct disk_cuts *c, int64_t first)
+/* to [own_borders * parts] = of each own border and each run, what the rank with the run's fences has found: rows of fence_cut.
+ * Collective. */
+static hsort_status tell_cuts(struct disk_cuts *c, const int64_t *found, int64_t *to)
 {
-    const int64_t *begin = c->begin + first * c->runs, *end = c->end + first * c->runs;
-    const int64_t windows = c->some * c->runs;
-    struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
-    size_t bytes = 0, at = 0;
-    for (int64_t i = 0; i < windows; i++)
-        bytes += (size_t)(end[i] - begin[i]) * c->plan->element_bytes;
-    if (bytes > c->element_room) {
-        free(c->elements);
-        c->elements = fault_hit(FAULT_ALLOC) ? NULL : malloc(bytes);
-        c->element_room = c->elements ? bytes : 0;
+    const struct run_plan *plan = c->plan;
+    const int size = c->comm->size;
+    if (comm_is_alone(c->comm)) {
+        memcpy(to, found, (size_t)(c->borders * c->runs) * sizeof *to);
+        return HSORT_OK;
     }
-    if (bytes > c->element_room)
+    const hsort_status status =
+        comm_check(MPI_Alltoallv(found, c->out_lengths, c->out_places, MPI_INT64_T, c->received,
+                                 c->in_lengths, c->in_places, MPI_INT64_T, c->comm->world),
+                   "MPI_Alltoallv", true);
+    for (int rank = 0; rank < size; rank++) {
+        const int64_t first = share_of(plan->parts, rank, size), runs = count_share(plan->parts, rank, size);
+        for (int64_t border = 0; border < c->own_borders; border++)
+            memcpy(to + border * plan->parts + first, c->received + c->in_places[rank] + border * runs,
+                   (size_t)runs * sizeof *to);
+    }
+    return status;
+}
+
+/* The ranges of this rank's borders, in elements. Collective. */
+static hsort_status set_ranges(struct disk_cuts *c)
+{
+    const struct run_plan *plan = c->plan;
+    const int64_t step = plan->fence_elements;
+    hsort_status status = tell_cuts(c, c->fence_cut, c->begin);
+    keep_first_error(&status, tell_cuts(c, c->fence_cut + c->borders * c->runs, c->end));
+    for (int64_t i = 0; i < c->own_borders * plan->parts; i++) {
+        const int64_t run = i % plan->parts, before = c->begin[i], up_to = c->end[i];
+        c->begin[i] = before > 0 ? (before - 1) * step : 0;
+        c->end[i] = up_to < plan_fences(plan, run) ? up_to * step : c->count[run];
+        if (c->end[i] < c->begin[i]) // of damaged fences: check_cuts() says so
+            c->end[i] = c->begin[i];
+    }
+    return status;
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The part of a run that has the ranges of borders first .. first + some - 1. */
+static struct window join_ranges(const struct disk_cuts *c, int64_t run, int64_t first, int64_t some)
+{
+    struct window all = {.begin = INT64_MAX};
+    for (int64_t i = first * c->plan->parts + run; some > 0; some--, i += c->plan->parts) {
+        if (c->end[i] == c->begin[i]) // wherever that is, nothing is looked at
+            continue;
+        all.begin = lesser(all.begin, c->begin[i]);
+        all.end = c->end[i] > all.end ? c->end[i] : all.end;
+    }
+    all.begin = lesser(all.begin, all.end);
+    return all;
+}
+
+/* Elements of the windows of borders first .. first + some - 1. */
+static int64_t count_joined(const struct disk_cuts *c, int64_t first, int64_t some)
+{
+    int64_t count = 0;
+    for (int64_t run = 0; run < c->plan->parts; run++) {
+        const struct window window = join_ranges(c, run, first, some);
+        count += window.end - window.begin;
+    }
+    return count;
+}
+
+/* How many borders from `first` on are searched for together: as many as windows before and now have memory for, or one. */
+static int64_t choose_some(const struct disk_cuts *c, int64_t first)
+{
+    const int64_t most = lesser(c->own_borders - first, CUTS_AT_ONCE),
+                  fit = (int64_t)(c->bytes / 2 / c->plan->element_bytes);
+    int64_t some = most;
+    while (some > 1 && count_joined(c, first, some) > fit)
+        some /= 2;
+    return some;
+}
+
+/* Fill the window of a run: by what lay in the one before, and by what is read. */
+static hsort_status fill_window(const struct disk_cuts *c, int64_t run)
+{
+    const struct window *now = &c->window[run], *before = &c->last[run];
+    const size_t width = c->plan->element_bytes;
+    int64_t from = now->begin;
+    if (before->begin <= from && from < before->end) {
+        const int64_t up_to = lesser(before->end, now->end);
+        memcpy(now->elements, before->elements + (size_t)(from - before->begin) * width,
+               (size_t)(up_to - from) * width);
+        from = up_to;
+    }
+    return read_run_elements(c, run, from, now->end - from,
+                             now->elements + (size_t)(from - now->begin) * width);
+}
+
+/* Have the windows of borders first .. first + some - 1 in memory. */
+static hsort_status move_windows(struct disk_cuts *c, int64_t first, int64_t some)
+{
+    const struct run_plan *plan = c->plan;
+    const size_t bytes = (size_t)count_joined(c, first, some) * plan->element_bytes;
+    struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
+    struct window *const before = c->last;
+    c->last = c->window;
+    c->window = before;
+    free(c->last_elements);
+    c->last_elements = c->elements;
+    c->elements = fault_hit(FAULT_ALLOC) ? NULL : malloc(bytes + 1);
+    if (!c->elements)
         return status_fail(HSORT_HOST_MEMORY, "no memory for %zu bytes of runs", bytes);
-    for (int64_t i = 0; i < windows; i++) {
-        c->window[i] = (struct window){begin[i], c->elements + at};
-        at += (size_t)(end[i] - begin[i]) * c->plan->element_bytes;
+    size_t at = 0;
+    for (int64_t run = 0; run < plan->parts; run++) {
+        c->window[run] = join_ranges(c, run, first, some);
+        c->window[run].elements = c->elements + at;
+        at += (size_t)(c->window[run].end - c->window[run].begin) * plan->element_bytes;
     }
 #pragma omp parallel for schedule(dynamic)
-    for (int64_t i = 0; i < windows; i++)
-        note_reading(&reading, read_run_elements(c, i % c->runs, begin[i], end[i] - begin[i],
-                                                 (char *)c->window[i].elements));
+    for (int64_t run = 0; run < plan->parts; run++)
+        note_reading(&reading, fill_window(c, run));
     return reading_status(&reading);
 }
 
 static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64_t position)
 {
+    (void)cut; // all of a batch look into the same windows
     const struct disk_cuts *c = cuts;
-    const struct window *window = &c->window[cut * c->runs + run];
-    return pass_code_at(c->sort, window->elements, position - window->begin);
+    return pass_code_at(c->sort, c->window[run].elements, position - c->window[run].begin);
 }
 
-/* All borders, some at a time. Collective: a rank that cannot read keeps to the schedule, with empty ranges. */
-static hsort_status cut_windows(struct disk_cuts *c)
+/* This rank's borders, some at a time. found [own_borders * parts]. Not collective. */
+static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
 {
-    const struct run_set set = {.runs = c->runs, .count = c->count, .code_at = code_in_window, .state = c};
-    hsort_status status = HSORT_OK;
-    for (int64_t first = 0; first < c->borders; first += c->batch) {
-        int64_t position[RUN_CUTS_AT_ONCE], *begin = c->begin + first * c->runs,
-                                            *end = c->end + first * c->runs;
-        c->some = c->borders - first < c->batch ? c->borders - first : c->batch;
-        if (status == HSORT_OK)
-            status = read_windows(c, first);
-        if (status != HSORT_OK)
-            memcpy(end, begin, (size_t)(c->some * c->runs) * sizeof *end);
-        for (int64_t i = 0; i < c->some; i++)
-            position[i] = (first + i + 1) * c->plan->part_elements;
-        keep_first_error(&status, run_cuts_find_within(c->tables, &set, position, (int)c->some, begin, end,
-                                                       c->own + first * c->runs));
+    const int64_t parts = c->plan->parts;
+    const struct run_set set = {.runs = parts, .count = c->count, .code_at = code_in_window, .state = c};
+    for (int64_t first = 0, some; first < c->own_borders; first += some) {
+        int64_t position[CUTS_AT_ONCE];
+        some = choose_some(c, first);
+        for (int64_t i = 0; i < some; i++)
+            position[i] = (c->first_border + first + i + 1) * c->plan->part_elements;
+        TRY(move_windows(c, first, some));
+        TRY(run_cuts_find_within(c->tables, &set, position, (int)some, c->begin + first * parts,
+                                 c->end + first * parts, found + first * parts));
     }
-    return status;
+    return HSORT_OK;
 }
 
 /* ---- what all ranks have found ------------------------------------------------------------------------- */
@@ -322,28 +460,25 @@ static hsort_status check_cuts(const struct run_plan *plan, const int64_t *cuts)
 }
 
 /* Bring the cuts of all ranks' shares together, for every rank. Collective. */
-static hsort_status gather_cuts(struct disk_cuts *c, int64_t *cuts)
+static hsort_status gather_cuts(struct disk_cuts *c, const int64_t *found, int64_t *cuts)
 {
     const struct run_plan *plan = c->plan;
     const int size = c->comm->size;
+    int64_t *const of_borders = cuts + plan->parts;
     for (int rank = 0, at = 0; rank < size; rank++) {
-        const int64_t runs = share_of_runs(plan, rank + 1, size) - share_of_runs(plan, rank, size);
-        c->lengths[rank] = (int)(runs * c->borders);
-        c->places[rank] = at;
-        at += c->lengths[rank];
+        c->in_lengths[rank] = (int)(count_share(c->borders, rank, size) * plan->parts);
+        c->in_places[rank] = at;
+        at += c->in_lengths[rank];
     }
-    TRY(comm_check(MPI_Allgatherv(c->own, c->lengths[c->comm->rank], MPI_INT64_T, c->gathered, c->lengths,
-                                  c->places, MPI_INT64_T, c->comm->world),
-                   "MPI_Allgatherv", true));
     memset(cuts, 0, (size_t)plan->parts * sizeof *cuts);
-    for (int rank = 0; rank < size; rank++) {
-        const int64_t first = share_of_runs(plan, rank, size),
-                      runs = share_of_runs(plan, rank + 1, size) - first;
-        for (int64_t i = 0; i < runs * c->borders; i++)
-            cuts[(i / runs + 1) * plan->parts + first + i % runs] = c->gathered[c->places[rank] + i];
-    }
-    for (int64_t run = 0; run < plan->parts; run++)
-        cuts[plan->parts * plan->parts + run] = plan_part_count(plan, run);
+    memcpy(of_borders + plan->parts * plan->parts - plan->parts, c->count,
+           (size_t)plan->parts * sizeof *cuts);
+    if (comm_is_alone(c->comm))
+        memcpy(of_borders, found, (size_t)(c->borders * plan->parts) * sizeof *cuts);
+    else
+        TRY(comm_check(MPI_Allgatherv(found, c->in_lengths[c->comm->rank], MPI_INT64_T, of_borders,
+                                      c->in_lengths, c->in_places, MPI_INT64_T, c->comm->world),
+                       "MPI_Allgatherv", true));
     return check_cuts(plan, cuts);
 }
 
@@ -353,22 +488,26 @@ static hsort_status find_cuts(struct disk_cuts *c, int64_t *cuts)
     TRY(comm_agree(comm, make_cut_tables(c)));
     TRY(comm_agree(comm, read_fences(c)));
     TRY(comm_agree(comm, cut_fences(c)));
-    set_ranges(c);
-    TRY(comm_agree(comm, cut_windows(c)));
-    return comm_agree(comm, gather_cuts(c, cuts));
+    TRY(comm_agree(comm, set_ranges(c)));
+    int64_t *const found = c->received; // whose ranges lie in `begin` and `end` by now
+    TRY(comm_agree(comm, cut_windows(c, found)));
+    return comm_agree(comm, gather_cuts(c, found, cuts));
 }
 
 hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
                             const struct run_plan *plan, size_t bytes, int64_t *cuts)
 {
     struct disk_cuts c = {.comm = comm,
+                          .alone = {.size = 1, .node_size = 1},
                           .sort = sort,
                           .store = store,
                           .plan = plan,
-                          .first = share_of_runs(plan, comm->rank, comm->size),
-                          .borders = plan->parts - 1};
-    c.runs = share_of_runs(plan, comm->rank + 1, comm->size) - c.first;
-    c.batch = borders_at_once(&c, bytes);
+                          .borders = plan->parts - 1,
+                          .bytes = bytes};
+    c.first = share_of(plan->parts, comm->rank, comm->size);
+    c.runs = count_share(plan->parts, comm->rank, comm->size);
+    c.first_border = share_of(c.borders, comm->rank, comm->size);
+    c.own_borders = count_share(c.borders, comm->rank, comm->size);
     hsort_status status = find_cuts(&c, cuts);
     if (status == HSORT_INTERNAL) // no fault of ours: what lies on a disk can be changed
         status = status_fail(HSORT_IO, "the runs are not as they were made: some are not in order");

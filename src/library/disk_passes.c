@@ -87,15 +87,6 @@ static hsort_status find_engine_bytes(const struct disk_passes *p, size_t *bytes
     return HSORT_OK;
 }
 
-/* Bytes of the tables of so many parts: where each begins in each run, twice on every rank while cuts are found, and what the search
- * has of this rank's runs (disk_cuts.c). */
-static size_t table_bytes(const struct disk_passes *p, int64_t parts)
-{
-    enum { OF_ALL = 2, OF_OWN = 5 };
-    const int64_t own = pass_parts(parts, p->s->ctx->comm.size);
-    return (size_t)(parts * (OF_ALL * parts + OF_OWN * own)) * sizeof(int64_t);
-}
-
 /* Bytes that slots of so many elements take with their workspace, and, of the same memory on the host engine, tables. */
 static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_t *bytes)
 {
@@ -103,7 +94,7 @@ static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_
     size_t workspace_bytes;
     TRY(pass_sort_workspace(&p->sort, elements, &workspace_bytes));
     *bytes = PASS_SLOTS * pass_slot_bytes(elements, p->pipeline.element_bytes) + workspace_bytes +
-             (on_host ? table_bytes(p, pass_parts(p->s->total, elements)) : 0);
+             (on_host ? disk_cuts_bytes(pass_parts(p->s->total, elements), p->s->ctx->comm.size) : 0);
     return HSORT_OK;
 }
 

@@ -192,7 +192,7 @@ static hsort_status take_pass_memory(struct passes *p)
     TRY(reserve_slots(p));
     TRY(take_runs(p));
     TRY(pipeline_open(&p->pipeline));
-    TRY(run_cuts_open(&ctx->comm, p->s->runs, &p->cuts));
+    TRY(run_cuts_open(&ctx->comm, p->s->runs, RUN_CUTS_AT_ONCE, &p->cuts));
     const struct piece_plan plan = {.comm = &ctx->comm,
                                     .engine = ctx->engine,
                                     .element_bytes = p->pipeline.element_bytes,

@@ -151,8 +151,9 @@ static int64_t *find(hsort_status *status)
     const struct run_set set = {.runs = own->runs, .count = own->count, .code_at = code_at, .state = own};
     const size_t entries = (size_t)(cuts * own->runs);
     int64_t *cut_offset = malloc((entries + 1) * sizeof *cut_offset);
+    const int at_once = (int)(1 + (position[0] + cuts) % RUN_CUTS_AT_ONCE); // any will do
     struct run_cuts *tables;
-    if (!cut_offset || run_cuts_open(&comm, own->runs, &tables) != HSORT_OK)
+    if (!cut_offset || run_cuts_open(&comm, own->runs, at_once, &tables) != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     memset(cut_offset, 0xee, (entries + 1) * sizeof *cut_offset);
     halves = (halves + 1) % 3;
@@ -178,7 +179,7 @@ static void find_within(const int64_t *right, uint64_t seed)
             *found = end + entries;
     struct run_cuts *tables;
     uint64_t random = seed + (uint64_t)comm.rank;
-    if (!begin || run_cuts_open(&comm, own->runs, &tables) != HSORT_OK)
+    if (!begin || run_cuts_open(&comm, own->runs, RUN_CUTS_AT_ONCE, &tables) != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     for (int64_t i = 0; i < entries; i++) {
         const int64_t count = own->count[i % own->runs], lower = (int64_t)(check_random(&random) % 5),

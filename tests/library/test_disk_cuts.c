@@ -1,0 +1,286 @@
+/* The cuts of runs that lie in a store (src/library/disk_cuts.h): exact in the order by (key, run, position), against a sort of all
+ * keys; and what they cost. Costs are counted, not timed: messages by functions that stand before MPI's own (PMPI), reads by the
+ * store, which is memory that every rank has all of.
+ *
+ *     messages   as many as the fences take, however many cuts there are and however little memory the ranges may have
+ *     bytes      each fence once, and of each cut two blocks of each run, and three, at most, all ranks together
+ *
+ *     test_disk_cuts             drawn cases, and one of 300 runs
+ *     test_disk_cuts RUNS        one of so many runs; prints its counts and seconds */
+#include "src/library/disk_cuts.h"
+#include <stdatomic.h>
+#include <string.h>
+#include "tests/support/faults.h"
+#include "tests/support/ranks.h"
+
+enum { CASES = 40, MOST_RUNS = 40, RUNS = 300, PART = 1024, FENCE = 16, MESSAGES_OF_FENCES = 300 };
+
+/* The runs of a case, as a store. */
+struct memory_store {
+    struct run_plan plan;
+    uint64_t *keys;            /* [elements] run by run, each sorted */
+    atomic_llong reads, bytes; /* of this rank */
+    int64_t fails_at;          /* the read of this number fails; 0: none */
+};
+
+static struct comm comm;
+static atomic_llong messages; /* collective calls of this rank */
+
+/* ---- MPI's functions, counted ---------------------------------------------------------------------------------------- */
+
+int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm world)
+{
+    messages++;
+    return PMPI_Allreduce(from, to, count, type, op, world);
+}
+
+int MPI_Allgather(const void *from, int count, MPI_Datatype type, void *to, int to_count,
+                  MPI_Datatype to_type, MPI_Comm world)
+{
+    messages++;
+    return PMPI_Allgather(from, count, type, to, to_count, to_type, world);
+}
+
+int MPI_Allgatherv(const void *from, int count, MPI_Datatype type, void *to, const int *counts,
+                   const int *places, MPI_Datatype to_type, MPI_Comm world)
+{
+    messages++;
+    return PMPI_Allgatherv(from, count, type, to, counts, places, to_type, world);
+}
+
+int MPI_Alltoallv(const void *from, const int *counts, const int *places, MPI_Datatype type, void *to,
+                  const int *to_counts, const int *to_places, MPI_Datatype to_type, MPI_Comm world)
+{
+    messages++;
+    return PMPI_Alltoallv(from, counts, places, type, to, to_counts, to_places, to_type, world);
+}
+
+int MPI_Exscan(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm world)
+{
+    messages++;
+    return PMPI_Exscan(from, to, count, type, op, world);
+}
+
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm world)
+{
+    messages++;
+    return PMPI_Bcast(buffer, count, type, root, world);
+}
+
+/* ---- The store ------------------------------------------------------------------------------------------------------- */
+
+/* run_store.read_run: elements, then fences. */
+static hsort_status read_run(void *user, int64_t run, int64_t at, size_t bytes, void *to)
+{
+    struct memory_store *store = user;
+    const int64_t count = plan_part_count(&store->plan, run), step = store->plan.fence_elements;
+    const uint64_t *keys = store->keys + run * store->plan.part_elements;
+    const int64_t first = at / (int64_t)sizeof *keys, many = (int64_t)(bytes / sizeof *keys);
+    const int64_t number = atomic_fetch_add(&store->reads, 1) + 1;
+    atomic_fetch_add(&store->bytes, (long long)bytes);
+    CHECK(first >= 0 && first + many <= count + plan_fences(&store->plan, run),
+          "run %lld is read beyond its end", (long long)run);
+    for (int64_t i = 0; i < many; i++)
+        ((uint64_t *)to)[i] = first + i < count ? keys[first + i] : keys[(first + i - count) * step];
+    return number == store->fails_at ? status_fail(HSORT_IO, "the disk of the test fails") : HSORT_OK;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The same on every rank. `different`: of so many keys; 0: of any. follow: runs follow each other. */
+static void make_runs(struct memory_store *store, int64_t parts, int64_t part, int64_t last, int64_t fence,
+                      uint64_t different, bool follow, uint64_t seed)
+{
+    uint64_t random = seed;
+    *store = (struct memory_store){.plan = {.elements = (parts - 1) * part + last,
+                                            .element_bytes = sizeof(uint64_t),
+                                            .part_elements = part,
+                                            .fence_elements = fence,
+                                            .parts = parts}};
+    store->keys = malloc((size_t)(parts * part) * sizeof *store->keys);
+    store->plan.runs = calloc((size_t)parts, sizeof *store->plan.runs);
+    uint64_t *fences = malloc((size_t)(part / fence + 1) * sizeof *fences);
+    for (int64_t run = 0; run < parts; run++) {
+        uint64_t *keys = store->keys + run * part;
+        const int64_t count = plan_part_count(&store->plan, run), many = plan_fences(&store->plan, run);
+        for (int64_t i = 0; i < count; i++) {
+            const uint64_t drawn = check_random(&random);
+            keys[i] = (different > 0 ? drawn % different : drawn >> 16) + (follow ? (uint64_t)run << 48 : 0);
+        }
+        qsort(keys, (size_t)count, sizeof *keys, compare_keys);
+        for (int64_t i = 0; i < many; i++)
+            fences[i] = keys[i * fence];
+        store->plan.runs[run] = (struct run_facts){
+            .is_made = 1, .fences = fences_checksum((char *)fences, (size_t)many * sizeof *fences)};
+    }
+    free(fences);
+}
+
+static void free_runs(struct memory_store *store)
+{
+    free(store->keys);
+    free(store->plan.runs);
+}
+
+static struct run_store store_of(struct memory_store *store)
+{
+    return (struct run_store){.user = store, .read_run = read_run};
+}
+
+static hsort_status find(struct memory_store *store, size_t bytes, int64_t *cuts)
+{
+    const struct run_store as_store = store_of(store);
+    const struct pass_sort sort = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING)};
+    store->reads = store->bytes = 0;
+    messages = 0;
+    return disk_cuts_find(&comm, &sort, &as_store, &store->plan, bytes, cuts);
+}
+
+/* ---- The second opinion ------------------------------------------------------------------------------------------------ */
+
+struct place {
+    uint64_t key;
+    int64_t run, position;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    if (left->key != right->key)
+        return left->key < right->key ? -1 : 1;
+    if (left->run != right->run)
+        return left->run < right->run ? -1 : 1;
+    return (left->position > right->position) - (left->position < right->position);
+}
+
+/* Are the cuts those of all keys in order? */
+static bool are_right(const struct memory_store *store, const int64_t *cuts)
+{
+    const struct run_plan *plan = &store->plan;
+    struct place *all = malloc((size_t)plan->elements * sizeof *all);
+    int64_t *before = calloc((size_t)plan->parts, sizeof *before), next = 0;
+    bool right = true;
+    for (int64_t run = 0, i = 0; run < plan->parts; run++)
+        for (int64_t at = 0; at < plan_part_count(plan, run); at++)
+            all[i++] = (struct place){store->keys[run * plan->part_elements + at], run, at};
+    qsort(all, (size_t)plan->elements, sizeof *all, compare_places);
+    for (int64_t segment = 0; segment <= plan->parts; segment++) {
+        const int64_t end = segment < plan->parts ? segment * plan->part_elements : plan->elements;
+        for (; next < end; next++)
+            before[all[next].run]++;
+        right =
+            right && memcmp(before, cuts + segment * plan->parts, (size_t)plan->parts * sizeof *before) == 0;
+    }
+    free(all);
+    free(before);
+    return right;
+}
+
+/* ---- Cases --------------------------------------------------------------------------------------------------------------- */
+
+/* What all ranks have read must not be more than the cuts need; what a rank has sent, not more than its fences do. */
+static void check_cost(const struct memory_store *store, const char *text)
+{
+    const struct run_plan *plan = &store->plan;
+    const int64_t fences = plan->parts * (plan->part_elements / plan->fence_elements + 1);
+    const int64_t blocks = (plan->parts - 1) * (2 * plan->parts + 3) * plan->fence_elements;
+    int64_t bytes = 0, most = 0, least;
+    comm_sum(&comm, store->bytes, &bytes);
+    comm_range(&comm, messages, &least, &most);
+    CHECK(bytes <= (fences + blocks) * (int64_t)plan->element_bytes, "%s: %lld bytes are read", text,
+          (long long)bytes);
+    CHECK(most <= MESSAGES_OF_FENCES * (1 + 2 * plan->parts / 256), "%s: %lld messages", text,
+          (long long)most);
+    if (comm.rank == 0)
+        printf("%s on %d ranks: %lld messages, %lld reads of rank 0, %lld bytes of all\n", text, comm.size,
+               (long long)most, (long long)store->reads, (long long)bytes);
+}
+
+static void run_many(int64_t parts, uint64_t seed)
+{
+    struct memory_store store;
+    char text[64];
+    int64_t *cuts = calloc((size_t)((parts + 1) * parts), sizeof *cuts);
+    snprintf(text, sizeof text, "%lld runs", (long long)parts);
+    make_runs(&store, parts, PART, PART - 1, FENCE, 0, false, seed);
+    const double begin = MPI_Wtime();
+    const hsort_status status = find(&store, 1, cuts); // the ranges of one cut at a time
+    const double seconds = MPI_Wtime() - begin;
+    CHECK(status == HSORT_OK, "%s: %s", text, comm.error);
+    check_cost(&store, text);
+    if (comm.rank == 0)
+        printf("%.3f s\n", seconds);
+    if (parts <= RUNS)
+        CHECK(are_right(&store, cuts), "%s: the cuts are others", text);
+    free_runs(&store);
+    free(cuts);
+}
+
+static void run_drawn(uint64_t seed)
+{
+    static const uint64_t kinds[] = {0, 1, 2, 20};
+    for (int number = 0; number < CASES; number++) {
+        uint64_t random = seed + (uint64_t)number;
+        struct memory_store store;
+        const int64_t parts = 1 + (int64_t)(check_random(&random) % MOST_RUNS);
+        const int64_t part = 1 + (int64_t)(check_random(&random) % 200),
+                      fence = 1 + (int64_t)(check_random(&random) % 40);
+        const int64_t last = 1 + (int64_t)(check_random(&random) % (uint64_t)part);
+        const size_t bytes = check_random(&random) % 2 ? 1 : 1 << 20;
+        int64_t *cuts = calloc((size_t)((parts + 1) * parts), sizeof *cuts);
+        make_runs(&store, parts, part, last, fence, kinds[number % 4], check_random(&random) % 3 == 0,
+                  random);
+        const hsort_status status = find(&store, bytes, cuts);
+        CHECK(status == HSORT_OK && are_right(&store, cuts), "case %d: %lld runs of %lld, fences of %lld: %s",
+              number, (long long)parts, (long long)part, (long long)fence,
+              status == HSORT_OK ? "other cuts" : comm.error);
+        free_runs(&store);
+        free(cuts);
+    }
+}
+
+/* A read that fails on one rank: all have the error and its line, and none waits. */
+static void run_failing(uint64_t seed)
+{
+    struct memory_store store;
+    int64_t cuts[18 * 17];
+    make_runs(&store, 17, 100, 40, 8, 0, false, seed);
+    CHECK(find(&store, 1, cuts) == HSORT_OK, "%s", comm.error);
+    const int64_t reads = store.reads;
+    for (int failing = 0; failing < comm.size; failing++)
+        for (int64_t number = 1; number <= 9; number += 2) {
+            int64_t at = 1 + (reads - 1) * (number - 1) / 8;
+            store.fails_at = comm.rank == failing ? at : 0;
+            int64_t some, least, fails = comm.rank == failing && reads > 0;
+            const hsort_status status = find(&store, 1, cuts);
+            comm_range(&comm, fails, &least, &some);
+            CHECK(!some || (status == HSORT_IO && strstr(comm.error, "the disk of the test fails")),
+                  "read %lld of rank %d: status %d, %s", (long long)at, failing, (int)status, comm.error);
+        }
+    free_runs(&store);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    const uint64_t seed = ranks_seed();
+    if (comm_open(MPI_COMM_WORLD, &comm) != HSORT_OK)
+        return 1;
+    const int64_t wanted = argc > 1 ? atoll(argv[argc - 1]) : 0;
+    if (wanted > 0) {
+        run_many(wanted, seed);
+    } else {
+        run_drawn(seed);
+        run_failing(seed);
+        run_many(RUNS, seed);
+    }
+    comm_close(&comm);
+    return ranks_finish();
+}

@@ -38,7 +38,7 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/run_cuts.h"
-#include "src/library/pass_plan.h"
+#include "src/library/disk_plan.h"
 
 enum { CUTS_AT_ONCE = 32 /* of which ranges are searched together: for some threads */ };
 
@@ -75,17 +75,6 @@ struct disk_cuts {
     char *elements, *last_elements;    /* of all windows; owned */
     struct run_cuts *tables;
 };
-
-int64_t plan_part_count(const struct run_plan *plan, int64_t part)
-{
-    const int64_t begin = part * plan->part_elements, left = plan->elements - begin;
-    return left < plan->part_elements ? left : plan->part_elements;
-}
-
-int64_t plan_fences(const struct run_plan *plan, int64_t run)
-{
-    return pass_parts(plan_part_count(plan, run), plan->fence_elements);
-}
 
 /* The first of a rank's share of so many. */
 static int64_t share_of(int64_t all, int rank, int size)

@@ -23,8 +23,4 @@ size_t disk_cuts_bytes(int64_t parts, int size);
 /* run_facts.fences of fences [bytes]: equal for equal bytes, and for any others by a chance of 2^-64. Pure. */
 uint64_t fences_checksum(const char *fences, size_t bytes);
 
-/* Elements of part i; fences of a run. Pure. */
-int64_t plan_part_count(const struct run_plan *plan, int64_t part);
-int64_t plan_fences(const struct run_plan *plan, int64_t run);
-
 #endif

@@ -17,17 +17,11 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "src/library/disk_cuts.h"
+#include "src/library/disk_plan.h"
 #include "src/library/pass_pipeline.h"
 #include "src/library/sort_stream.h"
 
-enum {
-    PARTS_MAX = 2048, /* a segment has a piece of each run: more and smaller ones would make a disk seek */
-    STAGES = 3,
-    FENCE_BYTES = 8 << 10, /* from one fence to the next at least, */
-    FENCE_SHARE = 64,      /* and so many that all of them take this part of memory at most */
-    WINDOW_SHARE = 16,     /* so does what is read of runs to cut them */
-    NO_PART = -1
-};
+enum { STAGES = 3, NO_PART = -1 };
 
 /* A piece of a run, on its way into a slot. */
 struct run_piece {
@@ -51,11 +45,6 @@ struct disk_passes {
     struct pipeline pipeline;
 };
 
-static int64_t lesser_count(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void report_part(const struct disk_passes *p, const char *phase, int64_t done)
 {
     const hsort_options *o = &p->s->ctx->options;
@@ -74,83 +63,38 @@ static hsort_status share_line(struct disk_passes *p, hsort_status status)
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-/* Engine memory that this rank may take for slots and workspace. */
-static hsort_status find_engine_bytes(const struct disk_passes *p, size_t *bytes)
+/* What the parts depend on, on this rank. */
+static hsort_status find_sizes(struct disk_passes *p, struct disk_sizes *sizes)
 {
     hsort_context *ctx = p->s->ctx;
-    const size_t tables = p->store->memory_bytes / FENCE_SHARE + p->store->memory_bytes / WINDOW_SHARE;
+    size_t bytes;
     spare_drop(&ctx->spare);
-    TRY(sort_engine_bytes(ctx, bytes));
-    *bytes = usable_bytes(*bytes + ctx->exchange_bytes + ctx->codes_bytes);
-    if (hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && *bytes > p->store->memory_bytes - tables)
-        *bytes = p->store->memory_bytes - tables;
+    TRY(sort_engine_bytes(ctx, &bytes));
+    *sizes = (struct disk_sizes){.elements = p->s->total,
+                                 .element_bytes = p->pipeline.element_bytes,
+                                 .ranks = ctx->comm.size,
+                                 .wanted_parts = p->store->parts,
+                                 .memory_bytes = p->store->memory_bytes,
+                                 .engine_bytes = usable_bytes(bytes + ctx->exchange_bytes + ctx->codes_bytes),
+                                 .on_host = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST,
+                                 .workspace = pass_sort_workspace,
+                                 .workspace_user = &p->sort};
     return HSORT_OK;
 }
 
-/* Bytes that slots of so many elements take with their workspace, and, of the same memory on the host engine, tables. */
-static hsort_status slot_bytes_of(struct disk_passes *p, int64_t elements, size_t *bytes)
-{
-    const bool on_host = hsort_engine_in_use(p->s->ctx) == HSORT_ENGINE_HOST;
-    size_t workspace_bytes;
-    TRY(pass_sort_workspace(&p->sort, elements, &workspace_bytes));
-    *bytes = PASS_SLOTS * pass_slot_bytes(elements, p->pipeline.element_bytes) + workspace_bytes +
-             (on_host ? disk_cuts_bytes(pass_parts(p->s->total, elements), p->s->ctx->comm.size) : 0);
-    return HSORT_OK;
-}
-
-/* The largest slot for which this rank has memory: few runs make long pieces. */
-static hsort_status find_disk_slot(struct disk_passes *p, int64_t *slot)
-{
-    const int64_t total = p->s->total, least = pass_parts(total, PARTS_MAX);
-    size_t have, need, least_need = SIZE_MAX;
-    TRY(find_engine_bytes(p, &have));
-    // Not a rank's share at most: parts of an earlier call, on fewer ranks, may be longer. What is needed follows from the slot by
-    // no formula: the workspace grows with it, and tables grow as it shrinks.
-    for (int64_t elements = total; elements >= least; elements -= elements / 32 + 1) {
-        TRY(slot_bytes_of(p, elements, &need));
-        if (need <= have) {
-            *slot = elements;
-            return HSORT_OK;
-        }
-        least_need = need < least_need ? need : least_need;
-    }
-    return status_fail(
-        HSORT_HOST_MEMORY,
-        "%lld elements of %zu bytes, in %d runs at most, take %zu bytes of memory on each rank, but it may "
-        "use %zu: give more (-S), or more ranks",
-        (long long)total, p->pipeline.element_bytes, PARTS_MAX, least_need + least_need / 8, have);
-}
-
-/* From one fence of a run to the next. */
-static int64_t fence_distance(const struct disk_passes *p)
-{
-    const struct run_plan *plan = &p->plan;
-    const size_t most = p->store->memory_bytes / FENCE_SHARE;
-    const int64_t runs = pass_parts(plan->parts, p->s->ctx->comm.size);
-    int64_t step = pass_parts(FENCE_BYTES, (int64_t)plan->element_bytes);
-    while (step < plan->part_elements &&
-           (size_t)(runs * pass_parts(plan->part_elements, step)) * plan->element_bytes > most)
-        step *= 2;
-    return step;
-}
-
-/* Parts as equal as can be, as many for each rank, or as many as the store wants; or those of an earlier call. Collective. */
+/* Parts for which every rank has memory; or those of an earlier call. Collective. */
 static hsort_status plan_parts(struct disk_passes *p)
 {
     struct comm *comm = &p->s->ctx->comm;
-    struct run_plan *plan = &p->plan;
-    int64_t own = 0, unused;
-    TRY(comm_agree(comm, find_disk_slot(p, &own)));
-    TRY(comm_range(comm, own, &plan->most_elements, &unused));
-    plan->elements = p->s->total;
-    plan->element_bytes = p->pipeline.element_bytes;
-    const int64_t fewest =
-        pass_parts(pass_parts(plan->elements, plan->most_elements), comm->size) * comm->size;
-    const int64_t wanted = lesser_count(p->store->parts > fewest ? p->store->parts : fewest, PARTS_MAX);
-    plan->part_elements = lesser_count(pass_parts(plan->elements, wanted), plan->most_elements);
-    plan->parts = pass_parts(plan->elements, plan->part_elements);
-    plan->fence_elements = fence_distance(p);
-    return share_line(p, p->store->open(p->store->user, plan));
+    struct disk_sizes sizes = {.ranks = comm->size};
+    int64_t own = 0, longest, unused;
+    hsort_status status = find_sizes(p, &sizes);
+    if (status == HSORT_OK)
+        status = disk_plan_longest(&sizes, &own);
+    TRY(comm_agree(comm, status));
+    TRY(comm_range(comm, own, &longest, &unused));
+    disk_plan_parts(&sizes, longest, &p->plan);
+    return share_line(p, p->store->open(p->store->user, &p->plan));
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -308,7 +252,7 @@ static hsort_status write_run_bytes(void *passes, int64_t at, size_t bytes, void
     const int64_t end = at + (int64_t)bytes;
     for (int64_t fence = at / step; fence * step < end; fence++) {
         const int64_t begin = fence * step > at ? fence * step : at;
-        const int64_t up_to = lesser_count(fence * step + width, end);
+        const int64_t up_to = fence * step + width < end ? fence * step + width : end;
         if (begin < up_to)
             memcpy(p->fences + fence * width + (begin - fence * step), (char *)host + (begin - at),
                    (size_t)(up_to - begin));
@@ -393,7 +337,7 @@ static hsort_status make_result(struct disk_passes *p)
     if (!lacks_segments(&p->plan))
         return HSORT_OK;
     TRY(share_line(p, store->reopen(store->user)));
-    TRY(disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan, store->memory_bytes / WINDOW_SHARE,
+    TRY(disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan, disk_plan_window_bytes(store->memory_bytes),
                        p->cuts));
     sort_end_pass(p->s, HSORT_PHASE_EXCHANGE);
     const hsort_status status = make_disk_segments(p);

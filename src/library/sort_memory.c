@@ -3,8 +3,8 @@
 #include "src/library/sort_memory.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
+#include "src/library/disk_plan.h"
 #include "src/library/narrow_counts.h"
-#include "src/library/pass_plan.h"
 
 /* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
 enum { NODE_CHECK_BYTES = 1 << 20 };
@@ -255,14 +255,13 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
     *needs = false;
     if (s->total == 0 || KEY_IS_COUNTED(s->map.key_bytes))
         return HSORT_OK;
-    bool mine = sort_run_bytes(s) > memory_bytes;
-    if (hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST) {
+    const bool on_host = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST;
+    if (on_host)
         status = size_for(s, s->capacity, &sizes);
-        mine = sizes.keys + sizes.scratch + sizes.workspace > memory_bytes;
-    } else {
+    else
         TRY(sort_choose_passes(s));
-        mine = mine && s->passes == 2;
-    }
+    const bool mine = disk_plan_needs(on_host, sizes.keys + sizes.scratch + sizes.workspace, s->passes == 2,
+                                      sort_run_bytes(s), memory_bytes);
     TRY(comm_agree(&ctx->comm, status));
     TRY(comm_range(&ctx->comm, mine, &none, &some));
     *needs = some;

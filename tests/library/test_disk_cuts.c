@@ -8,6 +8,7 @@
  *     test_disk_cuts             drawn cases, and one of 300 runs
  *     test_disk_cuts RUNS        one of so many runs; prints its counts and seconds */
 #include "src/library/disk_cuts.h"
+#include "src/library/disk_plan.h"
 #include <stdatomic.h>
 #include <string.h>
 #include "tests/support/faults.h"

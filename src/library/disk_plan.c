@@ -1,0 +1,117 @@
+#include "src/library/disk_plan.h"
+#include "src/library/disk_cuts.h"
+
+enum {
+    FENCE_BYTES = 8 << 10, /* from one fence to the next at least, */
+    FENCE_SHARE = 64,      /* and so many that all of them take this part of memory at most */
+    WINDOW_SHARE = 16      /* so does what is read of runs to cut them */
+};
+
+static int64_t lesser_count(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+bool disk_plan_needs(bool on_host, size_t sort_bytes, bool in_two_passes, size_t run_bytes,
+                     size_t memory_bytes)
+{
+    return on_host ? sort_bytes > memory_bytes : in_two_passes && run_bytes > memory_bytes;
+}
+
+size_t disk_plan_window_bytes(size_t memory_bytes)
+{
+    return memory_bytes / WINDOW_SHARE;
+}
+
+/* ---- how long a part may be ---------------------------------------------------------------------------- */
+
+/* Bytes for slots, workspace and, of the same memory on the host engine, tables. */
+static size_t bytes_for_slots(const struct disk_sizes *sizes)
+{
+    const size_t rest =
+        sizes->memory_bytes - sizes->memory_bytes / FENCE_SHARE - disk_plan_window_bytes(sizes->memory_bytes);
+    return sizes->on_host && sizes->engine_bytes > rest ? rest : sizes->engine_bytes;
+}
+
+/* Bytes that slots of so many elements take, with all that these are taken for. */
+static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elements, size_t *bytes)
+{
+    size_t workspace_bytes;
+    TRY(sizes->workspace(sizes->workspace_user, elements, &workspace_bytes));
+    *bytes = PASS_SLOTS * pass_slot_bytes(elements, sizes->element_bytes) + workspace_bytes;
+    if (sizes->on_host)
+        *bytes += disk_cuts_bytes(pass_parts(sizes->elements, elements), sizes->ranks);
+    return HSORT_OK;
+}
+
+hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements)
+{
+    const int64_t least = pass_parts(sizes->elements, DISK_PARTS_MAX);
+    const size_t have = bytes_for_slots(sizes);
+    size_t need, least_need = SIZE_MAX;
+    // Few runs make long pieces. Not a rank's share at most: parts of an earlier call, on fewer ranks, may be longer. What is needed
+    // follows from the slot by no formula: the workspace grows with it, and tables grow as it shrinks.
+    for (int64_t slot = sizes->elements; slot >= least; slot -= slot / 32 + 1) {
+        TRY(slot_bytes_of(sizes, slot, &need));
+        if (need <= have) {
+            *elements = slot;
+            return HSORT_OK;
+        }
+        least_need = need < least_need ? need : least_need;
+    }
+    return status_fail(
+        HSORT_HOST_MEMORY,
+        "%lld elements of %zu bytes, in %d runs at most, take %zu bytes of memory on each rank, but it may "
+        "use %zu: give more (-S), or more ranks",
+        (long long)sizes->elements, sizes->element_bytes, DISK_PARTS_MAX, least_need + least_need / 8, have);
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------- */
+
+/* From one fence of a run to the next. */
+static int64_t fence_distance(const struct disk_sizes *sizes, const struct run_plan *plan)
+{
+    const size_t most = sizes->memory_bytes / FENCE_SHARE;
+    const int64_t runs = pass_parts(plan->parts, sizes->ranks);
+    int64_t step = pass_parts(FENCE_BYTES, (int64_t)plan->element_bytes);
+    while (step < plan->part_elements &&
+           (size_t)(runs * pass_parts(plan->part_elements, step)) * plan->element_bytes > most)
+        step *= 2;
+    return step;
+}
+
+void disk_plan_parts(const struct disk_sizes *sizes, int64_t most_elements, struct run_plan *plan)
+{
+    const int64_t fewest =
+        pass_parts(pass_parts(sizes->elements, most_elements), sizes->ranks) * sizes->ranks;
+    const int64_t wanted =
+        lesser_count(sizes->wanted_parts > fewest ? sizes->wanted_parts : fewest, DISK_PARTS_MAX);
+    *plan = (struct run_plan){
+        .elements = sizes->elements, .element_bytes = sizes->element_bytes, .most_elements = most_elements};
+    plan->part_elements = lesser_count(pass_parts(plan->elements, wanted), most_elements);
+    plan->parts = pass_parts(plan->elements, plan->part_elements);
+    plan->fence_elements = fence_distance(sizes, plan);
+}
+
+int64_t plan_part_count(const struct run_plan *plan, int64_t part)
+{
+    return lesser_count(plan->part_elements, plan->elements - part * plan->part_elements);
+}
+
+int64_t plan_fences(const struct run_plan *plan, int64_t run)
+{
+    return pass_parts(plan_part_count(plan, run), plan->fence_elements);
+}
+
+int64_t plan_run_bytes(const struct run_plan *plan, int64_t run)
+{
+    return (plan_part_count(plan, run) + plan_fences(plan, run)) * (int64_t)plan->element_bytes;
+}
+
+int64_t plan_bytes(const struct run_plan *plan)
+{
+    int64_t bytes = 0;
+    for (int64_t run = 0; run < plan->parts; run++)
+        bytes += plan_run_bytes(plan, run);
+    return bytes;
+}

@@ -101,6 +101,7 @@ struct cli_options {
         int count;
     } temporary;            /* sort: directories for runs; none: the output's */
     size_t temporary_limit; /* bytes of runs; 0: none */
+    const char *disk;       /* plan, info: a directory whose disk is to be measured, or NULL */
     int runs;               /* sort: so many runs on disk, or more; 0: as memory wants it */
     const char *key;        /* of records, or NULL: bare keys */
     size_t record_bytes;    /* of raw files of records; 0: not given */
@@ -130,6 +131,7 @@ struct cli_options {
     int ranks_count;
     int nodes, ranks_per_node;                   /* 0: not given */
     double rates[HSORT_RATES];                   /* plan: 0: not given */
+    double disk_rates[2];                        /* plan: of reads and of writes; 0: not given */
     const char *sizes, *types, *inputs, *memory; /* bench: lists of words; memory: or NULL */
     int repeats, warm_up;
     bool alone;

@@ -116,9 +116,11 @@ const char *const cli_notes[CLI_COMMANDS] = {
         "\nA time is that of the slowest rank, from all being there to its return; each result is checked.\n"
         "A ratio is the time of the fastest other library over hypersort's: above 1 is faster.\n",
     [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n"
+                 "  hypersort plan keys.npy -n 2 4 --engine host -S 8G -T /scratch --disk /scratch\n"
                  "\nBehind the first IN, what begins with a digit is a number of ranks: a file of that name "
                  "is ./3.npy.\n",
-    [CLI_INFO] = "mpirun -n 4 hypersort info\n",
+    [CLI_INFO] = "mpirun -n 4 hypersort info\n"
+                 "  mpirun -n 4 hypersort info --disk /scratch\n",
 };
 
 static void print_command_help(enum cli_command command)

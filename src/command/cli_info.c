@@ -1,7 +1,9 @@
 /* hypersort info: what a sort would run on, asked of a context made as `sort` makes it. */
 #include "src/command/cli.h"
 #include "kernels/engine.h"
+#include "src/command/disk_rate.h"
 #include "src/command/launch.h"
+#include "src/command/link_rate.h"
 #include "src/command/report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -90,21 +92,45 @@ static hsort_status print_info(const hsort_context *ctx, struct info_report *rep
     return report_info(report, json);
 }
 
+/* The device of the context's engine on this rank, or -1 on all. */
+static int gpu_in_use(const hsort_context *ctx, const hsort_rank_info *info)
+{
+    return hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? info->gpu_index : -1;
+}
+
+/* What --disk asks for. Collective. */
+static hsort_status measure_disk(struct comm *comm, const struct cli_options *options, struct disk_rate *disk)
+{
+    int threads = 1;
+    if (!options->disk)
+        return HSORT_OK;
+    TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));
+    return disk_rate_measure(comm, options->disk, options->direct_io, threads, disk);
+}
+
 /* Collective. */
 static hsort_status gather_and_print(struct comm *comm, hsort_context *ctx, const struct cli_options *options)
 {
     struct tables t;
+    struct disk_rate disk;
+    struct link_rate link;
     hsort_status status = comm_agree(comm, allocate_tables(comm, &t));
     struct info_report report = {.ranks = comm->size,
                                  .infos = t.infos,
                                  .paths = t.paths,
                                  .speeds = t.all_speeds,
+                                 .link = &link,
+                                 .disk = options->disk ? &disk : NULL,
                                  .verbose = options->verbose};
     int64_t most;
     if (status == HSORT_OK)
         status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
     if (status == HSORT_OK)
         status = gather_tables(comm, ctx, &t, &report.not_measured);
+    if (status == HSORT_OK)
+        status = link_rate_measure(comm, gpu_in_use(ctx, &t.infos[comm->rank]), &link);
+    if (status == HSORT_OK)
+        status = measure_disk(comm, options, &disk);
     if (status == HSORT_OK)
         status = job_open(comm, &report.job);
     if (status == HSORT_OK)

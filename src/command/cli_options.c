@@ -125,20 +125,23 @@ const struct option_row cli_rows[] = {
      "100 bytes with keys of 10, as the sort benchmarks have them"},
     {"output-format", 0, SORT | GATHER, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
-    {"direct-io", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+    {"direct-io", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN | INFO, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(direct_io),
      "move keys between disk and memory past the page cache (auto: where\n"
      "the file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
-    {"memory", 'S', SORT, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
+    {"memory", 'S', SORT | PLAN, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
      "host memory of a rank, or a part of what its node allows for all of\n"
      "its ranks (80%); what needs more is sorted by way of the disk"},
-    {"temporary-directory", 'T', SORT, FILES, TEXTS, "DIR", FIELD(temporary),
+    {"temporary-directory", 'T', SORT | PLAN, FILES, TEXTS, "DIR", FIELD(temporary),
      "where sorted runs lie then (the directory of OUT); more than one -T:\n"
      "they take turns. All ranks must see them"},
     {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit), "bytes of runs on disk at most"},
+    {"disk", 0, PLAN | INFO, FILES, TEXT, "DIR", FIELD(disk),
+     "measure how fast the disk of DIR is read and written, by all ranks at\n"
+     "once, with a file of 1 GiB at most that is gone afterwards"},
 
     {"engine", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
      WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
@@ -158,7 +161,7 @@ const struct option_row cli_rows[] = {
      FIELD(sort.transport), "how bytes go between two ranks"},
     {"chunk", 0, SORT | GATHER | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes),
      "bytes of one message"},
-    {"runs", 0, SORT, TUNING, AT_LEAST_1, "N", FIELD(runs),
+    {"runs", 0, SORT | PLAN, TUNING, AT_LEAST_1, "N", FIELD(runs),
      "sort by way of the disk, in N runs or more, whatever memory there is"},
     {"local", 0, SORT | SELECT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
@@ -188,6 +191,9 @@ const struct option_row cli_rows[] = {
      "a message between nodes"},
     {"network-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_NETWORK]),
      "a rank to one of another node, GB/s each way"},
+    {"disk-read-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(disk_rates[0]),
+     "all ranks together from the disk, GB/s (as --disk DIR measures it)"},
+    {"disk-write-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(disk_rates[1]), "the same to it"},
 };
 enum { ROWS = sizeof cli_rows / sizeof cli_rows[0], LONG_ONLY = 256 };
 const int cli_row_count = ROWS;

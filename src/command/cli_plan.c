@@ -2,6 +2,7 @@
  * the header is read, and nothing is sorted. Rates that are not given are defaults. */
 #include "src/command/cli.h"
 #include "src/command/json.h"
+#include "src/command/plan_disk.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
 #include <inttypes.h>
@@ -86,7 +87,8 @@ static void put_rates(struct json *json, const hsort_rates *rates)
     json_close(json, '}');
 }
 
-static void put_plan(struct json *json, int ranks, int ranks_per_node, const hsort_plan_result *plan)
+static void put_plan(struct json *json, int ranks, int ranks_per_node, const hsort_plan_result *plan,
+                     const struct plan_disk *disk, int place)
 {
     json_open(json, NULL, '{');
     json_integer(json, "ranks", ranks);
@@ -109,13 +111,15 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     }
     if (plan->can_partition)
         put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_PARTITION), &plan->partition);
-    if (plan->passes == 2)
+    if (plan->passes == 2 && plan->runs > 0)
         put_exchange(json, "two_passes", &plan->two_passes);
+    plan_disk_json(json, disk, place);
     json_close(json, '}');
 }
 
 static void print_plans_json(const struct cli_options *options, const struct file_in *file,
-                             const hsort_rates *rates, const hsort_plan_result *plans)
+                             const hsort_rates *rates, const hsort_plan_result *plans,
+                             const struct plan_disk *disk)
 {
     struct json json = {false};
     json_open(&json, NULL, '{');
@@ -128,9 +132,11 @@ static void print_plans_json(const struct cli_options *options, const struct fil
     json_text(&json, "engine", hsort_engine_name(rates->engine));
     json_text(&json, "link", hsort_transport_name(rates->link));
     put_rates(&json, rates);
+    plan_disk_rates_json(&json, disk);
     json_open(&json, "plans", '[');
     for (int i = 0; i < options->ranks_count; i++)
-        put_plan(&json, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i]);
+        put_plan(&json, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i],
+                 disk, i);
     json_close(&json, ']');
     json_close(&json, '}');
     printf("\n");
@@ -183,7 +189,7 @@ static void print_entry(const hsort_plan_result *plan, hsort_exchange exchange,
 static void print_passes(const hsort_plan_result *plan)
 {
     char host[16];
-    if (plan->passes == 2)
+    if (plan->passes == 2 && plan->runs > 0)
         printf("  two passes %" PRId64 " runs, %" PRId64 " segments; host memory: %s besides the caller's\n",
                plan->runs, plan->segments, size_text(plan->host_bytes, host));
     if (plan->passes == 0)
@@ -191,7 +197,8 @@ static void print_passes(const hsort_plan_result *plan)
                is_counted(plan) ? "the counts take" : "two passes take", size_text(plan->engine_bytes, host));
 }
 
-static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan)
+static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan,
+                       const struct plan_disk *disk, int place)
 {
     char capacity[16], engine[16], caller[16];
     printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s", ranks_per_node);
@@ -199,6 +206,7 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
            plan->shard_capacity, size_text(plan->shard_bytes, capacity),
            size_text(plan->engine_bytes, engine), size_text(plan->caller_bytes, caller));
     print_passes(plan);
+    plan_disk_print(disk, place);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(" %10s", phase_names[phase]);
@@ -211,12 +219,13 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
     print_entry(plan, HSORT_EXCHANGE_DIRECT, &plan->direct);
     if (plan->can_partition)
         print_entry(plan, HSORT_EXCHANGE_PARTITION, &plan->partition);
-    if (plan->passes == 2)
+    if (plan->passes == 2 && plan->runs > 0)
         print_exchange("2 passes", true, &plan->two_passes);
 }
 
 static void print_plans(const struct cli_options *options, const struct file_in *file,
-                        const hsort_rates *rates, const hsort_plan_result *plans)
+                        const hsort_rates *rates, const hsort_plan_result *plans,
+                        const struct plan_disk *disk)
 {
     char size[16];
     printf("input        ");
@@ -224,8 +233,10 @@ static void print_plans(const struct cli_options *options, const struct file_in 
     printf(": %" PRId64 " %s keys, %s\n", file->count, hsort_type_name(file->type),
            progress_size(file->count * (int64_t)hsort_type_bytes(file->type), size));
     print_rates(rates);
+    plan_disk_print_rates(disk);
     for (int i = 0; i < options->ranks_count; i++)
-        print_plan(options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i]);
+        print_plan(options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i],
+                   disk, i);
     printf(
         "\n* is what auto takes. Uniform keys; messages and bytes of the rank that sends most; seconds.\n");
 }
@@ -233,33 +244,38 @@ static void print_plans(const struct cli_options *options, const struct file_in 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
 /* Rank 0's part. */
-static hsort_status make_plans(const struct cli_options *options, const struct file_in *file)
+static hsort_status make_plans(const struct cli_options *options, const struct file_in *file,
+                               struct plan_disk *disk)
 {
     hsort_rates rates;
     hsort_plan_result plans[CLI_RANKS_MAX];
     TRY(take_rates(options, &rates));
     for (int i = 0; i < options->ranks_count; i++) {
+        const int ranks = options->ranks[i], per_node = ranks_per_node_of(options, ranks);
         plans[i].struct_size = sizeof plans[i];
-        TRY(hsort_plan(&rates, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), file->type,
-                       file->count, &plans[i]));
+        TRY(hsort_plan(&rates, ranks, per_node, file->type, file->count, &plans[i]));
+        TRY(plan_disk_add(disk, file, &rates, ranks, per_node, &plans[i]));
     }
     if (options->json)
-        print_plans_json(options, file, &rates, plans);
+        print_plans_json(options, file, &rates, plans, disk);
     else
-        print_plans(options, file, &rates, plans);
+        print_plans(options, file, &rates, plans, disk);
     return report_flush();
 }
 
 hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
+    struct plan_disk disk;
     const struct file_source source = {.paths = options->files,
                                        .paths_count = options->files_count,
                                        .format = options->format,
                                        .type = options->type_given ? &options->type : NULL,
                                        .direct_io = HSORT_CHOICE_OFF};
     TRY(file_open(comm, &source, &file));
-    const hsort_status status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file) : HSORT_OK);
+    hsort_status status = plan_disk_open(&disk, comm, options);
+    if (status == HSORT_OK)
+        status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file, &disk) : HSORT_OK);
     file_close(&file);
     return status;
 }

@@ -47,6 +47,9 @@ struct check_report {
     double seconds;
 };
 
+struct disk_rate;
+struct link_rate;
+
 struct info_report {
     int ranks;
     const hsort_rank_info *infos; /* [ranks] */
@@ -57,6 +60,8 @@ struct info_report {
     const char *mpi_library;
     int device_pointers;    /* hsort_mpi_takes_device_pointers() */
     int64_t lockable_bytes; /* memory that a rank may lock, the least of all ranks; INT64_MAX: no limit */
+    const struct disk_rate *disk; /* with --disk, or NULL */
+    const struct link_rate *link;
     bool verbose;           /* text: tables of all ranks, also where they are many */
     struct job job;
 };

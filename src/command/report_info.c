@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "src/command/disk_rate.h"
+#include "src/command/link_rate.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
 
@@ -91,6 +93,11 @@ static hsort_status print_info_json(const struct info_report *report)
     }
     json_close(&json, ']');
     print_speeds_json(&json, report);
+    link_rate_json(&json, report->link);
+    if (report->disk)
+        disk_rate_json(&json, report->disk);
+    else
+        json_null(&json, "disk");
     report_job_json(&json, &report->job);
     return report_close_json(&json);
 }
@@ -309,5 +316,8 @@ hsort_status report_info(const struct info_report *report, bool json)
         print_paths(report);
         print_speeds(report);
     }
+    link_rate_print(report->link);
+    if (report->disk)
+        disk_rate_print(report->disk);
     return report_flush();
 }

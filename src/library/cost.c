@@ -20,6 +20,7 @@
 #include "mpi/exchange/hypercube.h"
 #include "mpi/exchange/split.h"
 #include "mpi/exchange/splitters.h"
+#include "src/library/run_store.h"
 
 enum {
     KEYS = 48, // of a rank in the small sort: divisible by 2, 3, 4, 6, 8 and so exact for a few ranks
@@ -443,6 +444,42 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = steps * step;
     cost.seconds[HSORT_PHASE_MERGE] = steps * larger_of(step, messages);
     cost.total_seconds = cost.seconds[HSORT_PHASE_LOCAL_SORT] + cost.seconds[HSORT_PHASE_MERGE];
+    return cost;
+}
+
+/* ---- two passes by way of the disk ---------------------------------------------------------------------- */
+
+/* A rank's parts come in, are sorted and go out; the disk does one thing at a time, and of all ranks:
+ *
+ *     the disk is slower     in 0 | in 1 | out 0 | in 2 | out 1 | ...           one sort is waited for
+ *     the sort is slower     in 0 | sort 0 . . . | sort 1 . . . | ... | out     and one coming in and going out          */
+static double disk_pass_seconds(double disk, double engine, double steps)
+{
+    const double of_disk = disk + engine, of_engine = steps * engine + disk / steps;
+    return larger_of(of_disk, of_engine);
+}
+
+/* Bytes that are read to cut runs: fences, and of each run for each segment two blocks, but none twice. */
+static double bytes_of_cuts(const struct run_plan *plan, double all)
+{
+    const double parts = (double)plan->parts, step = (double)plan->fence_elements,
+                 fences = (double)plan->elements / step * (double)plan->element_bytes,
+                 blocks = parts * parts * 2 * step * (double)plan->element_bytes;
+    return parts < 2 ? 0 : fences + (blocks < all ? blocks : all);
+}
+
+struct hsort_plan_exchange cost_disk_passes(const struct hsort_rates *rates, const struct cost_disk *disk,
+                                            const struct run_plan *plan, int ranks)
+{
+    const double all = (double)plan->elements * (double)plan->element_bytes, keys = (double)plan->part_elements,
+                 copy = rate(rates, HSORT_RATE_HOST_COPY), steps = ceil((double)plan->parts / ranks);
+    const double sort = keys / sort_rate(rates, (int)plan->element_bytes) + rate(rates, HSORT_RATE_STEP);
+    const double engine = larger_of(sort, copy > 0 ? keys * (double)plan->element_bytes / copy : 0);
+    const double pass = disk_pass_seconds(all / disk->read + all / disk->write, engine, steps);
+    struct hsort_plan_exchange cost = {.messages = 0};
+    cost.seconds[HSORT_PHASE_LOCAL_SORT] = cost.seconds[HSORT_PHASE_MERGE] = pass;
+    cost.seconds[HSORT_PHASE_EXCHANGE] = bytes_of_cuts(plan, all) / disk->read;
+    cost.total_seconds = 2 * pass + cost.seconds[HSORT_PHASE_EXCHANGE];
     return cost;
 }
 

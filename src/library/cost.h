@@ -49,6 +49,16 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
 struct hsort_plan_exchange cost_two_passes(const struct cost_network *network, const struct hsort_rates *rates,
                                            int key_bytes, int64_t total, int64_t runs);
 
+/* Bytes a second of a disk, or a file system, that all ranks share: of reads alone and of writes alone. */
+struct cost_disk {
+    double read, write;
+};
+
+/* What two passes by way of such a disk cost, in these parts. */
+struct run_plan;
+struct hsort_plan_exchange cost_disk_passes(const struct hsort_rates *rates, const struct cost_disk *disk,
+                                            const struct run_plan *plan, int ranks);
+
 /* What keys of 1 and 2 bytes cost: a pass that reads them, a table that all ranks add up, a pass that writes them. */
 struct hsort_plan_exchange cost_counted(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
                                         int64_t total);

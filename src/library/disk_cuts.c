@@ -40,7 +40,13 @@
 #include "mpi/exchange/run_cuts.h"
 #include "src/library/disk_plan.h"
 
-enum { CUTS_AT_ONCE = 32 /* of which ranges are searched together: for some threads */ };
+/* Of all cuts so many are searched for together: an eighth, as each time takes messages, or must wake threads, */
+enum {
+    TIMES = 8,
+    FENCE_CUTS_LEAST = 32, /* within these limits, as tables grow with it */
+    CUTS_LEAST = 8,
+    CUTS_MOST = 32
+};
 
 /* A part of a run in memory. */
 struct window {
@@ -82,7 +88,7 @@ static int64_t share_of(int64_t all, int rank, int size)
     return all / size * rank + (rank < all % size ? rank : all % size);
 }
 
-static int64_t count_share(int64_t all, int rank, int size)
+static int64_t share_count(int64_t all, int rank, int size)
 {
     return share_of(all, rank + 1, size) - share_of(all, rank, size);
 }
@@ -112,10 +118,21 @@ static void free_cuts(struct disk_cuts *c)
     run_cuts_close(c->tables);
 }
 
-/* Fences' cuts that are searched for at a time: of each border two. */
+static int cuts_at_once(int64_t cuts, int least, int most)
+{
+    const int64_t some = cuts / TIMES;
+    return some < least ? least : some > most ? most : (int)some;
+}
+
+/* Of the fences there are two for each border. */
 static int fence_cuts_at_once(int64_t borders)
 {
-    return 2 * borders < 1 ? 1 : 2 * borders < RUN_CUTS_AT_ONCE ? (int)(2 * borders) : RUN_CUTS_AT_ONCE;
+    return cuts_at_once(2 * borders, FENCE_CUTS_LEAST, RUN_CUTS_AT_ONCE);
+}
+
+static int own_cuts_at_once(int64_t own_borders)
+{
+    return cuts_at_once(own_borders, CUTS_LEAST, CUTS_MOST);
 }
 
 size_t disk_cuts_bytes(int64_t parts, int size)
@@ -123,7 +140,7 @@ size_t disk_cuts_bytes(int64_t parts, int size)
     enum { OF_ALL = 1, OF_OWN = 5 };
     const int64_t own = pass_parts(parts, size);
     return (size_t)(parts * (OF_ALL * parts + OF_OWN * own)) * sizeof(int64_t) +
-           run_cuts_bytes(own, fence_cuts_at_once(parts - 1)) + run_cuts_bytes(parts, CUTS_AT_ONCE);
+           run_cuts_bytes(own, fence_cuts_at_once(parts - 1)) + run_cuts_bytes(parts, own_cuts_at_once(own));
 }
 
 /* What is sent and received: of a border the lower or the upper fences of all runs. */
@@ -131,8 +148,8 @@ static void set_lengths(struct disk_cuts *c)
 {
     const int size = c->comm->size;
     for (int rank = 0, out = 0, in = 0; rank < size; rank++) {
-        c->out_lengths[rank] = (int)(count_share(c->borders, rank, size) * c->runs);
-        c->in_lengths[rank] = (int)(c->own_borders * count_share(c->plan->parts, rank, size));
+        c->out_lengths[rank] = (int)(share_count(c->borders, rank, size) * c->runs);
+        c->in_lengths[rank] = (int)(c->own_borders * share_count(c->plan->parts, rank, size));
         c->out_places[rank] = out;
         c->in_places[rank] = in;
         out += c->out_lengths[rank];
@@ -170,7 +187,8 @@ static hsort_status make_cut_tables(struct disk_cuts *c)
                            (long long)plan->parts);
     set_lengths(c);
     TRY(run_cuts_open(c->comm, c->runs, fence_cuts_at_once(c->borders), &c->fence_tables));
-    return run_cuts_open(&c->alone, plan->parts, CUTS_AT_ONCE, &c->tables);
+    return run_cuts_open(&c->alone, plan->parts, own_cuts_at_once(pass_parts(plan->parts, c->comm->size)),
+                         &c->tables);
 }
 
 /* ---- fences -------------------------------------------------------------------------------------------- */
@@ -295,7 +313,7 @@ static hsort_status tell_cuts(struct disk_cuts *c, const int64_t *found, int64_t
                                  c->in_lengths, c->in_places, MPI_INT64_T, c->comm->world),
                    "MPI_Alltoallv", true);
     for (int rank = 0; rank < size; rank++) {
-        const int64_t first = share_of(plan->parts, rank, size), runs = count_share(plan->parts, rank, size);
+        const int64_t first = share_of(plan->parts, rank, size), runs = share_count(plan->parts, rank, size);
         for (int64_t border = 0; border < c->own_borders; border++)
             memcpy(to + border * plan->parts + first, c->received + c->in_places[rank] + border * runs,
                    (size_t)runs * sizeof *to);
@@ -320,7 +338,7 @@ static hsort_status set_ranges(struct disk_cuts *c)
     return status;
 }
 
-static int64_t lesser(int64_t a, int64_t b)
+static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -332,10 +350,10 @@ static struct window join_ranges(const struct disk_cuts *c, int64_t run, int64_t
     for (int64_t i = first * c->plan->parts + run; some > 0; some--, i += c->plan->parts) {
         if (c->end[i] == c->begin[i]) // wherever that is, nothing is looked at
             continue;
-        all.begin = lesser(all.begin, c->begin[i]);
+        all.begin = smaller(all.begin, c->begin[i]);
         all.end = c->end[i] > all.end ? c->end[i] : all.end;
     }
-    all.begin = lesser(all.begin, all.end);
+    all.begin = smaller(all.begin, all.end);
     return all;
 }
 
@@ -353,7 +371,7 @@ static int64_t count_joined(const struct disk_cuts *c, int64_t first, int64_t so
 /* How many borders from `first` on are searched for together: as many as windows before and now have memory for, or one. */
 static int64_t choose_some(const struct disk_cuts *c, int64_t first)
 {
-    const int64_t most = lesser(c->own_borders - first, CUTS_AT_ONCE),
+    const int64_t most = smaller(c->own_borders - first, own_cuts_at_once(c->own_borders)),
                   fit = (int64_t)(c->bytes / 2 / c->plan->element_bytes);
     int64_t some = most;
     while (some > 1 && count_joined(c, first, some) > fit)
@@ -368,7 +386,7 @@ static hsort_status fill_window(const struct disk_cuts *c, int64_t run)
     const size_t width = c->plan->element_bytes;
     int64_t from = now->begin;
     if (before->begin <= from && from < before->end) {
-        const int64_t up_to = lesser(before->end, now->end);
+        const int64_t up_to = smaller(before->end, now->end);
         memcpy(now->elements, before->elements + (size_t)(from - before->begin) * width,
                (size_t)(up_to - from) * width);
         from = up_to;
@@ -416,7 +434,7 @@ static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
     const int64_t parts = c->plan->parts;
     const struct run_set set = {.runs = parts, .count = c->count, .code_at = code_in_window, .state = c};
     for (int64_t first = 0, some; first < c->own_borders; first += some) {
-        int64_t position[CUTS_AT_ONCE];
+        int64_t position[CUTS_MOST];
         some = choose_some(c, first);
         for (int64_t i = 0; i < some; i++)
             position[i] = (c->first_border + first + i + 1) * c->plan->part_elements;
@@ -455,7 +473,7 @@ static hsort_status gather_cuts(struct disk_cuts *c, const int64_t *found, int64
     const int size = c->comm->size;
     int64_t *const of_borders = cuts + plan->parts;
     for (int rank = 0, at = 0; rank < size; rank++) {
-        c->in_lengths[rank] = (int)(count_share(c->borders, rank, size) * plan->parts);
+        c->in_lengths[rank] = (int)(share_count(c->borders, rank, size) * plan->parts);
         c->in_places[rank] = at;
         at += c->in_lengths[rank];
     }
@@ -494,9 +512,9 @@ hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, con
                           .borders = plan->parts - 1,
                           .bytes = bytes};
     c.first = share_of(plan->parts, comm->rank, comm->size);
-    c.runs = count_share(plan->parts, comm->rank, comm->size);
+    c.runs = share_count(plan->parts, comm->rank, comm->size);
     c.first_border = share_of(c.borders, comm->rank, comm->size);
-    c.own_borders = count_share(c.borders, comm->rank, comm->size);
+    c.own_borders = share_count(c.borders, comm->rank, comm->size);
     hsort_status status = find_cuts(&c, cuts);
     if (status == HSORT_INTERNAL) // no fault of ours: what lies on a disk can be changed
         status = status_fail(HSORT_IO, "the runs are not as they were made: some are not in order");

@@ -54,8 +54,8 @@ watch_temporary()
     echo "$most" >peak
 }
 
-# limited BYTES SIZE PERMILLE WORDS: a sort of in.raw by 2 ranks with -S SIZE each: resident is what a sort of few keys takes, and SIZE
-# and 64 MiB besides at most; in the temporary directory are BYTES and 64 MiB at most; at most PERMILLE of the input is read and
+# limited BYTES SIZE PERMILLE WORDS: a sort of in.raw by 2 ranks with -S SIZE each: resident are SIZE and what `plan` says to be
+# besides at most; in the temporary directory are BYTES and 64 MiB at most; at most PERMILLE of the input is read and
 # written, and 48 KiB for each piece of a run that goes into a segment.
 limited()
 {
@@ -73,7 +73,7 @@ limited()
     echo "-S $limit, $words: ${runs:=0} runs; $((most >> 10)) KiB resident, $((base >> 10)) of them with few keys; moved" \
         "$((moved * 1000 / bytes)) / 1000 of the input, $(($(cat peak) * 1000 / bytes)) / 1000 of it in the temporary directory"
     ((runs >= bytes / limit)) || fail "$words: only $runs runs"
-    ((most <= base + limit + (64 << 20))) || fail "$words: $most bytes resident, with few keys $base, -S $limit"
+    ((most <= limit + fixed)) || fail "$words: $most bytes resident, -S $limit, and $fixed besides"
     ((moved <= bytes * permille / 1000 + runs * runs * (48 << 10))) || fail "$words: $moved bytes moved, of an input of $bytes"
     (($(cat peak) <= bytes + (64 << 20) && $(cat peak) > bytes / 2)) || fail "$words: $(cat peak) bytes in the temporary directory"
     [ -z "$(ls temporary)" ] || fail "$words: left in the temporary directory: $(ls temporary)"
@@ -91,6 +91,8 @@ limits()
     fi
     mkdir temporary
     ok 0 gen -n 1000 --type u64 -o few.raw
+    ok 0 plan few.raw --type u64 -n 2 --engine host -S 1M --json
+    fixed=$(sed -n 's/.*"fixed_bytes_per_rank": \([0-9]*\).*/\1/p' "$work.out")
     ok 2 gen -n 8M --type u64 -s "$seed" -o in.raw
     limited $((8 << 23)) $((5 << 20)) 4010 "--type u64"
     limited $((8 << 23)) $((6 << 20)) 4010 "--record 16 --key @0:u64"

@@ -1,0 +1,40 @@
+/* What `plan` says of sorts by way of the disk, where an option is of such sorts. */
+#ifndef PLAN_DISK_H
+#define PLAN_DISK_H
+
+#include "src/command/cli.h"
+#include "src/command/disk_rate.h"
+#include "src/library/disk_forecast.h"
+
+/* Of each number of ranks, in their order. */
+struct plan_disk {
+    bool asked;                        /* else nothing is said of it */
+    int threads;                       /* of a rank */
+    struct cost_disk rates;            /* 0: not known */
+    bool measured[2];                  /* reads, writes: by --disk; else given */
+    struct disk_rate rate;             /* with --disk */
+    const struct cli_options *options; /* borrowed */
+    int count;
+    struct plan_disk_ranks {
+        size_t memory_bytes; /* of each */
+        bool any_memory; /* of a GPU: nobody has said how much there is */
+        struct disk_forecast forecast;
+        char lacks[STATUS_TEXT_BYTES]; /* memory does not do: the line of the sort; or "" */
+    } of[CLI_RANKS_MAX];
+};
+
+/* Take the rates, and measure those that are not given, with --disk. Collective. Errors agreed: disk_rate_measure()'s. */
+hsort_status plan_disk_open(struct plan_disk *disk, struct comm *comm, const struct cli_options *options);
+
+/* Add what the next number of ranks would take; a sort that goes by way of the disk takes two passes, and `plan` then says so: its
+ * `passes` is 2, its runs in memory 0. Not collective. Errors disk_forecast_make()'s but want of memory, which is told. */
+hsort_status plan_disk_add(struct plan_disk *disk, const struct file_in *file, const hsort_rates *rates,
+                           int ranks, int ranks_per_node, hsort_plan_result *plan);
+
+/* Lines, and members of objects: of the disk, and of the i-th number of ranks. Nothing, or null, where nobody has asked. */
+void plan_disk_print_rates(const struct plan_disk *disk);
+void plan_disk_rates_json(struct json *json, const struct plan_disk *disk);
+void plan_disk_print(const struct plan_disk *disk, int i);
+void plan_disk_json(struct json *json, const struct plan_disk *disk, int i);
+
+#endif

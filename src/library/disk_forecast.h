@@ -1,0 +1,39 @@
+/* What a sort of keys by way of the disk would take, for `hypersort plan`: by the functions that the sort itself asks (disk_plan.h),
+ * and by the model of cost.h. Needs no context and no GPU. */
+#ifndef DISK_FORECAST_H
+#define DISK_FORECAST_H
+
+#include "src/library/cost.h"
+#include "src/library/disk_plan.h"
+
+enum {
+    /* Of a rank's memory, beside what it is told to take: the program, MPI, threads and aligned memory for direct requests; with a GPU
+     * CUDA besides, and pinned slots. */
+    DISK_FIXED_BYTES_HOST = 128 << 20,
+    DISK_FIXED_BYTES_CUDA = 512 << 20
+};
+
+struct disk_question {
+    const hsort_rates *rates;      /* with engine_bytes, the memory of a GPU; 0: all that is needed */
+    const hsort_plan_result *plan; /* of the same keys and ranks, by hsort_plan() */
+    struct cost_disk disk;         /* 0: not known, then nothing is said of seconds */
+    int ranks, threads; /* threads: of each, at least 1; the host engine's workspace grows with them */
+    int key_bytes;
+    int64_t count;
+    size_t memory_bytes;  /* that a rank may take of the host's */
+    int64_t wanted_parts; /* 0: as few as memory does for */
+};
+
+struct disk_forecast {
+    bool by_disk;
+    int64_t parts, part_elements;    /* runs, and segments, of all ranks; keys of one */
+    int64_t temporary_bytes;         /* of runs and their fences */
+    size_t fixed_bytes;              /* of a rank, beside memory_bytes */
+    struct hsort_plan_exchange cost; /* seconds of the phases; all 0 if the disk's rates are not known */
+};
+
+/* forecast [1] is written; but for fixed_bytes 0 where the sort does not go by way of the disk. Not collective.
+ * Errors HSORT_HOST_MEMORY: memory_bytes do not do, and the line says how many would. */
+hsort_status disk_forecast_make(const struct disk_question *question, struct disk_forecast *forecast);
+
+#endif

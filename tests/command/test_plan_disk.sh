@@ -1,0 +1,149 @@
+#!/bin/bash
+# What is said before a sort by way of the disk, against what such a sort then does: `plan` on drawn sizes, memory and ranks, runs,
+# segments and bytes on disk, exactly, and whether the disk is needed at all, or memory too little; a rank's resident memory. `info
+# --disk` and `plan --disk`: how fast a disk is, on file systems of several kinds; nothing is left, also after a signal.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+seed=${HYPERSORT_SEED:-$RANDOM}
+RANDOM=$seed
+echo "seed $seed"
+
+# value NAME: of that member in the last JSON, the last one of this name.
+value() { grep -o "\"$1\": [^,}]*" "$work.out" | tail -n 1 | sed 's/.*: //'; }
+
+# compare RANKS TYPE KEYS WORDS: plan and sort say the same.
+compare()
+{
+    local ranks=$1 type=$2 words=$4 name of_plan line
+    ok 0 gen -n "$3" --type "$type" -s "$seed" -o in.raw --format raw
+    # shellcheck disable=SC2086  # words
+    ok 0 plan in.raw --type "$type" -n "$ranks" --engine host --threads 1 $words --json
+    line=$(value lacks)
+    if [ "$line" != null ]; then
+        lacking=$((lacking + 1))
+        # shellcheck disable=SC2086
+        run "$ranks" sort in.raw --type "$type" -o out.raw --engine host --threads 1 $words
+        if [ "$code" != 5 ] || ! grep -qF " elements of " "$work.err"; then
+            fail "$words, $3 $type on $ranks ranks: plan says that memory lacks, the sort does not: $line"
+        fi
+        return
+    fi
+    of_plan=$(for name in needed runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    ok "$ranks" sort in.raw --type "$type" -o out.raw --engine host --threads 1 $words --json
+    line=$(grep -o '"passes": [0-9]*' "$work.out" | sed 's/.*: 2/true/; s/.*: 1/false/')
+    line="$line $(for name in runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')"
+    [ "$of_plan" = "$line" ] || fail "$words, $3 $type on $ranks ranks: plan says $of_plan, the sort $line"
+    case $line in true*) by_disk=$((by_disk + 1)) ;; *) in_memory=$((in_memory + 1)) ;; esac
+}
+
+plans()
+{
+    local i ranks keys type memory types=(u32 u64 f64 u128)
+    by_disk=0 in_memory=0 lacking=0
+    compare 1 u64 0 "-S 1M"
+    compare 2 u16 1000 "-S 1M"
+    compare 3 u64 100000 "-S 1000"
+    compare 2 u64 100000 "-S 1G"
+    compare 3 u64 300000 "-S 1M"
+    compare 2 f64 200000 "-S 50% --runs 7"
+    for i in $(seq "${DRAWS:-6}"); do
+        ranks=$(((RANDOM % 5) + 1)) type=${types[i % 4]} keys=$((1 + (RANDOM << 15 | RANDOM) % 1000000))
+        memory=$((200000 + (RANDOM << 15 | RANDOM) % 4000000))
+        compare $ranks $type $keys "-S $memory$([ $((RANDOM % 3)) = 0 ] && echo " --runs $((1 + RANDOM % 60))")"
+    done
+    echo "$by_disk by way of the disk, $in_memory in memory, $lacking with too little of it"
+    if [ $((by_disk < 2 || in_memory < 3 || lacking < 1)) = 1 ]; then
+        fail "cases of a kind are missing"
+    fi
+    rm -f in.raw out.raw
+}
+
+# What plan prints, with rates and without.
+texts()
+{
+    ok 0 gen -n 1000000 --type u64 -o in.raw --format raw
+    ok 0 plan in.raw --type u64 -n 1 2 --engine host --threads 1 -S 2M -T . --disk-read-gbs 1 --disk-write-gbs 0.5
+    for line in "  reads      1 GB/s of all ranks together, given" "  writes     500 MB/s of all ranks together, given" \
+        "temporary    \.: .* free" "  memory     2.00 MiB of the host for each rank, and .* besides" \
+        "  the disk   takes [0-9]* runs, .* MiB; [0-9]* segments" "             runs .* s, cuts .* s, segments .* s: .* s in all"; do
+        grep -q "^$line\$" "$work.out" || fail "plan lacks the line '$line'"
+    done
+    ok 0 plan in.raw --type u64 -n 2 --engine host --threads 1 -S 2M --disk-read-gbs 1 --disk-write-gbs 0.5 --json
+    json "r['disk_rates']['read'] == {'value': 1e9, 'unit': 'bytes/s', 'source': 'given'} and r['disk_rates']['write']['value'] == 5e8"
+    json "r['plans'][0]['passes'] == 2 and r['plans'][0]['exchange'] == 'none' and 'two_passes' not in r['plans'][0]"
+    # Twice all bytes each way at least; and the phases are all of it.
+    json "r['plans'][0]['by_disk']['total_seconds'] >= 2 * 8e6 * (1 / 1e9 + 1 / 5e8)"
+    json "abs(sum(r['plans'][0]['by_disk']['phases'].values()) - r['plans'][0]['by_disk']['total_seconds']) < 1e-9"
+    # Nothing is said of time without rates; a GPU's memory decides there.
+    ok 0 plan in.raw --type u64 -n 2 --engine host --threads 1 -S 2M --json
+    json "r['disk_rates'] == {'read': None, 'write': None} and r['plans'][0]['by_disk']['total_seconds'] is None"
+    ok 0 plan in.raw --type u64 -n 2 --engine cuda -S 1M --json
+    json "not r['plans'][0]['by_disk']['needed'] and r['plans'][0]['passes'] == 1"
+    ok 0 plan in.raw --type u64 -n 2 --engine cuda -S 1M
+    grep -q -- "--device-memory says what it has" "$work.out" || fail "plan does not say that a GPU's memory is not known"
+    ok 0 plan in.raw --type u64 -n 2 --engine cuda -S 1M --device-memory 2M --json
+    json "r['plans'][0]['by_disk']['needed'] and r['plans'][0]['by_disk']['runs'] > 2"
+    ok 0 plan in.raw --type u64 -n 2 --engine cuda -S 64M --device-memory 2M --json
+    json "not r['plans'][0]['by_disk']['needed'] and r['plans'][0]['passes'] == 2 and r['plans'][0]['runs_per_rank'] > 1"
+    ok 0 plan in.raw --type u64 -n 2 --json
+    json "r['plans'][0]['by_disk'] is None and r['disk'] is None"
+    refused 0 2 "--memory: '0'" plan in.raw --type u64 -n 2 -S 0
+    refused 0 2 "--disk-read-gbs: '0'" plan in.raw --type u64 -n 2 --disk-read-gbs 0
+    rm in.raw
+}
+
+# measured RANKS DIRECTORY: info --disk measures it, and leaves nothing there.
+measured()
+{
+    ok "$1" info --disk "$2" --engine host --threads 2 --json
+    json "r['disk']['directory'] == '$2' and r['disk']['ranks'] == $1 and r['disk']['threads'] == 2 and r['disk']['file_system']"
+    json "r['disk']['read_gb_per_s'] > 0 and r['disk']['write_gb_per_s'] > 0 and r['host_link'] is None"
+    json "0 < r['disk']['read_bytes'] <= r['disk']['written_bytes'] <= min(1 << 30, r['disk']['free_bytes'] / 16)"
+    [ -z "$(ls -A "$2")" ] || fail "info --disk $2 leaves $(ls -A "$2")"
+}
+
+disks()
+{
+    local shared small=
+    mkdir there
+    if [ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=256M none small 2>/dev/null; then
+        small=small # a small disk, so that this takes no seconds
+        measured 3 small
+        grep -q '"file_system": "tmpfs", "direct_io": false' "$work.out" || fail "tmpfs is said to be another file system"
+        head -c 250M /dev/zero >small/full
+        refused 2 3 "small: too full to be measured" info --disk small --engine host
+        rm small/full
+        ok 0 info --disk small --engine host
+        grep -q '^disk         small: tmpfs, through the page cache; .* free$' "$work.out" || fail "info does not say how it was read"
+        grep -q '^             reads .* writes .*: 1 rank, [0-9]* threads\? each$' "$work.out" || fail "info lacks the rates of a disk"
+        ok 0 gen -n 1000 --type u64 -o in.raw --format raw
+        ok 2 plan in.raw --type u64 -n 4 --engine host --runs 3 --disk small --disk-write-gbs 7 --json
+        json "r['disk']['ranks'] == 2 and r['disk_rates']['read']['source'] == 'measured' and r['disk_rates']['write']['value'] == 7e9"
+        json "r['plans'][0]['by_disk']['total_seconds'] > 0"
+    fi
+    # A signal while it measures: that, too, leaves nothing. Where it has ended by then, the case says nothing.
+    "$HYPERSORT" info --disk there --engine host --threads 1 >"$work.out" 2>"$work.err" &
+    for _ in $(seq 200); do
+        shared=$(ls -l /proc/$!/fd 2>/dev/null | grep -c 'there.*(deleted)')
+        [ "$shared" = 0 ] && kill -0 $! 2>/dev/null && sleep 0.01 && continue
+        break
+    done
+    kill -TERM $! 2>/dev/null
+    wait $!
+    code=$?
+    [ "$shared" != 0 ] || echo "the file was not seen"
+    [ -z "$(ls -A there)" ] || fail "a signal leaves $(ls -A there), exit code $code"
+    refused 2 3 "rank 0 on |none: no file can be made there: No such file" info --disk none --engine host
+    : >file
+    refused 0 3 "file: no file can be made there: Not a directory" info --disk file --engine host
+    refused 0 2 "unknown option '--disk'" sort file -o out --disk .
+    [ -z "$small" ] || umount small
+}
+
+for part in plans texts disks; do
+    $part
+    echo "$part: done after $SECONDS s"
+done
+finish

@@ -374,6 +374,11 @@ bool run_files_disk_is_full(const struct run_files *files)
     return atomic_load(&files->full) || block_was_full(files->target.out->blocks);
 }
 
+const struct run_files_kept *run_files_kept(const struct run_files *files)
+{
+    return &files->kept;
+}
+
 hsort_status run_files_keep_error(struct run_files *files, hsort_status agreed)
 {
     if (agreed != HSORT_OK)

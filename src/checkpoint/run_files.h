@@ -54,6 +54,13 @@ struct run_store *run_files_store(struct run_files *files);
 int64_t run_files_bytes(const struct run_files *files);
 bool run_files_disk_is_full(const struct run_files *files);
 
+/* What store.open() found of earlier calls. The same on every rank. Owned by files; not collective. */
+struct run_files_kept {
+    int64_t runs, segments;
+    int64_t run_bytes, segment_bytes; /* with fences; of the output */
+};
+const struct run_files_kept *run_files_kept(const struct run_files *files);
+
 /* The line of the failure that ranks have agreed on in store.open() or store.reopen(), "rank R on HOST: cause"; "" if both went well.
  * What calls the store agrees again, on another communicator, where the rank that failed is not known any more. Owned by files,
  * the same on every rank. Not collective. */

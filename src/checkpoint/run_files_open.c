@@ -328,6 +328,22 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
     return comm_agree(comm, share_facts(files));
 }
 
+static void count_kept(struct run_files *files)
+{
+    const struct run_plan *plan = &files->plan;
+    files->kept = (struct run_files_kept){.runs = 0};
+    for (int64_t i = 0; i < plan->parts; i++) {
+        if (plan->runs[i].is_made) {
+            files->kept.runs++;
+            files->kept.run_bytes += run_file_bytes(plan, i);
+        }
+        if (plan->segments[i].is_made) {
+            files->kept.segments++;
+            files->kept.segment_bytes += run_part_count(plan, i) * (int64_t)plan->element_bytes;
+        }
+    }
+}
+
 hsort_status run_files_open_store(void *user, struct run_plan *plan)
 {
     struct run_files *files = user;
@@ -339,6 +355,7 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan)
     files->error[0] = '\0';
     const hsort_status status = run_files_keep_error(files, open_together(files, plan));
     if (status == HSORT_OK) {
+        count_kept(files);
         *plan = files->plan;
         return HSORT_OK;
     }

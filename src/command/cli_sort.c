@@ -192,7 +192,7 @@ static hsort_status open_checkpoint(struct sort_run *run)
         return HSORT_OK;
     TRY(checkpoint_open(run->comm, options->checkpoint, &run->in, options->output, options->output_format,
                         run->order, NULL, &run->checkpoint));
-    run->report.resumed = run->checkpoint.found;
+    run->report.kept.resumed = run->checkpoint.found;
     return HSORT_OK;
 }
 
@@ -246,7 +246,8 @@ static hsort_status print_report(struct sort_run *run)
     TRY(slowest(comm, run->share.write_seconds + run->commit_seconds, &report->write_seconds));
     TRY(slowest(comm, run->share.reread_seconds, &report->verify_seconds));
     TRY(name_transport(run, &report->transport));
-    TRY(comm_sum(comm, atomic_load(&run->share.kept_bytes), &report->kept_bytes));
+    if (!run->on_disk)
+        TRY(comm_sum(comm, atomic_load(&run->share.kept_bytes), &report->kept.bytes));
     report->input = &run->in;
     report->output = run->options->output;
     report->type = run->in.type;
@@ -295,7 +296,6 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     hsort_status status =
         disk_sort_open(run->comm, run->options, &run->in, NULL, run->order, memory_bytes, &run->disk);
     if (status == HSORT_OK) {
-        run->report.resumed = run->disk.checkpoint.found;
         report_stale(run->comm, &run->disk.out);
         share_set_output(&run->share, &run->disk.out, NULL);
         status = sort_share(run);
@@ -306,6 +306,7 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     status = disk_sort_end(&run->disk, status);
     run->commit_seconds = MPI_Wtime() - start;
     run->report.run_bytes = run->disk.run_bytes;
+    run->report.kept = run->disk.kept;
     return status;
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "src/command/launch.h"
-#include "src/command/report.h"
 #include "src/command/stop.h"
 
 /* DIR. Not collective. */
@@ -142,6 +141,19 @@ static void leave_files(struct disk_sort *disk)
         file_leave(disk->comm, &disk->out);
 }
 
+/* What this run of the command need not make again, for its report. */
+static void note_kept(struct disk_sort *disk)
+{
+    const struct run_files_kept *kept = run_files_kept(disk->files);
+    disk->run_bytes = run_files_bytes(disk->files);
+    disk->kept = (struct report_kept){.resumed = disk->checkpoint.found,
+                                      .by_disk = true,
+                                      .bytes = kept->segment_bytes,
+                                      .runs = kept->runs,
+                                      .segments = kept->segments,
+                                      .run_bytes = kept->run_bytes};
+}
+
 /* Remove all but the output. */
 static void remove_files(struct disk_sort *disk)
 {
@@ -155,7 +167,7 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
 {
     bool full = false;
     if (disk->files)
-        disk->run_bytes = run_files_bytes(disk->files);
+        note_kept(disk);
     const bool lost = launch_lost(disk->comm, status);
     if (!lost)
         status = complete_line(disk, status, &full);

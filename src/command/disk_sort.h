@@ -16,6 +16,7 @@
 #include <limits.h>
 #include "src/checkpoint/run_files.h"
 #include "src/command/cli.h"
+#include "src/command/report.h"
 
 struct disk_sort {
     struct comm *comm;
@@ -26,6 +27,7 @@ struct disk_sort {
     struct file_out out;
     struct run_files *files; /* owned */
     int64_t run_bytes;       /* on disk, of all ranks: what disk_sort_end() found */
+    struct report_kept kept; /* of earlier runs of the command: the same */
 };
 
 /* Was such a sort begun, and stopped? Then there is its manifest. Collective.

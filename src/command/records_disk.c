@@ -86,5 +86,6 @@ hsort_status records_by_disk(struct record_run *run, size_t memory_bytes)
     status = disk_sort_end(&disk, status);
     run->write_seconds += MPI_Wtime() - start;
     run->report.run_bytes = disk.run_bytes;
+    run->report.kept = disk.kept;
     return status;
 }

@@ -95,6 +95,8 @@ static hsort_status print_json(const struct records_report *report)
     json_text(&json, "index", report->index);
     if (report->unique)
         json_text(&json, "counts", report->counts);
+    if (report->exchange)
+        report_kept_json(&json, &report->kept);
     report_job_json(&json, &report->job);
     return report_close_json(&json);
 }
@@ -124,6 +126,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
     if (report->stats.passes == 2)
         report_two_passes(report->plural, &report->stats, report->run_bytes);
     report_job(&report->job);
+    report_kept(&report->kept, &report->stats);
     report_phase("read", report->read_seconds);
     report_phase(report->work, report->sort_seconds);
     for (int phase = 0; phase < HSORT_PHASES; phase++)

@@ -25,6 +25,7 @@ struct records_report {
     bool unique, unique_ok; /* --unique; what is kept is one of each key */
     int64_t distinct;       /* then: how many that are */
     int64_t run_bytes;      /* of runs on disk; 0: there were none */
+    struct report_kept kept;
     struct job job;
 };
 

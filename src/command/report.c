@@ -187,8 +187,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     }
     report_files_json(&json, "input", "inputs", report->input);
     json_text(&json, "output", report->output);
-    json_text(&json, "resumed", report->resumed ? "begun" : NULL);
-    json_integer(&json, "kept_bytes", report->kept_bytes);
+    report_kept_json(&json, &report->kept);
     report_job_json(&json, &report->job);
     return report_close_json(&json);
 }
@@ -230,11 +229,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
     if (report->stats.passes == 2)
         report_two_passes("keys", &report->stats, report->run_bytes);
     report_job(&report->job);
-    if (report->resumed && report->run_bytes > 0)
-        printf("resumed      without what was on disk already\n");
-    else if (report->resumed)
-        printf("resumed      with %s of the output kept\n",
-               report_figure((double)report->kept_bytes, "B", text));
+    report_kept(&report->kept, &report->stats);
     for (int phase = 0; phase < PHASES; phase++)
         report_phase(times[phase].name, times[phase].seconds);
     report_moved(&report->stats);

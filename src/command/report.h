@@ -15,6 +15,15 @@
 /* Phases that a sort of bare keys can have: the list ends with one that it has not. */
 enum { REPORT_KEY_PHASES = HSORT_PHASE_GATHER };
 
+/* What a sort that went on after a stop or a crash had of earlier runs of the command. */
+struct report_kept {
+    bool resumed;  /* there were such */
+    bool by_disk;  /* the three below mean something */
+    int64_t bytes; /* of the output */
+    int64_t runs, segments;
+    int64_t run_bytes; /* of these runs on disk */
+};
+
 struct sort_report {
     const struct file_in *input;
     const char *output;
@@ -27,9 +36,8 @@ struct sort_report {
     bool verified;                                      /* the three below mean something */
     bool sorted, count_ok, fingerprint_ok;
     struct job job;
-    bool resumed;       /* an earlier run of it had been stopped or killed */
-    int64_t kept_bytes; /* of the output, written by earlier runs of it; by way of the disk 0 */
-    int64_t run_bytes;  /* of runs on disk; 0: there were none */
+    struct report_kept kept;
+    int64_t run_bytes; /* of runs on disk; 0: there were none */
 };
 
 struct check_report {
@@ -102,10 +110,15 @@ const char *report_figure(double number, const char *unit, char *text);
 /* The line of a phase; none if it did not run, or for less than a microsecond. */
 void report_phase(const char *name, double seconds);
 
-/* The job, as lines and as members of an object. */
-void report_job(const struct job *job);
 /* The line of a sort that took two; run_bytes: of its runs on disk, or 0. */
 void report_two_passes(const char *what, const hsort_stats *stats, int64_t run_bytes);
+
+/* What was kept: a line, if the sort went on, and members of an object. stats: of the whole sort. */
+void report_kept(const struct report_kept *kept, const hsort_stats *stats);
+void report_kept_json(struct json *json, const struct report_kept *kept);
+
+/* The job, as lines and as members of an object. */
+void report_job(const struct job *job);
 void report_job_json(struct json *json, const struct job *job);
 
 /* Put what was read: `name` is a text, of one file its path; `list` has the paths of all. */

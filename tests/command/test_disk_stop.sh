@@ -25,6 +25,16 @@ declare -A said=([holdread]="keys were read" [holdwrite]="keys were written")
 # made KIND: how many lines of that kind are in the journals.
 made() { cat "$dir"/journal-* 2>/dev/null | grep -c "^$1 "; }
 
+# note_kept BYTES: what the next start has of this one, of elements of so many bytes, as its report must say it.
+note_kept()
+{
+    local bytes
+    bytes=$(cat "$dir"/journal-* | awk -v bytes="$1" '/^segment / { all += $3 * bytes } END { print all + 0 }')
+    kept_json="\"resumed\": \"begun\", \"kept_bytes\": $bytes, \"kept_runs\": $(made run), \"kept_segments\": $(made segment)"
+    kept_json+=", \"kept_run_bytes\": $(cat /dev/null $dir/run-* 2>/dev/null | wc -c)"
+    kept_text="resumed      with $(made run) of $runs runs kept, .*B, and $(made segment) of $runs segments, "
+}
+
 # stopped SITE TEXT: the run ended as a stopped one does, with the output as it was and what is needed to go on.
 stopped()
 {
@@ -88,8 +98,9 @@ each_phase()
             before="$(made run) $(made segment)"
             echo "$site on $ranks ranks: $before runs and segments were made"
             [ $site = holdread ] || [ "$(made run)" = $runs ] || fail "$site on $ranks ranks: only $before were made"
+            note_kept 8
             run "${next[$ranks]}" "${keys[@]}" --json
-            grep -q '"resumed": "begun"' "$work.out" || fail "$site on $ranks ranks: the report does not say that it was stopped"
+            grep -qF "$kept_json" "$work.out" || fail "$site on $ranks ranks: the report does not say what was kept: $kept_json"
             finished "$site on $ranks ranks, then on ${next[$ranks]}"
         done
     done
@@ -122,7 +133,9 @@ again_and_again()
         end
         stopped "$site" "again: $step"
     done
+    note_kept 8
     run 8 "${keys[@]}"
+    grep -q "^$kept_text" "$work.out" || fail "again and again: the report lacks '$kept_text'"
     finished "again and again"
 }
 
@@ -134,7 +147,14 @@ records_too()
         ok 0 sort in.raw --record 24 --key @3:u32 -o wanted
         stop "$site" 3 USR1 "${records[@]}"
         refused 2 2 "is of a sort by @3:u32, not by @4:u32|remove it" "${records[@]/@3/@4}"
-        run 2 "${records[@]}"
+        note_kept 24
+        if drawn 2; then
+            run 2 "${records[@]}" --json
+            grep -qF "$kept_json" "$work.out" || fail "records, $site: the report does not say what was kept: $kept_json"
+        else
+            run 2 "${records[@]}"
+            grep -q "^$kept_text" "$work.out" || fail "records, $site: the report lacks '$kept_text'"
+        fi
         finished "records, $site"
     done
     ok 0 sort in.raw --type u64 -o wanted

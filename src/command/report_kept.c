@@ -1,0 +1,28 @@
+/* What a sort had of earlier runs of the command. */
+#include <inttypes.h>
+#include <stdio.h>
+#include "src/command/report.h"
+
+void report_kept(const struct report_kept *kept, const hsort_stats *stats)
+{
+    char output[REPORT_FIGURE_TEXT], runs[REPORT_FIGURE_TEXT];
+    if (!kept->resumed)
+        return;
+    report_figure((double)kept->bytes, "B", output);
+    if (kept->by_disk)
+        printf("resumed      with %" PRId64 " of %" PRId64 " runs kept, %s, and %" PRId64 " of %" PRId64
+               " segments, %s\n",
+               kept->runs, stats->runs, report_figure((double)kept->run_bytes, "B", runs), kept->segments,
+               stats->segments, output);
+    else
+        printf("resumed      with %s of the output kept\n", output);
+}
+
+void report_kept_json(struct json *json, const struct report_kept *kept)
+{
+    json_text(json, "resumed", kept->resumed ? "begun" : NULL);
+    json_integer(json, "kept_bytes", kept->bytes);
+    json_integer(json, "kept_runs", kept->runs);
+    json_integer(json, "kept_segments", kept->segments);
+    json_integer(json, "kept_run_bytes", kept->run_bytes);
+}

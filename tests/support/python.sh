@@ -20,7 +20,7 @@ fi
 python=
 for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
     if [ -z "$python" ] && "$candidate" -c 'import numpy, mpi4py' 2>/dev/null; then
-        python=$candidate
+        python=$(command -v "$candidate") # mpirun may look for programs elsewhere first
     fi
 done
 if [ -z "$python" ]; then

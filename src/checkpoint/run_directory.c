@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "src/checkpoint/checksum.h"
 #include "src/checkpoint/manifest.h"
 #include "src/checkpoint/run_files.h"
 #include "src/files/file_internal.h"
@@ -17,21 +19,36 @@ static const char runs_suffix[] = ".hypersort-runs", half_suffix[] = ".part";
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
+/* mark [16] = "." and eight digits that tell outputs of one name apart, by where they lie: the directory, without links, of the file
+ * `chosen`, and `base`, its name in it. */
+static void mark_output(const char *chosen, const char *base, char *mark)
+{
+    char folder[PATH_MAX], real[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", base > chosen ? (int)(base - chosen) : 1,
+             base > chosen ? chosen : ".");
+    const char *where = realpath(folder, real) ? real : folder; // where there is none the output says so
+    const uint64_t sum =
+        checksum_add(checksum_add(CHECKSUM_START, where, strlen(where) + 1), base, strlen(base));
+    snprintf(mark, 16, ".%08" PRIx32, (uint32_t)(sum ^ sum >> 32));
+}
+
 hsort_status run_files_name(const char *directory, const char *output, char *name)
 {
-    char chosen[PATH_MAX];
+    char chosen[PATH_MAX], mark[16] = "";
     struct stat there;
     TRY(file_choose_path(output, 0, NULL, chosen, &there));
     char *slash = strrchr(chosen, '/');
     const char *base = slash ? slash + 1 : chosen;
     if (base[0] == '\0')
         return status_fail(HSORT_IO, "%s: cannot create: %s", output, strerror(EISDIR));
+    if (directory)
+        mark_output(chosen, base, mark);
     // The output's own directory, where none is given: all before its base, which may be nothing.
     const int before = (int)(directory ? strlen(directory) : (size_t)(base - chosen));
     const bool joined = before > 0 && directory && directory[before - 1] != '/';
-    const int bytes = snprintf(name, PATH_MAX, "%.*s%s%s%s", before, directory ? directory : chosen,
-                               joined ? "/" : "", base, runs_suffix);
-    if (strlen(base) + sizeof runs_suffix - 1 > NAME_MAX || bytes + RUN_NAME_ROOM > PATH_MAX)
+    const int bytes = snprintf(name, PATH_MAX, "%.*s%s%s%s%s", before, directory ? directory : chosen,
+                               joined ? "/" : "", base, mark, runs_suffix);
+    if (strlen(base) + strlen(mark) + sizeof runs_suffix - 1 > NAME_MAX || bytes + RUN_NAME_ROOM > PATH_MAX)
         return status_fail(HSORT_IO, "%.200s: no directory for its runs: %s", output, strerror(ENAMETOOLONG));
     return HSORT_OK;
 }

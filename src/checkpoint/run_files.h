@@ -7,8 +7,9 @@
  *     RUNS/plan               text: id of the manifest, elements, element_bytes, part_elements, fence_elements, DIR, checksum
  *     RUNS/run-000007         a run, then its fences (run_store.h); RUNS/run-000007.part until it is whole
  *
- * RUNS is TEMPORARY/NAME.hypersort-runs for each temporary directory, where NAME is the output's own name; run r is made in
- * the one of number r mod their count, and found in any. One of them may be DIR itself. Both texts are run_journal.h's. Of both directories only
+ * RUNS is NAME.hypersort-runs beside the output, where NAME is its own name; or TEMPORARY/NAME.MARK.hypersort-runs for each temporary
+ * directory, where MARK is made of the directory of the output, so that jobs whose outputs have one name can share TEMPORARY. Run r is
+ * made in the one of number r mod their count, and found in any. One of them may be DIR itself. Both texts are run_journal.h's. Of both directories only
  * files of these names are touched, of journals only those that begin as one does.
  *
  *     end_run        sync the run, name it; append "run 7 ..." to the own journal; sync that   killed before: it is made again
@@ -18,8 +19,8 @@
  * the size that it should have: else the run is made again. A segment's counts only while the output is the file that it was.
  * Nothing needs all ranks: each makes its parts at its own pace.
  *
- * Another sort whose output has the same name may have its runs in the same TEMPORARY. As long as the manifest that its plan names
- * is there, this one is refused; then they are removed. */
+ * Another sort to the same output, with another DIR, has its runs in the same RUNS. As long as the manifest that its plan names is
+ * there, this one is refused; then they are removed. */
 #ifndef RUN_FILES_H
 #define RUN_FILES_H
 
@@ -66,12 +67,12 @@ const struct run_files_kept *run_files_kept(const struct run_files *files);
  * the same on every rank. Not collective. */
 const char *run_files_error(const struct run_files *files);
 
-/* The directories, for a line of text: "a/x.hypersort-runs" or "a/x.hypersort-runs and b/x.hypersort-runs". Static in
+/* The directories, for a line of text: "x.hypersort-runs" or "a/x.0123abcd.hypersort-runs and b/x.0123abcd.hypersort-runs". Static in
  * files. Not collective. */
 const char *run_files_where(const struct run_files *files);
 
 /* RUNS of the output in a directory: name [PATH_MAX]; directory NULL: the output's own. Not collective. Errors HSORT_IO:
- * too long. */
+ * too long; the output's are not to be reached. */
 hsort_status run_files_name(const char *directory, const char *output, char *name);
 
 /* Remove runs, plans and journals, and RUNS where nothing else is in them; of DIR only our own names. Rank 0 does it, after

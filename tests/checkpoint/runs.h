@@ -256,6 +256,28 @@ static inline void expect_end(const struct work *work)
     CHECK(comm.rank != 0 || unlink(work->output) == 0, "unlink");
 }
 
+/* A name in RUNS of out.bin, or with "" RUNS: in that directory of this test; NULL: beside out.bin. In one of 16 buffers that take turns. */
+static inline const char *in_runs(const char *temporary, const char *name)
+{
+    static char path[16][PATH_MAX];
+    static int next;
+    char *found = path[next++ % 16], where[PATH_MAX] = "";
+    if (temporary)
+        snprintf(where, sizeof where, "%s", in_dir(temporary));
+    CHECK(run_files_name(temporary ? where : NULL, in_dir("out.bin"), found) == HSORT_OK, "%s",
+          status_text());
+    snprintf(found + strlen(found), PATH_MAX - strlen(found), "%s%s", name[0] ? "/" : "", name);
+    return found;
+}
+
+/* What stands in error lines of RUNS, from its directory's last name on. */
+static inline const char *runs_text(const char *temporary, const char *text)
+{
+    static char line[PATH_MAX + 128];
+    snprintf(line, sizeof line, "%s%s", in_runs(temporary, ""), text);
+    return line + strlen(directory) + 1;
+}
+
 static inline struct shape usual_shape(void)
 {
     return (struct shape){.elements = 10007, .part_elements = 1500, .fence_elements = 64};

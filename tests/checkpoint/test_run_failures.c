@@ -174,8 +174,7 @@ static void test_no_room(void)
     shape.temporary_count = 2;
     begin_call(&comm, &work, &shape, &call);
     expect_team(&comm, HSORT_IO, open_store(&call),
-                "full/a/out.bin.hypersort-runs: the runs of this sort need 81920 bytes "
-                "more there, of which ");
+                runs_text("full/a", ": the runs of this sort need 81920 bytes more there, of which "));
     CHECK(strstr(comm.error, " are free: free some, or name more directories (-T)"), "%s", comm.error);
     CHECK(count_names(in_dir("full/a")) == 0 && count_names(in_dir("full/b")) == 0, "something stays");
     CHECK(!run_files_disk_is_full(call.files), "no write was refused");
@@ -219,7 +218,7 @@ static void test_fills_up(void)
     expect_team(&comm, HSORT_IO, open_store(&call),
                 "the runs of this sort need 57344 bytes more there, of which ");
     end_call(&call);
-    CHECK(count_names(in_dir("full/out.bin.hypersort-runs")) == 3,
+    CHECK(count_names(in_runs("full", "")) == 3,
           "what is made is gone"); // a plan and two runs
     MPI_Barrier(comm.world);
     CHECK(comm.rank != 0 || unlink(in_dir("full/others")) == 0, "unlink");

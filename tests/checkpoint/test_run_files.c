@@ -1,5 +1,6 @@
 /* Runs of a sort as files: what ranks write is what all read, and what a call has made the next one finds, on other ranks and in
  * other directories. */
+#include <fnmatch.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include "tests/checkpoint/runs.h"
@@ -83,7 +84,7 @@ static void test_again(void)
     CHECK(call.store->write_run(call.store->user, 6, 0, 1, "x") == HSORT_INTERNAL, "not begun");
     status_clear();
     end_call(&call);
-    CHECK(count_names(in_dir("out.bin.hypersort-runs")) == 4, "half a run stays"); // a plan and three runs
+    CHECK(count_names(in_runs(NULL, "")) == 4, "half a run stays"); // a plan and three runs
     MPI_Barrier(comm.world);
     begin_and_open(&comm, &work, &shape, &call);
     check_found(&call, FIRST(3), 0, "again");
@@ -120,13 +121,11 @@ static void test_directories(void)
     shape.temporary[1] = in_dir("b/");
     shape.temporary_count = 2;
     begin_and_open(&comm, &work, &shape, &call);
-    char where[256];
-    snprintf(where, sizeof where, "%s/a/out.bin.hypersort-runs and %s/b/out.bin.hypersort-runs", directory,
-             directory);
+    char where[2 * PATH_MAX];
+    snprintf(where, sizeof where, "%s and %s", in_runs("a", ""), in_runs("b", ""));
     CHECK(strcmp(run_files_where(call.files), where) == 0, "where: %s", run_files_where(call.files));
     expect_team(&comm, HSORT_OK, make_runs(&call, 0, 4), "runs");
-    CHECK(access(in_dir("a/out.bin.hypersort-runs/run-000002"), F_OK) == 0 &&
-              access(in_dir("b/out.bin.hypersort-runs/run-000003"), F_OK) == 0,
+    CHECK(access(in_runs("a", "run-000002"), F_OK) == 0 && access(in_runs("b", "run-000003"), F_OK) == 0,
           "runs lie elsewhere");
     end_call(&call);
 
@@ -138,7 +137,7 @@ static void test_directories(void)
     check_found(&call, FIRST(4), 0, "in another order");
     expect_team(&comm, HSORT_OK, make_runs(&call, 4, 7), "runs");
     read_everywhere(&call);
-    CHECK(access(in_dir("c/out.bin.hypersort-runs/run-000004"), F_OK) == 0, "the new directory has no run");
+    CHECK(access(in_runs("c", "run-000004"), F_OK) == 0, "the new directory has no run");
     finish_call(&call);
 
     shape.temporary[1] = shape.temporary[0];
@@ -173,8 +172,7 @@ static void test_no_directory(void)
     shape.temporary[1] = in_dir("a");
     shape.temporary_count = 2;
     begin_call(&comm, &work, &shape, &call);
-    expect_team(&comm, HSORT_IO, open_store(&call),
-                "none/out.bin.hypersort-runs: cannot be made: No such file");
+    expect_team(&comm, HSORT_IO, open_store(&call), runs_text("none", ": cannot be made: No such file"));
     end_call(&call);
     shape.temporary[0] = shape.temporary[1];
     shape.temporary_count = 1;
@@ -191,7 +189,7 @@ static void test_one_directory(void)
     struct work work = make_work(HSORT_U64);
     const struct shape shape = usual_shape();
     struct call call;
-    snprintf(work.directory, sizeof work.directory, "%s/out.bin.hypersort-runs", directory);
+    snprintf(work.directory, sizeof work.directory, "%.255s", in_runs(NULL, ""));
     CHECK(comm.rank != 0 || rmdir(in_dir("checkpoint")) == 0, "rmdir");
     put_input(&work, shape.elements);
     for (int step = 0; step < 3; step++) {
@@ -212,35 +210,66 @@ static void check_name(const char *temporary, const char *output, const char *wa
     char name[PATH_MAX] = "";
     const hsort_status status = run_files_name(temporary, output, name);
     CHECK(status == (wanted ? HSORT_OK : HSORT_IO), "%.40s: %d", output, status);
-    CHECK(wanted ? strcmp(name, wanted) == 0 : !strchr(status_text(), '\n'), "%.40s: %.80s", output, name);
+    CHECK(wanted ? fnmatch(wanted, name, 0) == 0 : !strchr(status_text(), '\n'), "%.40s: %.80s", output,
+          name);
     status_clear();
 }
 
+/* Do two outputs have one RUNS in a temporary directory? */
+static bool share_runs(const char *output, const char *other)
+{
+    char name[PATH_MAX] = "", of_other[PATH_MAX] = "";
+    CHECK(run_files_name("t", output, name) == HSORT_OK && run_files_name("t", other, of_other) == HSORT_OK,
+          "%s", status_text());
+    return strcmp(name, of_other) == 0;
+}
+
+#define MARK ".[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
+
 static void test_names(void)
 {
-    char base[NAME_MAX + 1], wanted[PATH_MAX], far[PATH_MAX];
+    enum { SUFFIX = 15, MARKED = SUFFIX + 9 };
+    char base[NAME_MAX + 1], wanted[PATH_MAX], far[PATH_MAX], here[PATH_MAX];
     check_name(NULL, "b.npy", "b.npy.hypersort-runs");
     check_name(NULL, "/b.npy", "/b.npy.hypersort-runs");
     check_name(NULL, "./a/b.npy", "./a/b.npy.hypersort-runs");
-    check_name("/", "a/b.npy", "/b.npy.hypersort-runs");
-    check_name("t/", "a/b.npy", "t/b.npy.hypersort-runs");
-    check_name("t", "b.%r.npy", "t/b.0.npy.hypersort-runs");
+    check_name("/", "a/b.npy", "/b.npy" MARK ".hypersort-runs");
+    check_name("t/", "a/b.npy", "t/b.npy" MARK ".hypersort-runs");
+    check_name("t", "b.%r.npy", "t/b.0.npy" MARK ".hypersort-runs");
     check_name(NULL, "a/", NULL);
-    memset(base, 'x', sizeof base);
-    base[NAME_MAX - 15] = '\0';
-    snprintf(wanted, sizeof wanted, "t/%s.hypersort-runs", base);
-    check_name("t", base, wanted);
-    strcpy(base + NAME_MAX - 15, "x");
-    check_name("t", base, NULL);
+    for (int marked = 0; marked < 2; marked++) {
+        memset(base, 'x', sizeof base);
+        base[NAME_MAX - (marked ? MARKED : SUFFIX)] = '\0';
+        snprintf(wanted, sizeof wanted, "%s%s%s.hypersort-runs", marked ? "t/" : "", base,
+                 marked ? MARK : "");
+        check_name(marked ? "t" : NULL, base, wanted);
+        strcat(base, "x");
+        check_name(marked ? "t" : NULL, base, NULL);
+    }
     memset(far, '/', sizeof far);
     far[sizeof far - 1] = '\0';
     check_name(far, "b.npy", NULL);
     // A link is followed.
     CHECK(comm.rank != 0 || symlink("true.bin", in_dir("link.bin")) == 0, "symlink");
+    CHECK(comm.rank != 0 || (mkdir(in_dir("a"), 0777) == 0 && symlink("a", in_dir("linked")) == 0), "mkdir");
     put_file(in_dir("true.bin"), "", 0);
-    check_name("t", in_dir("link.bin"), "t/true.bin.hypersort-runs");
     MPI_Barrier(comm.world);
-    CHECK(comm.rank != 0 || (unlink(in_dir("link.bin")) == 0 && unlink(in_dir("true.bin")) == 0), "unlink");
+    check_name("t", in_dir("link.bin"), "t/true.bin" MARK ".hypersort-runs");
+    // One output by any of its names; others of the same name elsewhere.
+    CHECK(getcwd(here, sizeof here) && strlen(here) < PATH_MAX - 8, "getcwd");
+    strcat(here, "/b.npy");
+    CHECK(share_runs("b.npy", "./b.npy") && share_runs("b.npy", here),
+          "not one output from here and by its whole name");
+    CHECK(share_runs(in_dir("link.bin"), in_dir("true.bin")), "not one output by a link");
+    CHECK(share_runs(in_dir("a/b.npy"), in_dir("linked/../a/b.npy")) &&
+              share_runs(in_dir("a/b.npy"), in_dir("linked/b.npy")),
+          "not one output by a link to its directory");
+    CHECK(!share_runs("b.npy", in_dir("a/b.npy")) && !share_runs(in_dir("b.npy"), in_dir("a/b.npy")),
+          "two outputs in one RUNS");
+    MPI_Barrier(comm.world);
+    CHECK(comm.rank != 0 || (unlink(in_dir("link.bin")) == 0 && unlink(in_dir("true.bin")) == 0 &&
+                             unlink(in_dir("linked")) == 0 && rmdir(in_dir("a")) == 0),
+          "unlink");
 }
 
 /* A rank on another machine, as far as names go: it does not see the runs. */
@@ -261,7 +290,7 @@ static void test_unseen(void)
         &comm, comm.size > 1 ? HSORT_IO : HSORT_OK, status,
         "out.bin.hypersort-runs: rank 0 sees it, this rank does not: temporary directories must be on disks "
         "that all ranks share");
-    CHECK(comm.size == 1 || access(in_dir("out.bin.hypersort-runs"), F_OK) != 0, "the directory stays");
+    CHECK(comm.size == 1 || access(in_runs(NULL, ""), F_OK) != 0, "the directory stays");
     finish_call(&call);
     expect_end(&work);
 }
@@ -279,7 +308,7 @@ static void test_temporary_limit(void)
     expect_team(&comm, HSORT_IO, open_store(&call),
                 "the runs of this sort take 81336 bytes, --temp-limit is 81335");
     CHECK(count_names(work.directory) == 2, "%d names", count_names(work.directory)); // lock, manifest
-    CHECK(access(in_dir("out.bin.hypersort-runs"), F_OK) != 0, "the directory stays");
+    CHECK(access(in_runs(NULL, ""), F_OK) != 0, "the directory stays");
     end_call(&call);
     shape.temporary_limit++;
     begin_and_open(&comm, &work, &shape, &call);
@@ -308,7 +337,7 @@ static void test_file_size_limit(void)
     expect_team(&comm, HSORT_IO, comm_agree(&comm, status),
                 "run-000000.part: cannot reserve 12192 bytes: File too large");
     CHECK(!run_files_disk_is_full(call.files), "the disk is not full");
-    CHECK(count_names(in_dir("out.bin.hypersort-runs")) == 1, "the run stays");
+    CHECK(count_names(in_runs(NULL, "")) == 1, "the run stays");
     finish_call(&call);
     expect_end(&work);
 }

@@ -229,7 +229,7 @@ static void prepare(bool run_is_lost)
     for (int64_t run = 0; run < 3; run++)
         CHECK(make_run(&call, run, &random) == HSORT_OK, "%s", status_text());
     end_call(&call);
-    CHECK(unlink(in_dir("out.bin.hypersort-runs/run-000001")) == 0, "unlink");
+    CHECK(unlink(in_runs(NULL, "run-000001")) == 0, "unlink");
     made->runs = 5;
 }
 

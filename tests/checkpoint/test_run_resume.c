@@ -2,21 +2,11 @@
  * nothing of the user's is touched. */
 #include "tests/checkpoint/runs.h"
 
-static const char runs_name[] = "out.bin.hypersort-runs";
-
-/* runs_name/name, in the directory of this test. */
-static const char *in_runs(const char *name)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", runs_name, name);
-    return in_dir(path);
-}
-
 static const char *run_path(int64_t run)
 {
     char name[32];
     snprintf(name, sizeof name, "run-%06lld", (long long)run);
-    return in_runs(name);
+    return in_runs(NULL, name);
 }
 
 /* The parts of the usual sort. */
@@ -255,13 +245,13 @@ static void test_taken_directory(void)
     uint64_t random = seed;
     char text[8192];
     begin_and_open(&comm, &work, &shape, &call);
-    const size_t bytes = read_file(in_runs("plan"), text, sizeof text);
+    const size_t bytes = read_file(in_runs(NULL, "plan"), text, sizeof text);
     const bool mine = comm.rank == comm.size - 1;
     if (mine)
         CHECK(call.store->begin_run(call.store->user, 4) == HSORT_OK &&
                   write_pieces(&call, 4, &random) == HSORT_OK,
               "%s", status_text());
-    put_file(in_runs("plan"), text, bytes - 1);
+    put_file(in_runs(NULL, "plan"), text, bytes - 1);
     const struct run_facts facts = make_facts(&call.plan, 4, false);
     const hsort_status status = mine ? call.store->end_run(call.store->user, 4, &facts) : HSORT_OK;
     static const char cause[] =
@@ -269,7 +259,7 @@ static void test_taken_directory(void)
     expect_team(&comm, HSORT_IO, comm_agree(&comm, status), cause);
     CHECK(access(run_path(4), F_OK) != 0, "the run has its name");
     expect_team(&comm, HSORT_IO, call.store->reopen(call.store->user), cause);
-    put_file(in_runs("plan"), text, bytes);
+    put_file(in_runs(NULL, "plan"), text, bytes);
     end_call(&call);
     expect_found(&work, FIRST(4), FIRST(2), "given back");
     finish_usual(&work);
@@ -298,7 +288,7 @@ static void test_other_parts(void)
     // The remedy.
     MPI_Barrier(comm.world);
     if (comm.rank == 0)
-        nftw(in_dir(runs_name), remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        nftw(in_runs(NULL, ""), remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     MPI_Barrier(comm.world);
     shape.part_elements = 1499;
     begin_and_open(&comm, &work, &shape, &call);
@@ -314,19 +304,20 @@ static void test_damaged_plan(void)
     struct call call;
     const struct work work = begin_usual(&call);
     char text[8192];
-    const size_t bytes = read_file(in_runs("plan"), text, sizeof text);
+    const size_t bytes = read_file(in_runs(NULL, "plan"), text, sizeof text);
     for (int i = 0; i < 20; i++) {
         const size_t at = check_random(&seed) % bytes; // rank 0's counts
         char damaged[8192];
         memcpy(damaged, text, bytes);
         damaged[at] ^= (char)(1 << check_random(&seed) % 8);
-        put_file(in_runs("plan"), damaged, i % 2 ? bytes : at);
+        put_file(in_runs(NULL, "plan"), damaged, i % 2 ? bytes : at);
         expect_found(&work, 0, FIRST(2), "a damaged plan");
         char again[8192];
-        CHECK(read_file(in_runs("plan"), again, sizeof again) == bytes && memcmp(text, again, bytes) == 0,
+        CHECK(read_file(in_runs(NULL, "plan"), again, sizeof again) == bytes &&
+                  memcmp(text, again, bytes) == 0,
               "plan");
     }
-    CHECK(count_names(in_dir(runs_name)) == 1, "runs stay");
+    CHECK(count_names(in_runs(NULL, "")) == 1, "runs stay");
     finish_usual(&work);
     expect_end(&work);
 }
@@ -391,16 +382,20 @@ static void test_lost_output(void)
 
 /* ---- Others' files ------------------------------------------------------------------------------------- */
 
-static const char *const users_names[] = {"out.bin.hypersort-runs/notes",
-                                          "out.bin.hypersort-runs/run-7",
-                                          "out.bin.hypersort-runs/run-0000007",
-                                          "out.bin.hypersort-runs/run--00007",
-                                          "out.bin.hypersort-runs/run-000007.keys",
-                                          "out.bin.hypersort-runs/plan.old",
-                                          "checkpoint/journal-01",
-                                          "checkpoint/journal-x",
-                                          "checkpoint/journal-77"};
-enum { USERS_NAMES = sizeof users_names / sizeof *users_names };
+/* In RUNS, and beside the manifest. */
+static const char *const users_runs[] = {"notes",      "run-7",           "run-0000007",
+                                         "run--00007", "run-000007.keys", "plan.old"};
+static const char *const users_journals[] = {"checkpoint/journal-01", "checkpoint/journal-x",
+                                             "checkpoint/journal-77"};
+enum {
+    USERS_RUNS = sizeof users_runs / sizeof *users_runs,
+    USERS_NAMES = USERS_RUNS + sizeof users_journals / sizeof *users_journals
+};
+
+static const char *users_path(int i)
+{
+    return i < USERS_RUNS ? in_runs(NULL, users_runs[i]) : in_dir(users_journals[i - USERS_RUNS]);
+}
 
 /* A sort that was given up: its manifest is gone. Its runs and journals go, the user's files stay, to the end. */
 static void test_given_up(void)
@@ -414,13 +409,13 @@ static void test_given_up(void)
     strcpy(part, call.checkpoint.part);
     end_call(&call);
     for (int i = 0; i < USERS_NAMES; i++)
-        put_file(in_dir(users_names[i]), "mine", 4);
+        put_file(users_path(i), "mine", 4);
     CHECK(comm.rank != 0 || mkdir(in_dir("checkpoint/journal-78"), 0777) == 0, "mkdir");
     expect_found(&work, FIRST(4), FIRST(2), "beside the user's files");
     remove_on_0(in_dir("checkpoint/manifest"));
     begin_and_open(&comm, &work, &shape, &call);
     check_found(&call, 0, 0, "a new manifest");
-    CHECK(count_names(in_dir(runs_name)) == 7, "%d names", count_names(in_dir(runs_name))); // six, and a plan
+    CHECK(count_names(in_runs(NULL, "")) == 7, "%d names", count_names(in_runs(NULL, ""))); // six, and a plan
     end_call(&call);
     // Nor do lines of the other sort say anything of this one, although its parts are the same.
     put_file(in_dir("checkpoint/journal-0"), text, bytes);
@@ -431,12 +426,12 @@ static void test_given_up(void)
     finish_call(&call);
     MPI_Barrier(comm.world);
     for (int i = 0; i < USERS_NAMES; i++) {
-        CHECK(read_file(in_dir(users_names[i]), text, sizeof text) == 4 && memcmp(text, "mine", 4) == 0, "%s",
-              users_names[i]);
-        remove_on_0(in_dir(users_names[i]));
+        CHECK(read_file(users_path(i), text, sizeof text) == 4 && memcmp(text, "mine", 4) == 0, "%s",
+              users_path(i));
+        remove_on_0(users_path(i));
     }
     remove_on_0(in_dir("checkpoint/journal-78"));
-    remove_on_0(in_dir(runs_name));
+    remove_on_0(in_runs(NULL, ""));
     MPI_Barrier(comm.world);
     remove_on_0(part); // of the manifest that was removed by hand
     expect_end(&work);
@@ -453,29 +448,31 @@ static void test_users_journal(void)
     put_file(in_dir("checkpoint/journal-0"), "mine", 4);
     expect_team(&comm, HSORT_IO, open_store(&call),
                 "journal-0: is no journal of hypersort's: remove it, or give another");
-    CHECK(access(in_dir(runs_name), F_OK) != 0 && access(in_dir("checkpoint/journal-1"), F_OK) != 0,
+    CHECK(access(in_runs(NULL, ""), F_OK) != 0 && access(in_dir("checkpoint/journal-1"), F_OK) != 0,
           "something stays");
     remove_on_0(in_dir("checkpoint/journal-0"));
     CHECK(comm.rank != 0 || symlink("journal-x", in_dir("checkpoint/journal-0")) == 0, "symlink");
     expect_team(&comm, HSORT_IO, open_store(&call),
                 "journal-0: cannot be opened: a symbolic link is not followed here");
     remove_on_0(in_dir("checkpoint/journal-0"));
-    put_file(in_dir(runs_name), "mine", 4);
+    put_file(in_runs(NULL, ""), "mine", 4);
     expect_team(&comm, HSORT_IO, open_store(&call), "hypersort-runs: is no directory");
-    remove_on_0(in_dir(runs_name));
+    remove_on_0(in_runs(NULL, ""));
     finish_call(&call);
     expect_end(&work);
 }
 
-/* Two sorts whose outputs have one name, and one temporary directory. The second is refused until the first is given up. */
+/* Two sorts to one output, with a checkpoint each and one temporary directory. The second is refused until the first is given up. A
+ * third one, whose output has the same name elsewhere, has runs of its own. */
 static void test_two_sorts(void)
 {
     const struct work work = make_work(HSORT_U64);
-    struct work other = work;
+    struct work other = work, elsewhere = work;
     struct shape shape = usual_shape();
     struct call call;
     snprintf(other.directory, sizeof other.directory, "%s/other", directory);
-    snprintf(other.output, sizeof other.output, "%s/to/out.bin", directory);
+    snprintf(elsewhere.directory, sizeof elsewhere.directory, "%s/third", directory);
+    snprintf(elsewhere.output, sizeof elsewhere.output, "%s/to/out.bin", directory);
     put_input(&work, shape.elements);
     CHECK(comm.rank != 0 || (mkdir(in_dir("to"), 0777) == 0 && mkdir(in_dir("tmp"), 0777) == 0), "mkdir");
     MPI_Barrier(comm.world);
@@ -486,11 +483,15 @@ static void test_two_sorts(void)
     end_call(&call);
     begin_call(&comm, &other, &shape, &call);
     expect_team(&comm, HSORT_IO, open_store(&call),
-                "tmp/out.bin.hypersort-runs: has the runs of another sort, of the checkpoint /");
+                runs_text("tmp", ": has the runs of another sort, of the checkpoint /"));
     CHECK(
         strstr(comm.error, "/checkpoint: end that sort, remove one of both, or give another directory (-T)"),
         "%s", comm.error);
     end_call(&call);
+    begin_and_open(&comm, &elsewhere, &shape, &call);
+    check_found(&call, 0, 0, "of another output");
+    CHECK(count_names(in_dir("tmp")) == 2, "not a directory for each output");
+    finish_call(&call);
     begin_and_open(&comm, &work, &shape, &call);
     check_found(&call, FIRST(4), 0, "after the other was refused");
     run_files_close(call.files); // as one that is killed
@@ -499,7 +500,7 @@ static void test_two_sorts(void)
     end_call(&call);
     begin_and_open(&comm, &other, &shape, &call);
     check_found(&call, 0, 0, "after it was given up");
-    CHECK(count_names(in_dir("tmp/out.bin.hypersort-runs")) == 1, "runs stay");
+    CHECK(count_names(in_runs("tmp", "")) == 1, "runs stay");
     finish_call(&call);
     MPI_Barrier(comm.world);
     if (comm.rank == 0) {

@@ -19,14 +19,14 @@ import time
 
 RUNS, KEYS, TEMPORARY = 24, 150000, ["one", "two"]
 PHASES = ["runs", "cuts", "segments", "end"]
-OWN_NAMES = re.compile(r"out(\.hypersort-[0-9a-f]{16}\.part|\.hypersort-runs(/(plan|journal-\d+|run-\d{6}(\.part)?|manifest[.\w-]*|"
+OWN_NAMES = re.compile(r"out(\.hypersort-[0-9a-f]{16}\.part|(\.[0-9a-f]{8})?\.hypersort-runs(/(plan|journal-\d+|run-\d{6}(\.part)?|manifest[.\w-]*|"
                        r"\.hypersort-lock))?)?")
 
 
 def journal_lines(kind):
     """Whole lines of that kind, of all ranks."""
     count = 0
-    for name in glob.glob("**/out.hypersort-runs/journal-*", recursive=True):
+    for name in glob.glob("**/out*.hypersort-runs/journal-*", recursive=True):
         try:
             with open(name, encoding="ascii") as file:
                 count += sum(line.startswith(kind + " ") and line.endswith("\n") for line in file)
@@ -120,7 +120,7 @@ class Kills:
         self.reached.append("runs" if runs < RUNS else "cuts" if segments == 0 else "segments" if segments < RUNS else "end")
 
     def finish(self, text, ranks, temporary):
-        begun = any(os.path.exists(f"{name}/out.hypersort-runs/manifest") for name in [".", *TEMPORARY])
+        begun = bool(glob.glob("**/out*.hypersort-runs/manifest", recursive=True))
         process = self.start(ranks, temporary)
         out, err = process.communicate(timeout=300)
         stale = re.fullmatch("hypersort: \\S*out\\.hypersort-[0-9a-f]{16}\\.part was left by a run that was killed.*\n", err)

@@ -158,14 +158,14 @@ refusals()
     # Temporary directories.
     : >file
     mkdir closed
-    refused 2 3 "none/out.raw.hypersort-runs: cannot be made: No such file or directory" sort in.raw --type u64 -o out.raw --runs 3 -T none
-    refused 3 3 "file/out.raw.hypersort-runs: cannot be made: Not a directory" sort in.raw --type u64 -o out.raw --runs 3 -T file
-    refused 2 3 "none/out.raw.hypersort-runs: cannot be made: No such file or directory" \
+    refused 2 3 "none/out.raw.|.hypersort-runs: cannot be made: No such file or directory" sort in.raw --type u64 -o out.raw --runs 3 -T none
+    refused 3 3 "file/out.raw.|.hypersort-runs: cannot be made: Not a directory" sort in.raw --type u64 -o out.raw --runs 3 -T file
+    refused 2 3 "none/out.raw.|.hypersort-runs: cannot be made: No such file or directory" \
         sort in.raw --type u64 -o out.raw --runs 3 -T closed -T none
     refused 2 3 "there/out.raw: cannot create" sort in.raw --type u64 -o there/out.raw --runs 3 -T closed
     refused 2 3 "--temp-limit is 100000|take " sort in.raw --type u64 -o out.raw --runs 3 -T closed --temp-limit 100000
-    : >closed/out.raw.hypersort-runs
-    refused 2 3 "closed/out.raw.hypersort-runs" sort in.raw --type u64 -o out.raw --runs 3 -T closed
+    : >"closed/$(runs_of out.raw)"
+    refused 2 3 "closed/$(runs_of out.raw)/" sort in.raw --type u64 -o out.raw --runs 3 -T closed
     rm closed/*
     # Nothing is refused without need: --temp-limit and -T that are not used.
     ok 2 sort in.raw --type u64 -o out.raw -T none --temp-limit 1
@@ -173,7 +173,7 @@ refusals()
     [ -z "$(ls closed)" ] || fail "left: $(ls closed)"
     if [ "$(id -u)" != 0 ]; then
         chmod 500 closed
-        refused 2 3 "closed/out.raw.hypersort-runs: cannot be made: Permission denied" sort in.raw --type u64 -o out.raw --runs 3 -T closed
+        refused 2 3 "closed/$(runs_of out.raw): cannot be made: Permission denied" sort in.raw --type u64 -o out.raw --runs 3 -T closed
         refused 2 3 "closed/out.raw" sort in.raw --type u64 -o closed/out.raw --runs 3
         chmod 700 closed
     fi

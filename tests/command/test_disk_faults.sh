@@ -38,7 +38,7 @@ stays()
     if [ "$code" != 3 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] || ! cmp -s out <(echo old); then
         fail "$1: exit code $code, or not one line, or the output was touched"
     elif compgen -G '*hypersort-*' >/dev/null; then
-        grep -q "bytes of runs stay in .*$dir: the same command goes on when there is room; to give up, remove that and" "$work.err" ||
+        grep -q "bytes of runs stay in .*hypersort-runs: the same command goes on when there is room; to give up, remove that and" "$work.err" ||
             fail "$1: the line does not say what stays"
     fi
 }
@@ -157,27 +157,28 @@ unmount() { umount "$work/disk" 2>/dev/null; }
 # A disk of 24 MiB for 16 MiB of runs.
 full_disk()
 {
-    local i seen=0 sort=(sort large.raw --type u64 -o out --engine host --threads 1 --runs 64 -T disk)
+    local i seen=0 there sort=(sort large.raw --type u64 -o out --engine host --threads 1 --runs 64 -T disk)
     if [ "$(id -u)" != 0 ] || ! mkdir disk || ! mount -t tmpfs -o size=24m,mode=700 none disk 2>/dev/null; then
         echo "no tmpfs can be mounted: no disk is filled"
         return
     fi
+    there=$(runs_of out)
     trap 'unmount; rm -rf "$work" "$work.out" "$work.err"' EXIT
     ok 0 gen -n 2M -s "$seed" -o large.raw
     ok 0 sort large.raw --type u64 -o wanted-large
     # From the beginning.
     head -c 12M /dev/zero >disk/other
-    refused 2 3 "rank 0 on |disk/$dir: |bytes more there, of which |(-T)" "${sort[@]}"
+    refused 2 3 "rank 0 on |disk/$there: |bytes more there, of which |(-T)" "${sort[@]}"
     rm disk/other
     # In the middle: as soon as runs are there, something else takes the rest.
     for ((i = 0; i < 5 && seen == 0; i++)); do
-        while ! compgen -G "disk/$dir/run-*" >/dev/null; do sleep 0.001; done && cat /dev/zero >disk/other 2>/dev/null &
+        while ! compgen -G "disk/$there/run-*" >/dev/null; do sleep 0.001; done && cat /dev/zero >disk/other 2>/dev/null &
         run 2 "${sort[@]}"
         kill $! 2>/dev/null
         wait $!
         [ "$code" = 0 ] || seen=1
         [ "$code" = 0 ] || stays "a disk that becomes full"
-        [ "$code" = 0 ] || compgen -G "disk/$dir/run-*" >/dev/null || fail "a disk that becomes full: no run stays"
+        [ "$code" = 0 ] || compgen -G "disk/$there/run-*" >/dev/null || fail "a disk that becomes full: no run stays"
         [ "$seen" = 0 ] || echo "full disk: $(cut -c 1-200 "$work.err")"
         if ((seen)); then # it is full still, unless the first run let go of what it needed
             run 0 "${sort[@]}"
@@ -201,7 +202,7 @@ full_disk()
         echo "--direct-io $i: exit code $code: $(head -n 1 "$work.err" | cut -c 1-120)"
     done
     mount -o remount,ro disk
-    refused 2 3 "disk/$dir: cannot be made: Read-only file system" "${sort[@]}"
+    refused 2 3 "disk/$there: cannot be made: Read-only file system" "${sort[@]}"
     refused 2 3 "disk/out|Read-only file system" sort large.raw --type u64 -o disk/out --runs 3
     unmount
     rm -r disk large.raw wanted-large

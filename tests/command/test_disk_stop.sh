@@ -191,15 +191,24 @@ refusals()
     [ "$code" = 0 ] || fail "after the manifest was removed: exit code $code"
     ok 2 check out -r --type u64 --against in.raw
     afresh
-    # Another output of this name in another directory has the same name in a temporary directory.
+    # Another output of this name in another directory shares a temporary directory with this one, also while this one is stopped; the
+    # same output with another checkpoint does not.
     mkdir there other
     begin 2 holdread:0:2 "${keys[@]}" -T other
     kill -USR1 "$pid"
     end
     [ "$code" = 75 ] || fail "-T other: exit code $code"
-    refused 2 2 "other/$dir/manifest: |there/out|remove it" sort in.raw --type u64 -o there/out --runs 3 -T other
-    refused 2 3 "other/$dir|runs of another sort|(-T)" sort in.raw --type u64 -o there/out --runs 3 -T other --checkpoint kept
-    run 3 "${keys[@]}" -T other
+    run 2 sort in.raw --type u64 -o there/out --runs 3 -T other
+    [ "$code" = 0 ] || fail "two outputs of one name, with one -T: exit code $code"
+    cmp -s there/out wanted || fail "two outputs of one name, with one -T: the second has other bytes"
+    run 2 "${keys[@]}" -T other --checkpoint kept # which also names the half output of the first
+    if [ "$code" != 3 ] || ! grep -q "other/$(runs_of out): has the runs of another sort, .* (-T)$" "$work.err"; then
+        fail "one output with two checkpoints and one -T: exit code $code"
+    fi
+    run 3 "${keys[@]}" -T other --json
+    grep -q '"resumed": "begun", "kept_bytes": 0, "kept_runs": [1-9]' "$work.out" || fail "two outputs of one name: the first began anew"
+    cmp -s out wanted || fail "two outputs of one name, with one -T: the first has other bytes"
+    rm there/out
     rmdir there other
     afresh
 }

@@ -53,6 +53,15 @@ ok()
 # What is in the folder: every file's name and checksum. Temporaries would be seen, and changed inputs.
 contents() { find . -type f -exec sha256sum {} + | sort -k 2; }
 
+# runs_of OUTPUT: what the directory of its runs is called in a temporary directory: the name has a mark of where the output lies.
+runs_of()
+{
+    head -c 8 /dev/zero >"$work.key"
+    "$HYPERSORT" sort "$work.key" --type u64 -o "$1" --runs 1 -T "$work.none" 2>&1 |
+        sed -n 's/.*\.none\/\(.*\.hypersort-runs\): .*/\1/p'
+    rm "$work.key"
+}
+
 # refused RANKS CODE WORDS ARGUMENT...: a run that must end with CODE, say one line on stderr in which all
 # WORDS (separated by |) stand, print nothing and leave the folder as it was.
 refused()

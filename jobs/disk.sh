@@ -1,7 +1,7 @@
 #!/bin/bash
 # How fast files are sorted by way of the disk, with less memory than they take: beside the time in which the same bytes are read
 # twice and written twice with nothing else going on, two copies of the same file by the same cores (which read and write at the same
-# time), GNU sort and, where there is a Python with it, DuckDB.
+# time), GNU sort and, where they are there, STXXL (libstxxl-dev, and g++) and DuckDB (a Python with it).
 #
 #   jobs/disk.sh [--python PYTHON] [SIZE [MEMORY [DIR]]]   default 8G of u64 and of records, 1G for each of two ranks, build/
 #   jobs/disk.sh --from CSV                                only the table of src/measured.md, from a CSV that is there
@@ -52,6 +52,13 @@ mkdir -p "$(dirname "$results")" "${3:-$ROOT/build}"
 work=$(mktemp -d "${3:-$ROOT/build}/hypersort-disk.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 status=0
+
+# A peer that need not be there.
+stxxl=$work/disk_stxxl
+if ! why=$(g++ -std=c++14 -O3 -fopenmp -D_GLIBCXX_PARALLEL "$jobs/disk_stxxl.cc" -o "$stxxl" -lstxxl 2>&1); then
+    echo "not measured: STXXL (libstxxl-dev and g++): $(head -n 1 <<<"$why")" >&2
+    stxxl=
+fi
 
 run() { "${MPIRUN[@]}" -n "$ranks" "$hypersort" "$@"; }
 
@@ -121,6 +128,24 @@ duckdb_row()
     fi
 }
 
+# The same memory, in all, and the same keys, in a vector of STXXL's own; the time to make that is not counted. In parallel, as far as
+# STXXL does that, by all cores.
+stxxl_row()
+{
+    local seconds
+    if [ -z "$stxxl" ]; then
+        return
+    fi
+    "$copies" drop "$work/in"
+    if seconds=$(STXXLLOGFILE=$work/out.log STXXLERRLOGFILE=$work/out.log OMP_NUM_THREADS=$CORES "$stxxl" "$work" "$work/in" \
+        "$((ranks * $(numfmt --from=iec "$memory")))" | tail -n 1); then
+        row STXXL "$1" "$seconds"
+    else
+        status=1
+    fi
+    rm -f "$work"/out*
+}
+
 measure_keys()
 {
     local input seconds
@@ -132,7 +157,10 @@ measure_keys()
             copy_row "$input"
         fi
         if seconds=$(timed sort_keys); then row "hypersort sort" "$input" "$seconds"; else status=1; fi
-        if [ "$input" = uniform ]; then duckdb_row; fi
+        if [ "$input" = uniform ]; then
+            stxxl_row "$input"
+            duckdb_row
+        fi
     done
 }
 

@@ -51,7 +51,7 @@ plans()
     for i in $(seq "${DRAWS:-6}"); do
         ranks=$(((RANDOM % 5) + 1)) type=${types[i % 4]} keys=$((1 + (RANDOM << 15 | RANDOM) % 1000000))
         memory=$((200000 + (RANDOM << 15 | RANDOM) % 4000000))
-        compare $ranks $type $keys "-S $memory$([ $((RANDOM % 3)) = 0 ] && echo " --runs $((1 + RANDOM % 60))")"
+        compare "$ranks" "$type" "$keys" "-S $memory$([ $((RANDOM % 3)) = 0 ] && echo " --runs $((1 + RANDOM % 60))")"
     done
     echo "$by_disk by way of the disk, $in_memory in memory, $lacking with too little of it"
     if [ $((by_disk < 2 || in_memory < 3 || lacking < 1)) = 1 ]; then
@@ -126,7 +126,7 @@ disks()
     # A signal while it measures: that, too, leaves nothing. Where it has ended by then, the case says nothing.
     "$HYPERSORT" info --disk there --engine host --threads 1 >"$work.out" 2>"$work.err" &
     for _ in $(seq 200); do
-        shared=$(ls -l /proc/$!/fd 2>/dev/null | grep -c 'there.*(deleted)')
+        shared=$(find /proc/$!/fd -lname '*/there/*(deleted)' 2>/dev/null | wc -l)
         [ "$shared" = 0 ] && kill -0 $! 2>/dev/null && sleep 0.01 && continue
         break
     done

@@ -183,7 +183,19 @@ struct engine_counted {
 
 struct input; /* kernels/base/input_draw.h */
 struct engine;
+struct traced_engine;
 struct engine_event; /* a point in a stream's work */
+
+/* When a stream came to a point in its work. */
+struct engine_timing_ops {
+    /* As event_create(), but the event keeps its time, too. event_record() and event_destroy() are for both kinds. */
+    hsort_status (*create)(struct engine *engine, struct engine_event **event);
+
+    /* Seconds from one such event to another, on any streams of the engine, which have passed both; negative if it was the
+     * other way round. */
+    hsort_status (*seconds)(struct engine *engine, struct engine_event *from, struct engine_event *to,
+                            double *seconds);
+};
 
 /* Memory of other processes. */
 struct engine_peer_ops {
@@ -342,6 +354,7 @@ struct engine_ops {
     const struct engine_partition_ops *partition; /* sort by regions */
     const struct engine_pair_ops *pairs;          /* sort keys with a value each */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
+    const struct engine_timing_ops *timing;       /* time streams; an engine without them is done when a call is */
 
     /* Free the engine. Memory it handed out must have been given back. */
     void (*close)(struct engine *engine);
@@ -526,6 +539,7 @@ struct engine_ops {
 
 struct engine {
     const struct engine_ops *ops;
+    struct traced_engine *traced; /* traced_engine.h; NULL: nobody notes what it does */
 };
 
 /* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error;

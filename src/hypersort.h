@@ -54,40 +54,6 @@ extern "C" {
 /* Elements of arrays in structs: more than the lists have, so that lists can grow. The rest is 0. */
 enum { HSORT_PHASES_MAX = 8, HSORT_TRANSPORTS_MAX = 8, HSORT_RATES_MAX = 16 };
 
-/* What the cost of a sort is counted from. X(name, short name, unit)
- *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; of 16 bytes: half of SORT_8
- *   MERGE             a merge on one rank: bytes read plus bytes written. At this rate keys of 1 and 2 bytes
- *                     are counted, and written
- *   HOST_COPY         between the caller's host memory and the engine's, each way; 0: the engine needs no
- *                     copies
- *   STEP              from asking the engine for something small to its answer
- *   MESSAGE           a message of a few bytes between two ranks of a node
- *   LINK_LATENCY      of a transfer of keys between two ranks of a node, besides its bytes
- *   LINK              bytes that a rank sends to another of its node while it receives as many
- *   NETWORK_LATENCY   of a message or a transfer between two nodes
- *   NETWORK           as LINK, between two nodes, all ranks of both at once */
-#define HSORT_RATE_LIST(X)                                                                                  \
-    X(HSORT_RATE_SORT_4, "sort_4", "keys/s")                                                                \
-    X(HSORT_RATE_SORT_8, "sort_8", "keys/s")                                                                \
-    X(HSORT_RATE_MERGE, "merge", "bytes/s")                                                                 \
-    X(HSORT_RATE_HOST_COPY, "host_copy", "bytes/s")                                                         \
-    X(HSORT_RATE_STEP, "step", "s")                                                                         \
-    X(HSORT_RATE_MESSAGE, "message", "s")                                                                   \
-    X(HSORT_RATE_LINK_LATENCY, "link_latency", "s")                                                         \
-    X(HSORT_RATE_LINK, "link", "bytes/s")                                                                   \
-    X(HSORT_RATE_NETWORK_LATENCY, "network_latency", "s")                                                   \
-    X(HSORT_RATE_NETWORK, "network", "bytes/s")
-
-typedef enum hsort_rate {
-#define X(name, short_name, unit) name,
-    HSORT_RATE_LIST(X)
-#undef X
-    HSORT_RATES
-} hsort_rate;
-
-/* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: by the caller, who sets it so. */
-typedef enum hsort_rate_source { HSORT_RATE_DEFAULT, HSORT_RATE_GIVEN } hsort_rate_source;
-
 /* What hsort_plan() counts with. */
 typedef struct hsort_rates {
     size_t struct_size;
@@ -203,6 +169,8 @@ typedef struct hsort_options {
     int overwrite_input;              /* 1: hsort_sort_to() and hsort_sort_records_to() may leave anything in
                                          an input that is not their output, and then take no host memory for
                                          runs (two passes); 0, the default: they may not */
+    int64_t trace_spans;              /* that each rank keeps for hsort_write_trace(), of 72 bytes each, from
+                                         hsort_create() on; at most 2^32. 0, the default: none */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use. Not collective.
@@ -559,6 +527,20 @@ typedef struct hsort_stats {
  *   stats  [1] struct_size set by the caller; the rest written
  * Errors   HSORT_ARGUMENT, also if there was none. */
 HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
+
+/* Write what each rank has done when, since hsort_create() or the last call of this, for ui.perfetto.dev or
+ * chrome://tracing: a process for each rank, a thread for each of its threads and the streams of its GPU,
+ * spans with names, keys, bytes, and the ranks that these go to and come from. Collective. Also after a call
+ * that failed, but not with HSORT_MPI; without streams after HSORT_CUDA.
+ *   path   of the file, as rank 0 sees it and writes it: PATH.hypersort-PID.part until it is whole, then in
+ *          the place of what was there. Read on rank 0 alone
+ *   spans  [1] written, the same on every rank: how many spans it has; or NULL
+ *   lost   [1] written, the same on every rank: for how many there was no room; or NULL
+ * Time     of rank 0's clock, in us. The clocks of the others, and those of GPUs, are compared with it in
+ *          hsort_create() and here; the file says how far that may be off.
+ * Errors   same on every rank: HSORT_ARGUMENT (options.trace_spans was 0; path is NULL), HSORT_IO (nothing is
+ *          left behind), HSORT_HOST_MEMORY, HSORT_MPI. The file that was there is then as it was. */
+HSORT_API hsort_status hsort_write_trace(hsort_context *ctx, const char *path, int64_t *spans, int64_t *lost);
 
 /* Where every rank runs. Collective.
  *   infos      [size of the communicator] written on every rank; caller owns it

@@ -152,6 +152,40 @@ typedef enum hsort_phase {
     HSORT_PHASES
 } hsort_phase;
 
+/* What the cost of a sort is counted from. X(name, short name, unit)
+ *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; of 16 bytes: half of SORT_8
+ *   MERGE             a merge on one rank: bytes read plus bytes written. At this rate keys of 1 and 2 bytes
+ *                     are counted, and written
+ *   HOST_COPY         between the caller's host memory and the engine's, each way; 0: the engine needs no
+ *                     copies
+ *   STEP              from asking the engine for something small to its answer
+ *   MESSAGE           a message of a few bytes between two ranks of a node
+ *   LINK_LATENCY      of a transfer of keys between two ranks of a node, besides its bytes
+ *   LINK              bytes that a rank sends to another of its node while it receives as many
+ *   NETWORK_LATENCY   of a message or a transfer between two nodes
+ *   NETWORK           as LINK, between two nodes, all ranks of both at once */
+#define HSORT_RATE_LIST(X)                                                                                  \
+    X(HSORT_RATE_SORT_4, "sort_4", "keys/s")                                                                \
+    X(HSORT_RATE_SORT_8, "sort_8", "keys/s")                                                                \
+    X(HSORT_RATE_MERGE, "merge", "bytes/s")                                                                 \
+    X(HSORT_RATE_HOST_COPY, "host_copy", "bytes/s")                                                         \
+    X(HSORT_RATE_STEP, "step", "s")                                                                         \
+    X(HSORT_RATE_MESSAGE, "message", "s")                                                                   \
+    X(HSORT_RATE_LINK_LATENCY, "link_latency", "s")                                                         \
+    X(HSORT_RATE_LINK, "link", "bytes/s")                                                                   \
+    X(HSORT_RATE_NETWORK_LATENCY, "network_latency", "s")                                                   \
+    X(HSORT_RATE_NETWORK, "network", "bytes/s")
+
+typedef enum hsort_rate {
+#define X(name, short_name, unit) name,
+    HSORT_RATE_LIST(X)
+#undef X
+    HSORT_RATES
+} hsort_rate;
+
+/* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: by the caller, who sets it so. */
+typedef enum hsort_rate_source { HSORT_RATE_DEFAULT, HSORT_RATE_GIVEN } hsort_rate_source;
+
 /* What one rank runs on. Texts are empty and numbers -1 where there is nothing to say. */
 typedef struct hsort_rank_info {
     char host[64];

@@ -82,7 +82,8 @@ static hsort_status find_worst(const struct comm *comm, struct ranked_status own
 hsort_status comm_agree(struct comm *comm, hsort_status mine)
 {
     struct ranked_status worst;
-    TRY(find_worst(comm, (struct ranked_status){(int)mine, comm->rank}, &worst));
+    struct trace_span *span = trace_begin(comm->trace, "agree");
+    TRY(trace_end_with(span, find_worst(comm, (struct ranked_status){(int)mine, comm->rank}, &worst)));
     if (worst.status == HSORT_OK)
         return HSORT_OK;
     if (worst.rank == comm->rank) {

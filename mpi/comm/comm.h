@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include "kernels/base/fault.h"
 #include "kernels/base/status.h"
+#include "kernels/base/trace.h"
 
 struct comm {
     MPI_Comm world;              /* duplicated, MPI_ERRORS_RETURN; owned */
@@ -20,6 +21,7 @@ struct comm {
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
     char host[64];
+    struct trace *trace; /* of what is done by way of this one; borrowed; NULL: none */
     char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", the same everywhere after a failure */
 };
 

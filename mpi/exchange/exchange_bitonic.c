@@ -64,19 +64,23 @@ static hsort_status sendrecv_and_merge(struct exchange *x, const struct halves *
 static hsort_status merge_across(struct exchange *x, const struct halves *h, const void *theirs)
 {
     hsort_status status = HSORT_OK;
+    struct trace_span *span = trace_begin(x->comm->trace, "merge across");
+    trace_transfer(span, h->partner, (size_t)(h->outgoing * x->key_bytes), h->partner,
+                   (size_t)(h->incoming * x->key_bytes));
     if (!(h->incoming == 0 && h->lower)) {
         status = merge_from_peer(x, h->stayed, h->kept, theirs, h->incoming, x->scratch);
         exchange_swap_buffers(x);
     }
     x->moved_bytes += h->outgoing * x->key_bytes;
     keep_first_error(&status, x->transport->ops->conceal(x->transport, h->partner));
-    return status;
+    return trace_end_with(span, status);
 }
 
 static hsort_status compare_split(struct exchange *x, int partner)
 {
     struct halves h = {.partner = partner, .lower = x->comm->rank < partner};
-    hsort_status status = split_pair(x, partner, &h.kept, &h.incoming);
+    struct trace_span *span = trace_begin(x->comm->trace, "split");
+    hsort_status status = trace_end_with(span, split_pair(x, partner, &h.kept, &h.incoming));
     h.outgoing = x->count - h.kept;
     if (h.outgoing == 0 && h.incoming == 0)
         return status;
@@ -109,8 +113,10 @@ static hsort_status run_bitonic(struct exchange *x, bool *done)
     hsort_status status = HSORT_OK;
     for (int round = 0; round < rounds; round++) {
         int partner = hypercube_partner(x->comm->rank, x->comm->size, round);
+        struct trace_span *span = trace_begin(x->comm->trace, "round of the network");
         if (partner >= 0)
             keep_first_error(&status, compare_split(x, partner));
+        trace_end(span);
         if (x->progress)
             x->progress(x->progress_user, round + 1, rounds);
     }

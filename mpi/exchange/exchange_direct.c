@@ -167,7 +167,9 @@ static hsort_status run_direct(struct exchange *x, bool *done)
     const int64_t wanted = x->target_offset[rank + 1] - x->target_offset[rank];
     bool may;
     *done = true;
-    hsort_status status = splitters_find(d->splitters, x, x->target_offset, d->cut_offset);
+    struct trace_span *span = trace_begin(x->comm->trace, "find splitters");
+    hsort_status status =
+        trace_end_with(span, splitters_find(d->splitters, x, x->target_offset, d->cut_offset));
     const bool all_stay = d->cut_offset[rank + 1] - d->cut_offset[rank] == x->count && wanted == x->count;
     keep_first_error(&status, plan_pieces(x));
     status = agree_on_pieces(x, status, d->piece_offset[x->comm->size], wanted, &may);

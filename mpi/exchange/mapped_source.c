@@ -31,7 +31,8 @@ static hsort_status begin_mapped(struct batch_space *space, void *tables)
         const size_t bytes = shown_bytes(space, rank, peer, &at);
         keep_first_error(&status, x->transport->ops->expose(x->transport, peer, (char *)x->scratch + at, bytes,
                                                             &space->shown[peer]));
-        x->moved_bytes += space->shown[peer] ? (int64_t)bytes : 0;
+        if (space->shown[peer])
+            exchange_count_moved(x, "memory is shown", peer, (int64_t)bytes);
     }
     return status;
 }
@@ -55,7 +56,10 @@ static hsort_status fetch_mapped(struct batch_space *space, void *tables, int nu
         if (space->shown[peer] && bytes > 0) {
             shown_bytes(space, peer, x->comm->rank, &shown_at);
             const char *theirs = (const char *)space->shown[peer] + (at * x->key_bytes - shown_at);
+            struct trace_span *span = trace_begin(x->comm->trace, "fetch");
+            trace_received(span, peer, (int64_t)bytes);
             keep_first_error(&status, ops->copy(x->engine, STREAM_IN, slot, theirs, bytes));
+            trace_end(span);
         }
         slot += bytes;
     }

@@ -83,7 +83,7 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
         message->peer = peer;
         message->memory = (char *)x->scratch + at * x->key_bytes + c->done;
         message->bytes = next_part(m, c, bytes);
-        x->moved_bytes += (int64_t)message->bytes;
+        exchange_count_moved(x, "send message", peer, (int64_t)message->bytes);
         return NEXT_MESSAGE;
     }
     return NEXT_NONE;
@@ -162,10 +162,12 @@ static hsort_status advance_messages(void *tables)
 static hsort_status fetch_messages(struct batch_space *space, void *tables, int number)
 {
     const struct message_tables *m = tables;
+    struct trace_span *span = m->transport ? trace_begin(space->x->comm->trace, "wait for messages") : NULL;
     hsort_status status = HSORT_OK;
-    (void)space;
     while (m->transport && (m->receives.batch <= number || m->came < m->named_with[number % BATCH_SLOTS]))
         keep_first_error(&status, advance_messages(tables));
+    if (m->transport)
+        trace_end(span);
     return status;
 }
 

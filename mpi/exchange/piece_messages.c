@@ -35,6 +35,7 @@ struct piece_buffer {
     char *memory; /* [plan.buffer_bytes] */
     struct engine_event *copied;
     MPI_Request request;
+    int from;
     size_t bytes, place;
 };
 
@@ -257,11 +258,14 @@ static hsort_status send_round(struct piece_messages *m)
     m->sent = 0;
     for (int step = 1; step < size; step++) {
         const int to = (rank + step) % size;
-        const int64_t segment = segment_of(m, to, m->round);
+        const int64_t segment = segment_of(m, to, m->round), before = m->bytes;
+        struct trace_span *span = trace_begin(m->plan.comm->trace, "send pieces");
         for (int64_t run = 0; run < m->own_runs && segment >= 0; run++) {
             const size_t at = (size_t)m->cut_offset[segment * m->own_runs + run] * m->plan.element_bytes;
             keep_first_error(&status, send_piece(m, to, m->run[run] + at, length_out(m, segment, run)));
         }
+        trace_sent(span, to, m->bytes - before);
+        trace_end(span);
     }
     return status;
 }
@@ -322,15 +326,14 @@ static bool buffer_is_free(struct piece_messages *m, const struct piece_buffer *
 static hsort_status post_receives(struct piece_messages *m)
 {
     hsort_status status = HSORT_OK;
-    int from;
     while (!m->all_posted && m->posted - m->taken < PIECE_BUFFERS) {
         struct piece_buffer *buffer = &m->buffer[m->posted % PIECE_BUFFERS];
         if (!buffer_is_free(m, buffer, m->posted == m->taken, &status))
             break;
-        m->all_posted = !next_message(m, &from, &buffer->bytes, &buffer->place);
+        m->all_posted = !next_message(m, &buffer->from, &buffer->bytes, &buffer->place);
         if (m->all_posted)
             break;
-        keep_first_error(&status, comm_check(MPI_Irecv(buffer->memory, (int)buffer->bytes, MPI_BYTE, from,
+        keep_first_error(&status, comm_check(MPI_Irecv(buffer->memory, (int)buffer->bytes, MPI_BYTE, buffer->from,
                                                        TAG_PIECE, m->plan.comm->world, &buffer->request),
                                              "MPI_Irecv", true));
         m->posted++;
@@ -343,7 +346,10 @@ static hsort_status take_message(struct piece_messages *m, char *slot)
 {
     struct engine *engine = m->plan.engine;
     struct piece_buffer *buffer = &m->buffer[m->taken % PIECE_BUFFERS];
+    struct trace_span *span = trace_begin(m->plan.comm->trace, "wait for pieces");
+    trace_received(span, buffer->from, (int64_t)buffer->bytes);
     hsort_status status = comm_check(MPI_Wait(&buffer->request, MPI_STATUS_IGNORE), "MPI_Wait", false);
+    trace_end(span);
     keep_first_error(
         &status, engine->ops->copy(engine, STREAM_IN, slot + buffer->place, buffer->memory, buffer->bytes));
     keep_first_error(&status, engine->ops->event_record(engine, buffer->copied, STREAM_IN));

@@ -122,6 +122,24 @@ struct transport {
     struct traffic traffic;  /* by this one alone, since transport_clear() */
 };
 
+/* A span of a transfer, as sendrecv() does them. */
+static inline void trace_transfer(struct trace_span *span, int to, size_t send_bytes, int from,
+                                  size_t receive_bytes)
+{
+    if (send_bytes > 0)
+        trace_sent(span, to, (int64_t)send_bytes);
+    if (receive_bytes > 0)
+        trace_received(span, from, (int64_t)receive_bytes);
+}
+
+/* One of an expose(): whether the peer reads it all, only who asked for it knows. */
+static inline void trace_shown(struct trace_span *span, int peer, size_t bytes)
+{
+    trace_bytes(span, (int64_t)bytes);
+    if (span)
+        span->to = peer;
+}
+
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
 

@@ -169,8 +169,11 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
     if (!ipc->maps[peer])
         return HSORT_OK;
     const double start = MPI_Wtime();
+    struct trace_span *span = trace_begin(ipc->comm->trace, "show memory");
+    trace_shown(span, peer, bytes);
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
     keep_first_error(&status, pair_open(ipc, peer, memory, bytes, &theirs));
+    trace_end(span);
     *peer_memory = theirs;
     if (theirs) {
         transport->traffic.bytes += (int64_t)bytes;
@@ -184,9 +187,11 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
 {
     struct ipc *ipc = (struct ipc *)transport;
     hsort_status status = HSORT_OK;
+    struct trace_span *span = trace_begin(ipc->comm->trace, "wait for readers");
     for (enum engine_stream stream = 0; stream < ENGINE_STREAMS; stream++)
         keep_first_error(&status, ipc->engine->ops->stream_synchronize(ipc->engine, stream));
     keep_first_error(&status, pair_barrier(ipc, peer));
+    trace_end(span);
     if (--ipc->exposed == 0)
         transport->traffic.seconds += MPI_Wtime() - ipc->exposed_since;
     return status;
@@ -293,12 +298,15 @@ static hsort_status ipc_sendrecv(struct transport *transport, int to, const void
     const double start = MPI_Wtime();
     size_t send_left = send_bytes, receive_left = receive_bytes;
     int64_t counted = 0;
+    struct trace_span *span = trace_begin(ipc->comm->trace, "read peer memory");
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
     if (send != receive || to != from)
         keep_first_error(&status, sendrecv_mapped(ipc, to, send, send_bytes, from, receive, receive_bytes,
                                                   &send_left, &receive_left));
     *moved_bytes += (int64_t)send_bytes;
+    trace_transfer(span, to, send_bytes - send_left, from, receive_bytes - receive_left);
+    trace_end(span);
     transport->traffic.bytes += (int64_t)(send_bytes - send_left);
     transport->traffic.seconds += MPI_Wtime() - start;
     if (send_left > 0 || receive_left > 0)

@@ -377,11 +377,13 @@ hsort_status transport_ring_sendrecv(struct transport *transport, int to, const 
                                 .in = {from, receive, receive_bytes}};
     const struct transport_stream chunks = {.send = next_chunk_out, .receive = next_chunk_in, .user = &pair};
     struct ring_transfer transfer;
+    struct trace_span *span = trace_begin(ring->comm->trace, "send and receive");
+    trace_transfer(span, to, send_bytes, from, receive_bytes);
     begin_transfer(ring, &chunks, send == receive, &transfer);
     // Kernels may still be writing what is to be sent, or reading what is to be overwritten.
     keep_first_error(&transfer.status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_WORK));
     *moved_bytes += (int64_t)send_bytes;
-    return end_transfer(&transfer);
+    return trace_end_with(span, end_transfer(&transfer));
 }
 
 void transport_ring_close(struct transport *transport)

@@ -83,6 +83,7 @@ module hypersort
         type(c_funptr) :: should_stop ! c_funloc() of an hsort_should_stop_fn
         type(c_ptr) :: should_stop_user
         integer(c_int) :: overwrite_input
+        integer(c_int64_t) :: trace_spans
     end type
 
     type, bind(c) :: hsort_check_result
@@ -432,6 +433,14 @@ module hypersort
             import
             type(c_ptr), value :: ctx
             type(hsort_stats), intent(inout) :: stats
+        end function
+
+        ! path: ends with c_null_char
+        integer(c_int) function hsort_write_trace(ctx, path, spans, lost) bind(c, name='hsort_write_trace')
+            import
+            type(c_ptr), value :: ctx
+            character(c_char), intent(in) :: path(*)
+            integer(c_int64_t), intent(out), optional :: spans, lost
         end function
 
         integer(c_int) function hsort_topology(ctx, infos, info_size) bind(c, name='hsort_topology')

@@ -72,9 +72,12 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
     TRY(element_passes_choose(&a->order, &columns, &passes));
     if (passes == 2)
         return element_passes_run(&a->order, &columns);
-    TRY(comm_agree(&ctx->comm, take_argsort_memory(a, index, keys_out)));
-    TRY(element_order_find(&a->order, a->index.memory, a->keys_out.memory));
-    TRY(context_agree(ctx, deliver_argsort(a)));
+    struct trace_span *span = trace_begin(ctx->comm.trace, "load");
+    TRY(comm_agree(&ctx->comm, trace_end_with(span, take_argsort_memory(a, index, keys_out))));
+    span = trace_begin(ctx->comm.trace, "find order");
+    TRY(trace_end_with(span, element_order_find(&a->order, a->index.memory, a->keys_out.memory)));
+    span = trace_begin(ctx->comm.trace, "store");
+    TRY(context_agree(ctx, trace_end_with(span, deliver_argsort(a))));
     return stats_finish(ctx, a->order.total);
 }
 
@@ -102,7 +105,9 @@ hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order orde
     keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
     if (status == HSORT_OK && keys_out)
         status = element_check_array(ctx, "keys_out", keys_out, out_count, hsort_type_bytes(type));
-    return finish_argsort(&a, run_argsort(&a, status, index, keys_out));
+    struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
+    trace_keys(span, count);
+    return finish_argsort(&a, trace_end_with(span, run_argsort(&a, status, index, keys_out)));
 }
 
 hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
@@ -119,5 +124,7 @@ hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *column
         status = element_check_array(ctx, "a column", columns[i], count, 1);
     }
     keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
-    return finish_argsort(&a, run_argsort(&a, status, index, NULL));
+    struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
+    trace_keys(span, count);
+    return finish_argsort(&a, trace_end_with(span, run_argsort(&a, status, index, NULL)));
 }

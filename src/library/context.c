@@ -1,11 +1,14 @@
 #include "src/library/context.h"
 #include "kernels/base/first_error.h"
 #include "kernels/base/threads.h"
+#include "kernels/traced_engine.h"
 #include "mpi/exchange/exchange.h"
 #include "src/library/struct_size.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const int64_t TRACE_SPANS_MAX = INT64_C(1) << 32;
 
 static _Thread_local char create_error[sizeof((struct comm *)0)->error];
 
@@ -122,6 +125,9 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->overwrite_input != 0 && o->overwrite_input != 1)
         return status_fail(HSORT_ARGUMENT, "options: overwrite_input is %d, not 0 or 1", o->overwrite_input);
+    if (o->trace_spans < 0 || o->trace_spans > TRACE_SPANS_MAX)
+        return status_fail(HSORT_ARGUMENT, "options: a trace of %lld spans, at most 2^32",
+                           (long long)o->trace_spans);
     if (o->threads < 0 || o->threads > threads_max())
         return status_fail(HSORT_ARGUMENT, "options: %d threads, on this machine at most %d", o->threads,
                            threads_max());
@@ -141,7 +147,8 @@ static hsort_status compare_options(struct comm *comm, const hsort_options *o)
                               (int64_t)o->chunk_bytes,
                               (int64_t)o->device_memory_limit,
                               o->binding,
-                              o->overwrite_input};
+                              o->overwrite_input,
+                              o->trace_spans};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         int64_t smallest, largest;
@@ -168,13 +175,30 @@ static hsort_status choose_engine(hsort_context *ctx, int *devices)
     return comm_agree(&ctx->comm, status);
 }
 
-static hsort_status open_engine(hsort_context *ctx, int devices)
+static hsort_status open_untraced(hsort_context *ctx, int devices)
 {
     const hsort_options *o = &ctx->options;
     if (devices > 0)
         return engine_open_cuda(ctx->placement.device, o->device_memory_limit, &ctx->engine);
     return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, o->device_memory_limit,
                             &ctx->engine);
+}
+
+static hsort_status open_engine(hsort_context *ctx, int devices)
+{
+    struct trace *trace = ctx->comm.trace;
+    struct trace_span *span = trace_begin(trace, "open engine");
+    TRY(trace_end_with(span, open_untraced(ctx, devices)));
+    return trace || TRACE_HAS_RANGES ? engine_trace(ctx->engine, trace) : HSORT_OK;
+}
+
+/* Begin to record, if that is wanted: each rank, and what rank 0's clock says. Collective. */
+static hsort_status begin_trace(hsort_context *ctx)
+{
+    if (ctx->options.trace_spans == 0)
+        return HSORT_OK;
+    TRY(comm_agree(&ctx->comm, trace_open(ctx->options.trace_spans, &ctx->comm.trace)));
+    return comm_agree(&ctx->comm, clock_look(&ctx->comm, &ctx->clock));
 }
 
 /* Is the rung one that the engine has? */
@@ -257,13 +281,17 @@ static hsort_status set_up_context(hsort_context *ctx)
     int devices;
     TRY(comm_agree(comm, check_options(&ctx->options)));
     TRY(compare_options(comm, &ctx->options));
+    TRY(begin_trace(ctx));
     TRY(choose_engine(ctx, &devices));
-    TRY(comm_agree(comm, placement_here(comm, devices, ctx->options.binding, &ctx->placement, &ctx->info)));
+    struct trace_span *span = trace_begin(comm->trace, "find a place");
+    TRY(comm_agree(comm, trace_end_with(span, placement_here(comm, devices, ctx->options.binding,
+                                                             &ctx->placement, &ctx->info))));
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     ctx->spare.engine = ctx->engine;
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_offset_tables(ctx)));
-    TRY(open_transport(ctx));
+    span = trace_begin(comm->trace, "open transport");
+    TRY(trace_end_with(span, open_transport(ctx)));
     return open_exchanges(ctx);
 }
 
@@ -375,6 +403,7 @@ void hsort_destroy(hsort_context **ctx)
     free(c->want_offset);
     free(c->even_offset);
     free(c->ends);
+    trace_close(c->comm.trace);
     comm_close(&c->comm);
     free(c);
     *ctx = NULL;

@@ -3,6 +3,7 @@
 #define CONTEXT_H
 
 #include <stdbool.h>
+#include "mpi/comm/clock.h"
 #include "mpi/comm/comm.h"
 #include "kernels/spare_memory.h"
 #include "hypersort.h"
@@ -36,6 +37,9 @@ struct hsort_context {
 
     hsort_stats stats;
     bool has_stats;
+    double own_seconds[HSORT_PHASES]; /* of this rank, of the last call that has statistics, */
+    int64_t own_moved_bytes;          /* and what it has sent */
+    struct clock_offset clock; /* when the trace, comm.trace, was begun */
     struct {
         double entered, phase_began;
         double seconds[HSORT_PHASES];

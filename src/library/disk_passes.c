@@ -27,6 +27,7 @@ enum { STAGES = 3, NO_PART = -1 };
 struct run_piece {
     const struct run_store *store;
     int64_t run;
+    struct trace *trace;
 };
 
 struct disk_passes {
@@ -110,7 +111,7 @@ static hsort_status make_disk_tables(struct disk_passes *p)
     if (!p->made || !p->fences || !p->cuts || !p->from || !p->pieces || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %zu runs", parts);
     for (int64_t run = 0; run < p->plan.parts; run++)
-        p->from[run] = (struct run_piece){p->store, run};
+        p->from[run] = (struct run_piece){p->store, run, p->pipeline.trace};
     return HSORT_OK;
 }
 
@@ -257,7 +258,9 @@ static hsort_status write_run_bytes(void *passes, int64_t at, size_t bytes, void
             memcpy(p->fences + fence * width + (begin - fence * step), (char *)host + (begin - at),
                    (size_t)(up_to - begin));
     }
-    return p->store->write_run(p->store->user, p->stage[2], at, bytes, host);
+    struct trace_span *span = trace_begin(p->pipeline.trace, "write run");
+    trace_bytes(span, (int64_t)bytes);
+    return trace_end_with(span, p->store->write_run(p->store->user, p->stage[2], at, bytes, host));
 }
 
 static hsort_status push_run(struct disk_passes *p, int64_t run)
@@ -290,7 +293,9 @@ static hsort_status make_disk_runs(struct disk_passes *p)
 static hsort_status read_run_bytes(void *piece, int64_t at, size_t bytes, void *host)
 {
     const struct run_piece *from = piece;
-    return from->store->read_run(from->store->user, from->run, at, bytes, host);
+    struct trace_span *span = trace_begin(from->trace, "read run");
+    trace_bytes(span, (int64_t)bytes);
+    return trace_end_with(span, from->store->read_run(from->store->user, from->run, at, bytes, host));
 }
 
 static hsort_status push_segment(struct disk_passes *p, int64_t segment)
@@ -337,10 +342,13 @@ static hsort_status make_result(struct disk_passes *p)
     if (!lacks_segments(&p->plan))
         return HSORT_OK;
     TRY(share_line(p, store->reopen(store->user)));
-    TRY(disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan, disk_plan_window_bytes(store->memory_bytes),
-                       p->cuts));
+    struct trace *trace = p->s->ctx->comm.trace;
+    struct trace_span *span = trace_begin(trace, "cut runs");
+    TRY(trace_end_with(span, disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan,
+                                            disk_plan_window_bytes(store->memory_bytes), p->cuts)));
     sort_end_pass(p->s, HSORT_PHASE_EXCHANGE);
-    const hsort_status status = make_disk_segments(p);
+    span = trace_begin(trace, "pass 2: segments");
+    const hsort_status status = trace_end_with(span, make_disk_segments(p));
     sort_end_pass(p->s, HSORT_PHASE_MERGE);
     return context_agree(p->s->ctx, status);
 }
@@ -403,7 +411,8 @@ static hsort_status run_disk_passes(struct disk_passes *p)
     TRY(context_unmap(ctx, true));
     TRY(context_agree(ctx, take_disk_memory(p)));
     s->phase_began = MPI_Wtime();
-    TRY(context_agree(ctx, make_disk_runs(p)));
+    struct trace_span *span = trace_begin(ctx->comm.trace, "pass 1: runs");
+    TRY(context_agree(ctx, trace_end_with(span, make_disk_runs(p))));
     TRY(context_agree(ctx, join_made(p))); // fences are checked by whoever reads them
     sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
     TRY(make_result(p));
@@ -418,6 +427,7 @@ hsort_status disk_passes_run(struct sort *s)
                             .store = s->store,
                             .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
                             .pipeline = {.engine = s->ctx->engine,
+                                         .trace = s->ctx->comm.trace,
                                          .sort = sort_part,
                                          .in_waits = true,
                                          .out_waits = true,

@@ -61,7 +61,7 @@ int element_place_fields(struct key_field *fields, int field_count, int shift)
     return shift;
 }
 
-hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request)
+static hsort_status plan_order(struct element_order *order, hsort_status mine, uint64_t request)
 {
     struct comm *comm = &order->ctx->comm;
     int64_t smallest, largest;
@@ -81,6 +81,12 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
     if (!order->in_two_rounds)
         element_place_fields(order->fields, order->field_count, order->position_bits);
     return HSORT_OK;
+}
+
+hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request)
+{
+    struct trace_span *span = trace_begin(order->ctx->comm.trace, "plan");
+    return trace_end_with(span, plan_order(order, mine, request));
 }
 
 hsort_status element_order_check_total(const struct element_order *order)

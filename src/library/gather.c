@@ -76,7 +76,8 @@ static hsort_status run_gather(struct gather_call *call)
 static hsort_status gather_call(struct gather_call *call)
 {
     hsort_context *ctx = call->order.ctx;
-    const hsort_status status = run_gather(call);
+    struct trace_span *span = trace_begin(ctx->comm.trace, call->scatters ? "scatter elements" : "gather elements");
+    const hsort_status status = trace_end_with(span, run_gather(call));
     element_array_free(ctx, &call->loaded_in);
     element_array_free(ctx, &call->loaded_index);
     element_array_free(ctx, &call->room);

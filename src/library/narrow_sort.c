@@ -159,9 +159,12 @@ static hsort_status write_narrow_keys(struct narrow_sort *n)
 
 static hsort_status run_narrow_sort(struct narrow_sort *n)
 {
+    struct trace *trace = n->s->ctx->comm.trace;
     TRY(narrow_open(&n->counts, piece_bytes(n)));
-    TRY(count_narrow_keys(n));
-    TRY(write_narrow_keys(n));
+    struct trace_span *span = trace_begin(trace, "count");
+    TRY(trace_end_with(span, count_narrow_keys(n)));
+    span = trace_begin(trace, "write");
+    TRY(trace_end_with(span, write_narrow_keys(n)));
     n->s->form = FORM_DELIVERED;
     return HSORT_OK;
 }

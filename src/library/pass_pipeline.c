@@ -82,9 +82,18 @@ static void *sort_slot(void *slot_sort)
 {
     struct slot_sort *own = slot_sort;
     struct pipeline *p = own->p;
+    struct trace_span *span = trace_begin(p->trace, "sort slot");
+    trace_keys(span, p->work.count);
     own->status = p->sort(p->user, p->slot[1], p->slot[3], p->work.count, &own->sorted);
     snprintf(own->text, sizeof own->text, "%s", status_text());
+    trace_end(span);
     return NULL;
+}
+
+static void *sort_slot_beside(void *slot_sort)
+{
+    trace_enter_sorter();
+    return sort_slot(slot_sort);
 }
 
 /* Keep what a sort has left: its failure, and where the result is. */
@@ -112,7 +121,7 @@ static void run_step(struct pipeline *p, const struct pipeline_item *item)
         p->status = begin_copies(p, &p->leaving.out, out, true);
     const bool sorts = p->status == HSORT_OK && p->work.count > 0;
     const bool beside =
-        sorts && waits && p->sorts_beside && pthread_create(&thread, NULL, sort_slot, &own) == 0;
+        sorts && waits && p->sorts_beside && pthread_create(&thread, NULL, sort_slot_beside, &own) == 0;
     if (sorts && !beside)
         sort_slot(&own);
     if (p->status == HSORT_OK && waits)
@@ -145,6 +154,7 @@ void pipeline_push(struct pipeline *p, const struct pipeline_item *item)
 {
     static const struct pipeline_item nothing;
     const struct pipeline_item *comes = item ? item : &nothing;
+    struct trace_span *span = trace_begin(p->trace, "step");
     if (p->status == HSORT_OK)
         p->status = wait_for_slots(p);
     run_step(p, comes);
@@ -152,6 +162,7 @@ void pipeline_push(struct pipeline *p, const struct pipeline_item *item)
         keep_first_error(&p->status, p->fetch(p->user, p->slot[0]));
     if (p->status == HSORT_OK)
         p->status = record_step(p);
+    trace_end(span);
     turn_slots(p, comes);
 }
 

@@ -10,6 +10,7 @@
 #ifndef PASS_PIPELINE_H
 #define PASS_PIPELINE_H
 
+#include "kernels/base/trace.h"
 #include "kernels/engine.h"
 #include "src/library/pass_plan.h"
 
@@ -25,6 +26,7 @@ struct pipeline_item {
 
 struct pipeline {
     struct engine *engine; /* borrowed */
+    struct trace *trace;   /* borrowed; NULL: none */
     size_t element_bytes;
     char *slot[PASS_SLOTS]; /* engine memory, borrowed: [0] comes in, [1] is sorted, [2] goes out, [3] is scratch */
     /* Sort elements [count] with as many of scratch, on STREAM_WORK; *sorted: where the result will be. */

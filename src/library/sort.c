@@ -453,15 +453,21 @@ static hsort_status keep_stats(const struct sort *s)
     return s->stopped ? HSORT_OK : context_agree(s->ctx, stats_keep(s->ctx, &own, s->seconds));
 }
 
+static hsort_status run_phase(struct sort *s, const char *name, hsort_status (*phase)(struct sort *s))
+{
+    struct trace_span *span = trace_begin(s->ctx->comm.trace, name);
+    return trace_end_with(span, phase(s));
+}
+
 static hsort_status run_one_pass(struct sort *s)
 {
-    TRY(reserve_memory(s));
+    TRY(run_phase(s, "reserve", reserve_memory));
     TRY(pass_sorted(s));
-    TRY(load_keys(s));
-    TRY(exchange_raw(s));
-    TRY(sort_shards(s));
-    TRY(exchange_sorted(s));
-    return deliver_keys(s);
+    TRY(run_phase(s, "load", load_keys));
+    TRY(run_phase(s, "exchange of raw keys", exchange_raw));
+    TRY(run_phase(s, "local sort", sort_shards));
+    TRY(run_phase(s, "exchange of sorted shards", exchange_sorted));
+    return run_phase(s, "store", deliver_keys);
 }
 
 /* Collective. */
@@ -478,7 +484,7 @@ static hsort_status run_passes_or_count(struct sort *s)
 
 static hsort_status run_phases(struct sort *s)
 {
-    TRY(agree_on_plan(s));
+    TRY(run_phase(s, "plan", agree_on_plan));
     TRY(run_passes_or_count(s));
     return keep_stats(s);
 }
@@ -492,7 +498,9 @@ static hsort_status run_call(struct sort *s)
         stats_book(s->ctx, HSORT_PHASE_LOCAL_SORT);
     else
         transport_clear(s->ctx->transport);
-    const hsort_status status = run_phases(s);
+    struct trace_span *span = trace_begin(s->ctx->comm.trace, s->are_codes ? "sort codes" : "sort keys");
+    trace_keys(span, s->in_count);
+    const hsort_status status = trace_end_with(span, run_phases(s));
     if (status != HSORT_OK && !s->stopped)
         return context_fail(s->ctx, status);
     return s->stopped ? HSORT_STOPPED : HSORT_OK; // ctx->error still says who asked

@@ -124,9 +124,14 @@ static hsort_status deliver_elements(struct element_sort *s)
 static hsort_status gather_elements(struct element_sort *s)
 {
     struct element_order *order = &s->order;
-    TRY(element_order_find(order, s->index.memory, s->keys_out ? s->keys_room.memory : NULL));
-    return element_carry(order->ctx, false, order->in_offset, s->index.memory, order->out_count,
-                         s->element_bytes, s->loaded.memory, s->room.memory);
+    struct trace *trace = order->ctx->comm.trace;
+    void *keys = s->keys_out ? s->keys_room.memory : NULL;
+    struct trace_span *span = trace_begin(trace, "find order");
+    TRY(trace_end_with(span, element_order_find(order, s->index.memory, keys)));
+    span = trace_begin(trace, "gather");
+    return trace_end_with(span, element_carry(order->ctx, false, order->in_offset, s->index.memory,
+                                              order->out_count, s->element_bytes, s->loaded.memory,
+                                              s->room.memory));
 }
 
 /* What would travel in two passes. */
@@ -157,20 +162,24 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
     TRY(element_passes_choose(order, &columns, &passes));
     if (passes == 2)
         return element_passes_run(order, &columns);
-    TRY(comm_agree(comm, take_sort_memory(s)));
+    struct trace_span *span = trace_begin(comm->trace, "load");
+    TRY(comm_agree(comm, trace_end_with(span, take_sort_memory(s))));
     const struct engine_pairs pairs = pairs_of_sort(s);
     if (s->travel) // of a rank alone
         TRY(comm_agree(comm, element_order_sort_pairs(order, &pairs)));
     else
         TRY(gather_elements(s));
-    TRY(context_agree(order->ctx, deliver_elements(s)));
+    span = trace_begin(comm->trace, "store");
+    TRY(context_agree(order->ctx, trace_end_with(span, deliver_elements(s))));
     return stats_finish(order->ctx, order->total);
 }
 
 static hsort_status element_sort(struct element_sort *s, hsort_status mine)
 {
     hsort_context *ctx = s->order.ctx;
-    const hsort_status status = run_element_sort(s, mine);
+    struct trace_span *span = trace_begin(ctx->comm.trace, "sort elements");
+    trace_keys(span, s->order.count);
+    const hsort_status status = trace_end_with(span, run_element_sort(s, mine));
     element_array_free(ctx, &s->loaded_keys);
     element_array_free(ctx, &s->loaded);
     element_array_free(ctx, &s->keys_room);

@@ -51,6 +51,8 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
                                .runs = all.runs,
                                .segments = all.segments};
     memcpy(ctx->stats.seconds, most.seconds, sizeof most.seconds);
+    memcpy(ctx->own_seconds, own.seconds, sizeof own.seconds);
+    ctx->own_moved_bytes = mine->moved_bytes;
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
         ctx->stats.paths[path] = (hsort_path_stats){.pairs = all.pairs[path],
                                                     .moved_bytes = all.path_bytes[path],

@@ -403,11 +403,14 @@ static hsort_status run_passes(struct passes *p)
     TRY(reserve_passes(p));
     stream_check_begin(s);
     s->phase_began = MPI_Wtime();
-    TRY(context_agree(ctx, make_runs(p)));
+    struct trace_span *span = trace_begin(ctx->comm.trace, "pass 1: runs");
+    TRY(context_agree(ctx, trace_end_with(span, make_runs(p))));
     sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
-    TRY(context_agree(ctx, cut_runs(p)));
+    span = trace_begin(ctx->comm.trace, "cut runs");
+    TRY(context_agree(ctx, trace_end_with(span, cut_runs(p))));
     sort_end_pass(s, HSORT_PHASE_EXCHANGE);
-    hsort_status status = make_segments(p);
+    span = trace_begin(ctx->comm.trace, "pass 2: segments");
+    hsort_status status = trace_end_with(span, make_segments(p));
     sort_end_pass(s, HSORT_PHASE_MERGE);
     piece_messages_traffic(p->messages, &s->x.moved_bytes, &s->message_seconds);
     s->form = FORM_DELIVERED;
@@ -419,7 +422,7 @@ hsort_status two_passes_run(struct sort *s)
 {
     struct passes p = {.s = s,
                        .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
-                       .pipeline = {.engine = s->ctx->engine, .sort = sort_and_look}};
+                       .pipeline = {.engine = s->ctx->engine, .trace = s->ctx->comm.trace, .sort = sort_and_look}};
     // Copies of host memory and a sort on the host would take the cores from each other.
     p.pipeline.sorts_beside = s->ctx->engine->ops->kind != HSORT_ENGINE_HOST;
     p.pipeline.element_bytes = pass_element_bytes(&p.sort);

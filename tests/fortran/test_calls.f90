@@ -110,6 +110,7 @@ contains
         options%progress_user = c_loc(steps)
         options%should_stop = c_funloc(should_stop)
         options%should_stop_user = c_loc(stop_now)
+        options%trace_spans = 5000
         call ok(hsort_create(MPI_COMM_WORLD%mpi_val, options, ctx), 'a context')
         call check(hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST, 'the engine')
     end subroutine
@@ -226,7 +227,12 @@ contains
         type(hsort_rates) :: rates
         type(hsort_plan_result) :: plan
         integer(c_size_t) :: bytes
+        integer(c_int64_t) :: spans
+        logical :: is_there
 
+        call ok(hsort_write_trace(ctx, 'trace.json'//c_null_char, spans), 'trace')
+        inquire (file='trace.json', exist=is_there)
+        call check(spans > 0 .and. (is_there .or. rank > 0), 'no trace was written')
         stats%struct_size = c_sizeof(stats)
         call ok(hsort_get_stats(ctx, stats), 'statistics')
         call check(stats%keys == total .and. stats%passes == 1 .and. stats%runs == 0, 'statistics count')

@@ -52,7 +52,7 @@ static hsort_status gather(struct engine *engine, int key_bytes, const void *key
 }
 
 static const struct engine_ops gather_only = {.name = "gather only", .gather = gather};
-static struct engine engine = {&gather_only};
+static struct engine engine = {.ops = &gather_only};
 
 /* ---- One cut -------------------------------------------------------------------------------------------- */
 

@@ -101,7 +101,7 @@ static hsort_status search(struct engine *engine, int key_bytes, const void *key
 }
 
 static const struct engine_ops look_only = {.name = "look only", .gather = gather, .search = search};
-static struct engine engine = {&look_only};
+static struct engine engine = {.ops = &look_only};
 
 /* ---- Cuts, and whether they are right --------------------------------------------------------------------------- */
 

@@ -6,9 +6,12 @@ rank must raise the same, and the next call must work. A rank that waits for eve
 """
 
 import gc
+import json
+import os
 import pickle
 import signal
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -166,6 +169,16 @@ def run_contexts(ranks):
         ranks.expect("seconds", stats["total_seconds"] > 0 and set(stats["seconds"]) >= {"exchange", "gather"})
         ranks.expect("topology", len(where) == ranks.size and where[ranks.rank]["host"] != "", f"{where}")
         ranks.expect("in use", (sorter.engine, sorter.exchange, sorter.gpu_index) == ("host", "direct", -1))
+    with tempfile.TemporaryDirectory() as folder, hypersort.Sorter(engine="host", threads=1, trace_spans=1000) as traced:
+        path = comm.bcast(os.path.join(folder, "trace.json"))
+        traced.sort(KEYS)
+        spans, lost = traced.write_trace(path)
+        comm.Barrier()
+        if ranks.rank == 0:
+            with open(path) as file:
+                events = json.load(file)["traceEvents"]
+            ranks.expect("a trace", lost == 0 and sum(e["ph"] == "X" for e in events) == spans > 0, f"{spans}, {lost}")
+        comm.Barrier()
     with hypersort.Sorter(device_memory_limit=2 << 20, engine="host") as narrow:
         keys = np.random.default_rng(ranks.rank).random(1 << 19)
         ranks.expect("two passes", narrow.check(narrow.sort(keys)).in_order and narrow.stats()["passes"] == 2)

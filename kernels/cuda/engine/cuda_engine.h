@@ -37,6 +37,10 @@ struct cuda_driver {
     PFN_cuMemGetAddressRange_v3020 address_range;
 };
 
+struct engine_event {
+    cudaEvent_t handle;
+};
+
 /* What alloc() handed out. */
 struct cuda_allocation {
     void *memory;
@@ -213,11 +217,13 @@ hsort_status counted_write(struct engine *engine, int key_bytes, const struct en
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
 hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
 
-/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, msd/pairs.cu, yardstick/yardstick.cu. */
+/* The groups of functions that not every engine has: peer.cu, msd/partition.cu, msd/pairs.cu, yardstick/yardstick.cu,
+ * timing.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;
 extern const struct engine_partition_ops cuda_partition_ops;
 extern const struct engine_pair_ops cuda_pair_ops;
 extern const struct engine_yardstick_ops cuda_yardstick_ops;
+extern const struct engine_timing_ops cuda_timing_ops;
 
 #ifdef __cplusplus
 }

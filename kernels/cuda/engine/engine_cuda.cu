@@ -14,10 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct engine_event {
-    cudaEvent_t handle;
-};
-
 static struct cuda_engine *cuda(struct engine *engine)
 {
     return (struct cuda_engine *)engine;
@@ -503,6 +499,7 @@ static const struct engine_ops cuda_ops = {
     .partition = &cuda_partition_ops,
     .pairs = &cuda_pair_ops,
     .yardstick = &cuda_yardstick_ops,
+    .timing = &cuda_timing_ops,
     .close = engine_close,
     .alloc = engine_alloc,
     .free = engine_free,

@@ -60,6 +60,7 @@ class Options(ctypes.Structure):
         ("should_stop", c_void_p),
         ("should_stop_user", c_void_p),
         ("overwrite_input", c_int),
+        ("trace_spans", c_int64),
     ]
 
 
@@ -189,6 +190,7 @@ FUNCTIONS = {
         [c_void_p, c_int, c_void_p, c_int64, c_void_p, POINTER(c_int64), c_void_p, c_void_p, c_void_p, c_void_p],
     ),
     "hsort_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "hsort_write_trace": (c_int, [c_void_p, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
     "hsort_topology": (c_int, [c_void_p, POINTER(RankInfo), c_size_t]),
     "hsort_engine_in_use": (c_int, [c_void_p]),
     "hsort_exchange_in_use": (c_int, [c_void_p]),

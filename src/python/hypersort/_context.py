@@ -7,6 +7,7 @@ Each call prepares what it needs, so that whatever may fail on one rank fails be
 from __future__ import annotations
 
 import ctypes
+import os
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union
 
@@ -162,6 +163,14 @@ class Context:
             {name: value.decode() if isinstance(value, bytes) else value for name, value in zip(names, row)}
             for row in values
         ]
+
+    def write_trace(self, path: Union[str, "os.PathLike[str]"]) -> Tuple[int, int]:
+        """Write what the ranks did when, with the option `trace_spans`, for ui.perfetto.dev: how many spans of time, and
+        for how many more there was no room. Rank 0 writes the file. Collective."""
+        (name,) = self._together("write_trace()", lambda: ("a trace", os.fsencode(path)))
+        spans, lost = ctypes.c_int64(), ctypes.c_int64()
+        self._call("hsort_write_trace", name, ctypes.byref(spans), ctypes.byref(lost))
+        return spans.value, lost.value
 
     def stats(self) -> Dict[str, Any]:
         """The members of hsort_stats, of the last call that sorted or moved something. Not collective."""

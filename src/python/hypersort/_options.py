@@ -16,7 +16,7 @@ _WORDS = {
     "shared_memory": _abi.CHOICES,
     "mpi_device_pointers": _abi.CHOICES,
 }
-_NUMBERS = ("local_rung", "threads", "chunk_bytes", "device_memory_limit")
+_NUMBERS = ("local_rung", "threads", "chunk_bytes", "device_memory_limit", "trace_spans")
 
 
 def make_options(library: Any, given: Dict[str, Any]) -> _abi.Options:

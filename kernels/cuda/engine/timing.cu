@@ -1,0 +1,29 @@
+/* Events that keep their time, for a trace (traced_engine.h). Others do without, as they are then recorded sooner. */
+#include <new>
+#include "kernels/cuda/engine/cuda_engine.h"
+
+static hsort_status timing_create(struct engine *base, struct engine_event **event)
+{
+    device_scope scope((struct cuda_engine *)base);
+    cudaEvent_t handle;
+    *event = NULL;
+    TRY_CUDA(cudaEventCreate(&handle));
+    *event = new (std::nothrow) engine_event;
+    if (*event == NULL) {
+        cudaEventDestroy(handle);
+        return status_fail(HSORT_HOST_MEMORY, "no host memory for an event");
+    }
+    (*event)->handle = handle;
+    return HSORT_OK;
+}
+
+static hsort_status timing_seconds(struct engine *base, struct engine_event *from, struct engine_event *to, double *seconds)
+{
+    device_scope scope((struct cuda_engine *)base);
+    float milliseconds = 0;
+    TRY_CUDA(cudaEventElapsedTime(&milliseconds, from->handle, to->handle));
+    *seconds = (double)milliseconds * 1e-3;
+    return HSORT_OK;
+}
+
+extern "C" const struct engine_timing_ops cuda_timing_ops = {.create = timing_create, .seconds = timing_seconds};

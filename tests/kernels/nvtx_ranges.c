@@ -1,0 +1,46 @@
+/* For test_nvtx.sh, two programs from one text. As a library that NVTX is led to by NVTX_INJECTION64_PATH, as a profiler's would
+ * be, it says on stdout which ranges begin and end. As a program it has two spans, one in the other, and no trace. */
+#include <stdio.h>
+#ifdef AS_PROFILER
+#include <nvtx3/nvToolsExt.h>
+
+int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
+
+static int depth;
+
+static int NVTX_API push_range(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *range)
+{
+    (void)domain;
+    printf("%d %s\n", ++depth, range->message.ascii);
+    return depth;
+}
+
+static int NVTX_API pop_range(nvtxDomainHandle_t domain)
+{
+    (void)domain;
+    printf("%d ends\n", depth--);
+    return depth;
+}
+
+int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table)
+{
+    const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
+    NvtxFunctionTable functions = NULL;
+    unsigned count = 0;
+    if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &functions, &count))
+        return 0;
+    *functions[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)push_range;
+    *functions[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)pop_range;
+    return 1;
+}
+#else
+#include "kernels/base/trace.h"
+
+int main(void)
+{
+    struct trace_span *outer = trace_begin(NULL, "local sort"), *inner = trace_begin(NULL, "merge");
+    trace_end(inner);
+    trace_end(outer);
+    return 0;
+}
+#endif

@@ -23,7 +23,8 @@ static hsort_status print_help_or_version(const struct cli_options *options)
 /* --no-clobber: no output may be there before the work begins. What appears later is found by file_commit(). Collective. */
 static hsort_status check_clobber(struct comm *comm, const struct cli_options *options)
 {
-    const char *const outputs[] = {options->output, options->values_output, options->index, options->counts};
+    const char *const outputs[] = {options->output, options->values_output, options->index, options->counts,
+                                   options->command == CLI_SORT ? options->trace : NULL};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == HSORT_OK; i++)
         if (outputs[i] && (comm->rank == 0 || file_is_pattern(outputs[i])))

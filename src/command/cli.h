@@ -41,6 +41,7 @@
     X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                            \
     X(CLI_PLAN, plan, "IN", " [IN ...] -n RANKS [RANKS ...]",                                            \
       "say what sorting a file would take on other numbers of ranks, without sorting it")                \
+    X(CLI_REPORT, report, "RUN", "", "draw what sort --json has printed as a page for browsers")         \
     X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
 
 enum { CLI_RANKS_MAX = 32, CLI_DIRECTORIES_MAX = 16 };
@@ -95,6 +96,7 @@ struct cli_options {
     int files_count;
     const char *output, *against;
     const char *checkpoint;  /* sort: the directory, or NULL */
+    const char *trace;       /* sort, report: the file, or NULL */
     const char *memory_size; /* sort: "8G", "50%", or NULL */
     struct cli_texts {
         const char *text[CLI_DIRECTORIES_MAX];

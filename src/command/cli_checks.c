@@ -24,6 +24,8 @@ static hsort_status check_name(const struct cli_options *options, const char *na
 
 hsort_status cli_check_names(const struct cli_options *options)
 {
+    if (options->command == CLI_REPORT) // which reads no keys
+        return HSORT_OK;
     const bool sorts = options->command == CLI_SORT || options->command == CLI_GATHER;
     for (int i = 0; i < options->files_count; i++)
         TRY(check_name(options, options->files[i], options->format, "--format"));
@@ -117,6 +119,8 @@ hsort_status cli_check_together(struct cli_options *options)
     if (options->quiet && options->progress == PROGRESS_AUTO)
         options->progress = PROGRESS_OFF;
     TRY(resolve_gensort(options));
+    if (options->sort.trace_spans > 0 && !options->trace)
+        return cli_complain(options, "--trace-spans without --trace");
     TRY(check_records(options));
     return check_disk(options);
 }

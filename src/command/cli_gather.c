@@ -244,11 +244,14 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .verified = run->report.verified,
                                     .fingerprint_ok = run->report.fingerprint_ok,
                                     .work = "gather",
-                                    .stats = run->report.stats};
-    TRY(job_open(run->comm, &report.job));
-    const hsort_status printed =
-        run->comm->rank == 0 ? records_report_print(&report, run->options->json) : HSORT_OK;
+                                    .stats = run->report.stats,
+                                    .own = run->report.own};
+    TRY(records_report_gather(&report, run->comm, run->ctx, own));
+    hsort_status printed = job_open(run->comm, &report.job);
+    if (printed == HSORT_OK && run->comm->rank == 0)
+        printed = records_report_print(&report, run->options->json);
     job_close(&report.job);
+    free(report.per_rank);
     return comm_agree(run->comm, printed);
 }
 

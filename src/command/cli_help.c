@@ -119,6 +119,9 @@ const char *const cli_notes[CLI_COMMANDS] = {
                  "  hypersort plan keys.npy -n 2 4 --engine host -S 8G -T /scratch --disk /scratch\n"
                  "\nBehind the first IN, what begins with a digit is a number of ranks: a file of that name "
                  "is ./3.npy.\n",
+    [CLI_REPORT] = "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --json --trace trace.json >run.json\n"
+                   "  hypersort report run.json --trace trace.json\n"
+                   "\nThe page needs nothing from elsewhere: no network, no scripts.\n",
     [CLI_INFO] = "mpirun -n 4 hypersort info\n"
                  "  mpirun -n 4 hypersort info --disk /scratch\n",
 };

@@ -19,6 +19,7 @@ enum {
     SELECT = 1 << CLI_SELECT,
     BENCH = 1 << CLI_BENCH,
     PLAN = 1 << CLI_PLAN,
+    REPORT = 1 << CLI_REPORT,
     INFO = 1 << CLI_INFO
 };
 
@@ -55,7 +56,8 @@ const struct option_row cli_rows[] = {
     {"output", 'o', GEN | SORT | GATHER, COMMON, TEXT, "FILE", FIELD(output),
      "the file to write; one of that name is replaced, once this one is whole;\n"
      "with %r, the rank, in it: a file per rank"},
-    {"no-clobber", 0, GEN | SORT | GATHER, COMMON, FLAG, NULL, FIELD(no_clobber),
+    {"output", 'o', REPORT, COMMON, TEXT, "FILE", FIELD(output), "the page to write (RUN, ending in .html)"},
+    {"no-clobber", 0, GEN | SORT | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(no_clobber),
      "replace no file: it is an error if one is there"},
     {"by", 0, GATHER, COMMON, TEXT, "INDEX", FIELD(by),
      "the index, of <i8 or <u8: element I of the output is element INDEX[I]"},
@@ -107,16 +109,16 @@ const struct option_row cli_rows[] = {
      "the report as one JSON object"},
     {"verbose", 'v', INFO, COMMON, FLAG, NULL, FIELD(verbose),
      "tables of all pairs of ranks, also of more than 8"},
-    {"quiet", 'q', GEN | SORT | CHECK | GATHER, COMMON, FLAG, NULL, FIELD(quiet),
+    {"quiet", 'q', GEN | SORT | CHECK | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(quiet),
      "no report: the exit code says it, and of a failure its line"},
     {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, MAYBE_WORD,
      WORDS(PROGRESS_CHOICE_LIST(OR_NAME)), FIELD(progress),
      "say on stderr how far the work is. on: a bar where rank 0's stderr is a\n"
      "terminal, which under mpirun it is not, else lines; auto, unless given:\n"
      "the bar, or nothing"},
-    {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL, FIELD(help),
+    {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
-    {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, COMMON, FLAG, NULL,
+    {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL,
      FIELD(version), "version and build"},
 
     {"format", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
@@ -132,6 +134,10 @@ const struct option_row cli_rows[] = {
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
+    {"trace", 0, SORT, FILES, TEXT, "FILE", FIELD(trace),
+     "write what each rank did when, for ui.perfetto.dev, also if it fails;\n"
+     "'hypersort report' draws it"},
+    {"trace", 0, REPORT, COMMON, TEXT, "FILE", FIELD(trace), "what sort --trace FILE has written of the same run: a timeline"},
     {"memory", 'S', SORT | PLAN, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
      "host memory of a rank, or a part of what its node allows for all of\n"
      "its ranks (80%); what needs more is sorted by way of the disk"},
@@ -163,6 +169,8 @@ const struct option_row cli_rows[] = {
      "bytes of one message"},
     {"runs", 0, SORT | PLAN, TUNING, AT_LEAST_1, "N", FIELD(runs),
      "sort by way of the disk, in N runs or more, whatever memory there is"},
+    {"trace-spans", 0, SORT, TUNING, COUNT, "N", FIELD(sort.trace_spans),
+     "spans of time that --trace keeps of each rank (64K)"},
     {"local", 0, SORT | SELECT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"peer-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
@@ -332,6 +340,8 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
     if (operand[0] != '\0' && argc == 0)
         return cli_complain(options, "%s is missing", operand);
     TRY(take_files(argc, argv, options));
+    if (options->command == CLI_REPORT && options->files_count > 1)
+        return cli_complain(options, "unexpected argument '%.128s'", options->files[1]);
     if (options->command == CLI_GEN && options->count < 0)
         return cli_complain(options, "-n COUNT is missing");
     if (options->command == CLI_PLAN && options->ranks_count == 0)

@@ -34,6 +34,7 @@
 #include "src/command/shares.h"
 #include "src/command/stop.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct sort_run {
@@ -173,7 +174,8 @@ static hsort_status end_output(struct sort_run *run, hsort_status status)
         return status;
     }
     const double start = MPI_Wtime();
-    status = launch_commit(run->comm, &run->out, status);
+    struct trace_span *span = trace_begin(run->comm->trace, "commit");
+    status = trace_end_with(span, launch_commit(run->comm, &run->out, status));
     run->commit_seconds = MPI_Wtime() - start;
     return status;
 }
@@ -238,8 +240,19 @@ static hsort_status name_transport(const struct sort_run *run, const char **name
     return HSORT_OK;
 }
 
+/* What each rank has done: rank 0 is given it, and frees it. */
+static hsort_status gather_ranks(struct sort_run *run, struct rank_report **ranks)
+{
+    struct rank_report own = {.read_seconds = run->share.read_seconds,
+                              .write_seconds = run->share.write_seconds + run->commit_seconds,
+                              .verify_seconds = run->share.reread_seconds};
+    rank_report_add(&own, run->ctx);
+    return rank_reports_gather(run->comm, run->ctx, &own, ranks);
+}
+
 static hsort_status print_report(struct sort_run *run)
 {
+    struct rank_report *per_rank;
     struct comm *comm = run->comm;
     struct sort_report *report = &run->report;
     TRY(slowest(comm, run->share.read_seconds, &report->read_seconds));
@@ -255,9 +268,13 @@ static hsort_status print_report(struct sort_run *run)
     report->ranks = comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
     report->exchange = report_exchange(run->ctx, report->stats.passes);
-    TRY(job_open(comm, &report->job));
-    const hsort_status printed = comm->rank == 0 ? report_sort(report, run->options->json) : HSORT_OK;
+    TRY(gather_ranks(run, &per_rank));
+    report->per_rank = per_rank;
+    hsort_status printed = job_open(comm, &report->job);
+    if (printed == HSORT_OK && comm->rank == 0)
+        printed = report_sort(report, run->options->json);
     job_close(&report->job);
+    free(per_rank);
     return comm_agree(comm, printed);
 }
 
@@ -269,10 +286,12 @@ static hsort_status open_context(struct sort_run *run)
     options.progress = run->options->progress != PROGRESS_OFF ? progress_steps : NULL;
     options.progress_user = &run->progress;
     options.should_stop = should_stop;
+    run_trace_options(run->options, &options);
     hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
     status_clear(); // as above
+    run_trace_begin(run->comm, run->ctx);
     return HSORT_OK;
 }
 
@@ -303,7 +322,8 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     if (status == HSORT_STOPPED)
         status = say_stopped(run);
     const double start = MPI_Wtime();
-    status = disk_sort_end(&run->disk, status);
+    struct trace_span *span = trace_begin(run->comm->trace, "commit");
+    status = trace_end_with(span, disk_sort_end(&run->disk, status));
     run->commit_seconds = MPI_Wtime() - start;
     run->report.run_bytes = run->disk.run_bytes;
     run->report.kept = run->disk.kept;
@@ -314,6 +334,7 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
 static hsort_status run_sort(struct sort_run *run)
 {
     size_t memory_bytes;
+    TRY(run_trace_check(run->comm, run->options, &run->in, NULL));
     TRY(open_context(run));
     TRY(choose_disk(run, &memory_bytes));
     if (run->on_disk)
@@ -341,11 +362,12 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
                                        .direct_io = options->direct_io};
     TRY(file_open(comm, &source, &run.in));
     share_open(&run.share, comm, &run.progress, &run.in);
-    hsort_status status = run_sort(&run);
-    if (status == HSORT_OK)
-        status = print_report(&run);
-    else if (status == HSORT_MISMATCH) // what the check found; the error line stays
-        print_report(&run);
+    const hsort_status sorted = run_sort(&run);
+    hsort_status status = run_trace_end(comm, options, run.ctx, sorted, &run.report.trace);
+    const hsort_status printed =
+        sorted == HSORT_OK || sorted == HSORT_MISMATCH ? print_report(&run) : HSORT_OK;
+    if (status == HSORT_OK) // else the error line of what failed first stays
+        status = printed;
     if (!launch_lost(comm, status))
         hsort_destroy(&run.ctx);
     file_close(&run.in);

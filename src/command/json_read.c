@@ -1,4 +1,5 @@
 #include "src/command/json_read.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,8 @@ struct json_value json_parse(const char *text, size_t length, size_t *where)
 {
     struct json_cursor c = {text, text + length};
     const struct json_value value = next_value(&c, JSON_DEPTH);
-    skip_blanks(&c);
+    if (value.kind != JSON_NONE)
+        skip_blanks(&c);
     *where = (size_t)(c.at - text);
     return value.kind != JSON_NONE && c.at == c.end ? value : (struct json_value){.kind = JSON_NONE};
 }
@@ -215,7 +217,8 @@ double json_number(const struct json_value *value, double otherwise)
         return otherwise;
     memcpy(text, value->text, value->length);
     text[value->length] = '\0';
-    return strtod(text, NULL);
+    const double number = strtod(text, NULL);
+    return isfinite(number) ? number : otherwise;
 }
 
 /* ---- texts --------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "src/command/cli.h"
 #include "src/command/launch.h"
 #include "src/command/report.h"
+#include "src/command/run_trace.h"
 
 struct file_source record_io_source(const struct cli_options *options)
 {
@@ -29,10 +30,12 @@ hsort_status record_io_library(struct comm *comm, const struct cli_options *opti
     hsort_options sort = options->sort;
     sort.progress = options->progress != PROGRESS_OFF ? progress_steps : NULL;
     sort.progress_user = progress;
+    run_trace_options(options, &sort);
     const hsort_status status = hsort_create(comm->world, &sort, ctx);
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(NULL));
     status_clear();
+    run_trace_begin(comm, *ctx);
     return comm_agree(comm, record_io_open(comm, options->sort.threads, progress, io));
 }
 

@@ -204,7 +204,9 @@ static bool next_records_in(void *user, int64_t done, bool together)
 static hsort_status read_in_records(void *user, int64_t at, size_t bytes, void *host)
 {
     struct record_share *share = user;
-    TRY(file_read_at(share->in, first_byte(share) + at, bytes, host));
+    struct trace_span *span = trace_begin(share->comm->trace, "read file");
+    trace_bytes(span, (int64_t)bytes);
+    TRY(trace_end_with(span, file_read_at(share->in, first_byte(share) + at, bytes, host)));
     return share->looks ? look_at_bytes(&share->before, at, bytes, host) : HSORT_OK;
 }
 
@@ -238,7 +240,9 @@ static hsort_status write_out_records(void *user, int64_t at, size_t bytes, void
     struct record_share *share = user;
     if (share->looks)
         TRY(look_at_bytes(&share->after, at, bytes, host));
-    return file_write_at(share->out, first_byte(share) + at, bytes, host);
+    struct trace_span *span = trace_begin(share->comm->trace, "write file");
+    trace_bytes(span, (int64_t)bytes);
+    return trace_end_with(span, file_write_at(share->out, first_byte(share) + at, bytes, host));
 }
 
 static size_t lead_of_records_out(void *user, int64_t at)

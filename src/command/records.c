@@ -130,8 +130,10 @@ static hsort_status end_outputs(struct record_run *run, hsort_status status)
     for (int i = 0; i < run->output_count; i++)
         files[i] = &run->outputs[i].file;
     const double start = MPI_Wtime();
+    struct trace_span *span = trace_begin(run->comm->trace, "commit");
     if (run->output_count > 0)
         status = launch_commit_all(run->comm, files, run->output_count, status);
+    trace_end(span);
     run->write_seconds += MPI_Wtime() - start;
     return status;
 }
@@ -201,7 +203,9 @@ static hsort_status look(struct record_run *run, bool after, hsort_check_result 
     const double start = MPI_Wtime();
     record_keys_point(&run->keys, rows.part[0], elements->bytes, rows.field);
     verify_start(&verifier, rows.field[0].map);
-    const hsort_status status = verify_add_elements(&verifier, run->io.engine, &rows);
+    struct trace_span *span = trace_begin(run->comm->trace, after ? "look at result" : "look at input");
+    const hsort_status status =
+        trace_end_with(span, verify_add_elements(&verifier, run->io.engine, &rows));
     run->verify_seconds += MPI_Wtime() - start;
     TRY(comm_agree(run->comm, status));
     return verify_finish(&verifier, run->comm, result);
@@ -318,9 +322,11 @@ static hsort_status read_columns(struct record_run *run)
 {
     TRY(comm_agree(run->comm, take_columns(run)));
     const double start = MPI_Wtime();
+    struct trace_span *span = trace_begin(run->comm->trace, "read");
     hsort_status status = read_column(run, &run->elements);
     if (status == HSORT_OK)
         status = read_column(run, &run->values);
+    trace_end(span);
     run->read_seconds = MPI_Wtime() - start;
     return comm_agree(run->comm, status);
 }
@@ -328,6 +334,7 @@ static hsort_status read_columns(struct record_run *run)
 static hsort_status write_outputs(struct record_run *run)
 {
     const double start = MPI_Wtime();
+    struct trace_span *span = trace_begin(run->comm->trace, "write");
     hsort_status status = HSORT_OK;
     for (int i = 0; i < run->output_count && status == HSORT_OK; i++) {
         struct output *output = &run->outputs[i];
@@ -338,7 +345,7 @@ static hsort_status write_outputs(struct record_run *run)
         status = record_io_write(&run->io, &output->file, run->out_first, run->out_count, output->memory);
     }
     run->write_seconds = MPI_Wtime() - start;
-    return comm_agree(run->comm, status);
+    return comm_agree(run->comm, trace_end_with(span, status));
 }
 
 /* From the opened files to what is to be written. With --unique that is known after the sort only. */
@@ -403,10 +410,12 @@ static hsort_status print_records(struct record_run *run)
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
     report->exchange =
         report->stats.passes == 2 ? "none" : hsort_exchange_name(hsort_exchange_in_use(run->ctx));
-    TRY(job_open(run->comm, &report->job));
-    const hsort_status printed =
-        run->comm->rank == 0 ? records_report_print(report, options->json) : HSORT_OK;
+    TRY(records_report_gather(report, run->comm, run->ctx, own));
+    hsort_status printed = job_open(run->comm, &report->job);
+    if (printed == HSORT_OK && run->comm->rank == 0)
+        printed = records_report_print(report, options->json);
     job_close(&report->job);
+    free(report->per_rank);
     return comm_agree(run->comm, printed);
 }
 
@@ -432,13 +441,15 @@ static hsort_status work(struct record_run *run)
 static hsort_status run_records(struct record_run *run)
 {
     TRY(open_columns(run));
-    TRY(record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io));
-    const hsort_status status = work(run);
-    if (status == HSORT_OK)
-        return print_records(run);
-    if (status == HSORT_MISMATCH) // what was seen; the error line stays
-        print_records(run);
-    return status;
+    TRY(run_trace_check(run->comm, run->options, &run->elements.in,
+                        run->values.given ? &run->values.in : NULL));
+    hsort_status sorted = record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io);
+    if (sorted == HSORT_OK)
+        sorted = work(run);
+    const hsort_status status = run_trace_end(run->comm, run->options, run->ctx, sorted, &run->report.trace);
+    const hsort_status printed =
+        sorted == HSORT_OK || sorted == HSORT_MISMATCH ? print_records(run) : HSORT_OK;
+    return status == HSORT_OK ? printed : status; // the error line of what failed first stays
 }
 
 static void free_column(struct column *column)

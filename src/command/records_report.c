@@ -8,6 +8,7 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
 {
     hsort_stats last = {.struct_size = sizeof last}, *sum = &report->stats;
     TRY(hsort_get_stats(ctx, &last));
+    rank_report_add(&report->own, ctx);
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         sum->seconds[phase] += last.seconds[phase];
     sum->moved_bytes += last.moved_bytes;
@@ -21,6 +22,15 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
         sum->paths[path].seconds += last.paths[path].seconds;
     }
     return HSORT_OK;
+}
+
+hsort_status records_report_gather(struct records_report *report, struct comm *comm, hsort_context *ctx,
+                                   const double *times)
+{
+    report->own.read_seconds = times[0];
+    report->own.write_seconds = times[2];
+    report->own.verify_seconds = times[3];
+    return rank_reports_gather(comm, ctx, &report->own, &report->per_rank);
 }
 
 static const char *const phase_short_names[HSORT_PHASES] = {
@@ -98,6 +108,9 @@ static hsort_status print_json(const struct records_report *report)
     if (report->exchange)
         report_kept_json(&json, &report->kept);
     report_job_json(&json, &report->job);
+    rank_reports_json(&json, report->per_rank, report->ranks);
+    run_trace_json(&json, &report->trace);
+    report_start_json(&json);
     return report_close_json(&json);
 }
 
@@ -147,6 +160,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
                !report->unique     ? ""
                : report->unique_ok ? ", one of each key"
                                    : ", NOT ONE OF EACH KEY");
+    run_trace_print(&report->trace);
     return report_flush();
 }
 

@@ -1,8 +1,11 @@
-/* What is said of sorts of records and values, of indices, and of gathers. Rank 0 prints; nothing here is collective. */
+/* What is said of sorts of records and values, of indices, and of gathers. Rank 0 prints; nothing here is collective unless
+ * it says so. */
 #ifndef RECORDS_REPORT_H
 #define RECORDS_REPORT_H
 
 #include "src/command/report.h"
+#include "src/command/report_ranks.h"
+#include "src/command/run_trace.h"
 
 struct records_report {
     const char *word;                           /* of one element: "record", or the type of keys */
@@ -27,6 +30,9 @@ struct records_report {
     int64_t run_bytes;      /* of runs on disk; 0: there were none */
     struct report_kept kept;
     struct job job;
+    struct run_trace trace;
+    struct rank_report own;       /* of this rank */
+    struct rank_report *per_rank; /* [ranks] on rank 0; owned */
 };
 
 struct records_check_report {
@@ -41,6 +47,11 @@ struct records_check_report {
 
 /* Add what the last call of the library did. Not collective. Errors HSORT_ARGUMENT: there was none. */
 hsort_status records_report_add(struct records_report *report, const hsort_context *ctx);
+
+/* Learn what each rank has done. times: of this rank, in the order of the report's four. Collective. Errors agreed: as of
+ * rank_reports_gather(). */
+hsort_status records_report_gather(struct records_report *report, struct comm *comm, hsort_context *ctx,
+                                   const double *times);
 
 /* Errors of both: HSORT_IO, stdout cannot be written. */
 hsort_status records_report_check(const struct records_check_report *report, bool json);

@@ -189,6 +189,9 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_text(&json, "output", report->output);
     report_kept_json(&json, &report->kept);
     report_job_json(&json, &report->job);
+    rank_reports_json(&json, report->per_rank, report->ranks);
+    run_trace_json(&json, &report->trace);
+    report_start_json(&json);
     return report_close_json(&json);
 }
 
@@ -240,6 +243,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
         printf("verified     %s, %s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",
                report->count_ok ? "same count" : "ANOTHER COUNT",
                report->fingerprint_ok ? "same keys" : "OTHER KEYS");
+    run_trace_print(&report->trace);
     return report_flush();
 }
 

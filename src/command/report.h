@@ -10,6 +10,8 @@
 #include "hypersort.h"
 #include "src/command/job.h"
 #include "src/command/json.h"
+#include "src/command/report_ranks.h"
+#include "src/command/run_trace.h"
 #include "src/files/file.h"
 
 /* Phases that a sort of bare keys can have: the list ends with one that it has not. */
@@ -38,6 +40,8 @@ struct sort_report {
     struct job job;
     struct report_kept kept;
     int64_t run_bytes; /* of runs on disk; 0: there were none */
+    struct run_trace trace;
+    const struct rank_report *per_rank; /* [ranks] */
 };
 
 struct check_report {

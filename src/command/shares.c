@@ -42,7 +42,8 @@ static bool ask(struct share *share, bool together)
 static hsort_status end_phase(struct share *share, double *seconds, hsort_status mine)
 {
     bool stopped;
-    mine = stop_vote_end(&share->vote, mine, &stopped);
+    struct trace_span *span = trace_begin(share->comm->trace, "wait for votes");
+    mine = trace_end_with(span, stop_vote_end(&share->vote, mine, &stopped));
     *seconds = MPI_Wtime() - share->began;
     if (mine != HSORT_OK || !stopped)
         return mine;
@@ -67,7 +68,9 @@ static bool read_next(void *user, int64_t done, bool together)
 static hsort_status read_bytes(void *user, int64_t at, size_t bytes, void *host)
 {
     const struct share *share = user;
-    return file_read_at(share->in, share->first * key_bytes(share) + at, bytes, host);
+    struct trace_span *span = trace_begin(share->comm->trace, "read file");
+    trace_bytes(span, (int64_t)bytes);
+    return trace_end_with(span, file_read_at(share->in, share->first * key_bytes(share) + at, bytes, host));
 }
 
 static size_t input_lead(void *user, int64_t at)
@@ -130,9 +133,8 @@ static hsort_status write_range(struct share *share, int64_t at, size_t bytes, c
 
 /*      manifest     |  written  |          |  written |
  *      chunk               |-------------------|              write_range(): | there? | anew   | there? |         */
-static hsort_status write_bytes(void *user, int64_t at, size_t bytes, void *host)
+static hsort_status write_share_bytes(struct share *share, int64_t at, size_t bytes, void *host)
 {
-    struct share *share = user;
     const int64_t width = key_bytes(share), begin = share->first * width + at, end = begin + (int64_t)bytes;
     for (int64_t from = begin, to; from < end; from = to) {
         int64_t last = share->total;
@@ -141,6 +143,14 @@ static hsort_status write_bytes(void *user, int64_t at, size_t bytes, void *host
         TRY(write_range(share, from, (size_t)(to - from), (const char *)host + (from - begin), before));
     }
     return HSORT_OK;
+}
+
+static hsort_status write_bytes(void *user, int64_t at, size_t bytes, void *host)
+{
+    struct share *share = user;
+    struct trace_span *span = trace_begin(share->comm->trace, "write file");
+    trace_bytes(span, (int64_t)bytes);
+    return trace_end_with(span, write_share_bytes(share, at, bytes, host));
 }
 
 static size_t output_lead(void *user, int64_t at)
@@ -174,7 +184,9 @@ static bool reread_next(void *user, int64_t done, bool together)
 static hsort_status reread_bytes(void *user, int64_t at, size_t bytes, void *host)
 {
     const struct share *share = user;
-    return file_read_back_at(share->out, share->first * key_bytes(share) + at, bytes, host);
+    struct trace_span *span = trace_begin(share->comm->trace, "read output");
+    trace_bytes(span, (int64_t)bytes);
+    return trace_end_with(span, file_read_back_at(share->out, share->first * key_bytes(share) + at, bytes, host));
 }
 
 static hsort_status end_reread(void *user, int64_t done, hsort_status mine)

@@ -200,7 +200,7 @@ static const char *track_name(int track, char *name, size_t bytes)
 }
 
 /* Names of this rank and of its tracks, which follow each other in w->spans. */
-static void add_names(struct trace_writer *w)
+static void add_thread_names(struct trace_writer *w)
 {
     const hsort_context *ctx = w->ctx;
     const int rank = ctx->comm.rank;
@@ -257,7 +257,7 @@ static int64_t in_common_time(const struct trace_writer *w, int64_t at)
 static void add_events(struct trace_writer *w)
 {
     char args[LINE_BYTES / 2];
-    add_names(w);
+    add_thread_names(w);
     for (int64_t i = 0; i < w->facts.spans; i++) {
         const struct trace_span *span = w->spans[i];
         const int64_t begin = in_common_time(w, span->begin), end = in_common_time(w, span->end);

@@ -5,7 +5,7 @@ set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
 
-commands=(gen sort check gather select bench plan info)
+commands=(gen sort check gather select bench plan report info)
 
 # The options of a command as --help lists them, long ones and letters.
 options() { "$HYPERSORT" "$1" --help | sed -nE 's/^  (-.), (--[a-z-]+).*/\1 \2/p; s/^      (--[a-z-]+).*/\1/p' | tr ' ' '\n' | sort; }

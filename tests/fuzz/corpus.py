@@ -1,4 +1,5 @@
-"""Inputs to begin with, from those of the other tests: corpus.py npy|manifest|journal|options FOLDER writes a file for each."""
+"""Inputs to begin with, from those of the other tests: corpus.py npy|manifest|journal|options|json FOLDER writes a file for each."""
+import json
 import pathlib
 import re
 import shlex
@@ -51,9 +52,21 @@ def options():
                 yield "\n".join(shlex.split(line, comments=True)).encode()
 
 
+def json_texts():
+    """The texts of test_json.c, and reports and traces as test_report.py makes them."""
+    text = (tests / "command/test_json.c").read_text()
+    for written in re.findall(r'^ +\{"((?:[^"\\]|\\.)*)", ', text, re.M):
+        yield b"r" + written.encode().decode("unicode_escape").encode("latin-1")
+    sys.path.insert(0, str(tests / "command"))
+    import report_pages
+
+    yield b"r" + json.dumps(report_pages.made_up_run(2)).encode()
+    yield b"t" + json.dumps(report_pages.made_up_trace(2)).encode()
+
+
 folder = pathlib.Path(sys.argv[2])
 folder.mkdir(parents=True, exist_ok=True)
-inputs = list({"npy": npy, "manifest": manifest, "journal": journal, "options": options}[sys.argv[1]]())
+inputs = list({"npy": npy, "manifest": manifest, "journal": journal, "options": options, "json": json_texts}[sys.argv[1]]())
 if len(inputs) < 20:
     sys.exit(f"corpus.py: the tests gave {len(inputs)} inputs for {sys.argv[1]}: they have changed, and this must follow")
 for number, content in enumerate(inputs):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Feed made-up inputs to what parses foreign bytes, by clang's libFuzzer under AddressSanitizer and UBSan.
 #
-#   tests/fuzz/run.sh [SECONDS [HARNESS...]]     so long in all (60), shared by these (npy, manifest, journal, options)
+#   tests/fuzz/run.sh [SECONDS [HARNESS...]]     so long in all (60), shared by these (npy, manifest, journal, options, json)
 #
 # What breaks a promise is kept, and the last lines name the file; `build/fuzz/fuzz_HARNESS FILE` runs it again. The inputs to
 # begin with are those of other tests (corpus.py); what reaches more code is added to build/fuzz/corpus-HARNESS.
@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-60}
 harnesses=("${@:2}")
-[ $# -ge 2 ] || harnesses=(npy manifest journal options)
+[ $# -ge 2 ] || harnesses=(npy manifest journal options json)
 # libFuzzer takes 32 bits, and 0 as none.
 seed=$((${HYPERSORT_SEED:-$(date +%s)} % 4294967295 + 1))
 folder=${BUILD:-$PWD/build}/fuzz
@@ -21,7 +21,7 @@ clang=${CLANG:-clang}
 # What each harness feeds. Of the functions of `others` only those it calls are linked; the sanitizers' tables would keep all, so
 # they go without. build_info.c takes a header that the build makes.
 shopt -s extglob
-declare -A parser=([npy]="src/files/npy.c src/files/npy_fields.c src/files/npy_text.c" [manifest]=src/checkpoint/manifest.c [journal]=src/checkpoint/run_journal.c [options]="src/command/cli_options.c src/command/cli_values.c src/command/cli_checks.c src/command/cli_memory.c src/command/cli_digest.c")
+declare -A parser=([npy]="src/files/npy.c src/files/npy_fields.c src/files/npy_text.c" [manifest]=src/checkpoint/manifest.c [journal]=src/checkpoint/run_journal.c [json]="src/command/json_read.c src/command/page.c src/command/page_run.c src/command/page_timeline.c src/command/report_units.c" [options]="src/command/cli_options.c src/command/cli_values.c src/command/cli_checks.c src/command/cli_memory.c src/command/cli_digest.c")
 others=(kernels/base/*.c src/files/*.c src/library/!(build_info).c)
 plain=(-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Ikernels/base -Isrc -g -O1 -w)
 checked=("${plain[@]}" -fsanitize=address -fsanitize=undefined -fsanitize=fuzzer -fno-sanitize-recover=all -fno-omit-frame-pointer)

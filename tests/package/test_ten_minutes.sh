@@ -46,6 +46,7 @@ if ! HOME=$home PATH=$home/hypersort/bin:$work/bin:$PATH bash -euo pipefail scri
     fail "what the page says cannot be typed"
 fi
 grep -q '^2 2 3 3$' log || { tail -20 log; fail "the C program does not sort"; }
+grep -q '<svg' run.html || fail "the page of a run has no figure"
 for word in "stopped by SIGUSR1" resumed; do
     grep -q "$word" log || echo "the sort had ended before it was told to stop"
 done

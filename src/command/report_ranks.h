@@ -1,0 +1,29 @@
+/* What a JSON report has of each rank, and of how the command was started: for `hypersort report` to draw. */
+#ifndef REPORT_RANKS_H
+#define REPORT_RANKS_H
+
+#include "mpi/comm/comm.h"
+#include "hypersort.h"
+#include "src/command/json.h"
+
+/* What one rank has done; it travels. */
+struct rank_report {
+    double read_seconds, write_seconds, verify_seconds;
+    double seconds[HSORT_PHASES]; /* by hsort_phase */
+    int64_t moved_bytes;          /* that it has sent */
+    int64_t gpu;                  /* by its index, or -1 */
+    char host[64], gpu_name[64];
+};
+
+/* Add this rank's part of the last call of the library. Not collective. */
+void rank_report_add(struct rank_report *own, const hsort_context *ctx);
+
+/* ranks [size] on rank 0 = every rank's; NULL elsewhere. The caller frees it. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_MPI. */
+hsort_status rank_reports_gather(struct comm *comm, hsort_context *ctx, const struct rank_report *own,
+                                 struct rank_report **ranks);
+
+/* The members "per_rank", and "command" and "ended". Not collective. */
+void rank_reports_json(struct json *json, const struct rank_report *ranks, int count);
+void report_start_json(struct json *json);
+
+#endif

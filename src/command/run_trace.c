@@ -1,0 +1,130 @@
+#include "src/command/run_trace.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "src/command/launch.h"
+#include "src/command/report.h"
+#include "src/files/file_guard.h"
+#include "src/library/trace_file.h"
+
+/* No output of any rank may be the same file. */
+static hsort_status check_other_outputs(const struct cli_options *options, int ranks, const char *name)
+{
+    const char *const others[] = {options->output, options->values_output, options->index, options->counts};
+    char other[PATH_MAX];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        for (int rank = 0; others[i] && rank < (file_is_pattern(others[i]) ? ranks : 1); rank++)
+            if (file_output_name_of(others[i], rank, NULL, other) == HSORT_OK && strcmp(other, name) == 0)
+                return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", options->trace);
+    status_clear(); // a name that cannot be one is told of when that output is opened
+    return HSORT_OK;
+}
+
+/* On rank 0, which writes it. */
+static hsort_status check_trace_file(const struct cli_options *options, int ranks, const struct file_in *in,
+                                     const struct file_in *other)
+{
+    char name[PATH_MAX], temporary[PATH_MAX];
+    TRY(file_output_name(options->trace, in, name));
+    if (other)
+        TRY(file_output_name(options->trace, other, name));
+    TRY(check_other_outputs(options, ranks, name));
+    const int file = trace_temporary(name, temporary, sizeof temporary)
+                         ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                         : (errno = ENAMETOOLONG, -1);
+    if (file < 0 && errno == EEXIST) // of a process of this number that was killed: it will be replaced
+        return HSORT_OK;
+    if (file < 0)
+        return status_fail(HSORT_IO, "%s: cannot create: %s", options->trace, strerror(errno));
+    close(file);
+    unlink(temporary);
+    return HSORT_OK;
+}
+
+hsort_status run_trace_check(struct comm *comm, const struct cli_options *options, const struct file_in *in,
+                             const struct file_in *other)
+{
+    if (!options->trace)
+        return HSORT_OK;
+    return comm_agree(comm, comm->rank == 0 ? check_trace_file(options, comm->size, in, other) : HSORT_OK);
+}
+
+void run_trace_options(const struct cli_options *options, hsort_options *sort)
+{
+    sort->trace_spans = !options->trace                 ? 0
+                        : options->sort.trace_spans > 0 ? options->sort.trace_spans
+                                                        : RUN_TRACE_SPANS;
+}
+
+void run_trace_begin(struct comm *comm, const hsort_context *ctx)
+{
+    comm->trace = context_trace(ctx);
+}
+
+/* Like any output, it goes when a signal ends the run while it is written. */
+static hsort_status write_guarded(struct comm *comm, const struct cli_options *options, hsort_context *ctx,
+                                  struct run_trace *trace)
+{
+    char name[PATH_MAX] = "", temporary[PATH_MAX];
+    const int guard = file_guard_take();
+    if (comm->rank == 0 && file_output_name(options->trace, NULL, name) == HSORT_OK && guard >= 0 &&
+        trace_temporary(name, temporary, sizeof temporary)) {
+        struct sigaction stop;
+        const bool handled = sigaction(SIGTERM, NULL, &stop) == 0 && stop.sa_handler != SIG_DFL; // by stop.h
+        file_guard_begin(guard, temporary, handled ? FILE_STOP_SIGNALS : 0);
+        *file_guard_exists(guard) = 1;
+    }
+    const hsort_status status =
+        hsort_write_trace(ctx, name[0] ? name : options->trace, &trace->spans, &trace->lost);
+    if (guard >= 0)
+        file_guard_end(guard);
+    return status;
+}
+
+hsort_status run_trace_end(struct comm *comm, const struct cli_options *options, hsort_context *ctx,
+                           hsort_status status, struct run_trace *trace)
+{
+    *trace = (struct run_trace){.path = options->trace};
+    comm->trace = NULL;
+    if (!options->trace || !ctx || status == HSORT_MPI || launch_lost(comm, status))
+        return status;
+    const hsort_status written = write_guarded(comm, options, ctx, trace);
+    trace->is_written = written == HSORT_OK;
+    if (written == HSORT_OK || status != HSORT_OK) // the first cause is told
+        return status;
+    return report_fail(comm, written, "%s", hsort_last_error(ctx));
+}
+
+void run_trace_print(const struct run_trace *trace)
+{
+    if (!trace->path)
+        return;
+    printf("trace        ");
+    report_name(trace->path);
+    if (!trace->is_written)
+        printf(", NOT WRITTEN\n");
+    else if (trace->lost > 0)
+        printf(", %" PRId64 " spans, %" PRId64 " more LOST: --trace-spans makes room\n", trace->spans,
+               trace->lost);
+    else
+        printf(", %" PRId64 " spans\n", trace->spans);
+}
+
+void run_trace_json(struct json *json, const struct run_trace *trace)
+{
+    if (!trace->path) {
+        json_null(json, "trace");
+        return;
+    }
+    json_open(json, "trace", '{');
+    json_text(json, "file", trace->path);
+    json_bool(json, "written", trace->is_written);
+    json_integer(json, "spans", trace->spans);
+    json_integer(json, "lost_spans", trace->lost);
+    json_close(json, '}');
+}

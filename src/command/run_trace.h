@@ -1,0 +1,40 @@
+/* sort --trace FILE: what the ranks did when (hsort_write_trace()), of the command's files and checks as well.
+ *
+ *     run_trace_check()     can FILE be written? Before there is work to lose
+ *     run_trace_options()   the context records
+ *     run_trace_begin()     so does what the command does by its communicator
+ *     run_trace_end()       after the work, also if it failed: the file; the communicator records no more
+ *
+ * Without --trace none of them does anything. */
+#ifndef RUN_TRACE_H
+#define RUN_TRACE_H
+
+#include "src/command/cli.h"
+#include "src/command/json.h"
+
+struct run_trace {
+    const char *path; /* as the command line has it; NULL: there is no trace */
+    bool is_written;
+    int64_t spans, lost; /* of all ranks */
+};
+
+enum { RUN_TRACE_SPANS = 1 << 16 }; /* of each rank, unless --trace-spans says it */
+
+/* Collective. in, other: the inputs, of which FILE may be none; other may be NULL. Errors, the same on every rank: HSORT_IO, HSORT_ARGUMENT. */
+hsort_status run_trace_check(struct comm *comm, const struct cli_options *options, const struct file_in *in,
+                             const struct file_in *other);
+
+/* Not collective. */
+void run_trace_options(const struct cli_options *options, hsort_options *sort);
+void run_trace_begin(struct comm *comm, const hsort_context *ctx);
+
+/* Write the file; ctx NULL: there is nothing in it. Returns `status`, of the work before, unless that went well and the file
+ * cannot be written. Collective. */
+hsort_status run_trace_end(struct comm *comm, const struct cli_options *options, hsort_context *ctx,
+                           hsort_status status, struct run_trace *trace);
+
+/* The line of a report, and its member of an object, null where there is no trace. */
+void run_trace_print(const struct run_trace *trace);
+void run_trace_json(struct json *json, const struct run_trace *trace);
+
+#endif

@@ -1,0 +1,80 @@
+#!/bin/bash
+# hypersort report: pages of reports and traces, those of runs and made-up ones of up to 300 ranks, with names that are no names;
+# files that are none.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+if [ -z "$python" ]; then
+    echo "skipped: no python3 to read pages with"
+    exit 77
+fi
+pages=$(dirname "${BASH_SOURCE[0]}")/report_pages.py
+
+# page RANKS RUN [TRACE]: a page of them, in page.html, which is then looked at.
+page()
+{
+    ok "$1" report "$2" ${3:+--trace "$3"} -o page.html
+    "$python" "$pages" look page.html "$2" ${3:+"$3"} >"$work.out" 2>&1 || fail "the page of $2 $* is wrong"
+}
+
+# sorted NAME RANKS ARGUMENT...: the report and the trace of a sort.
+sorted()
+{
+    ok "$2" sort "${@:3}" --json --trace "$1.trace.json"
+    cp "$work.out" "$1.json"
+    page 1 "$1.json"
+    page 0 "$1.json" "$1.trace.json"
+}
+
+for ranks in 1 2 64 300; do
+    "$python" "$pages" make $ranks run.json trace.json
+    page 0 run.json
+    page 0 run.json trace.json
+done
+page 3 run.json trace.json
+"$python" "$pages" make 2 run.json trace.json
+page 0 run.json trace.json
+"$python" "$pages" self page.html run.json trace.json || fail "a wrong page is taken for right"
+
+ok 1 gen -n 100K --type u64 -o keys.npy
+ok 1 gen -n 20K --record 24 --key @0:u64 -o records.bin
+sorted alone 1 keys.npy -o sorted.npy
+sorted three 3 keys.npy -o 'a <b> & "c".npy'
+sorted disk 2 keys.npy -o sorted.npy --runs 3
+sorted records 2 records.bin -o sorted.bin --record 24 --key @0:u64
+ok 2 sort keys.npy --index index.npy --json
+cp "$work.out" index.json
+page 1 index.json
+ok 2 gather keys.npy --by index.npy -o gathered.npy --json
+cp "$work.out" gather.json
+page 1 gather.json
+# A report of an earlier version has nothing of single ranks.
+"$python" -c 'import json; r = json.load(open("three.json")); del r["per_rank"], r["command"], r["ended"]; json.dump(r, open("old.json", "w"))'
+page 1 old.json
+
+# Names of pages.
+ok 0 report run.json
+grep -q '^page  *run.html$' "$work.out" && [ -s run.html ] || fail "the page of run.json is not run.html"
+cp run.json report
+ok 0 report report -q
+[ -s report.html ] && [ ! -s "$work.out" ] || fail "the page of report is not report.html"
+refused 0 2 "run.html|no-clobber" report run.json --no-clobber
+refused 0 2 "run.json|input" report run.json -o run.json
+refused 0 2 "trace.json|input" report run.json --trace trace.json -o ./trace.json
+refused 0 3 "none/page.html" report run.json -o none/page.html
+
+# What is no report, and no trace.
+: >empty.json
+printf '{"ranks": 1,\n "phases": {}, }' >broken.json
+printf '{"ranks": 1, "phases": {}}' >other.json
+refused 0 3 "missing.json" report missing.json
+refused 0 3 "regular file" report .
+refused 0 2 "empty.json: is empty" report empty.json
+refused 0 2 "broken.json: is not JSON, by line 2, byte 28" report broken.json
+refused 0 2 "other.json: is not what sort --json" report other.json
+refused 3 2 "trace.json: is not what sort --json" report trace.json
+refused 0 2 "run.json: is not a trace" report run.json --trace run.json
+refused 0 2 "RUN is missing" report
+refused 0 2 "unexpected argument 'trace.json'" report run.json trace.json
+finish

@@ -1,0 +1,120 @@
+#!/bin/bash
+# sort --trace FILE: the file of every kind of sort, on several numbers of ranks, beside its report; a buffer that is too small; names
+# that cannot be written; sorts that fail.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+
+if [ -z "$python" ]; then
+    echo "skipped: no python3 to read traces with"
+    exit 77
+fi
+check=$(dirname "${BASH_SOURCE[0]}")/trace_check.py
+"$python" "$check" --self || fail "trace_check.py takes what is wrong for right"
+
+# traced RANKS ARGUMENT...: a sort with a trace, which is then looked at.
+traced()
+{
+    ok "$1" sort "${@:2}" --trace trace.json --json
+    cp "$work.out" report.json
+    "$python" "$check" trace.json report.json "$1" >"$work.out" || fail "the trace of ${*:2} on $1 ranks"
+}
+
+# has NAME [THREADS]: the trace has spans of that name, in the threads whose names match.
+has()
+{
+    "$python" - "$1" "${2:-.*}" <<'END' || fail "the trace lacks spans '$1' in ${2:-any thread}"
+import json, re, sys
+events = json.load(open("trace.json"))["traceEvents"]
+names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+found = [e for e in events if e["name"] == sys.argv[1] and re.fullmatch(sys.argv[2], names[e["pid"], e["tid"]])]
+sys.exit(not found)
+END
+}
+
+ok 2 gen -n 300K --type u64 -o keys.npy
+ok 2 gen -n 100K --record 24 --key @0:u64 -o records.bin
+for ranks in 1 2 3 5 7 8; do
+    traced "$ranks" keys.npy -o sorted.npy
+    has "local sort"
+    has "read file"
+    has "write file"
+    has commit
+done
+traced 3 keys.npy -o sorted.npy --exchange bitonic --transport staged --verify=reread
+has "round of the network"
+has "send and receive"
+has "read output"
+traced 3 records.bin -o sorted.bin --record 24 --key @0:u64
+has "gather"
+traced 2 keys.npy --index index.npy
+has argsort
+# Two passes: the engine holds a part. By way of the disk: with a thread that sorts beside.
+traced 3 keys.npy -o sorted.npy --device-memory 1500K
+has "pass 2: segments"
+has "send pieces"
+traced 2 keys.npy -o sorted.npy --runs 4
+has "sort slot" sorter
+has "write run"
+has "read run" '(main|thread [0-9]+)'
+traced 2 records.bin -o sorted.bin --record 24 --key @0:u64 --runs 4
+has "cut runs"
+
+# No trace, no spans; a report says so.
+ok 2 sort keys.npy -o sorted.npy --json
+json "r['trace'] is None and len(r['per_rank']) == 2 and r['command'].startswith('hypersort sort keys.npy -o')"
+ok 2 sort keys.npy -o 'a name'\''s.npy' --json
+json "__import__('shlex').split(r['command']) == ['hypersort', 'sort', 'keys.npy', '-o', r['output'], '--json']"
+ok 1 sort keys.npy -o sorted.npy --trace trace.json
+grep -qE '^trace +trace.json, [0-9]+ spans$' "$work.out" || fail "the report does not name the trace"
+# Too little room: what begins first stays, the rest is counted.
+ok 3 sort keys.npy -o sorted.npy --trace trace.json --trace-spans 20 --json
+json "r['trace']['spans'] == 60 and r['trace']['lost_spans'] > 0 and r['trace']['written']"
+ok 3 sort keys.npy -o sorted.npy --trace trace.json --trace-spans 20
+grep -q 'LOST' "$work.out" || fail "the report does not say that spans were lost"
+
+# What cannot be: nothing is sorted, and nothing is left.
+mkdir folder
+rm -f sorted.npy
+for name in folder none/trace.json keys.npy sorted.npy ./folder/../sorted.npy; do
+    code_of=3
+    [[ $name = *.npy ]] && code_of=2
+    refused 2 $code_of "$(basename "$name")" sort keys.npy -o sorted.npy --trace "$name"
+done
+refused 2 3 "/dev/null|regular file" sort keys.npy -o sorted.npy --trace /dev/null
+refused 2 2 "trace.json|no-clobber" sort keys.npy -o sorted.npy --trace trace.json --no-clobber
+refused 1 2 "--trace-spans without --trace" sort keys.npy -o sorted.npy --trace-spans 100
+refused 3 2 "sorted.2.npy|two outputs" sort keys.npy -o sorted.%r.npy --trace sorted.2.npy
+printf 'no npy' >broken.npy
+rm trace.json
+refused 2 2 "broken.npy" sort broken.npy -o sorted.npy --trace trace.json
+
+if [ "$HAS_FAULTS" = ON ]; then
+    # A sort that fails has a trace, of all ranks, and its own line and code.
+    export HYPERSORT_FAULT=kernel:1:1
+    run 3 sort keys.npy -o sorted.npy --trace trace.json
+    unset HYPERSORT_FAULT
+    if [ "$code" = 0 ] || [ -e sorted.npy ] || [ ! -e trace.json ] || [ "$(wc -l <"$work.err")" != 1 ]; then
+        fail "a sort with a failed kernel ends with $code, trace: $(ls)"
+    fi
+    has agree
+    rm trace.json
+    # So has one that was sorted, but whose trace cannot be written: then the output is there.
+    export HYPERSORT_FAULT=write:0:1
+    run 1 sort keys.npy -o sorted.npy --trace trace.json --no-verify --direct-io off
+    unset HYPERSORT_FAULT
+    [ "$code" = 3 ] && [ -e trace.json ] && [ ! -e sorted.npy ] || fail "a full disk ends with $code: $(ls)"
+    rm -f trace.json
+    for write in 2 3 4 5 6 7 8; do
+        export HYPERSORT_FAULT=write:0:$write
+        run 1 sort keys.npy -o sorted.npy --trace trace.json --no-verify --direct-io off
+        unset HYPERSORT_FAULT
+        [ "$code" = 3 ] && [ ! -e trace.json ] && [ -e sorted.npy ] && break
+        [ "$code" = 0 ] && fail "no write of the trace failed" && break
+        rm -f trace.json
+    done
+    grep -q 'trace.json: cannot write the trace: No space left' "$work.err" || fail "a trace that cannot be written has no line"
+    grep -q 'NOT WRITTEN' "$work.out" || fail "the report does not say that the trace was not written"
+fi
+ls | grep -q 'part$' && fail "a temporary was left: $(ls)"
+finish

@@ -1,7 +1,8 @@
 #!/bin/bash
 # No function or struct of one name stands in two files of the program, so that a name that is looked for is found. Twins are the
 # exception: files whose names are the same but for folder, ending, _body, _host and _cuda; a file of kernels/host and one of
-# kernels/cuda, which are two forms of one engine; and no_cuda.c, which stands where the CUDA files are not built.
+# kernels/cuda, which are two forms of one engine; and no_cuda.c and no_hdf5.c, which stand where the CUDA or the HDF5 files are not
+# built.
 # The examples are programs of their own.
 set -euo pipefail
 
@@ -28,7 +29,7 @@ twice=$(awk -F '\t' '{
         stem = $2
         sub(/.*\//, "", stem)
         sub(/\.[a-z]*$/, "", stem)
-        if (stem == "no_cuda")
+        if (stem ~ /^no_(cuda|hdf5)$/)
             next
         sub(/_(body|host|cuda)$/, "", stem)
         if (!seen[$1, stem]++) {

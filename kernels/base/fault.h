@@ -33,7 +33,8 @@
     X(FAULT_HOLD_READ, "holdread")   /* the command waits before a chunk is read: see stop_hold() */      \
     X(FAULT_HOLD_SORT, "holdsort")   /* ... between local sort and exchange */                            \
     X(FAULT_HOLD_WRITE, "holdwrite") /* ... before a chunk is written */                                  \
-    X(FAULT_DIRECT, "direct")        /* O_DIRECT is refused: at open, or at a later request */
+    X(FAULT_DIRECT, "direct")        /* O_DIRECT is refused: at open, or at a later request */            \
+    X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */
 
 enum fault_site {
 #define X(name, word) name,

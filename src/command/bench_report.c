@@ -265,7 +265,7 @@ static void begin_json(struct bench_report *report)
     struct json *json = &report->json;
     json_open(json, NULL, '{');
     json_integer(json, "schema_version", 1);
-    json_text(json, "build", hsort_build_info());
+    json_text(json, "build", report_build());
     json_integer(json, "ranks", report->ranks);
     json_text(json, "engine", report->engine);
     json_integer(json, "repeats", report->repeats);

@@ -2,6 +2,7 @@
  * The only place that prints an error and the only one that may call MPI_Abort(). */
 #include "src/command/cli.h"
 #include "src/command/launch.h"
+#include "src/command/records_hdf5.h"
 #include "src/command/report.h"
 #include "src/command/stop.h"
 #include <errno.h>
@@ -16,7 +17,7 @@ static hsort_status print_help_or_version(const struct cli_options *options)
     if (options->help)
         cli_print_help(options);
     else
-        printf("%s\n", hsort_build_info());
+        printf("%s\n", report_build());
     return report_flush();
 }
 
@@ -112,6 +113,8 @@ int main(int argc, char **argv)
     // Before MPI: a job may be told to stop while its ranks still look for each other.
     if (parsed == HSORT_OK && options.checkpoint)
         stop_watch();
+    if (parsed == HSORT_OK && hdf5_is_asked(&options))
+        hdf5_start();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

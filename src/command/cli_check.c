@@ -7,6 +7,7 @@
 #include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/records.h"
+#include "src/command/records_hdf5.h"
 #include "src/command/records_unique.h"
 #include "src/command/report.h"
 #include "src/library/verify.h"
@@ -232,6 +233,8 @@ static hsort_status open_counts(struct comm *comm, const struct cli_options *opt
 hsort_status cli_check(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file, other, counts;
+    if (hdf5_is_asked(options))
+        return hdf5_check(comm, options);
     if (options->key)
         return options->gensort && !options->against ? gensort_check(comm, options)
                                                      : records_check(comm, options);

@@ -1,7 +1,16 @@
 /* Which options go together, and which names can be those of files of keys: what cli_options.c asks when it has taken them. */
 #include <string.h>
 #include "src/command/cli_rows.h"
+#include "src/command/records_hdf5.h"
 #include "src/files/gensort.h"
+#include "src/files/hdf5_place.h"
+
+/* ---- Names ----------------------------------------------------------------------------------------------- */
+
+static bool knows_hdf5(const struct cli_options *options)
+{
+    return options->command == CLI_SORT || options->command == CLI_CHECK;
+}
 
 /* Can the file be one of keys, by its name? */
 static hsort_status check_name(const struct cli_options *options, const char *name, enum file_format format,
@@ -12,7 +21,16 @@ static hsort_status check_name(const struct cli_options *options, const char *na
     if (strcmp(name, "-") == 0)
         return cli_complain(
             options, "'-': keys are in files, not in standard input or output; a file of that name is ./-");
+    if (hdf5_place_is(name) && (!option || !knows_hdf5(options)))
+        return cli_complain(options, "%.200s: only sort and check know HDF5, and only as FILE, OUT and OTHER",
+                            name);
     const char *suffix = format == FILE_AUTO ? file_foreign_suffix(name) : NULL;
+    if (suffix && option && knows_hdf5(options) && hdf5_place_lacks_path(name))
+        return cli_complain(
+            options,
+            "%.200s: of an HDF5 file name a group or a dataset, as %.100s:/NAME; for raw keys in a file of "
+            "that name give %s raw",
+            name, name, option);
     if (suffix && !option)
         return cli_complain(options, "%.200s: '%s' files are not known here", name, suffix);
     if (suffix)
@@ -112,6 +130,59 @@ static hsort_status check_disk(const struct cli_options *options)
     return HSORT_OK;
 }
 
+/* ---- HDF5 ------------------------------------------------------------------------------------------------ */
+
+bool hdf5_is_asked(const struct cli_options *options)
+{
+    bool asked = hdf5_place_is(options->output) || hdf5_place_is(options->against);
+    for (int i = 0; i < options->files_count && !asked; i++)
+        asked = hdf5_place_is(options->files[i]);
+    return asked && knows_hdf5(options);
+}
+
+/* Places in HDF5 files go to places in HDF5 files, by the way of records in memory. */
+static hsort_status check_hdf5(const struct cli_options *options)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } others[] = {{options->index, "--index"},
+                  {options->values, "--values"},
+                  {options->unique && options->command == CLI_SORT, "--unique"},
+                  {options->counts, "--counts"},
+                  {options->checkpoint, "--checkpoint"},
+                  {options->memory_size, "--memory"},
+                  {options->temporary.count > 0, "--temporary-directory"},
+                  {options->temporary_limit > 0, "--temp-limit"},
+                  {options->runs > 0, "--runs"},
+                  {options->record_bytes > 0, "--record"},
+                  {options->type_given, "--type"},
+                  {options->format != FILE_AUTO, "--format"},
+                  {options->output_format != FILE_AUTO, "--output-format"}};
+    const char *plain = options->output && !hdf5_place_is(options->output)     ? options->output
+                        : options->against && !hdf5_place_is(options->against) ? options->against
+                                                                               : NULL;
+    if (!hdf5_is_asked(options))
+        return HSORT_OK;
+    for (int i = 0; i < options->files_count && !plain; i++)
+        plain = hdf5_place_is(options->files[i]) ? NULL : options->files[i];
+    if (plain && hdf5_place_lacks_path(plain))
+        return cli_complain(options, "%.200s: of an HDF5 file name a group or a dataset, as %.100s:/NAME",
+                            plain, plain);
+    if (plain)
+        return cli_complain(
+            options,
+            "%.200s: the others are HDF5, and so must this be: FILE:/PATH, where FILE ends in " HDF5_SUFFIXES,
+            plain);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].given)
+            return cli_complain(options, "%s is not for HDF5", others[i].name);
+    if (options->output && file_is_pattern(options->output))
+        return cli_complain(options, "%.200s: HDF5 is written to one file, and not to one per rank",
+                            options->output);
+    return HSORT_OK;
+}
+
 hsort_status cli_check_together(struct cli_options *options)
 {
     if (options->quiet && options->json)
@@ -122,5 +193,6 @@ hsort_status cli_check_together(struct cli_options *options)
     if (options->sort.trace_spans > 0 && !options->trace)
         return cli_complain(options, "--trace-spans without --trace");
     TRY(check_records(options));
+    TRY(check_hdf5(options));
     return check_disk(options);
 }

@@ -96,15 +96,21 @@ const char *const cli_notes[CLI_COMMANDS] = {
         "  srun --mpi=pmix hypersort sort keys.npy -o sorted.npy --checkpoint kept\n"
         "  mpirun -n 4 hypersort sort events.npy -o out.npy --key run,event:desc\n"
         "  hypersort sort data.bin -o out.bin --record 100 --key @0:bytes10\n"
+        "  mpirun -n 4 hypersort sort snap.h5:/PartType1 -o out.h5:/PartType1 --key ParticleIDs\n"
         "  hypersort sort keys.npy --index index.npy\n"
         "  hypersort sort keys.npy -o sorted.npy --values v.npy -O v.sorted.npy\n"
         "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
         "Several files of one type are sorted as one array, in their order.\n"
+        "FILE.h5:/PATH (also .hdf5, .hdf, .he5, .nc) is a group or a dataset of an HDF5 file. Of a group all\n"
+        "datasets that have as many rows as that of the first KEY are sorted, and written as they were stored,\n"
+        "with their attributes and the group's. Its other members, which the report names, and what else the\n"
+        "file has are not copied. What else the file of OUT has stays.\n"
         "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
         "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
         "leads to nothing is refused.\n",
     [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n"
-                  "  hypersort check out.npy --key run,event:desc --against events.npy\n",
+                  "  hypersort check out.npy --key run,event:desc --against events.npy\n"
+                  "  hypersort check out.h5:/PartType1 --key ParticleIDs --against snap.h5:/PartType1\n",
     [CLI_GATHER] = "mpirun -n 4 hypersort gather v.npy --by index.npy -o out.npy\n",
     [CLI_SELECT] =
         "mpirun -n 4 hypersort select keys.npy --at 0,50%,99.9%,-1\n"

@@ -124,7 +124,7 @@ static void print_plans_json(const struct cli_options *options, const struct fil
     struct json json = {false};
     json_open(&json, NULL, '{');
     json_integer(&json, "schema_version", 1);
-    json_text(&json, "build", hsort_build_info());
+    json_text(&json, "build", report_build());
     report_files_json(&json, "input", "inputs", file);
     json_text(&json, "type", hsort_type_name(file->type));
     json_integer(&json, "keys", file->count);

@@ -30,6 +30,7 @@
 #include "src/command/launch.h"
 #include "src/command/progress.h"
 #include "src/command/records.h"
+#include "src/command/records_hdf5.h"
 #include "src/command/report.h"
 #include "src/command/shares.h"
 #include "src/command/stop.h"
@@ -352,6 +353,8 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
 {
     struct sort_run run = {
         .comm = comm, .options = options, .order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING};
+    if (hdf5_is_asked(options))
+        return hdf5_sort(comm, options);
     if (options->key || options->index || options->values || options->unique)
         return records_sort(comm, options);
     progress_start(&run.progress, progress_choose(options->progress, comm->rank));

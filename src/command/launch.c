@@ -115,8 +115,24 @@ static bool come_together(struct comm *comm)
     return arrived;
 }
 
+/* Others wait for this rank in a call that has failed here. */
+static bool is_alone;
+
+hsort_status launch_agree_late(struct comm *comm, hsort_status mine)
+{
+    MPI_Request request;
+    if (mine == HSORT_OK && !comm_is_alone(comm)) {
+        TRY_MPI(MPI_Ibarrier(comm->world, &request));
+        TRY_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+    is_alone = mine != HSORT_OK && !comm_is_alone(comm) && !come_together(comm);
+    return is_alone ? mine : comm_agree(comm, mine);
+}
+
 bool launch_lost(struct comm *comm, hsort_status status)
 {
+    if (is_alone)
+        return true;
     return (status == HSORT_MPI || status == HSORT_CUDA) && !come_together(comm);
 }
 

@@ -28,8 +28,13 @@ hsort_status launch_agree(struct comm *comm, const struct cli_options *options, 
  * Errors   HSORT_LAUNCH: a world of one rank that was started as several tasks. */
 hsort_status launch_check(int size, int *task);
 
-/* True if nothing collective may be done any more: MPI or CUDA failed, the ranks are apart. Collective. */
+/* True if nothing collective may be done any more: MPI or CUDA failed, the ranks are apart. Collective. Of a rank that
+ * launch_agree_late() has found to be alone it is true without a word to others. */
 bool launch_lost(struct comm *comm, hsort_status status);
+
+/* comm_agree() behind a call of another library that all ranks make together. If it failed on this rank, others may wait inside
+ * of it for ever: then this one is lost (launch_lost()) unless all come within ten seconds. Collective. Errors as comm_agree(). */
+hsort_status launch_agree_late(struct comm *comm, hsort_status mine);
 
 /* End an output file with the status, the same on all ranks, of the work before it. Keeps comm->error if that
  * was a failure. Where the ranks are lost, the file is left to the signal that ends the run. Collective.

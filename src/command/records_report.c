@@ -65,6 +65,35 @@ static void print_verify_json(struct json *json, const struct records_report *re
     json_close(json, '}');
 }
 
+/* Of HDF5: the datasets, and what else there is. */
+static void print_datasets_json(struct json *json, const struct records_report *report)
+{
+    if (!report->datasets)
+        return;
+    json_open(json, "datasets", '[');
+    for (int i = 0; i < report->dataset_count; i++)
+        json_text(json, NULL, report->datasets[i]);
+    json_close(json, ']');
+    json_text(json, "left", report->left);
+}
+
+static void print_datasets(const struct records_report *report)
+{
+    if (!report->datasets)
+        return;
+    printf("datasets     %d: ", report->dataset_count);
+    for (int i = 0; i < report->dataset_count; i++) {
+        printf("%s", i > 0 ? ", " : "");
+        report_name(report->datasets[i]);
+    }
+    printf("\n");
+    if (report->left) {
+        printf("left         ");
+        report_name(report->left);
+        printf("\n");
+    }
+}
+
 static hsort_status print_json(const struct records_report *report)
 {
     struct json json = {false};
@@ -107,6 +136,7 @@ static hsort_status print_json(const struct records_report *report)
         json_text(&json, "counts", report->counts);
     if (report->exchange)
         report_kept_json(&json, &report->kept);
+    print_datasets_json(&json, report);
     report_job_json(&json, &report->job);
     rank_reports_json(&json, report->per_rank, report->ranks);
     run_trace_json(&json, &report->trace);
@@ -130,6 +160,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
     if (report->other_bytes > 0)
         printf(", values of %zu bytes", report->other_bytes);
     printf(", %s\n", report_figure(report_bytes(report), "B", text));
+    print_datasets(report);
     if (report->unique)
         printf("distinct     %" PRId64 " keys, of each of which the first %s is kept\n", report->distinct,
                report->key ? "record" : "key");
@@ -154,7 +185,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
                                                            : "NOT THE ELEMENTS THAT THE INDEX NAMES");
     else if (report->verified)
         printf("verified     %s, %s%s, %s%s\n", report->sorted ? "in order" : "NOT IN ORDER",
-               report->index ? report->stable ? "stable, " : "NOT STABLE, " : "",
+               report->index || report->indexed ? report->stable ? "stable, " : "NOT STABLE, " : "",
                report->count_ok ? "same count" : "ANOTHER COUNT",
                report->fingerprint_ok ? "same elements" : "NOT THE SAME ELEMENTS",
                !report->unique     ? ""

@@ -29,6 +29,10 @@ struct records_report {
     int64_t distinct;       /* then: how many that are */
     int64_t run_bytes;      /* of runs on disk; 0: there were none */
     struct report_kept kept;
+    const char *const *datasets; /* [dataset_count] of HDF5: what was carried; else NULL */
+    int dataset_count;
+    const char *left; /* what was not, and why, or NULL */
+    bool indexed;     /* positions were found, though no file has them */
     struct job job;
     struct run_trace trace;
     struct rank_report own;       /* of this rank */

@@ -1,6 +1,7 @@
 #include "src/command/report.h"
 #include "src/command/json.h"
 #include "src/command/progress.h"
+#include "src/command/records_hdf5.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -79,6 +80,14 @@ void report_stale(struct comm *comm, const struct file_out *file)
     report_error(text);
 }
 
+const char *report_build(void)
+{
+    static char line[320];
+    const char *hdf5 = hdf5_version();
+    snprintf(line, sizeof line, "%s, %s%s", hsort_build_info(), hdf5 ? "HDF5 " : "no HDF5", hdf5 ? hdf5 : "");
+    return line;
+}
+
 static const char *order_name(hsort_order order)
 {
     return order == HSORT_DESCENDING ? "descending" : "ascending";
@@ -88,7 +97,7 @@ void report_open_json(struct json *json)
 {
     json_open(json, NULL, '{');
     json_integer(json, "schema_version", 1);
-    json_text(json, "build", hsort_build_info());
+    json_text(json, "build", report_build());
 }
 
 hsort_status report_close_json(struct json *json)

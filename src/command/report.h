@@ -93,6 +93,9 @@ hsort_status report_flush(void);
 hsort_status report_fail(struct comm *comm, hsort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What the command was built with: hsort_build_info(), and HDF5. Static. */
+const char *report_build(void);
+
 /* The outermost object of a report in JSON, with what each begins with; its end, and a flush. */
 void report_open_json(struct json *json);
 hsort_status report_close_json(struct json *json);

@@ -6,6 +6,7 @@
 #include "src/command/disk_rate.h"
 #include "src/command/link_rate.h"
 #include "src/command/progress.h"
+#include "src/command/records_hdf5.h"
 #include "src/command/report.h"
 
 /* Beyond so many ranks the rows of a table have more than 80 letters. */
@@ -300,6 +301,7 @@ hsort_status report_info(const struct info_report *report, bool json)
         return print_info_json(report);
     char size[16];
     printf("build        %s\n", hsort_build_info());
+    printf("HDF5         %s\n", hdf5_version() ? hdf5_version() : "no");
     printf("MPI          %s\n", report->mpi_library);
     printf("             device pointers: %s\n", report->device_pointers < 0    ? "not tried"
                                                  : report->device_pointers == 1 ? "yes"

@@ -1,0 +1,177 @@
+/* hypersort check of HDF5: every rank streams its rows through the verifier, as check of records does. A row is put together from
+ * all datasets, in the order of their names, so that what lies beside each other has one fingerprint. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "mpi/comm/node_memory.h"
+#include "src/command/hdf5/hdf5_error.h"
+#include "src/command/hdf5/hdf5_in.h"
+#include "src/command/launch.h"
+#include "src/command/record_io.h"
+#include "src/command/records_hdf5.h"
+#include "src/command/records_report.h"
+
+struct hdf5_look {
+    struct comm *comm;
+    const struct cli_options *options;
+    struct progress progress;
+    struct record_io io;
+    struct hdf5_in file, other;
+    struct record_keys keys;
+    int64_t piece;   /* rows at a time */
+    char *rows;      /* [piece * row_bytes] owned */
+    char *of_column; /* [piece * the longest of a dataset] owned */
+};
+
+/* ---- Files: collective ----------------------------------------------------------------------------------------- */
+
+/* Does the other one have the same datasets? Of two datasets alone the names may differ. */
+static hsort_status compare_columns(const struct hdf5_in *file, const struct hdf5_in *other)
+{
+    for (int i = 0; i < file->columns || i < other->columns; i++) {
+        const struct hdf5_column *mine = i < file->columns ? &file->column[i] : NULL;
+        const struct hdf5_column *theirs = i < other->columns ? &other->column[i] : NULL;
+        const bool alone = file->is_dataset && other->is_dataset;
+        const int order = !mine ? 1 : !theirs ? -1 : alone ? 0 : strcmp(mine->name, theirs->name);
+        if (order != 0)
+            return status_fail(
+                HSORT_FORMAT,
+                "%s: has dataset '%.100s', and %s has none of that name with as many rows as its keys",
+                order < 0 ? file->files.path : other->files.path, order < 0 ? mine->name : theirs->name,
+                order < 0 ? other->files.path : file->files.path);
+        if (mine->dimensions != theirs->dimensions || mine->row_bytes != theirs->row_bytes ||
+            memcmp(mine->extent, theirs->extent, (size_t)mine->dimensions * sizeof *mine->extent) != 0 ||
+            H5Tequal(mine->type, theirs->type) <= 0)
+            return status_fail(HSORT_FORMAT, "%s: dataset '%.100s' has another type or shape than in %s",
+                               other->files.path, theirs->name, file->files.path);
+    }
+    return HSORT_OK;
+}
+
+static hsort_status open_looked_at(struct hdf5_look *look)
+{
+    const struct cli_options *options = look->options;
+    const hsort_order order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING;
+    TRY(hdf5_open_in(look->comm, options->files, options->files_count, options->key, options->direct_io,
+                     &look->file));
+    TRY(comm_agree(look->comm, hdf5_find_keys(&look->file, options->key, order, &look->keys)));
+    look->file.files.element.bytes = look->file.row_bytes; // for the report
+    if (!options->against)
+        return HSORT_OK;
+    TRY(hdf5_open_in(look->comm, &options->against, 1, options->key, options->direct_io, &look->other));
+    return comm_agree(look->comm, compare_columns(&look->file, &look->other));
+}
+
+/* Collective over the node. */
+static hsort_status take_row_buffers(struct hdf5_look *look)
+{
+    size_t longest = 1;
+    for (int c = 0; c < look->file.columns; c++)
+        longest = look->file.column[c].row_bytes > longest ? look->file.column[c].row_bytes : longest;
+    const size_t bytes = look->file.row_bytes + longest;
+    look->piece = (int64_t)(CLI_CHUNK_BYTES / bytes) + 1;
+    TRY(node_memory_check(look->comm, (uint64_t)look->piece * bytes));
+    TRY(record_io_open(look->comm, look->options->sort.threads, NULL, &look->io));
+    look->rows = malloc((size_t)look->piece * look->file.row_bytes + 1);
+    look->of_column = malloc((size_t)look->piece * longest);
+    return look->rows && look->of_column
+               ? HSORT_OK
+               : status_fail(HSORT_HOST_MEMORY, "no memory for a piece of the rows");
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
+
+/* look->rows = rows [count] from `first` on. Not collective. */
+static hsort_status join_rows(struct hdf5_look *look, const struct hdf5_in *in, int64_t first, int64_t count)
+{
+    for (int c = 0; c < in->columns; c++) {
+        const size_t bytes = in->column[c].row_bytes, width = in->row_bytes;
+        char *to = look->rows + in->column[c].offset;
+        TRY(hdf5_read_rows(in, c, first, count, look->of_column));
+#pragma omp parallel for schedule(static)
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + (size_t)i * width, look->of_column + (size_t)i * bytes, bytes);
+    }
+    return HSORT_OK;
+}
+
+/* Not collective. */
+static hsort_status add_rows(struct hdf5_look *look, const struct hdf5_in *in, struct verifier *verifier)
+{
+    const int64_t first = launch_share(in->count, look->comm->rank, look->comm->size);
+    const int64_t count = launch_share(in->count, look->comm->rank + 1, look->comm->size) - first;
+    for (int64_t done = 0, part; done < count; done += part) {
+        part = count - done < look->piece ? count - done : look->piece;
+        TRY(join_rows(look, in, first + done, part));
+        struct engine_elements rows =
+            record_keys_elements(&look->keys, look->rows, in->row_bytes, first + done, part);
+        rows.step = look->options->unique ? 0 : 1; // 0: finds equal keys
+        TRY(verify_add_elements(verifier, look->io.engine, &rows));
+        progress_bytes(&look->progress, "check", done + part, count, in->count * (int64_t)in->row_bytes);
+    }
+    return file_check_unchanged(&in->files);
+}
+
+static hsort_status scan_hdf5(struct hdf5_look *look, const struct hdf5_in *in, hsort_check_result *result)
+{
+    struct verifier verifier;
+    verify_start(&verifier, keymap_of_codes(sizeof(uint128)));
+    TRY(comm_agree(look->comm, add_rows(look, in, &verifier)));
+    return verify_finish(&verifier, look->comm, result);
+}
+
+/* ---- The command: collective --------------------------------------------------------------------------------------- */
+
+/* What was found, as an error or none. */
+static hsort_status judge_rows(struct hdf5_look *look, const struct records_check_report *report)
+{
+    const char *path = look->file.files.path, *against = look->options->against;
+    const int64_t place = report->found.first_disorder, again = report->found.first_unstable;
+    const bool others = against && !records_report_same(report);
+    if (place >= 0)
+        return report_fail(look->comm, HSORT_MISMATCH,
+                           "%s: not in order by %.128s: row %" PRId64 " belongs before row %" PRId64 "%s%s",
+                           path, report->key, place, place - 1,
+                           others ? "; nor does it hold the rows of " : "", others ? against : "");
+    if (report->unique && again >= 0)
+        return report_fail(look->comm, HSORT_MISMATCH,
+                           "%s: row %" PRId64 " has the key of row %" PRId64 " again", path, again,
+                           again - 1);
+    return others ? report_fail(look->comm, HSORT_MISMATCH, "%s: does not hold the rows of %s", path, against)
+                  : HSORT_OK;
+}
+
+static hsort_status check_rows(struct hdf5_look *look)
+{
+    const struct cli_options *options = look->options;
+    struct records_check_report report = {.file = &look->file.files,
+                                          .against = options->against,
+                                          .key = options->key       ? options->key
+                                                 : options->reverse ? "value:desc"
+                                                                    : "value",
+                                          .ranks = look->comm->size,
+                                          .unique = options->unique};
+    TRY(open_looked_at(look));
+    TRY(comm_agree(look->comm, take_row_buffers(look)));
+    const double start = MPI_Wtime();
+    TRY(scan_hdf5(look, &look->file, &report.found));
+    if (options->against)
+        TRY(scan_hdf5(look, &look->other, &report.other));
+    report.seconds = MPI_Wtime() - start;
+    TRY(comm_agree(look->comm,
+                   look->comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));
+    return judge_rows(look, &report);
+}
+
+hsort_status hdf5_check(struct comm *comm, const struct cli_options *options)
+{
+    struct hdf5_look look = {.comm = comm, .options = options};
+    progress_start(&look.progress, progress_choose(options->progress, comm->rank));
+    const hsort_status status = check_rows(&look);
+    record_io_close(&look.io);
+    free(look.rows);
+    free(look.of_column);
+    hdf5_close_in(&look.other);
+    hdf5_close_in(&look.file);
+    return status;
+}

@@ -1,0 +1,57 @@
+#include "src/command/hdf5/hdf5_error.h"
+#include <hdf5.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "src/command/records_hdf5.h"
+
+/* What the first call that failed gave as its innermost cause; "" unless one has failed. */
+static char cause[STATUS_TEXT_BYTES / 2];
+
+/* H5E_walk2_t: the first one is the innermost. */
+static herr_t take_cause(unsigned n, const H5E_error2_t *error, void *user)
+{
+    (void)user;
+    if (n == 0)
+        snprintf(cause, sizeof cause, "%s", error->desc ? error->desc : "");
+    return 0;
+}
+
+/* H5E_auto2_t: called where a call fails. The next call would forget why. */
+static herr_t keep_cause(hid_t stack, void *user)
+{
+    return cause[0] ? 0 : H5Ewalk2(stack, H5E_WALK_UPWARD, take_cause, user);
+}
+
+/* Before MPI_Init(): else HDF5 would, in MPI_Finalize(), close what a failed run has left open, which all ranks must do together.
+ * A file system without locks is no reason to refuse a file, unless the user's environment says so. */
+void hdf5_start(void)
+{
+    setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);
+    H5dont_atexit();
+    H5open();
+    H5Eset_auto2(H5E_DEFAULT, keep_cause, NULL);
+}
+
+const char *hdf5_version(void)
+{
+    return H5_VERS_INFO + strlen("HDF5 library version: ");
+}
+
+void hdf5_forget(void)
+{
+    cause[0] = '\0';
+}
+
+hsort_status hdf5_fail(hsort_status status, const char *format, ...)
+{
+    char text[STATUS_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    status_fail(status, "%.300s%s%.200s", text, cause[0] ? ": HDF5: " : "", cause);
+    hdf5_forget();
+    return status;
+}

@@ -1,0 +1,13 @@
+/* Errors of HDF5 as statuses: their texts go into our one line, and never to stderr. */
+#ifndef HDF5_ERROR_H
+#define HDF5_ERROR_H
+
+#include "kernels/base/status.h"
+
+/* status_fail() with this text, and behind it the innermost cause that HDF5 gives, if it gives any. Not collective. */
+hsort_status hdf5_fail(hsort_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Some call has failed that may: it is no cause of what fails next. Not collective. */
+void hdf5_forget(void);
+
+#endif

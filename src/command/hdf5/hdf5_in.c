@@ -1,0 +1,416 @@
+#include "src/command/hdf5/hdf5_in.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "src/command/hdf5/hdf5_error.h"
+#include "src/command/report.h"
+
+enum { LEFT_SHOWN = 400 }; // characters
+
+/* ---- What a dataset is ------------------------------------------------------------------------------------ */
+
+/* Rows of a dataset; -1: it has no first dimension. */
+static int64_t rows_of(hid_t dataset)
+{
+    hsize_t extent[H5S_MAX_RANK] = {0};
+    const hid_t space = H5Dget_space(dataset);
+    const int rank = H5Sget_simple_extent_dims(space, extent, NULL); // 0: a scalar, or nothing at all
+    H5Sclose(space);
+    return rank >= 1 ? (int64_t)extent[0] : -1;
+}
+
+/* Can each filter be undone, and done again? One that drops digits would drop others the next time. */
+static hsort_status check_filters(const char *path, const char *name, hid_t properties, H5T_class_t class)
+{
+    unsigned flags, can;
+    for (int i = 0; i < H5Pget_nfilters(properties); i++) {
+        char filter_name[64] = "";
+        size_t values = 0;
+        const H5Z_filter_t filter = H5Pget_filter2(properties, (unsigned)i, &flags, &values, NULL,
+                                                   sizeof filter_name, filter_name, NULL);
+        if (filter == H5Z_FILTER_SCALEOFFSET && class == H5T_FLOAT)
+            return status_fail(HSORT_FORMAT,
+                               "%s: dataset '%.100s' is packed by scale-offset, which drops digits each "
+                               "time: unpack it first, "
+                               "by h5repack",
+                               path, name);
+        if (H5Zfilter_avail(filter) <= 0 || H5Zget_filter_info(filter, &can) < 0 ||
+            !(can & H5Z_FILTER_CONFIG_DECODE_ENABLED) || !(can & H5Z_FILTER_CONFIG_ENCODE_ENABLED)) {
+            hdf5_forget();
+            return status_fail(HSORT_FORMAT,
+                               "%s: dataset '%.100s' is packed by filter %d (%.60s), which this HDF5 cannot "
+                               "undo and do again",
+                               path, name, (int)filter, filter_name[0] ? filter_name : "unknown");
+        }
+    }
+#if H5_VERSION_GE(1, 14, 0) && !defined H5_HAVE_PARALLEL_FILTERED_WRITES // before that it goes without saying
+    if (H5Pget_nfilters(properties) > 0)
+        return status_fail(HSORT_FORMAT,
+                           "%s: dataset '%.100s' is packed, and this parallel HDF5 cannot write such", path,
+                           name);
+#endif
+    return HSORT_OK;
+}
+
+/* Fill in all but the place in a row. */
+static hsort_status look_at_dataset(const char *path, hid_t dataset, struct hdf5_column *column)
+{
+    hsize_t extent[H5S_MAX_RANK] = {0}, chunk[H5S_MAX_RANK] = {0};
+    const hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset),
+                properties = H5Dget_create_plist(dataset);
+    const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
+    column->type = H5Tcopy(type); // of a type with a name one without
+    column->dimensions = rank - 1;
+    column->row_bytes = H5Tget_size(type);
+    for (int i = 1; i < rank; i++) {
+        column->extent[i - 1] = extent[i];
+        if (__builtin_mul_overflow(column->row_bytes, (size_t)extent[i], &column->row_bytes))
+            column->row_bytes = SIZE_MAX;
+    }
+    if (H5Pget_layout(properties) == H5D_CHUNKED && H5Pget_chunk(properties, H5S_MAX_RANK, chunk) > 0)
+        column->chunk_rows = (int64_t)chunk[0];
+    column->filtered = H5Pget_nfilters(properties) > 0;
+    hsort_status status = hdf5_check_type(path, column->name, type);
+    if (status == HSORT_OK)
+        status = check_filters(path, column->name, properties, H5Tget_class(type));
+    if (status == HSORT_OK && column->row_bytes > CLI_RECORD_MOST)
+        status = status_fail(HSORT_ARGUMENT, "%s: dataset '%.100s' has rows of %zu bytes; %d can be moved",
+                             path, column->name, column->row_bytes, CLI_RECORD_MOST);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Pclose(properties);
+    return status;
+}
+
+/* A place for one more column, with its name. */
+static hsort_status add_column(struct hdf5_in *in, const char *name)
+{
+    struct hdf5_column *more = realloc(in->column, (size_t)(in->columns + 1) * sizeof *more);
+    if (more) {
+        in->column = more;
+        more[in->columns] = (struct hdf5_column){.name = strdup(name), .type = H5I_INVALID_HID};
+        if (more[in->columns].name) {
+            in->columns++;
+            return HSORT_OK;
+        }
+    }
+    return status_fail(HSORT_HOST_MEMORY, "%s: no memory for the names of its datasets", in->files.path);
+}
+
+/* ---- The group: which datasets have N rows ------------------------------------------------------------------ */
+
+/* A member of the group: *dataset, if a hard link leads to one, else -1, and *why says what it is. Errors HSORT_FORMAT: damaged, or
+ * of a later version of HDF5. */
+static hsort_status open_member(const struct hdf5_in *in, const char *name, hid_t *dataset, const char **why)
+{
+    const hid_t group = in->part[0].object;
+    H5L_info_t link;
+    *dataset = H5I_INVALID_HID;
+    *why = "a link";
+    if (H5Lget_info(group, name, &link, H5P_DEFAULT) >= 0 && link.type != H5L_TYPE_HARD)
+        return HSORT_OK;
+    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    if (object < 0)
+        return hdf5_fail(HSORT_FORMAT, "%s: '%.100s' cannot be opened", in->files.path, name);
+    const H5I_type_t kind = H5Iget_type(object);
+    *why = kind == H5I_GROUP ? "a group" : "a type";
+    if (kind == H5I_DATASET)
+        *dataset = object;
+    else
+        H5Oclose(object);
+    return HSORT_OK;
+}
+
+/* Tell of a member that does not come along. */
+static void leave(struct hdf5_in *in, const char *name, const char *why)
+{
+    if (in->left.length > LEFT_SHOWN) {
+        if (strcmp(in->left.text + in->left.length - 3, "...") != 0)
+            hdf5_text_add(&in->left, ", ...");
+        return;
+    }
+    hdf5_text_add(&in->left, "%s%.100s (%s)", in->left.length > 0 ? ", " : "", name, why);
+}
+
+/* Call for each member of the first file's group, by name. */
+static hsort_status for_each_member(struct hdf5_in *in,
+                                    hsort_status (*call)(struct hdf5_in *, const char *, void *), void *user)
+{
+    const hid_t group = in->part[0].object;
+    H5G_info_t facts;
+    if (H5Gget_info(group, &facts) < 0)
+        return hdf5_fail(HSORT_FORMAT, "%s: cannot be looked at", in->files.path);
+    for (hsize_t i = 0; i < facts.nlinks; i++) {
+        const ssize_t length =
+            H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, NULL, 0, H5P_DEFAULT);
+        char *name = length >= 0 ? malloc((size_t)length + 1) : NULL;
+        if (!name || H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, (size_t)length + 1,
+                                        H5P_DEFAULT) < 0) {
+            free(name);
+            return hdf5_fail(HSORT_FORMAT, "%s: the names of its members cannot be read", in->files.path);
+        }
+        const hsort_status status = call(in, name, user);
+        free(name);
+        TRY(status);
+    }
+    return HSORT_OK;
+}
+
+/* The dataset that the first key names: the longest name that --key begins with. */
+struct named {
+    const char *key;
+    size_t length;
+    int64_t rows;
+};
+
+static hsort_status match_member(struct hdf5_in *in, const char *name, void *user)
+{
+    struct named *named = user;
+    const size_t length = strlen(name);
+    const char *why;
+    hid_t dataset;
+    if (length <= named->length || strncmp(named->key, name, length) != 0 ||
+        !memchr(".[,:", named->key[length], 5))
+        return HSORT_OK; // 5: also the 0 at its end
+    TRY(open_member(in, name, &dataset, &why));
+    if (dataset < 0)
+        return HSORT_OK;
+    named->length = length;
+    named->rows = rows_of(dataset);
+    H5Dclose(dataset);
+    return HSORT_OK;
+}
+
+/* Datasets of so many rows are columns. */
+static hsort_status take_member(struct hdf5_in *in, const char *name, void *user)
+{
+    const struct named *named = user;
+    const char *why;
+    char rows[40];
+    hid_t dataset;
+    TRY(open_member(in, name, &dataset, &why));
+    if (dataset < 0) {
+        leave(in, name, why);
+        return HSORT_OK;
+    }
+    const int64_t count = rows_of(dataset);
+    hsort_status status = HSORT_OK;
+    if (count == named->rows) {
+        status = add_column(in, name);
+        if (status == HSORT_OK)
+            status = look_at_dataset(in->files.path, dataset, &in->column[in->columns - 1]);
+    } else {
+        snprintf(rows, sizeof rows, "%" PRId64 " rows", count);
+        leave(in, name, count < 0 ? "no rows" : rows);
+    }
+    H5Dclose(dataset);
+    return status;
+}
+
+static hsort_status list_columns(struct hdf5_in *in, const char *key)
+{
+    const char *name = strrchr(in->place.path, '/') + 1, *path = in->files.path;
+    struct named named = {.key = key ? key : "", .rows = -1};
+    if (in->is_dataset) {
+        if (rows_of(in->part[0].object) < 0)
+            return status_fail(HSORT_FORMAT, "%s: has no dimension along which it could be sorted", path);
+        TRY(add_column(in, name));
+        return look_at_dataset(path, in->part[0].object, &in->column[0]);
+    }
+    if (!key)
+        return status_fail(HSORT_ARGUMENT, "%s: is a group: say by --key NAME by which of its datasets",
+                           path);
+    TRY(for_each_member(in, match_member, &named));
+    if (named.rows < 0)
+        return status_fail(HSORT_ARGUMENT, "%s: has no dataset%s '%.*s', which --key names", path,
+                           named.length > 0 ? " with rows" : "",
+                           (int)(named.length > 0 ? named.length : strcspn(key, ",:[")), key);
+    return for_each_member(in, take_member, &named);
+}
+
+/* ---- The files ---------------------------------------------------------------------------------------------- */
+
+static hsort_status open_hdf5_part(struct hdf5_in *in, int number, const char *file, const char *path)
+{
+    struct hdf5_part *part = &in->part[number];
+    const char *name = in->files.part[number].path;
+    part->file = H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (part->file < 0)
+        return hdf5_fail(HSORT_FORMAT, "%s: cannot be opened as an HDF5 file", file);
+    part->object = H5Oopen(part->file, path, H5P_DEFAULT);
+    if (part->object < 0) {
+        hdf5_forget(); // it would say more, and less to the point
+        return status_fail(HSORT_FORMAT, "%s: there is no group or dataset of that name", name);
+    }
+    const H5I_type_t kind = H5Iget_type(part->object);
+    if (number == 0)
+        in->is_dataset = kind == H5I_DATASET;
+    if ((kind != H5I_DATASET && kind != H5I_GROUP) || in->is_dataset != (kind == H5I_DATASET))
+        return status_fail(HSORT_FORMAT, "%s: is %s", name,
+                           kind == H5I_DATASET ? "a dataset, and the first one a group"
+                           : kind == H5I_GROUP ? "a group, and the first one a dataset"
+                                               : "neither a group nor a dataset");
+    return HSORT_OK;
+}
+
+/* Is a dataset of a further file like that of the first one? */
+static bool is_alike(hid_t dataset, const struct hdf5_column *column)
+{
+    hsize_t extent[H5S_MAX_RANK];
+    const hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
+    bool alike = rank == column->dimensions + 1 && H5Tequal(type, column->type) > 0;
+    for (int i = 1; i < rank && alike; i++)
+        alike = extent[i] == column->extent[i - 1];
+    H5Sclose(space);
+    H5Tclose(type);
+    return alike;
+}
+
+/* Open the datasets of a file, which has as many rows of each; `alone` is the path of a dataset alone. */
+static hsort_status open_datasets(struct hdf5_in *in, int number, const char *alone)
+{
+    struct hdf5_part *part = &in->part[number];
+    const char *path = in->files.part[number].path;
+    part->dataset = malloc(((size_t)in->columns + 1) * sizeof *part->dataset);
+    if (!part->dataset)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its datasets", path);
+    for (int i = 0; i < in->columns; i++)
+        part->dataset[i] = H5I_INVALID_HID;
+    for (int i = 0; i < in->columns; i++) {
+        const struct hdf5_column *column = &in->column[i];
+        part->dataset[i] = in->is_dataset ? H5Dopen2(part->file, alone, H5P_DEFAULT)
+                                          : H5Dopen2(part->object, column->name, H5P_DEFAULT);
+        if (part->dataset[i] < 0)
+            return hdf5_fail(HSORT_FORMAT, "%s: dataset '%.100s' cannot be opened", path, column->name);
+        const int64_t rows = rows_of(part->dataset[i]);
+        if (number > 0 && !is_alike(part->dataset[i], column))
+            return status_fail(HSORT_FORMAT, "%s: dataset '%.100s' has another type or shape than in %s",
+                               path, column->name, in->files.part[0].path);
+        if (i > 0 && rows != part->count)
+            return status_fail(HSORT_FORMAT,
+                               "%s: dataset '%.100s' has %" PRId64 " rows, and '%.100s' %" PRId64, path,
+                               column->name, rows, in->column[0].name, part->count);
+        part->count = rows;
+    }
+    part->first = in->count;
+    in->count += part->count;
+    return HSORT_OK;
+}
+
+/* Lay the columns out in a row, and say of it what NumPy would. */
+static hsort_status lay_out_columns(struct hdf5_in *in)
+{
+    for (int i = 0; i < in->columns; i++) {
+        struct hdf5_column *column = &in->column[i];
+        column->offset = in->row_bytes;
+        in->row_bytes += column->row_bytes;
+        if (i == 0 && !in->is_dataset)
+            hdf5_text_add(&in->descr, "[");
+        hdf5_describe(&in->descr, in->is_dataset ? NULL : column->name, column->type, column->dimensions,
+                      column->extent, &column->odd);
+    }
+    if (!in->is_dataset)
+        hdf5_text_add(&in->descr, "]");
+    in->is_bare = in->is_dataset && in->column[0].dimensions == 0 && hdf5_is_number(in->column[0].type);
+    if (in->descr.failed || in->left.failed)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its names", in->files.path);
+    return HSORT_OK;
+}
+
+static hsort_status open_places(struct hdf5_in *in, const struct hdf5_place *places, const char *key)
+{
+    for (int i = 0; i < in->files.parts; i++)
+        TRY(open_hdf5_part(in, i, places[i].file, places[i].path));
+    TRY(list_columns(in, key));
+    for (int i = 0; i < in->files.parts; i++)
+        TRY(open_datasets(in, i, places[i].path));
+    return lay_out_columns(in);
+}
+
+/* Let the texts of the files be those of the command line. */
+static hsort_status rename_files(struct file_in *files, const char *const *texts)
+{
+    struct hdf5_text all = {0};
+    hdf5_text_add(&all, files->parts == 1 ? "%s" : "%s and %d more", texts[0], files->parts - 1);
+    for (int i = 0; i < files->parts; i++) {
+        char *text = strdup(texts[i]);
+        if (!text || all.failed) {
+            free(text);
+            free(all.text);
+            return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", texts[i]);
+        }
+        free(files->part[i].path);
+        files->part[i].path = text;
+    }
+    free(files->path);
+    files->path = all.text;
+    return HSORT_OK;
+}
+
+hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count, const char *key,
+                          hsort_choice direct_io, struct hdf5_in *in)
+{
+    struct hdf5_place *places = malloc((size_t)count * sizeof *places);
+    const char **paths = malloc((size_t)count * sizeof *paths);
+    hsort_status status =
+        places && paths ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", texts[0]);
+    *in = (struct hdf5_in){.is_dataset = false};
+    for (int i = 0; i < count && status == HSORT_OK; i++) {
+        status = hdf5_place_parse(texts[i], &places[i]);
+        paths[i] = places[i].file;
+    }
+    status = comm_agree(comm, status);
+    const struct file_source source = {.paths = paths,
+                                       .paths_count = count,
+                                       .format = FILE_RAW, // without a look at how it begins
+                                       .direct_io = direct_io,
+                                       .any = true,
+                                       .record_bytes = 1,
+                                       .record_word = "--record"};
+    if (status == HSORT_OK)
+        status = file_open(comm, &source, &in->files);
+    in->opened = status == HSORT_OK;
+    if (in->opened) {
+        in->place = places[0];
+        in->part = calloc((size_t)count, sizeof *in->part);
+        for (int i = 0; in->part && i < count; i++)
+            in->part[i] = (struct hdf5_part){.file = H5I_INVALID_HID, .object = H5I_INVALID_HID};
+        status = in->part ? rename_files(&in->files, texts)
+                          : status_fail(HSORT_HOST_MEMORY, "no memory for files");
+        if (status == HSORT_OK)
+            status = open_places(in, places, key);
+        status = comm_agree(comm, status);
+    }
+    free(paths);
+    free(places);
+    return status;
+}
+
+void hdf5_close_in(struct hdf5_in *in)
+{
+    for (int i = 0; in->part && i < in->files.parts; i++) {
+        struct hdf5_part *part = &in->part[i];
+        for (int c = 0; part->dataset && c < in->columns; c++)
+            if (part->dataset[c] >= 0)
+                H5Dclose(part->dataset[c]);
+        free(part->dataset);
+        if (part->object >= 0)
+            H5Oclose(part->object);
+        if (part->file >= 0)
+            H5Fclose(part->file);
+    }
+    for (int c = 0; c < in->columns; c++) {
+        free(in->column[c].name);
+        if (in->column[c].type >= 0)
+            H5Tclose(in->column[c].type);
+    }
+    free(in->part);
+    free(in->column);
+    free(in->left.text);
+    free(in->descr.text);
+    if (in->opened)
+        file_close(&in->files);
+    *in = (struct hdf5_in){.is_dataset = false};
+}

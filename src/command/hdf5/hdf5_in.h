@@ -1,0 +1,73 @@
+/* The datasets of N rows of a group, or one dataset, of one file or of several, one behind the other. Every rank opens and reads
+ * them by itself, without MPI: what is damaged is then an error of one rank, which tells the others, and none waits inside of
+ * HDF5 for another. */
+#ifndef HDF5_IN_H
+#define HDF5_IN_H
+
+#include <hdf5.h>
+#include "src/command/cli.h"
+#include "src/command/hdf5/hdf5_dtype.h"
+#include "src/command/record_keys.h"
+#include "src/files/file.h"
+#include "src/files/hdf5_place.h"
+
+struct hdf5_column {
+    char *name;     /* in the group; of a dataset alone its last name; owned */
+    hid_t type;     /* as in the file: rows are moved as they are */
+    int dimensions; /* of a row: 0, a number or a structure */
+    hsize_t extent[H5S_MAX_RANK];
+    size_t row_bytes;   /* may be 0 */
+    size_t offset;      /* of a row of all columns, one behind the other */
+    int64_t chunk_rows; /* 0: not in chunks */
+    bool filtered;      /* chunks are packed */
+    bool odd;           /* it has numbers that cannot be keys */
+};
+
+struct hdf5_part {
+    hid_t file, object; /* the group or the dataset */
+    hid_t *dataset;     /* [columns] owned */
+    int64_t first, count;
+};
+
+struct hdf5_in {
+    struct file_in
+        files; /* the same files as bytes: which they are, and whether they change; its texts are the places */
+    bool opened;
+    struct hdf5_place place; /* of the first one */
+    bool is_dataset;
+    bool is_bare;               /* plain numbers in one dimension, which have no --key */
+    struct hdf5_part *part;     /* [files.parts] owned */
+    struct hdf5_column *column; /* [columns] owned, in the order of their names */
+    int columns;
+    int64_t count;          /* rows of all files */
+    size_t row_bytes;       /* of all columns */
+    struct hdf5_text left;  /* what of the group does not come along, with commas, and why; empty: nothing */
+    struct hdf5_text descr; /* of a row */
+};
+
+/* Open the places `texts` [count]. hdf5_close_in() ends it, also after an error. Collective.
+ *   key  --key: a group's rows are those of the dataset that it names first; NULL: of what is a dataset
+ * Errors, agreed: file_open()'s; HSORT_FORMAT: not HDF5, damaged, no such place, elements that cannot be moved, a filter that
+ * cannot be undone or done again, files that differ; HSORT_ARGUMENT: no such key. */
+hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count, const char *key,
+                          hsort_choice direct_io, struct hdf5_in *in);
+
+void hdf5_close_in(struct hdf5_in *in);
+
+/* Which fields of a row are the keys, as --key says; of bare numbers key is NULL. Offsets are those in a row of all columns. Not
+ * collective. Errors HSORT_ARGUMENT. */
+hsort_status hdf5_find_keys(const struct hdf5_in *in, const char *key, hsort_order order,
+                            struct record_keys *keys);
+
+/* rows [count * row_bytes] = those of a column from `first` on. Not collective. Errors HSORT_IO, HSORT_FORMAT (damaged). */
+hsort_status hdf5_read_rows(const struct hdf5_in *in, int column, int64_t first, int64_t count, void *rows);
+
+/* The same from another dataset: `name` is for texts. */
+hsort_status hdf5_read_dataset(hid_t dataset, const struct hdf5_column *column, const char *path,
+                               int64_t first, int64_t count, void *rows);
+
+/* Dataspaces of rows first .. first + count - 1, of none too: in a dataset, and in memory. The caller closes both. */
+void hdf5_select_rows(hid_t dataset, const struct hdf5_column *column, int64_t first, int64_t count,
+                      hid_t *in_file, hid_t *in_memory);
+
+#endif

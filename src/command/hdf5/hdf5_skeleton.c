@@ -1,0 +1,297 @@
+#include "src/command/hdf5/hdf5_skeleton.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "src/command/hdf5/hdf5_error.h"
+
+void hdf5_column_path(const struct hdf5_in *in, int column, const struct hdf5_place *place, char *path)
+{
+    if (in->is_dataset)
+        snprintf(path, HDF5_PATH_ROOM, "%s", place->path);
+    else
+        snprintf(path, HDF5_PATH_ROOM, "%s/%s", place->path[1] ? place->path : "", in->column[column].name);
+}
+
+/* ---- Attributes ---------------------------------------------------------------------------------------------- */
+
+static bool has_references(hid_t type)
+{
+    const H5T_class_t class = H5Tget_class(type);
+    bool found = class == H5T_REFERENCE;
+    if (class == H5T_ARRAY || class == H5T_VLEN) {
+        const hid_t base = H5Tget_super(type);
+        found = has_references(base);
+        H5Tclose(base);
+    }
+    for (int i = 0; class == H5T_COMPOUND && i < H5Tget_nmembers(type) && !found; i++) {
+        const hid_t member = H5Tget_member_type(type, (unsigned)i);
+        found = has_references(member);
+        H5Tclose(member);
+    }
+    return found;
+}
+
+/* The value of an attribute, strings of any length too, from one file to the other. */
+static herr_t copy_value(hid_t from, hid_t to, hid_t type, hid_t space)
+{
+    const hssize_t points = H5Sget_simple_extent_npoints(space);
+    if (points <= 0)
+        return 0;
+    void *value = calloc((size_t)points, H5Tget_size(type));
+    herr_t failed = value ? H5Aread(from, type, value) : -1;
+    if (failed >= 0) {
+        failed = H5Awrite(to, type, value);
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value);
+    }
+    free(value);
+    return failed;
+}
+
+/* Copy one. References would lead to places of the other file: they are left. */
+static herr_t copy_attribute(hid_t from, hid_t object, const char *name, bool *left)
+{
+    const hid_t given = H5Aget_type(from), type = H5Tcopy(given), space = H5Aget_space(from);
+    herr_t failed = 0;
+    *left = has_references(type);
+    if (!*left) {
+        const hid_t to = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+        failed = to < 0 ? -1 : copy_value(from, to, type, space);
+        if (to >= 0)
+            H5Aclose(to);
+    }
+    H5Tclose(given);
+    H5Tclose(type);
+    H5Sclose(space);
+    return failed;
+}
+
+/* All of an object; `what` is for texts. */
+static hsort_status copy_attributes(hid_t from, hid_t to, const char *path, const char *what,
+                                    struct hdf5_text *left)
+{
+    H5O_info_t facts;
+    if (H5Oget_info(from, &facts) < 0)
+        return hdf5_fail(HSORT_FORMAT, "%s: %s: its attributes cannot be read", path, what);
+    for (hsize_t i = 0; i < facts.num_attrs; i++) {
+        char name[512] = "";
+        bool stays = false;
+        const hid_t attribute =
+            H5Aopen_by_idx(from, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT);
+        herr_t failed = attribute < 0 ? -1 : 0;
+        if (failed >= 0 && H5Aget_name(attribute, sizeof name, name) >= (ssize_t)sizeof name)
+            stays = true;
+        else if (failed >= 0)
+            failed = copy_attribute(attribute, to, name, &stays);
+        if (attribute >= 0)
+            H5Aclose(attribute);
+        if (failed < 0)
+            return hdf5_fail(HSORT_IO, "%s: attribute '%.100s' of %s cannot be copied", path, name, what);
+        if (stays)
+            hdf5_text_add(left, "%s%.100s of %s (references)", left->length > 0 ? ", " : "", name, what);
+    }
+    return HSORT_OK;
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+/* How a dataset is to be stored: as the input's is, but in this file, and so that all ranks can write it. */
+static hid_t make_properties(hid_t dataset)
+{
+    const hid_t given = H5Dget_create_plist(dataset);
+    hid_t properties = given;
+    const H5D_layout_t layout = H5Pget_layout(given);
+    if (H5Pget_external_count(given) > 0 || layout == H5D_VIRTUAL) { // whose data lie in other files
+        properties = H5Pcreate(H5P_DATASET_CREATE);
+        H5Pclose(given);
+    } else if (layout != H5D_CHUNKED) {
+        H5Pset_layout(properties, H5D_CONTIGUOUS);
+        H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER); // all is written, and it cannot grow
+    }
+    H5Pset_obj_track_times(properties, false);
+    if (H5Pget_nfilters(properties) == 0)
+        H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY);
+    return properties;
+}
+
+/* The extent of all files' rows. What may grow may still. */
+static hid_t make_space(hid_t dataset, int64_t count)
+{
+    hsize_t extent[H5S_MAX_RANK], most[H5S_MAX_RANK];
+    const hid_t given = H5Dget_space(dataset);
+    const int rank = H5Sget_simple_extent_dims(given, extent, most);
+    H5Sclose(given);
+    extent[0] = (hsize_t)count;
+    if (most[0] != H5S_UNLIMITED && most[0] < extent[0])
+        most[0] = extent[0];
+    return H5Screate_simple(rank, extent, most);
+}
+
+static hsort_status make_dataset(const struct hdf5_in *in, int number, hid_t file,
+                                 const struct hdf5_place *place, const struct file_out *out, hid_t links,
+                                 struct hdf5_text *left)
+{
+    const hid_t from = in->part[0].dataset[number];
+    const hid_t properties = make_properties(from);
+    const bool chunked = H5Pget_layout(properties) == H5D_CHUNKED;
+    hid_t space = make_space(from, in->count);
+    char path[HDF5_PATH_ROOM];
+    if (!chunked) { // which cannot grow
+        hsize_t extent[H5S_MAX_RANK];
+        const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
+        H5Sset_extent_simple(space, rank, extent, NULL);
+    }
+    hdf5_column_path(in, number, place, path);
+    const hid_t to = H5Dcreate2(file, path, in->column[number].type, space, links, properties, H5P_DEFAULT);
+    hsort_status status =
+        to >= 0 ? copy_attributes(from, to, in->files.part[0].path, in->column[number].name, left)
+                : hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be made", out->path, path);
+    if (to >= 0 && H5Dclose(to) < 0 && status == HSORT_OK)
+        status = hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be made", out->path, path);
+    H5Pclose(properties);
+    H5Sclose(space);
+    return status;
+}
+
+/* The group at the output's place, if it is not the root, which is there. */
+static hid_t make_group(const struct hdf5_in *in, hid_t file, const struct hdf5_place *place, hid_t links)
+{
+    if (place->path[1] == '\0')
+        return H5Gopen2(file, "/", H5P_DEFAULT);
+    const hid_t properties = H5Gget_create_plist(in->part[0].object);
+    H5Pset_obj_track_times(properties, false);
+    const hid_t group = H5Gcreate2(file, place->path, links, properties, H5P_DEFAULT);
+    H5Pclose(properties);
+    return group;
+}
+
+static hsort_status fill_file(const struct hdf5_in *in, hid_t file, const struct hdf5_place *place,
+                              const struct file_out *out, hid_t links, struct hdf5_text *left)
+{
+    if (!in->is_dataset) {
+        const hid_t group = make_group(in, file, place, links);
+        if (group < 0)
+            return hdf5_fail(HSORT_IO, "%s: group '%.100s' cannot be made", out->path, place->path);
+        const hsort_status status =
+            copy_attributes(in->part[0].object, group, in->files.part[0].path, "the group", left);
+        H5Gclose(group);
+        TRY(status);
+    }
+    for (int i = 0; i < in->columns; i++)
+        TRY(make_dataset(in, i, file, place, out, links, left));
+    return HSORT_OK;
+}
+
+/* ---- What was there ------------------------------------------------------------------------------------------ */
+
+/* Has a file anything else than what lies at the path, and groups of nothing else down to it? */
+static bool has_more(hid_t file, const char *path)
+{
+    char above[PATH_MAX];
+    snprintf(above, sizeof above, "%s", path);
+    if (H5Lexists(file, path, H5P_DEFAULT) <= 0) {
+        hdf5_forget();
+        return true;
+    }
+    for (char *slash; (slash = strrchr(above, '/'));) {
+        H5G_info_t facts;
+        H5O_info_t object;
+        *slash = '\0';
+        const char *name = above[0] ? above : "/";
+        if (H5Gget_info_by_name(file, name, &facts, H5P_DEFAULT) < 0 ||
+            H5Oget_info_by_name(file, name, &object, H5P_DEFAULT) < 0 || facts.nlinks != 1 ||
+            object.num_attrs > 0) {
+            hdf5_forget();
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copy the bytes of the file that is to be replaced. */
+static hsort_status copy_old_file(const struct file_out *out)
+{
+    const int from = open(out->path, O_RDONLY | O_CLOEXEC);
+    ssize_t moved = from >= 0 ? 1 : -1;
+    off_t at = 0;
+    char *piece = malloc(FILE_CHUNK_BYTES);
+    while (piece && moved > 0) {
+        moved = pread(from, piece, FILE_CHUNK_BYTES, at);
+        for (ssize_t done = 0, written; moved > 0 && done < moved; done += written) {
+            written = pwrite(out->fd, piece + done, (size_t)(moved - done), at + done);
+            if (written <= 0) {
+                moved = -1;
+                break;
+            }
+        }
+        at += moved > 0 ? moved : 0;
+    }
+    const int cause = errno;
+    if (from >= 0)
+        close(from);
+    free(piece);
+    if (!piece)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory to copy it", out->path);
+    return moved < 0 ? status_fail(HSORT_IO, "%s: what it has besides cannot be copied: %s", out->path,
+                                   strerror(cause))
+                     : HSORT_OK;
+}
+
+/* Does what lies at the output's name have to stay, but for what is at the path? */
+static hsort_status look_at_old(const struct file_out *out, const struct hdf5_place *place, bool *stays)
+{
+    *stays = false;
+    if (!out->replaces || place->path[1] == '\0' || H5Fis_hdf5(out->path) <= 0) {
+        hdf5_forget();
+        return HSORT_OK;
+    }
+    const hid_t old = H5Fopen(out->path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (old < 0)
+        return hdf5_fail(HSORT_FORMAT,
+                         "%s: is there and has more than is to be written, but cannot be opened", out->path);
+    *stays = has_more(old, place->path);
+    H5Fclose(old);
+    return HSORT_OK;
+}
+
+/* The file, open, with what stays of the old one. */
+static hsort_status begin_file(const struct file_out *out, const struct hdf5_place *place, hid_t *file)
+{
+    bool stays;
+    TRY(look_at_old(out, place, &stays));
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS), properties = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_obj_track_times(properties, false);                       // the same command makes the same file
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); // for attributes of more than 64 KiB
+    const hsort_status copied = stays ? copy_old_file(out) : HSORT_OK;
+    *file = copied != HSORT_OK ? H5I_INVALID_HID
+            : stays            ? H5Fopen(out->temporary, H5F_ACC_RDWR, access)
+                               : H5Fcreate(out->temporary, H5F_ACC_TRUNC, properties, access);
+    H5Pclose(access);
+    H5Pclose(properties);
+    TRY(copied);
+    if (*file < 0)
+        return hdf5_fail(HSORT_IO, "%s: cannot be made", out->path);
+    if (stays && H5Lexists(*file, place->path, H5P_DEFAULT) > 0 &&
+        H5Ldelete(*file, place->path, H5P_DEFAULT) < 0)
+        return hdf5_fail(HSORT_IO, "%s: what is at '%.100s' cannot be replaced", out->path, place->path);
+    hdf5_forget(); // of a path no part of which is there
+    return HSORT_OK;
+}
+
+hsort_status hdf5_make_skeleton(const struct hdf5_in *in, const struct hdf5_place *place,
+                                const struct file_out *out, struct hdf5_text *left)
+{
+    hid_t file = H5I_INVALID_HID;
+    const hid_t links = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(links, 1);
+    H5Pset_char_encoding(links, H5T_CSET_UTF8);
+    hsort_status status = begin_file(out, place, &file);
+    if (status == HSORT_OK)
+        status = fill_file(in, file, place, out, links, left);
+    if (file >= 0 && H5Fclose(file) < 0 && status == HSORT_OK)
+        status = hdf5_fail(HSORT_IO, "%s: cannot be made", out->path);
+    H5Pclose(links);
+    return status;
+}

@@ -38,12 +38,12 @@ python_with_numpy()
     return 1
 }
 
-# A python3 with which the Python package is tested; Debian's mpi4py is for its own python3.
-python_has_mpi4py()
+# A python3 that has NumPy and module $1, for tests; Debian's modules are for its own python3.
+python_has()
 {
     local python
     for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import numpy, mpi4py' 2>/dev/null; then
+        if "$python" -c "import numpy, $1" 2>/dev/null; then
             return
         fi
     done
@@ -107,8 +107,15 @@ install_for_some_tests()
     if [ "$(id -u)" = 0 ] && ! { have_daemon slurmctld && have_daemon slurmd && have_daemon munged && have_daemon ip; }; then
         (install_packages slurm-wlm munge iproute2) </dev/null >/dev/null 2>&1 || echo "setup: no Slurm to be had" >&2
     fi
-    if ! python_has_mpi4py; then
+    if ! python_has mpi4py; then
         (install_packages python3-mpi4py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no mpi4py to be had" >&2
+    fi
+    # The build finds it then.
+    if ! have h5pcc; then
+        (install_packages libhdf5-openmpi-dev) </dev/null >/dev/null 2>&1 || echo "setup: no parallel HDF5 to be had" >&2
+    fi
+    if have h5pcc && ! python_has h5py; then
+        (install_packages python3-h5py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no h5py to be had" >&2
     fi
     # What the tests of packages and of Fortran take.
     if ! { mpifort --version && have lintian; } >/dev/null 2>&1; then

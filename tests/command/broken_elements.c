@@ -91,16 +91,39 @@ hsort_status __wrap_hsort_sort_pairs_to(hsort_context *ctx, hsort_type type, hso
     return status;
 }
 
+/* Of an index that a call has found. */
+static void break_index(int64_t *index, int64_t count)
+{
+    if (is_asked("index", count))
+        swap_elements(index, sizeof *index, 0, count - 1);
+    if (is_asked("ties", count))
+        swap_elements(index, sizeof *index, 0, 1);
+}
+
 hsort_status __wrap_hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                   int64_t count, int64_t *index, void *keys_out, int64_t out_count,
                                   void *stream)
 {
     const hsort_status status =
         __real_hsort_argsort(ctx, type, order, keys, count, index, keys_out, out_count, stream);
-    if (is_asked("index", out_count))
-        swap_elements(index, sizeof *index, 0, out_count - 1);
-    if (is_asked("ties", out_count))
-        swap_elements(index, sizeof *index, 0, 1);
+    break_index(index, out_count);
+    return status;
+}
+
+hsort_status __real_hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
+                                          int field_count, int64_t count, int64_t *index, int64_t out_count,
+                                          void *stream);
+hsort_status __wrap_hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
+                                          int field_count, int64_t count, int64_t *index, int64_t out_count,
+                                          void *stream);
+
+hsort_status __wrap_hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
+                                          int field_count, int64_t count, int64_t *index, int64_t out_count,
+                                          void *stream)
+{
+    const hsort_status status =
+        __real_hsort_argsort_columns(ctx, columns, fields, field_count, count, index, out_count, stream);
+    break_index(index, out_count);
     return status;
 }
 

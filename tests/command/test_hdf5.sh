@@ -1,0 +1,360 @@
+#!/bin/bash
+# HDF5 by the command: drawn groups and datasets against NumPy (hdf5_numpy.py), what is refused, damaged files, full disks, and runs
+# that fail, are stopped or killed. HYPERSORT_SEED gives the seed, HDF5_CASES another number of cases than 6.
+# A build without HDF5 must refuse all of it.
+set -uo pipefail
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+# shellcheck source=tests/support/held.sh
+. "$SOURCE/tests/support/held.sh"
+
+if "$HYPERSORT" version | grep -q ', no HDF5$'; then
+    : >snap.h5
+    refused 0 2 "snap.h5:/g: |without HDF5|-DHYPERSORT_HDF5=ON" sort snap.h5:/g -o out.h5:/g --key id
+    refused 2 2 "snap.h5:/x: |without HDF5|-DHYPERSORT_HDF5=ON" check snap.h5:/x
+    finish
+    echo "skipped: the build has no HDF5, and says so; there is no parallel HDF5 of its MPI"
+    exit 77
+fi
+h5py=
+for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
+    if [ -z "$h5py" ] && "$candidate" -c 'import h5py, numpy' 2>/dev/null; then h5py=$candidate; fi
+done
+if [ -z "$h5py" ]; then
+    echo "skipped: no python3 with h5py"
+    exit 77
+fi
+
+drawn_groups()
+{
+    : >"$work.out" 2>"$work.err"
+    # shellcheck disable=SC2086  # MPIRUN is words
+    "$h5py" -W ignore "$SOURCE/tests/command/hdf5_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${HDF5_CASES:-6}" "$HYPERSORT" \
+        $MPIRUN --quiet -n RANKS || fail "the case above"
+}
+
+# What the cases below begin with.
+make_hdf5()
+{
+    "$h5py" -W ignore - <<'PYTHON'
+import h5py
+import numpy as np
+rng = np.random.default_rng(5)
+with h5py.File("snap.h5", "w") as file:
+    file["Header/n"] = 5
+    group = file.create_group("g")
+    group["id"] = rng.integers(0, 300, 1000).astype("<u8")
+    packed = {"chunks": (70, 3), "compression": "gzip", "maxshape": (None, 3)}
+    group.create_dataset("pos", data=rng.random((1000, 3)), **packed)
+    group["cube"] = rng.random((1000, 2, 2))
+    group["kind"] = np.zeros(1000, [("a", "<i4"), ("b", "S3")])
+    group["long"] = rng.random(1000).astype("<f16")
+    group["five"] = np.arange(5)
+    group["one"] = 7
+    group["soft"] = h5py.SoftLink("/g/id")
+    group["sub/more"] = np.arange(1000)
+    group["id"].attrs["reference"] = group.ref
+    file["same/id"] = np.zeros(100, "<i4")
+    file["same/number"] = np.arange(100)
+    file["texts"] = np.array(["ab", "c"], dtype=h5py.string_dtype())
+    file["keys"] = rng.random(1000)
+    file["scalar"] = 3
+    bad = file.create_group("bad")
+    bad["id"] = np.arange(2)
+    bad["names"] = np.array(["ab", "c"], dtype=h5py.string_dtype())
+    refs = file.create_group("refs")
+    refs["id"] = np.arange(2)
+    refs.create_dataset("to", (2,), np.dtype([("a", "<i4"), ("r", h5py.ref_dtype)]))
+    wide = file.create_group("wide")
+    wide["id"] = np.arange(2)
+    wide["row"] = np.zeros((2, 65537), "u1")
+    lossy = file.create_group("lossy")
+    lossy["id"] = np.arange(100)
+    lossy.create_dataset("v", data=rng.random(100), scaleoffset=3)
+    strange = file.create_group("strange")
+    strange["id"] = np.arange(100)
+    strange.create_dataset("v", data=rng.random(100), compression="lzf")
+with h5py.File("other.h5", "w") as file:
+    file["g/id"] = np.arange(5, dtype="<u4")
+    file["g/pos"] = np.zeros((5, 3))
+with h5py.File("snap.h5") as given, h5py.File("uneven.h5", "w") as file:
+    for name in ("id", "pos", "cube", "kind", "long"):
+        file[f"g/{name}"] = given[f"g/{name}"][:10 if name != "pos" else 9]
+bytes_of_it = open("snap.h5", "rb").read()
+open("cut.h5", "wb").write(bytes_of_it[:len(bytes_of_it) // 2])
+with h5py.File("snap.h5") as file:
+    chunk = file["g/pos"].id.get_chunk_info(7)
+spoiled = bytearray(bytes_of_it)
+spoiled[chunk.byte_offset + 9:chunk.byte_offset + 40] = bytes(31)
+open("spoiled.h5", "wb").write(spoiled)
+open("none.h5", "wb").write(b"not at all" * 100)
+open("empty.h5", "wb")
+np.save("keys.npy", np.arange(5.0))
+PYTHON
+}
+
+# What cannot be, in one line and before any work.
+refusals()
+{
+    local key=(--key id)
+    ln -s snap.h5 link.h5
+    refused 3 2 "snap.h5: is the input" sort snap.h5:/g -o snap.h5:/h "${key[@]}"
+    refused 0 2 "link.h5: is the input" sort snap.h5:/g -o link.h5:/h "${key[@]}"
+    rm link.h5
+    refused 3 3 "gone.h5: cannot open: No such file" sort gone.h5:/g -o x.h5:/g "${key[@]}"
+    refused 3 2 "none.h5: cannot be opened as an HDF5 file: |signature" sort none.h5:/g -o x.h5:/g "${key[@]}"
+    refused 0 2 "empty.h5: cannot be opened as an HDF5 file" sort empty.h5:/g -o x.h5:/g "${key[@]}"
+    refused 2 2 "cut.h5: cannot be opened as an HDF5 file: |truncated" check cut.h5:/g "${key[@]}"
+    refused 2 3 "spoiled.h5:/g: dataset 'pos' cannot be read: HDF5: " sort spoiled.h5:/g -o x.h5:/g "${key[@]}"
+    refused 3 3 "spoiled.h5:/g: dataset 'pos' cannot be read: HDF5: " check spoiled.h5:/g "${key[@]}"
+    refused 0 2 "snap.h5:/h: there is no group or dataset" sort snap.h5:/h -o x.h5:/g "${key[@]}"
+    refused 0 2 "snap.h5:/g: has no dataset 'nope', which --key names" sort snap.h5:/g -o x.h5:/g --key nope:desc
+    refused 0 2 "snap.h5:/g: has no dataset with rows 'one'" sort snap.h5:/g -o x.h5:/g --key one
+    refused 0 2 "snap.h5:/g: has no dataset 'soft'" sort snap.h5:/g -o x.h5:/g --key soft
+    refused 0 2 "snap.h5:/g: is a group: say by --key NAME" sort snap.h5:/g -o x.h5:/g
+    refused 0 2 "snap.h5:/keys: has plain keys" sort snap.h5:/keys -o x.h5:/g --key 0
+    refused 0 2 "snap.h5:/g/kind: is not of plain numbers in one dimension: say by --key which" sort snap.h5:/g/kind -o x.h5:/g
+    refused 0 2 "snap.h5:/scalar: has no dimension" sort snap.h5:/scalar -o x.h5:/g
+    refused 0 2 "field 'pos' is an array: name one of it, as 'pos[0]'" sort snap.h5:/g -o x.h5:/g --key pos
+    refused 0 2 "'pos[3]'|from 0 to 2" sort snap.h5:/g -o x.h5:/g --key 'pos[3]'
+    refused 0 2 "field 'kind' is a structure of a, b" sort snap.h5:/g -o x.h5:/g --key kind
+    refused 0 2 "19 bytes together, 16 can be" sort snap.h5:/g -o x.h5:/g --key 'id,pos[0],kind.b'
+    refused 0 2 "'long' has numbers of a form that cannot be a key" sort snap.h5:/g -o x.h5:/g --key long
+    refused 2 2 "dataset 'texts' has variable-length strings" sort snap.h5:/texts -o x.h5:/g --key 0
+    refused 0 2 "dataset 'names' has variable-length strings, which cannot be moved" sort snap.h5:/bad -o x.h5:/g "${key[@]}"
+    refused 0 2 "dataset 'to' has references, which cannot be moved" sort snap.h5:/refs -o x.h5:/g "${key[@]}"
+    refused 0 2 "dataset 'row' has rows of 65537 bytes; 65536 can be moved" sort snap.h5:/wide -o x.h5:/g "${key[@]}"
+    refused 0 2 "dataset 'v' is packed by scale-offset, which drops digits" sort snap.h5:/lossy -o x.h5:/g "${key[@]}"
+    refused 0 2 "dataset 'v' is packed by filter 32000" sort snap.h5:/strange -o x.h5:/g "${key[@]}"
+    refused 0 2 "other.h5:/g: dataset 'cube' cannot be opened" sort snap.h5:/g other.h5:/g -o x.h5:/g "${key[@]}"
+    refused 0 2 "snap.h5:/g: dataset 'id' has another type or shape than in other.h5:/g" sort other.h5:/g snap.h5:/g -o x.h5:/g "${key[@]}"
+    refused 0 2 "uneven.h5:/g: dataset 'pos' has 9 rows, and 'cube' 10" sort snap.h5:/g uneven.h5:/g -o x.h5:/g "${key[@]}"
+    refused 0 2 "snap.h5:/keys: is a dataset, and the first one a group" sort snap.h5:/g snap.h5:/keys -o x.h5:/g "${key[@]}"
+    refused 0 2 "snap.h5:/g: has dataset 'cube', and other.h5:/g has none" check snap.h5:/g "${key[@]}" --against other.h5:/g
+}
+
+# Words that do not go together; what other commands say.
+usage()
+{
+    refused 0 2 "keys.npy: the others are HDF5|FILE:/PATH|.hdf5" sort keys.npy snap.h5:/keys -o x.h5:/g
+    refused 0 2 "x.npy: the others are HDF5|FILE:/PATH" sort snap.h5:/keys -o x.npy
+    refused 0 2 "keys.npy: the others are HDF5|FILE:/PATH" sort keys.npy -o x.h5:/g
+    refused 0 2 "keys.npy: the others are HDF5|FILE:/PATH" check snap.h5:/keys --against keys.npy
+    refused 0 2 "x.h5: of an HDF5 file name a group or a dataset, as x.h5:/NAME" sort snap.h5:/keys -o x.h5
+    refused 0 2 "x.h5: of an HDF5 file name a group or a dataset, as x.h5:/NAME|--output-format raw" sort keys.npy -o x.h5
+    refused 0 2 "x.%r.h5:/g: HDF5 is written to one file" sort snap.h5:/keys -o x.%r.h5:/g
+    local words
+    for words in "--index i.npy" "--unique" "--checkpoint c" "--memory 1G" "-T ." "--runs 3" "--type f64" "--format raw" \
+        "--output-format raw" "--temp-limit 1G"; do
+        # shellcheck disable=SC2086  # words
+        refused 0 2 " is not for HDF5" sort snap.h5:/keys -o x.h5:/g $words
+    done
+    refused 0 2 "-r is of bare keys" sort snap.h5:/g -o x.h5:/g --key id -r
+    refused 0 2 "snap.h5:/keys: only sort and check know HDF5" select snap.h5:/keys --at 0
+    refused 0 2 "x.h5:/keys: only sort and check know HDF5" gen -n 5 -o x.h5:/keys
+    refused 0 2 "snap.h5:/g/id: only sort and check know HDF5" sort keys.npy --values snap.h5:/g/id -O x.npy
+    # A colon in other names is one of them.
+    mkdir run:
+    ok 0 gen -n 5 -o run:/keys.npy
+    ok 0 sort run:/keys.npy -o run:/sorted.npy
+    rm -r run:
+}
+
+# Reports, --no-clobber, what is there already, few rows for many ranks.
+reports()
+{
+    ok 3 sort snap.h5:/g -o x.h5:/g --key id,pos[1]:desc --json
+    json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc' and r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos']"
+    json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub (a group), reference of id (references)'"
+    json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
+    ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
+    json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000"
+    refused 2 2 "x.h5: is there already, and --no-clobber keeps it" sort snap.h5:/keys -o x.h5:/k --no-clobber
+    # Into the file beside what it has; once more, in place of what it had.
+    ok 2 sort snap.h5:/keys -o x.h5:/deep/keys -r -q
+    ok 2 sort snap.h5:/g -o x.h5:/g --key id -q
+    ok 1 check x.h5:/deep/keys -r --against snap.h5:/keys
+    ok 3 check x.h5:/g --key id --against snap.h5:/g
+    run 2 check snap.h5:/g --key id
+    [ "$code" = 1 ] && grep -q 'snap.h5:/g: not in order by id: row [0-9]* belongs before row ' "$work.err" || fail "check of no order"
+    run 2 check x.h5:/g --key id --unique
+    [ "$code" = 1 ] && grep -q 'x.h5:/g: row [0-9]* has the key of row [0-9]* again' "$work.err" || fail "check --unique"
+    ok 0 sort snap.h5:/bad/id -o once.h5:/id -q
+    ok 7 sort once.h5:/id -o few.h5:/id -q --verify=reread
+    # The same command makes the same file on any number of ranks.
+    ok 1 sort snap.h5:/keys -o one.h5:/k -q
+    ok 5 sort snap.h5:/keys -o five.h5:/k -q
+    run 0 sort snap.h5:/keys -o five.h5:/k -q --progress
+    grep -q 'carry 100 % of 7.81 KiB' "$work.err" || fail "--progress"
+    cmp -s one.h5 five.h5 || fail "the file depends on the number of ranks"
+    ok 2 sort snap.h5:/keys -o one.h5:/k -q
+    cmp -s one.h5 five.h5 || fail "a file with nothing else grows when it is written again"
+    rm -f x.h5 once.h5 few.h5 one.h5 five.h5
+}
+
+# Rows that are written in several pieces, of which ranks have different numbers; in chunks that no border respects.
+pieces()
+{
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+rng = np.random.default_rng(6)
+with h5py.File("wide.h5", "w") as file:
+    file["g/id"] = rng.permutation(1201).astype("<u2")
+    rows = np.zeros((1201, 60000), "u1")
+    rows[:, [0, 30000, -1]] = rng.integers(0, 256, (1201, 3))
+    file["g/plain"] = rows
+    file.create_dataset("g/packed", data=rows, chunks=(13, 20000), compression="gzip", compression_opts=1)
+PYTHON
+    ok 3 sort wide.h5:/g -o x.h5:/g --key id -q --verify=reread
+    "$h5py" - <<'PYTHON' || fail "rows in pieces"
+import h5py
+import numpy as np
+with h5py.File("wide.h5") as given, h5py.File("x.h5") as found:
+    order = np.argsort(given["g/id"][...])
+    for name in given["g"]:
+        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+PYTHON
+    rm wide.h5 x.h5
+}
+
+# Rows that lie in other files: of a virtual dataset, and of one with its data outside. What is written has them itself.
+elsewhere()
+{
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+rng = np.random.default_rng(7)
+layout = h5py.VirtualLayout((60,), "<u8")
+for part in range(2):
+    with h5py.File(f"part{part}.h5", "w") as file:
+        file["id"] = rng.integers(0, 50, 30).astype("<u8")
+    layout[30 * part:30 * part + 30] = h5py.VirtualSource(f"part{part}.h5", "id", (30,))
+with h5py.File("all.h5", "w") as file:
+    group = file.create_group("g")
+    group.create_virtual_dataset("id", layout)
+    group.create_dataset("out", data=np.arange(60.0), external=[("outside.bin", 0, 480)])
+PYTHON
+    local before
+    before=$(sha256sum outside.bin part?.h5)
+    ok 2 sort all.h5:/g -o x.h5:/g --key id -q
+    [ "$(sha256sum outside.bin part?.h5)" = "$before" ] || fail "data outside of the input's file have changed"
+    "$h5py" - <<'PYTHON' || fail "rows that lie elsewhere"
+import h5py
+import numpy as np
+with h5py.File("all.h5") as given, h5py.File("x.h5") as found:
+    order = np.argsort(given["g/id"][...], kind="stable")
+    for name in ("id", "out"):
+        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+        assert not found["g"][name].is_virtual and found["g"][name].external is None
+PYTHON
+    rm all.h5 x.h5 part?.h5 outside.bin
+}
+
+# A library that is wrong must be found out.
+wrong_library()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage words before
+    before=$(contents)
+    while IFS='|' read -r damage group words; do
+        BROKEN_ELEMENTS=$damage run 3 sort "snap.h5:/$group" -o x.h5:/g --key id
+        [ "$code" = 1 ] && grep -qF "snap.h5:/$group: $words; nothing was written" "$work.err" && [ "$(contents)" = "$before" ] ||
+            fail "a sort that does '$damage': exit code $code"
+        grep -q '^verified .*NOT' "$work.out" || fail "a sort that does '$damage': the report does not say so"
+        BROKEN_ELEMENTS=$damage ok 0 sort "snap.h5:/$group" -o x.h5:/g --key id --no-verify
+        run 0 check x.h5:/g --key id --against "snap.h5:/$group"
+        [ "$code" = 1 ] || [ "$damage" = ties ] || fail "check after '$damage': exit code $code" # which file cannot tell
+        rm -f x.h5
+    done <<'DAMAGE'
+carry|g|dataset 'cube': its rows are not beside what belongs to them
+spoil|g|dataset 'cube': its rows are not beside what belongs to them
+index|g|the sorted keys are not in order
+ties|same|the sorted keys are not in the order of the input where they are equal
+DAMAGE
+}
+
+# fails CODE FAULTS WORDS: a sort on three ranks that fails so leaves nothing, and the old output.
+fails()
+{
+    HYPERSORT_FAULT=$2 refused 3 "$1" "$3" sort snap.h5:/g -o old.h5:/g --key id
+}
+
+failures_of_ranks()
+{
+    if [ "${HAS_FAULTS:-}" != ON ]; then
+        echo "no fault sites: no failures"
+        return
+    fi
+    ok 0 sort snap.h5:/keys -o old.h5:/k -q
+    fails 3 read:1 "rank 1 on |snap.h5:/g: dataset 'id' cannot be read"
+    fails 3 read:2:4 "rank 2 on |snap.h5:/g: dataset 'kind' cannot be read"
+    fails 3 write:0 "rank 0 on |old.h5: dataset 'cube' cannot be written: No space left on device"
+    fails 3 write:2:5 "rank 2 on |old.h5: dataset 'pos' cannot be written: No space left on device"
+    fails 3 commit:1 "rank 1 on |old.h5: cannot be brought to disk"
+    fails 3 changed:2 "rank 2 on |snap.h5:/g: was changed while it was read"
+    fails 5 alloc:1:4 "rank 1 on "
+    # A rank for which the others wait inside of HDF5 ends the run by itself.
+    fails 3 apart:1:3 "old.h5: dataset 'kind' cannot be written"
+    rm old.h5
+}
+
+# Stopped and killed while it writes; while it reads.
+stopped()
+{
+    local before signal site
+    [ "${HAS_FAULTS:-}" = ON ] || return
+    before=$(contents)
+    while read -r signal site; do
+        begin 3 "$site" sort snap.h5:/g -o x.h5:/g --key id
+        case $signal in
+            KILL) kill -KILL "$(rank_pid 1)" ;;
+            *) kill -"$signal" "$pid" ;;
+        esac
+        end
+        [ "$code" != 0 ] || fail "a sort that got $signal at $site: exit code 0"
+        [ "$(contents)" = "$before" ] || fail "a sort that got $signal at $site has left or changed files: $(ls)"
+    done <<'SIGNALS'
+TERM holdwrite:1:3
+KILL holdwrite:2:2
+INT holdread:0:2
+SIGNALS
+}
+
+unmount() { umount "$work/disk" 2>/dev/null; }
+
+# A disk of 2 MiB: chunks are packed to a size that nobody knows before; others are reserved.
+full_disk()
+{
+    if [ "$(id -u)" != 0 ] || ! mkdir disk || ! mount -t tmpfs -o size=2m,mode=700 none disk 2>/dev/null; then
+        echo "no tmpfs can be mounted: no disk is filled"
+        return
+    fi
+    trap 'unmount; rm -rf "$work" "$work.out" "$work.err"' EXIT
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+noise = np.frombuffer(np.random.default_rng(3).bytes(2400000), "<u8")
+with h5py.File("noise.h5", "w") as file:
+    file["plain/id"] = noise
+    file.create_dataset("packed/id", data=noise, chunks=(10000,), compression="gzip")
+PYTHON
+    local ranks
+    for ranks in 1 3; do
+        refused "$ranks" 3 "rank 0 on |disk/x.h5: cannot reserve |No space left" sort noise.h5:/plain/id -o disk/x.h5:/g
+        run "$ranks" sort noise.h5:/packed/id -o disk/x.h5:/g
+        # Open MPI says a word of its own.
+        [ "$code" = 3 ] && [ "$(grep -c '^hypersort: ' "$work.err")" = 1 ] && grep -q 'disk/x.h5: .*cannot be written' "$work.err" ||
+            fail "a full disk on $ranks ranks: exit code $code"
+        [ -z "$(ls disk)" ] || fail "on a full disk stays $(ls disk)"
+    done
+    unmount
+    rm -r disk noise.h5
+}
+
+[ -n "${PARTS:-}" ] || drawn_groups
+make_hdf5
+for part in ${PARTS:-refusals usage reports pieces elsewhere wrong_library failures_of_ranks stopped full_disk}; do
+    $part
+    echo "$part: done after $SECONDS s"
+done
+finish

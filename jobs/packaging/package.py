@@ -21,6 +21,8 @@ class Hypersort(CMakePackage, CudaPackage):
 
     variant("fortran", default=False, description="Compile the Fortran module once, to see that it does")
 
+    variant("hdf5", default=False, description="Let the command sort groups and datasets of HDF5 files")
+
     depends_on("c", type="build")
     depends_on("cxx", type="build", when="+cuda")
     depends_on("fortran", type=("build", "test"), when="+fortran")
@@ -30,10 +32,12 @@ class Hypersort(CMakePackage, CudaPackage):
     depends_on("mpi")
     depends_on("hwloc")
     depends_on("cuda@12.5:", when="+cuda")
+    depends_on("hdf5@1.10.2: +mpi", when="+hdf5")
     conflicts("cuda_arch=none", when="+cuda", msg="name the GPUs: cuda_arch=90, or 80, 100, 120")
 
     def cmake_args(self):
-        args = [self.define_from_variant("HYPERSORT_CUDA", "cuda"), self.define("HYPERSORT_TESTS", False)]
+        args = [self.define_from_variant("HYPERSORT_CUDA", "cuda"), self.define_from_variant("HYPERSORT_HDF5", "hdf5"),
+                self.define("HYPERSORT_TESTS", False)]
         if self.spec.satisfies("+cuda"):
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
         return args

@@ -6,7 +6,7 @@
  *     sorted       3:5 7:4 7:6
  *     positions    5 4 6
  *
- * The general way, here, is a pass before the sort and one behind it. Of keys of 4 bytes, from LEVEL_ALONE_KEYS on, rung 8 of the
+ * The general way, here, is a pass before the sort and one behind it. Of keys of 4 bytes, from MSD_ALONE_KEYS on, rung 8 of the
  * cuda engine needs neither: it makes codes of 8 bytes where it first loads keys, and stores positions where it last stores
  * (cuda/msd/coding.cuh). */
 #ifndef NUMBERED_KEYS_H

@@ -8,7 +8,7 @@
  *                                          several, of different sites or ranks, with commas between them
  *
  * At the sites hold... nothing fails: the rank waits there, so that a test can stop or kill a run in a phase
- * of its choice.
+ * of its choice. Nor at blocks...: its GPU looks like an older or smaller one than it is.
  *
  * A leaf: every layer may include it. */
 #ifndef FAULT_H
@@ -34,7 +34,9 @@
     X(FAULT_HOLD_SORT, "holdsort")   /* ... between local sort and exchange */                            \
     X(FAULT_HOLD_WRITE, "holdwrite") /* ... before a chunk is written */                                  \
     X(FAULT_DIRECT, "direct")        /* O_DIRECT is refused: at open, or at a later request */            \
-    X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */
+    X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */ \
+    X(FAULT_BLOCKS_163, "blocks163") /* blocks of the GPU seem to have 163 KiB of shared memory */        \
+    X(FAULT_BLOCKS_96, "blocks96")   /* ... 96 KiB */
 
 enum fault_site {
 #define X(name, word) name,

@@ -62,4 +62,9 @@ over 2 gen -n 2000003 --type u64 -s 8 -o "$work/in.npy" >/dev/null
 for ranks in 2 3; do
     sort_by ipc partition $ranks || break # it has said what is lacking
 done
+# GPUs of different sizes among them: the map of one is for all.
+for sizes in blocks163:0 blocks96:0,blocks163:1 blocks96:1; do
+    [ "${HAS_FAULTS:-}" = ON ] || break # only test builds can look so
+    HYPERSORT_FAULT=$sizes sort_by ipc partition 2 || break
+done
 over 2 info | sed -n '/^paths/,$p'

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <unistd.h>
+#include "kernels/cuda/ladder/tuning.h"
 #include "tests/kernels/ladder_arena.cuh"
 #include "tests/kernels/ladder_draw.cuh"
 #include "tests/kernels/ladder_guard.cuh"
@@ -41,22 +42,34 @@ struct verdict {
     unsigned long long keys, values, bytes, input;
 };
 
+/* Half of all draws see the GPU as it is, the others with the shared memory of one that is smaller: perhaps also one that is older. */
+static void choose_gpu(uint64_t seed)
+{
+    static int own_bytes;
+    if (own_bytes == 0)
+        own_bytes = engine->block_bytes;
+    const int of_class = MSD_BLOCK_BYTES[seed % 2 ? MSD_163 : MSD_96];
+    const bool is_other = seed >> 1 & 1 && of_class < own_bytes;
+    cuda_pretend(engine, is_other ? of_class : own_bytes, is_other && seed >> 2 & 1);
+}
+
 /* The trial in words, with the command that repeats it; good until the next call. */
 static const char *describe(const struct trial *t)
 {
-    static char text[400], given[64] = "codes";
+    static char text[500], given[64] = "codes";
     if (t->has_bits)
         snprintf(given, sizeof given, "%s %s%s%s", hsort_type_name(t->type),
                  t->order == HSORT_DESCENDING ? "descending" : "ascending", t->is_apart ? " apart" : "",
                  t->raw.decode ? " and back" : "");
-    snprintf(text, sizeof text, "test_differential draw %llu %d: rung %d, %s, %s",
-             (unsigned long long)t->draw.seed, t->rung, t->rung, draw_words(&t->draw),
+    snprintf(text, sizeof text, "test_differential draw %llu %d: rung %d, blocks of %d KiB%s, %s, %s",
+             (unsigned long long)t->draw.seed, t->rung, t->rung, engine->block_bytes >> 10,
+             engine->launches_apart ? " of an older GPU" : "", draw_words(&t->draw),
              t->has_bits ? given : "codes");
     return text;
 }
 
 /* For the handler of the alarm, which must not format. */
-static char running[400];
+static char running[500];
 
 static void report_hang(int)
 {
@@ -165,6 +178,7 @@ static void run_trial(struct trial *t, const struct draw *draw, int rung)
     *t = {};
     t->draw = *draw;
     t->rung = rung;
+    choose_gpu(draw->seed);
     choose_bits(t);
     arena_empty();
     snprintf(running, sizeof running, "%s: not done after %d seconds\n", describe(t), SECONDS_PER_DRAW);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <vector>
 #include "tests/kernels/ladder_guard.cuh"
+#include "tests/support/pretend.h"
 
 typedef unsigned __int128 u128;
 

@@ -68,19 +68,19 @@ static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
 }
 
 /* As make_splits_kernel() does it. counts: of the sample in each bucket. One block. */
-template <typename K>
-static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
+template <typename S, typename K>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     sample_split_kernel(K *sample, int seen, bool in_order, int linear_buckets, int tree_buckets,
                         struct split<K> *split, uint32_t *counts_out)
 {
     __shared__ struct split_work<K> work;
     if (threadIdx.x == 0)
-        work.splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
+        work.splitters = splitters_in_shared<S, K>();
     wait_for_kernels_before();
     __syncthreads();
-    if (!split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(sample, seen, linear_buckets, split, work)) {
+    if (!split_evenly<S::KEYS>(sample, seen, linear_buckets, split, work)) {
         if (!in_order)
-            sort_sample(sample, seen, work.head);
+            sort_sample<S>(sample, seen, work.head);
         split_by_tree(sample, seen, tree_buckets, SPLIT_BUCKETS, split, work);
     }
     if ((int)threadIdx.x < work.head.buckets)
@@ -94,12 +94,11 @@ static __global__ void even_split_kernel(K low, K high, int buckets, struct spli
     split->split_head<K>::operator=(cut_evenly(low, high, buckets));
 }
 
-/* The buckets of keys, of as many at a time as in a scatter. */
-template <typename K>
+/* The buckets of keys, of KEYS at a time, as in a scatter. */
+template <int KEYS, typename K>
 static __global__ void find_buckets_kernel(const struct split<K> *split, const K *keys, int count,
                                            uint32_t *found)
 {
-    constexpr int KEYS = scatter_keys_of_thread<K>;
     __shared__ K tree[SPLIT_BUCKETS];
     wait_for_kernels_before();
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
@@ -122,16 +121,20 @@ template <typename K>
 static std::vector<uint32_t> find_on_device(const std::vector<K> &keys)
 {
     enum { THREADS = 256 };
-    const int64_t blocks = divide_up((int64_t)keys.size(), THREADS * scatter_keys_of_thread<K>);
+    const int64_t each = tile_keys<K>(engine) / SCATTER_THREADS;
+    const int64_t blocks = divide_up((int64_t)keys.size(), THREADS * each);
     std::vector<uint32_t> found(keys.size());
     if (keys.size() * sizeof(K) > BUFFER_BYTES) {
         CHECK(false, "%s: %zu keys are more than there is room for", what, keys.size());
         return found;
     }
     to_device(given_there, keys.data(), keys.size() * sizeof(K));
-    MUST(launch_behind(engine, "buckets of keys", find_buckets_kernel<K>, (unsigned)blocks, THREADS, 0,
-                       (const struct split<K> *)split_there, (const K *)given_there, (int)keys.size(),
-                       (uint32_t *)result_there));
+    MUST(with_class(engine, [&](auto number) {
+        constexpr int KEYS = class_sizes<K, decltype(number)::value>::SCATTER_KEYS;
+        return launch_behind(engine, "buckets of keys", find_buckets_kernel<KEYS, K>, (unsigned)blocks,
+                             THREADS, 0, (const struct split<K> *)split_there, (const K *)given_there,
+                             (int)keys.size(), (uint32_t *)result_there);
+    }));
     from_device(found.data(), result_there, keys.size() * sizeof found[0]);
     return found;
 }
@@ -233,10 +236,13 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
     to_device(given_there, sample.data(), sample.size() * sizeof(K));
     poison(split_there, sizeof made);
     poison(counts_there, SPLIT_BUCKETS * sizeof counts[0]);
-    MUST(launch_behind(engine, "a split", sample_split_kernel<K>, 1, SPLIT_THREADS,
-                       block_sort_bytes<sample_sort_size<K>, K>(), (K *)given_there, seen, in_order,
-                       std::max(wanted * 2 / 3, 1), wanted, (struct split<K> *)split_there,
-                       (uint32_t *)counts_there));
+    MUST(with_class(engine, [&](auto number) {
+        typedef typename class_sizes<K, decltype(number)::value>::sample S;
+        return launch_behind(engine, "a split", sample_split_kernel<S, K>, 1, S::THREADS,
+                             block_sort_bytes<S, K>(), (K *)given_there, seen, in_order,
+                             std::max(wanted * 2 / 3, 1), wanted, (struct split<K> *)split_there,
+                             (uint32_t *)counts_there);
+    }));
     from_device(&made, split_there, sizeof made);
     from_device(counts.data(), counts_there, SPLIT_BUCKETS * sizeof counts[0]);
     cases++;
@@ -318,9 +324,10 @@ static void check_evens(uint64_t *seed)
 template <typename K>
 static void check_splits(uint64_t *seed)
 {
-    const int some = 1025 + (int)(check_random(seed) % (uint64_t)(SAMPLE_MAX<K> - 1025));
+    const int largest = sample_keys<K>(engine);
+    const int some = 1025 + (int)(check_random(seed) % (uint64_t)(largest - 1025));
     for (int shape = 0; shape < SAMPLE_SHAPES; shape++) {
-        for (int seen : {1, 2, 7, 100, 1024, some, SAMPLE_MAX<K>}) {
+        for (int seen : {1, 2, 7, 100, 1024, some, largest}) {
             if (small_form && seen != some)
                 continue;
             const int most = std::min(std::max(seen / 8, 1), (int)SPLIT_BUCKETS - 1);

@@ -28,19 +28,20 @@ static K whole_key(int shape, int64_t i, K base, uint64_t *state)
     return pick / 2 % 2 ? (K)(base + distance) : (K)(base - distance);
 }
 
-/* Make the keys from which the first level draws its sample uniform over the type. */
-template <typename K>
-static void place_decoys(std::vector<K> &keys, uint64_t *state)
+/* Make the keys from which the first level draws its sample, of codes K, uniform over their type. */
+template <typename K, typename S>
+static void place_decoys(std::vector<S> &keys, uint64_t *state)
 {
     const int64_t count = (int64_t)keys.size();
-    const struct level_plan plan =
-        count <= LEVEL_ALONE_KEYS ? plan_alone(engine, count) : plan_of_first(count);
-    const int seen = sample_size<K>(count, plan);
-    const K part = BEHIND_ALL<K> / (K)seen;
+    const bool is_alone = count <= own_size<K>(engine, MSD_ALONE_KEYS);
+    const int seen =
+        sample_size<K>(count, with_own_sample<K>(engine, is_alone ? plan_alone<K>(engine, count)
+                                                                  : plan_of_first<K>(engine, count)));
+    const S part = BEHIND_ALL<S> / (S)seen;
     for (int i = 0; i < seen; i++)
-        keys[sample_position(i, seen, count)] = (K)(part * (K)i + random_up_to(state, (K)(part - 1)));
+        keys[sample_position(i, seen, count)] = (S)(part * (S)i + random_up_to(state, (S)(part - 1)));
     keys[sample_position(0, seen, count)] = 0;
-    keys[sample_position(seen - 1, seen, count)] = BEHIND_ALL<K>;
+    keys[sample_position(seen - 1, seen, count)] = BEHIND_ALL<S>;
 }
 
 /* Sort keys [count] by CUB; where they are then is to be freed. */
@@ -91,7 +92,7 @@ static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
     const K base = (K)(BEHIND_ALL<K> / 4 + random_up_to(&state, (K)(BEHIND_ALL<K> / 2)));
     for (int64_t i = 0; i < count; i++)
         keys[i] = whole_key(shape, i, base, &state);
-    place_decoys(keys, &state);
+    place_decoys<K>(keys, &state);
     device_scope scope(engine);
     struct guarded_sort g;
     const struct ladder_type type = {"keys", (int)sizeof(K), 0};
@@ -176,7 +177,7 @@ static void check_whole_numbered(int shape, int64_t count, uint64_t seed)
     raw.first = (int64_t)(check_random(&state) % (UINT64_C(1) << 31));
     for (int64_t i = 0; i < count; i++)
         keys[i] = whole_key(shape, i, base, &state);
-    place_decoys(keys, &state); // as many as codes K have in their sample
+    place_decoys<K>(keys, &state);
     for (S &key : keys)
         key = few_key(raw.map, key);
     device_scope scope(engine);
@@ -222,6 +223,37 @@ static void check_wholes_numbered(uint64_t *seed)
     }
 }
 
+/* The sizes of block sorts that keys K have on this device. */
+template <typename K>
+static void check_sizes(uint64_t *seed)
+{
+    with_class(engine, [&](auto number) {
+        typedef class_sizes<K, decltype(number)::value> sizes;
+        check_blocks<typename sizes::usual, K>(seed);
+        check_blocks<typename sizes::huge, K>(seed);
+        check_blocks<typename sizes::sample, K>(seed);
+        return 0;
+    });
+}
+
+/* A block must not ask for more shared memory than there is, or than there is said to be. */
+static void check_limit()
+{
+    typedef class_sizes<uint64_t, MSD_227>::huge S;
+    const int own = engine->block_bytes, needed = block_sort_bytes<S, uint64_t>();
+    const bool apart = engine->launches_apart;
+    cuda_pretend(engine, needed, apart); // what variables take is one too many
+    device_scope scope(engine);
+    const hsort_status status = launch_behind(engine, "too large a block", sort_bucket_kernel<S, uint64_t>, 1,
+                                              S::THREADS, needed, codes_only, (const uint64_t *)given_there,
+                                              (uint64_t *)result_there, 1, false, UINT64_C(0), UINT64_C(0));
+    CHECK(status == HSORT_INTERNAL, "a block gets %d bytes of shared memory and more, where %d are all",
+          needed, needed);
+    status_clear();
+    cuda_pretend(engine, own, apart);
+    cases++;
+}
+
 int main(int argc, char **argv)
 {
     struct cuda_device device;
@@ -230,28 +262,24 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: test_msd [small]\n");
         return 1;
     }
+    uint64_t seed = check_seed();
+    const char *gpu = pretend_gpu(seed);
     if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
     ops = engine->base.ops;
-    if (engine->block_bytes < MSD_ROOMY_BYTES) {
+    if (!can_sort_by_levels(engine)) {
         printf("skipped: %s has no room for rung 8\n", device.name);
         ops->close(&engine->base);
         return CHECK_SKIPPED;
     }
-    uint64_t seed = check_seed();
-    printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
+    printf("HYPERSORT_SEED=%llu, the GPU %s\n", (unsigned long long)seed, gpu);
     fflush(stdout);
     for (void **there : {&given_there, &result_there, &split_there, &counts_there})
         MUST(ops->alloc(&engine->base, BUFFER_BYTES, there));
-    check_blocks<block_size<1024, 8, 1>, uint32_t>(&seed);
-    check_blocks<block_size<1024, 8, 1>, uint64_t>(&seed);
-    check_blocks<block_size<1024, 8, 1>, u128>(&seed);
-    check_blocks<usual_size<uint32_t>, uint32_t>(&seed);
-    check_blocks<usual_size<uint64_t>, uint64_t>(&seed);
-    check_blocks<usual_size<u128>, u128>(&seed);
-    check_blocks<huge_size<uint32_t>, uint32_t>(&seed);
-    check_blocks<huge_size<uint64_t>, uint64_t>(&seed);
-    check_blocks<huge_size<u128>, u128>(&seed);
+    check_limit();
+    check_sizes<uint32_t>(&seed);
+    check_sizes<uint64_t>(&seed);
+    check_sizes<u128>(&seed);
     check_fews<uint32_t>(&seed);
     check_fews<uint64_t>(&seed);
     check_fews<u128>(&seed);

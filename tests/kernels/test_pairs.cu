@@ -7,6 +7,7 @@
 #include "kernels/cuda/msd/pairs.cu"
 #include "kernels/base/input_draw.h"
 #include "tests/support/check.h"
+#include "tests/support/pretend.h"
 
 static struct engine *engine;
 static const struct engine_ops *ops;
@@ -365,9 +366,9 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", why);
         return CHECK_SKIPPED;
     }
+    printf("test_pairs: seed %llu, the GPU %s\n", (unsigned long long)random, pretend_gpu(random));
     must(engine_open_cuda(0, 0, &engine), "engine_open_cuda");
     ops = engine->ops;
-    printf("test_pairs: seed %llu\n", (unsigned long long)random);
     if (strcmp(size, "large") == 0) {
         for (int i = 0; i < 12; i++)
             draw_trial(INT64_C(1) << (26 + i % 4), false, &random);

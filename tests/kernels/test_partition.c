@@ -10,6 +10,7 @@
  * another, on any rank: as the same values are on several, a map that differs between two calls is seen. A region of
  * one value must have all keys of that value, and no others; they are sought in the input, as they do not move. */
 #include "tests/kernels/partition_trial.h"
+#include "tests/support/pretend.h"
 
 enum {
     SETTLE_BYTES = 1 << 21,
@@ -565,13 +566,16 @@ static void test_faults(uint64_t random)
 int main(int argc, char **argv)
 {
     const uint64_t seed = check_seed();
+    const char *gpu = pretend_gpu(seed);
     open_engine(argc, argv);
     if (!ops->partition) {
         printf("skipped: the engine %s does not sort by regions\n", ops->name);
         close_engine();
         return CHECK_SKIPPED;
     }
-    printf("test_partition %s: seed %llu\n", ops->name, (unsigned long long)seed);
+    printf("test_partition %s: seed %llu", ops->name, (unsigned long long)seed);
+    printf(ops->kind == HSORT_ENGINE_CUDA ? ", the GPU %s\n" : "\n", gpu);
+    fflush(stdout);
     for (int i = 0; i < WIDTHS * RANKS_MAX; i++)
         workspaces[i / RANKS_MAX][i % RANKS_MAX] =
             buffer_new(NULL, ops->partition->workspace(engine, 4 << i / RANKS_MAX), 0);

@@ -61,6 +61,7 @@ struct cuda_engine {
     int device; /* as the runtime counts them */
     int multiprocessors;
     int block_bytes; /* of shared memory, at most, for a block */
+    bool launches_apart; /* a test wants no kernel to wait where it will run (launch.cuh), as before Hopper */
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */
     cudaStream_t streams[ENGINE_STREAMS];
@@ -108,6 +109,16 @@ hsort_status cuda_check(cudaError_t error, const char *call);
 /* After a kernel launch: whether it was accepted. What goes wrong while it runs, wait() reports. */
 #define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
 
+/* For tests: from now on the engine's device is one whose blocks can have `block_bytes` of shared memory. Whoever asks for more is
+ * refused, as there. */
+static inline void cuda_pretend(struct cuda_engine *engine, int block_bytes, bool launches_apart)
+{
+    engine->block_bytes = block_bytes;
+    engine->launches_apart = launches_apart;
+    for (int i = 0; i < CUDA_GRANTS; i++)
+        engine->grants[i] = {};
+}
+
 /* Let `kernel` have `bytes` of dynamic shared memory, before a launch with more than the 48 KiB that every kernel
  * may have. CUDA keeps that with the device's context, so it is told once and not at each launch, which would take
  * longer. Nothing is taken back: another engine of the device may rely on it. */
@@ -118,6 +129,9 @@ static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const v
         return HSORT_OK;
     cudaFuncAttributes known;
     TRY_CUDA(cudaFuncGetAttributes(&known, kernel));
+    if (known.sharedSizeBytes + (size_t)bytes > (size_t)engine->block_bytes)
+        return status_fail(HSORT_INTERNAL, "a kernel asks for %zu bytes of shared memory, and a block has %d",
+                           known.sharedSizeBytes + (size_t)bytes, engine->block_bytes);
     if (known.maxDynamicSharedSizeBytes < bytes)
         TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     *grant = {kernel, bytes};

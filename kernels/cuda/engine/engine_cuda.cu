@@ -417,6 +417,10 @@ static hsort_status start_device(struct cuda_engine *engine)
         cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
     TRY_CUDA(cudaDeviceGetAttribute(&engine->block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                     engine->device));
+    if (fault_hit(FAULT_BLOCKS_163))
+        cuda_pretend(engine, MSD_BLOCK_BYTES[MSD_163], true);
+    if (fault_hit(FAULT_BLOCKS_96))
+        cuda_pretend(engine, MSD_BLOCK_BYTES[MSD_96], true);
     for (int stream = 0; stream < ENGINE_STREAMS; stream++)
         TRY_CUDA(cudaStreamCreateWithFlags(&engine->streams[stream], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));

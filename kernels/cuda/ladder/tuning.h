@@ -90,31 +90,27 @@ enum {
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
-    /* MSD sort. Count: 16 bytes of keys in a vector. Scatter: keys per thread by bytes of the keys; lanes of a
-     * row that must share a bucket to be counted by a vote. Buckets: keys on average, in a linear split and in a
-     * tree, and keys of a sample for each. Keys of an entry of a list of runs */
+    /* MSD sort; sizes that depend on the shared memory of a block stand below. Count: 16 bytes of keys in a
+     * vector. Scatter: lanes of a row that must share a bucket to be counted by a vote. Keys of a sample for each bucket.
+     * Keys of an entry of a list of runs */
     COUNT_THREADS = 1024,
     COUNT_VECTORS = 4,
     SCATTER_THREADS = 512,
     SCATTER_BLOCKS = 2,
-    SCATTER_KEYS_4 = 24,
-    SCATTER_KEYS_8 = 16,
-    SCATTER_KEYS_16 = 8,
     SCATTER_HOT_LANES = 8,
-    LINEAR_BUCKET_KEYS = 4032,
-    TREE_BUCKET_KEYS = 2800,
     SAMPLE_OF_BUCKET = 32,
     SAMPLE_THREADS = 256,
     FILL_KEYS = 1 << 16,
 
-    /* Levels: keys of the only one, at most; keys of a region of the first of two, and how many regions; share of all
-     * keys that is sorted at a time, and keys at least; bytes of shared memory that a block must be able to have. Of
-     * the only one: keys of a bucket, in a linear split and in a tree, and at least; keys of a sample for each; up to
-     * how many keys there are so small buckets, and keys of a bucket beyond; up to how many keys tiles are small, and
-     * keys of a thread then; and of a run */
-    LEVEL_ALONE_KEYS = 1 << 22,
-    ALONE_LINEAR_KEYS = 2048,
-    ALONE_TREE_KEYS = 1664,
+    /* Levels: regions of the first of two, at least, and so many that a byte can tell them; keys of one of usual size; share
+     * of all keys that is sorted at a time, and keys at least. Of the only level: keys of a bucket, at least; keys of a
+     * sample for each; up to how many keys there are small buckets, and keys of a bucket beyond; up to how many keys tiles
+     * are small, and keys of a thread then, at most; and of a run */
+    REGIONS_MIN = 64,
+    REGIONS_NOTED = 240, /* so that those of one value beside them make no more than 2^8 */
+    REGION_KEYS = 1 << 20,
+    BATCH_SHARE_OF_KEYS = 8,
+    BATCH_KEYS_LEAST = 1 << 23,
     ALONE_KEYS_LEAST = 512,
     ALONE_SAMPLE_OF_BUCKET = 8,
     ALONE_SMALL_BUCKETS = 9 << 18,
@@ -122,26 +118,6 @@ enum {
     ALONE_SMALL_TILES = 5 << 18,
     ALONE_SCATTER_KEYS = 8,
     ALONE_RUN_KEYS = 1 << 14,
-    REGION_KEYS = 1 << 20,
-    REGIONS_MIN = 64,
-    REGIONS_MAX = 512,
-    REGIONS_NOTED = 240, /* so that those of one value beside them make no more than 2^8 */
-    BATCH_SHARE_OF_KEYS = 8,
-    BATCH_KEYS_LEAST = 1 << 23,
-    MSD_ROOMY_BYTES = 227 << 10,
-
-    /* block sorts: threads, keys per thread and blocks per multiprocessor by bytes of the keys */
-    BLOCK_SORT_THREADS = 256,
-    BLOCK_SORT_KEYS = 17,
-    BLOCK_SORT_THREADS_16 = 512,
-    BLOCK_SORT_KEYS_16 = 9,
-    BLOCK_SORT_BLOCKS_4 = 5,
-    BLOCK_SORT_BLOCKS_8 = 4,
-    BLOCK_SORT_BLOCKS_16 = 2,
-    /* of the large buckets of a level alone */
-    ALONE_SORT_THREADS = 512,
-    ALONE_SORT_KEYS = 17,
-    ALONE_SORT_BLOCKS = 2,
 
     /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
      * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
@@ -236,6 +212,67 @@ enum {
     COUNTED_WRITE_VECTORS = 4,
     COUNTED_WRITE_BLOCKS = 16
 };
+
+/* Sizes of the MSD sort that depend on the shared memory that a block of the device can have. A class is named after how many KiB
+ * of it are the least:
+ *
+ *     227    H100, H200, B200. As measured there; the other sizes are reckoned
+ *     163    A100. Tiles of which two share a multiprocessor, and buckets of wide keys of which three do
+ *     96     V100, and RTX 30, 40, 50 and L40S, which have 99. Only tiles of 4-byte keys may be as large as ever: where one is
+ *            alone on a multiprocessor, the sizes of 163 do. Samples are sorted by half as many bins, to have more keys
+ *
+ * Regions are small where samples are, so that a bucket has twenty keys of one or more. A size that several classes have is one
+ * kernel. Whether all sizes fit is checked in queue_level.cuh. */
+enum msd_class { MSD_227, MSD_163, MSD_96, MSD_CLASSES };
+
+enum { MSD_WIDTHS = 3 };
+
+/* Threads of a block, keys of a thread, blocks that share a multiprocessor. */
+struct msd_block {
+    int threads, keys, blocks;
+};
+
+/* Bytes that a class takes at least. */
+static constexpr int MSD_BLOCK_BYTES[MSD_CLASSES] = {227 << 10, 163 << 10, 96 << 10};
+
+/* For each class, by bytes of the keys, 4, 8 and 16. Keys of a thread in a tile */
+static constexpr int MSD_SCATTER_KEYS[MSD_CLASSES][MSD_WIDTHS] = {{24, 16, 8}, {20, 11, 5}, {24, 11, 5}};
+
+/* block sorts: of most buckets; of the large ones of a level alone; of fuller ones */
+static constexpr struct msd_block MSD_USUAL[MSD_CLASSES][MSD_WIDTHS] = {
+    {{256, 17, 5}, {256, 17, 4}, {512, 9, 2}},
+    {{256, 17, 5}, {256, 17, 4}, {256, 8, 3}},
+    {{256, 17, 5}, {256, 17, 4}, {256, 8, 3}}};
+static constexpr struct msd_block MSD_LARGE[MSD_CLASSES][MSD_WIDTHS] = {
+    {{512, 17, 2}, {512, 17, 2}, {512, 17, 1}},
+    {{512, 17, 2}, {512, 17, 2}, {256, 8, 3}},
+    {{512, 17, 2}, {512, 17, 2}, {256, 8, 3}}};
+static constexpr struct msd_block MSD_HUGE[MSD_CLASSES][MSD_WIDTHS] = {
+    {{1024, 18, 1}, {1024, 18, 1}, {1024, 10, 1}},
+    {{1024, 18, 1}, {512, 17, 1}, {512, 8, 1}},
+    {{512, 17, 1}, {512, 17, 1}, {512, 8, 1}}};
+
+/* samples: keys of each of the threads that sort one, and how many times four bins each has */
+static constexpr int MSD_SAMPLE_ROWS[MSD_CLASSES][MSD_WIDTHS] = {{16, 16, 8}, {16, 14, 7}, {16, 8, 3}};
+static constexpr int MSD_SAMPLE_VECTORS[MSD_CLASSES][MSD_WIDTHS] = {{2, 2, 2}, {2, 2, 1}, {1, 1, 1}};
+
+/* keys of a bucket on average, in a linear split and in a tree; the same of a level alone, at most */
+static constexpr int MSD_LINEAR_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
+    {4032, 4032, 4032}, {4032, 4032, 1820}, {4032, 4032, 1820}};
+static constexpr int MSD_TREE_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
+    {2800, 2800, 2800}, {2800, 2800, 1300}, {2800, 2800, 1300}};
+static constexpr int MSD_ALONE_LINEAR_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
+    {2048, 2048, 2048}, {2048, 2048, 1024}, {2048, 2048, 1024}};
+static constexpr int MSD_ALONE_TREE_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
+    {1664, 1664, 1664}, {1664, 1664, 832}, {1664, 1664, 832}};
+
+/* keys of a level alone, at most; of a region of the first of two, and how many regions, at most */
+static constexpr int MSD_ALONE_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
+    {1 << 22, 1 << 22, 1 << 22}, {1 << 22, 1 << 22, 1 << 19}, {1 << 22, 1 << 22, 1 << 19}};
+static constexpr int MSD_REGION_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
+    {1 << 20, 1 << 20, 1 << 20}, {1 << 20, 1 << 20, 7 << 16}, {1 << 20, 1 << 19, 3 << 16}};
+static constexpr int MSD_REGIONS_MOST[MSD_CLASSES][MSD_WIDTHS] = {
+    {512, 512, 512}, {512, 512, 960}, {512, 960, 960}};
 
 /* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none
  * is for the width. jobs/tune.sh can measure and write the rows. */

@@ -4,11 +4,12 @@
 
 #include "kernels/cuda/msd/block.cuh"
 
-/* How many keys a block sort has room for, and how many blocks should share a multiprocessor. */
-template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER>
+/* How many keys a block sort has room for, how many blocks should share a multiprocessor, and how many times four bins a thread
+ * has: one or two. */
+template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER, int VECTORS_OF_THREAD = 2>
 struct block_size {
     static constexpr int THREADS = THREADS_OF_BLOCK, KEYS = KEYS_OF_THREAD, CAPACITY = THREADS * KEYS,
-                         WARPS = THREADS / WARP, BLOCKS = BLOCKS_TOGETHER, VECTORS = 2,
+                         WARPS = THREADS / WARP, BLOCKS = BLOCKS_TOGETHER, VECTORS = VECTORS_OF_THREAD,
                          BINS = VECTORS * 4 * THREADS, COUNTERS = BINS + WARP;
 };
 

@@ -66,9 +66,9 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     }
 }
 
-/* Make `low` and `high` the extremes of those of all threads, in the first warp. Every thread of a block of WARP
- * warps calls it; lows and highs [WARP] in shared memory. */
-template <typename K>
+/* Make `low` and `high` the extremes of those of all threads, in the first warp. Every thread of a block of WARPS
+ * warps calls it; lows and highs [WARPS] in shared memory. */
+template <int WARPS = WARP, typename K>
 static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs)
 {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -79,8 +79,8 @@ static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs
     }
     __syncthreads();
     if (warp == 0) {
-        low = lows[lane];
-        high = highs[lane];
+        low = lows[lane % WARPS];
+        high = highs[lane % WARPS];
         warp_extremes(low, high);
     }
 }

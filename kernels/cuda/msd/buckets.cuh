@@ -154,11 +154,11 @@ static __device__ void note_extremes(K low, K high, struct left_bucket *left)
     atomicExch(&left->lock, 0u);
 }
 
-/* Copy keys of a giant as they are, as codes: their turn comes. Every thread of the block calls it. */
-template <typename K>
+/* Copy keys of a giant as they are, as codes: their turn comes. Every thread of a block of WARPS warps calls it. */
+template <int WARPS, typename K>
 static __device__ void copy_giant(const K *from, K *to, uint32_t count, struct left_bucket *left)
 {
-    __shared__ K lows[WARP], highs[WARP];
+    __shared__ K lows[WARPS], highs[WARPS];
     K low = BEHIND_ALL<K>, high = 0;
     for (uint32_t k = threadIdx.x; k < count; k += blockDim.x) {
         const K code = from[k];
@@ -166,7 +166,7 @@ static __device__ void copy_giant(const K *from, K *to, uint32_t count, struct l
         high = larger_key(high, code);
         to[k] = code;
     }
-    extremes_to_first_warp(low, high, lows, highs);
+    extremes_to_first_warp<WARPS>(low, high, lows, highs);
     if (threadIdx.x == 0 && left)
         note_extremes(low, high, left);
 }
@@ -177,7 +177,6 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     rest_kernel(const __grid_constant__ LAST coding, const K *scratch, T *out, uint32_t first,
                 struct level_tables<K> level)
 {
-    static_assert(S::WARPS == WARP, "extremes of as many warps as a warp has lanes");
     wait_for_kernels_before();
     const uint32_t rest = level.head->rest_count(), usual = level.head->usual_count();
     const uint32_t listed = rest + (usual > first ? usual - first : 0);
@@ -198,8 +197,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
             is_one_value(split, bucket, ends_of_bucket(split.splitters, bucket), &value);
             fill_keys(out + task.goal, task.count, stored_key(coding, value));
         } else {
-            copy_giant(scratch + task.begin, place_of_waiting(coding, out) + task.goal, task.count,
-                       task.number < level.left_room ? &level.next_left[task.number] : NULL);
+            copy_giant<S::WARPS>(scratch + task.begin, place_of_waiting(coding, out) + task.goal, task.count,
+                                 task.number < level.left_room ? &level.next_left[task.number] : NULL);
         }
         __syncthreads(); // before the next one takes the memory
     }

@@ -462,12 +462,15 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
     return HSORT_OK;
 }
 
+/* Only GPUs whose blocks have as much shared memory as Hopper's have clusters of so many of them: others that have clusters at
+ * all, as RTX 50, stop at eight. */
 extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
 {
-    constexpr int bytes = cluster_bytes<uint64_t, CLUSTER_KEYS>();
+    constexpr int least = MSD_BLOCK_BYTES[MSD_227];
+    static_assert(cluster_bytes<uint64_t, CLUSTER_KEYS>() <= least, "shared memory of a block");
     const int64_t most = args->key_bytes == 4 ? CLUSTER_COUNT_MAX_4 : CLUSTER_COUNT_MAX_8;
     int has_clusters = 0;
-    if (engine->block_bytes < bytes || args->value_bytes > 0 || args->key_bytes > (int)sizeof(uint64_t) ||
+    if (engine->block_bytes < least || args->value_bytes > 0 || args->key_bytes > (int)sizeof(uint64_t) ||
         args->count <= FEW_KEYS || args->count > most)
         return false;
     // the runtime knows this without asking the device

@@ -61,7 +61,7 @@ static hsort_status launch_behind(struct cuda_engine *engine, const char *what, 
     config.dynamicSmemBytes = (size_t)bytes;
     config.stream = engine->streams[STREAM_WORK];
     config.attrs = &close;
-    config.numAttrs = can_code_wait((const void *)kernel) ? 1 : 0;
+    config.numAttrs = !engine->launches_apart && can_code_wait((const void *)kernel) ? 1 : 0;
     return cuda_check(cudaLaunchKernelEx(&config, kernel, PARAMETERS(arguments)...), what);
 }
 

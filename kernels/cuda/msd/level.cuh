@@ -260,6 +260,15 @@ struct split_work {
     K *splitters;                   /* [SPLIT_BUCKETS] the same */
 };
 
+/* Where in dynamic shared memory splitters [SPLIT_BUCKETS] are: behind the sorted sample. */
+template <typename S, typename K>
+static __device__ K *splitters_in_shared()
+{
+    static_assert((S::CAPACITY + SPLIT_BUCKETS) * (int)sizeof(K) <= block_sort_bytes<S, K>(),
+                  "no more memory than a block sort has");
+    return (K *)block_sort_shared() + S::CAPACITY;
+}
+
 /* Is a sample [seen] spread evenly? Then it has a split of `buckets` parts. ROWS: of SPLIT_THREADS keys, as many as are enough.
  * Every thread of the block calls it. */
 template <int ROWS, typename K>
@@ -309,14 +318,14 @@ static __device__ void split_by_tree(const K *in_order, int seen, int wanted, in
     __syncthreads();
 }
 
-/* Sort a sample [seen] where it is; its range is that of the head. Every thread of the block calls it. */
-template <typename K>
+/* Sort a sample [seen] where it is, by a block sort of size S; its range is that of the head. Every thread of the block calls
+ * it. */
+template <typename S, typename K>
 static __device__ void sort_sample(K *sample, int seen, const struct split_head<K> &head)
 {
     const struct coding as_it_is = {};
-    block_sort<sample_sort_size<K>>(
-        as_it_is, sample, sample, seen,
-        parts_of_range<log2_of(sample_sort_size<K>::BINS)>(head.lowest, head.highest));
+    block_sort<S>(as_it_is, sample, sample, seen,
+                  parts_of_range<log2_of(S::BINS)>(head.lowest, head.highest));
     __syncthreads();
 }
 
@@ -395,16 +404,16 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
 
 /* An only segment: its first block looks whether the sample [seen] is even, while the others sort it by ranks. Returns whether
  * this block has a tree to grow: the last one, if it is not. Every thread calls it. */
-template <typename K>
+template <typename S, typename K>
 static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struct level_tables<K> &level,
                                        struct split_work<K> &work, bool *even)
 {
     __shared__ bool is_last;
     const struct coding as_it_is = {};
-    *even = blockIdx.y == 0 && split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(
-                                   level.samples, seen, linear_buckets, level.splits, work);
+    *even = blockIdx.y == 0 && split_evenly<S::KEYS>(level.samples, seen, linear_buckets, level.splits, work);
     for (int group = blockIdx.y - 1; blockIdx.y > 0 && group * RANKED < seen; group += gridDim.y - 1) {
-        place_by_ranks<SPLIT_THREADS>(as_it_is, level.samples, seen, group, level.sorted);
+        place_by_ranks<SPLIT_THREADS>(as_it_is, level.samples, seen, group, level.sorted,
+                                      (K *)block_sort_shared());
         __syncthreads();
     }
     __threadfence();
@@ -416,9 +425,9 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
     return is_last && !*even;
 }
 
-/* A block for each segment; more for an only one. */
-template <typename K>
-static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
+/* A block for each segment; more for an only one. S: of the block sort of a sample, which has at most S::CAPACITY keys. */
+template <typename S, typename K>
+static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan,
                        struct level_tables<K> level)
 {
@@ -430,7 +439,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
     int seen = 1;
     wait_for_kernels_before();
     const int64_t count = level.counts[blockIdx.x];
-    static_assert(SPLIT_THREADS == SPLIT_BUCKETS, "a thread for each bucket");
+    static_assert(SPLIT_THREADS == SPLIT_BUCKETS && S::THREADS == SPLIT_THREADS, "a thread for each bucket");
     if (blockIdx.y == 0) {
         if (threadIdx.x == 0)
             level.segments[blockIdx.x] = segment;
@@ -444,7 +453,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
         return;
     }
     if (threadIdx.x == 0)
-        work.splitters = (K *)block_sort_shared() + SAMPLE_MAX<K>; // behind the sorted sample
+        work.splitters = splitters_in_shared<S, K>();
     __syncthreads();
     if (segment.left < 0) {
         seen = sample_size<K>(count, plan);
@@ -452,14 +461,14 @@ static __global__ void __launch_bounds__(SPLIT_THREADS, 1)
                   tree = wanted_buckets(count, plan.tree_keys, plan.most_buckets);
         bool even;
         if (gridDim.y > 1) {
-            const bool grows = is_left_to_grow(seen, linear, level, work, &even);
+            const bool grows = is_left_to_grow<S>(seen, linear, level, work, &even);
             if (!even && !grows)
                 return;
             sample = level.sorted;
         } else {
-            even = split_evenly<SAMPLE_MAX<K> / SPLIT_THREADS>(sample, seen, linear, split, work);
+            even = split_evenly<S::KEYS>(sample, seen, linear, split, work);
             if (!even)
-                sort_sample(sample, seen, work.head);
+                sort_sample<S>(sample, seen, work.head);
         }
         if (!even)
             split_by_tree(sample, seen, tree, plan.most_buckets, split, work);

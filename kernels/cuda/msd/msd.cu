@@ -39,11 +39,11 @@ struct msd_memory {
 };
 
 template <typename K>
-static struct msd_memory<K> lay_out(void *workspace, int64_t count) {
+static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *workspace, int64_t count) {
     struct msd_memory<K> memory = {
     };
     char *next = (char *)workspace;
-    const bool is_alone = count <= LEVEL_ALONE_KEYS;
+    const bool is_alone = count <= own_size<K>(engine, MSD_ALONE_KEYS);
     const int64_t batch = is_alone ? count : keys_of_batch(count);
     memory.segments = is_alone ? LEVEL_ALONE_SEGMENTS : LEVEL_SEGMENTS;
     memory.level = take_level<K>(&next, memory.segments, count, is_alone ? ALONE_RUN_KEYS : FILL_KEYS);
@@ -52,7 +52,7 @@ static struct msd_memory<K> lay_out(void *workspace, int64_t count) {
         memory.first.region_counts = take_array<struct region_counts>(&next, 1);
         memory.first.left_count = memory.level.left_count;
     }
-    memory.level.left_room = (uint32_t)(count / huge_size<K>::CAPACITY + 2); // there are no more giants
+    memory.level.left_room = (uint32_t)(count / huge_keys<K>(engine) + 2); // there are no more giants
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, memory.level.left_room);
     memory.scratch_room =
@@ -104,8 +104,8 @@ wait_for_regions(struct cuda_engine *engine, struct region_answer *regions, enum
 template <typename K, typename LAST>
 static hsort_status flush_level(const struct msd_sort<K, LAST> &sort, struct level_input *input)
 {
-    TRY(queue_level(sort.engine, codes_only, sort.last, *input, plan_of_batch(), sort.memory.level,
-                    sort.scratch, sort.goal));
+    TRY(queue_level(sort.engine, codes_only, sort.last, *input, plan_of_batch<K>(sort.engine),
+                    sort.memory.level, sort.scratch, sort.goal));
     *input = {};
     return HSORT_OK;
 }
@@ -118,22 +118,27 @@ static hsort_status batch_segment(const struct msd_sort<K, LAST> &sort, const K 
     if (!has_room(input, sort.memory.segments, 1, count, sort.scratch_room))
         TRY(flush_level(sort, input));
     add_segment(input, count, first, left);
-    add_piece(input, from, count, tile_keys<K>);
+    add_piece(input, from, count, tile_keys<K>(sort.engine));
     return HSORT_OK;
 }
 
-static int64_t keys_of_region(int64_t count)
+template <typename K>
+static int64_t keys_of_region(const struct cuda_engine *engine, int64_t count)
 {
-    const int64_t regions = min(max(count / REGION_KEYS, (int64_t)REGIONS_MIN), (int64_t)REGIONS_MAX);
-    return divide_up(count, regions);
+    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS);
+    return divide_up(count,
+                     min(max(wanted, (int64_t)REGIONS_MIN), (int64_t)own_size<K>(engine, MSD_REGIONS_MOST)));
 }
 
-/* Of a tree there are no more regions than a byte can tell, if they are then not too large for one level more. */
-static struct level_plan plan_of_first(int64_t count)
+/* Of a tree there are no more regions than a byte can tell, if they are then not too large for one level more; nor for its
+ * samples, which may be small. */
+template <typename K>
+static struct level_plan plan_of_first(const struct cuda_engine *engine, int64_t count)
 {
-    const int64_t keys = keys_of_region(count), noted = divide_up(count, REGIONS_NOTED);
-    const bool can_be_noted = noted <= (int64_t)TREE_BUCKET_KEYS * SPLIT_BUCKETS * 3 / 4;
-    return plan_of_regions(keys, can_be_noted ? max(keys, noted) : keys, true);
+    const int64_t keys = keys_of_region<K>(engine, count), noted = divide_up(count, REGIONS_NOTED);
+    const int64_t most = (int64_t)own_size<K>(engine, MSD_TREE_KEYS) * SPLIT_BUCKETS * 3 / 4 *
+                         own_size<K>(engine, MSD_REGION_KEYS) / REGION_KEYS;
+    return plan_of_regions(keys, noted <= most ? max(keys, noted) : keys, true);
 }
 
 /* Queue the first level of keys from [count], which are for [count] places from `begin` on: into via [count], unless they
@@ -148,8 +153,8 @@ static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRS
     // which no other level needs yet. Not sort.scratch: all of spare may be where the keys come from
     level.found = (uint8_t *)sort.memory.scratch;
     add_segment(&input, count, begin, left);
-    add_piece(&input, from, count, tile_keys<K>);
-    TRY(queue_splits(sort.engine, first, input, plan_of_first(count), level));
+    add_piece(&input, from, count, tile_keys<K>(sort.engine));
+    TRY(queue_splits(sort.engine, first, input, plan_of_first<K>(sort.engine, count), level));
     TRY(queue_count(sort.engine, first, from, count, true, level, level.region_counts));
     TRY(queue_scatter(sort.engine, first, input, level, via));
     // of the rest only values that are written anew
@@ -289,12 +294,14 @@ static K *goal_of(const struct sort_args *args)
 /* How the only level of a sort splits: into smaller buckets, so that all multiprocessors have some and the last block
  * ends soon; by a smaller sample, as all others wait for those that sort it. Where that would make too many buckets, into larger
  * ones. */
+template <typename K>
 static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t count)
 {
     const int each = (int)max(divide_up(count, engine->multiprocessors), (int64_t)ALONE_KEYS_LEAST);
-    struct level_plan plan = {min(each, (int)ALONE_LINEAR_KEYS), min(each, (int)ALONE_TREE_KEYS),
-                              ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE_ALONE, ALONE_RUN_KEYS, true, true,
-                              SPLIT_BUCKETS};
+    const int linear = min(each, own_size<K>(engine, MSD_ALONE_LINEAR_KEYS)),
+              tree = min(each, own_size<K>(engine, MSD_ALONE_TREE_KEYS));
+    struct level_plan plan = {linear, tree, ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE_ALONE, ALONE_RUN_KEYS,
+                              true,   true, SPLIT_BUCKETS};
     if (count > ALONE_SMALL_BUCKETS) {
         plan.linear_keys = plan.tree_keys = ALONE_LARGE_KEYS;
         plan.sample_of_bucket = SAMPLE_OF_BUCKET;
@@ -304,7 +311,7 @@ static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t co
 }
 
 /* Queue the only level of a sort. */
-template <typename SIZES, typename K>
+template <int WAY, typename K>
 static hsort_status queue_alone(const struct msd_sort<K, coding> &sort, const struct source<K> &source,
                                 int64_t count)
 {
@@ -312,9 +319,9 @@ static hsort_status queue_alone(const struct msd_sort<K, coding> &sort, const st
     struct level_tables<K> level = sort.memory.level;
     level.zeroes_left_count = true;
     add_segment(&input, count, 0, -1);
-    add_piece(&input, source.keys, count, SIZES::TILE);
-    return queue_level<K, SIZES>(sort.engine, source.coding, sort.last, input,
-                                 plan_alone(sort.engine, count), level, sort.scratch, sort.out);
+    add_piece(&input, source.keys, count, tile_keys<K>(sort.engine, WAY));
+    return queue_level<K, WAY>(sort.engine, source.coding, sort.last, input,
+                               plan_alone<K>(sort.engine, count), level, sort.scratch, sort.out);
 }
 
 /* The same: by small tiles, so that all multiprocessors have some; by blocks for large buckets. */
@@ -322,13 +329,11 @@ template <typename K>
 static hsort_status sort_alone(const struct msd_sort<K, coding> &sort, const struct source<K> &source,
                                int64_t count)
 {
-    typedef block_size<ALONE_SORT_THREADS, ALONE_SORT_KEYS, sizeof(K) == 16 ? 1 : (int)ALONE_SORT_BLOCKS>
-        large;
     if (count <= ALONE_SMALL_TILES)
-        return queue_alone<level_sizes<ALONE_SCATTER_KEYS, usual_size<K>>>(sort, source, count);
+        return queue_alone<LEVEL_SMALL_TILES>(sort, source, count);
     if (count <= ALONE_SMALL_BUCKETS)
-        return queue_alone<batch_sizes<K>>(sort, source, count);
-    return queue_alone<level_sizes<scatter_keys_of_thread<K>, large>>(sort, source, count);
+        return queue_alone<LEVEL_USUAL>(sort, source, count);
+    return queue_alone<LEVEL_LARGE_BUCKETS>(sort, source, count);
 }
 
 /* What a sort works on, and into which codes or keys. from: where the keys come from. */
@@ -339,7 +344,7 @@ static struct msd_sort<K, LAST> begin_sort(struct cuda_engine *engine, const str
     };
     K *scratch = (K *)args->scratch_keys;
     sort.engine = engine;
-    sort.memory = lay_out<K>(args->workspace, args->count);
+    sort.memory = lay_out<K>(engine, args->workspace, args->count);
     sort.memory.level.next_left = sort.memory.left[0];
     sort.memory.level.left = sort.memory.left[1];
     sort.last = last;
@@ -372,7 +377,7 @@ static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *
     struct msd_sort<K, coding> sort = begin_sort<K>(engine, args, source.keys, last);
     const uint32_t before = engine->levels;
     args->sorted_keys = sort.goal = sort.out;
-    if (args->count > LEVEL_ALONE_KEYS)
+    if (args->count > own_size<K>(engine, MSD_ALONE_KEYS))
         return sort_by_levels(sort, source.coding, source.keys,
                               source.keys == sort.out ? (K *)args->scratch_keys : sort.out, args->count);
     TRY(sort_alone(sort, source, args->count));
@@ -407,8 +412,9 @@ template <typename K>
 static __global__ void __launch_bounds__(RANK_THREADS)
     ranks_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count)
 {
+    __shared__ K others[RANK_KEYS];
     wait_for_kernels_before();
-    place_by_ranks<RANK_THREADS>(coding, from, count, blockIdx.x, to);
+    place_by_ranks<RANK_THREADS>(coding, from, count, blockIdx.x, to, others);
 }
 
 /* From keys that are already where they are wanted, a copy: no key may be overwritten that others have yet to read. */
@@ -435,7 +441,7 @@ static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
  * memory. Rung 7, but for keys of 16 bytes, which it does not take. */
 static bool is_for_another(const struct cuda_engine *engine, const struct sort_args *args)
 {
-    return args->value_bytes > 0 || engine->block_bytes < MSD_ROOMY_BYTES;
+    return args->value_bytes > 0 || !can_sort_by_levels(engine);
 }
 
 static bool is_for_cub(const struct sort_args *args)
@@ -446,7 +452,8 @@ static bool is_for_cub(const struct sort_args *args)
 /* Numbered keys of 4 bytes and two levels become codes of 8 as they are loaded; others in a pass before. */
 static hsort_status sort_any_numbered(struct cuda_engine *engine, struct sort_args *args)
 {
-    return args->count > LEVEL_ALONE_KEYS && args->raw->map.key_bytes == 4 && args->key_bytes == 8
+    return args->key_bytes == 8 && args->raw->map.key_bytes == 4 &&
+                   args->count > own_size<uint64_t>(engine, MSD_ALONE_KEYS)
                ? sort_numbered<uint64_t, uint32_t>(engine, args)
                : ladder_sort_codes(engine, args, rung_8_msd);
 }
@@ -461,7 +468,7 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
     if (args->count <= FEW_KEYS)
         return HSORT_OK;
     return with_key_type(args->key_bytes, [&](auto key) {
-        *bytes = lay_out<decltype(key)>(NULL, args->count).bytes;
+        *bytes = lay_out<decltype(key)>(engine, NULL, args->count).bytes;
         return HSORT_OK;
     });
 }

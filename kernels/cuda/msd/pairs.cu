@@ -16,9 +16,8 @@
 #include "kernels/cuda/msd/pair_blocks.cuh"
 #include "kernels/cuda/msd/queue_level.cuh"
 
-/* Block sorts of most buckets, and of fuller ones. */
+/* Block sorts of most buckets. Those of fuller ones are as large as of keys of 8 bytes. */
 typedef block_size<PAIR_SORT_THREADS, PAIR_SORT_KEYS, PAIR_SORT_BLOCKS> usual_pairs_size;
-typedef huge_size<uint64_t> huge_pairs_size;
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
@@ -57,7 +56,7 @@ static struct pair_memory_map<K, V> lay_out_pairs(void *workspace, const struct 
     memory.ordered.totals = take_array<uint32_t>(&next, LEVEL_SEGMENTS *ORDERED_BUCKETS);
     memory.ordered.begins = take_array<uint32_t>(&next, LEVEL_SEGMENTS *ORDERED_BUCKETS);
     memory.ordered.found = take_array<uint8_t>(&next, tiles *found_of_tile(size::TILE));
-    memory.level.left_room = (uint32_t)(count / huge_pairs_size::CAPACITY + 2);
+    memory.level.left_room = (uint32_t)(count / usual_pairs_size::CAPACITY + 2);
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, memory.level.left_room);
     memory.level.next_left = memory.left[0];
@@ -94,7 +93,6 @@ static hsort_status queue_pairs_level(const struct pair_sort<K, V, T> &sort, con
                                       int64_t all, const struct level_tables<K> &level, bool told)
 {
     typedef usual_pairs_size usual;
-    typedef huge_pairs_size huge;
     enum {
         COLUMNS_OF_ONE = 8
     }; // so many that a block reads whole sectors, and so few that all of them have something to do
@@ -116,8 +114,8 @@ static hsort_status queue_pairs_level(const struct pair_sort<K, V, T> &sort, con
         TRY(launch_behind(engine, "sums of the counts", sum_rows_kernel<ORDERED_BUCKETS>, dim3(1, segments),
                           COLUMN_THREADS, 0, input.pieces, tile, ordered));
     TRY(launch_behind(engine, "list of the buckets", list_pairs_kernel<K>, segments, SPLIT_BUCKETS, 0,
-                      usual::CAPACITY, huge::CAPACITY, level, ordered, told ? engine->result->less : NULL,
-                      &engine->result->verdict));
+                      usual::CAPACITY, huge_keys<uint64_t>(engine), level, ordered,
+                      told ? engine->result->less : NULL, &engine->result->verdict));
     TRY(launch_behind(engine, "scatter in order", scatter_in_order_kernel<K, V>, input.tiles,
                       ONESWEEP_THREADS, (int)sizeof(struct ordered_tile<K, V>), first, input.pieces, from, to,
                       level, ordered));
@@ -125,9 +123,13 @@ static hsort_status queue_pairs_level(const struct pair_sort<K, V, T> &sort, con
         TRY(launch_behind(engine, "block sorts of pairs", usual_pairs_kernel<usual, K, V, T>,
                           segments * ORDERED_BUCKETS, usual::THREADS, pair_memory<usual>::bytes(), sort.goal,
                           ready, level));
-    return launch_behind(engine, "rest of the buckets", rest_pairs_kernel<huge, K, V, T>,
-                         engine->multiprocessors, huge::THREADS, pair_memory<huge>::bytes(), sort.goal, ready,
-                         level);
+    return with_class(engine, [&](auto number) {
+        typedef typename class_sizes<uint64_t, decltype(number)::value>::huge huge;
+        static_assert(huge::CAPACITY >= usual::CAPACITY, "there is room for what is left");
+        return launch_behind(engine, "rest of the buckets", rest_pairs_kernel<huge, K, V, T>,
+                             engine->multiprocessors, huge::THREADS, pair_memory<huge>::bytes(), sort.goal,
+                             ready, level);
+    });
 }
 
 /* Queue a level for the segments so far, codes, and forget them. */
@@ -375,7 +377,7 @@ constexpr bool has_levels = sizeof(K) == 8 || sizeof(V) > sizeof(K);
 static bool can_go_by_levels(const struct cuda_engine *engine, const struct engine_pairs *pairs)
 {
     const bool known = pairs->map.key_bytes == 8 || (pairs->values && pairs->value_bytes == 8);
-    return known && engine->block_bytes >= MSD_ROOMY_BYTES && pairs->count <= UINT32_MAX;
+    return known && can_sort_by_levels(engine) && pairs->count <= UINT32_MAX;
 }
 
 static bool can_go_by_onesweep(const struct engine_pairs *pairs)

@@ -109,14 +109,14 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     struct partition_memory<K> memory = lay_out_partition<K>(workspace);
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t seen = INT64_C(1) << log;
-    const int64_t wanted =
-        min(max(total / REGION_KEYS, (int64_t)REGIONS_WANTED_MIN), (int64_t)REGIONS_WANTED_MAX);
+    const int64_t wanted = min(max(total / own_size<K>(engine, MSD_REGION_KEYS), (int64_t)REGIONS_WANTED_MIN),
+                               (int64_t)REGIONS_WANTED_MAX);
     struct level_input input = {};
     TRY_CUDA(cudaMemcpyAsync(memory.codes, codes, sizeof *memory.codes << log, cudaMemcpyDefault, stream));
     narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(memory.codes,
                                                                                      memory.narrow);
     add_segment(&input, seen, 0, -1);
-    add_piece(&input, memory.narrow, seen, tile_keys<K>);
+    add_piece(&input, memory.narrow, seen, tile_keys<K>(engine));
     TRY(queue_splits(engine, codes_only, input,
                      plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted), false), memory.first));
     TRY_CUDA(cudaMemcpyAsync(map, memory.split, sizeof *memory.split, cudaMemcpyDefault, stream));
@@ -130,7 +130,7 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     device_scope scope(engine);
     *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
-    if (engine->block_bytes < MSD_ROOMY_BYTES)
+    if (!can_sort_by_levels(engine))
         return HSORT_OK;
     TRY(with_key_type(key_bytes, [&](auto key) {
         return make_map<decltype(key)>(engine, codes, log, total, workspace, map);
@@ -212,7 +212,7 @@ static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, c
         typedef decltype(key) K;
         struct level_input input = {};
         add_segment(&input, count, 0, -1);
-        add_piece(&input, raw->from, count, tile_keys<K>);
+        add_piece(&input, raw->from, count, tile_keys<K>(engine));
         return queue_scatter(engine, coding_of(raw), input, lay_out_partition<K>(workspace).first, (K *)to);
     });
 }
@@ -235,7 +235,7 @@ template <typename K>
 static hsort_status queue_regions(struct cuda_engine *engine, const struct level_input &input,
                                   const struct raw_keys *raw, const struct level_tables<K> &level, K *scratch)
 {
-    return queue_level(engine, codes_only, decoding_of(raw), input, plan_of_batch(), level, scratch,
+    return queue_level(engine, codes_only, decoding_of(raw), input, plan_of_batch<K>(engine), level, scratch,
                        (K *)NULL);
 }
 
@@ -323,7 +323,7 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
             }
             add_segment(&input, keys, place, -1);
             for (int piece = i; piece < end; piece++)
-                add_piece(&input, pieces[piece].keys, pieces[piece].count, tile_keys<K>);
+                add_piece(&input, pieces[piece].keys, pieces[piece].count, tile_keys<K>(engine));
         }
         TRY(queue_fills(engine, raw, fills));
         return queue_regions(engine, input, raw, level, (K *)scratch + scratch_used);
@@ -346,7 +346,7 @@ static hsort_status settle_once(struct cuda_engine *engine, const struct raw_key
             input = {};
         }
         add_segment(&input, keys, first, (int)i);
-        add_piece(&input, (const void *)((uintptr_t)first * sizeof(K)), keys, tile_keys<K>);
+        add_piece(&input, (const void *)((uintptr_t)first * sizeof(K)), keys, tile_keys<K>(engine));
     }
     return *fits ? queue_regions(engine, input, raw, level, scratch) : HSORT_OK;
 }

@@ -8,36 +8,108 @@
 #include <stdlib.h>
 #include <type_traits>
 
-template <typename K>
-constexpr int scatter_keys_of_thread = sizeof(K) == 4   ? (int)SCATTER_KEYS_4
-                                       : sizeof(K) == 8 ? (int)SCATTER_KEYS_8
-                                                        : (int)SCATTER_KEYS_16;
+/* ---- sizes --------------------------------------------------------------------------------------------- */
 
+/* The ways in which a level works: as one that has others beside it; by smaller tiles; into larger buckets. */
+enum level_way { LEVEL_USUAL, LEVEL_SMALL_TILES, LEVEL_LARGE_BUCKETS };
+
+/* Keys of a thread in a tile of a level that works so. */
+static constexpr int scatter_keys(int usual_keys, int way)
+{
+    return way == LEVEL_SMALL_TILES && usual_keys > ALONE_SCATTER_KEYS ? (int)ALONE_SCATTER_KEYS : usual_keys;
+}
+
+/* The sizes of tuning.h that have a number for each class: `of[class_of()][WIDTH_NUMBER]`. */
 template <typename K>
-using usual_size =
-    typename std::conditional<sizeof(K) == 16,
-                              block_size<BLOCK_SORT_THREADS_16, BLOCK_SORT_KEYS_16, BLOCK_SORT_BLOCKS_16>,
-                              block_size<BLOCK_SORT_THREADS, BLOCK_SORT_KEYS,
-                                         sizeof(K) == 4 ? (int)BLOCK_SORT_BLOCKS_4 : (int)BLOCK_SORT_BLOCKS_8>>::type;
-/* How a level works: keys of a thread in a tile of its scatter, and the size of its block sorts. */
-template <int TILE_KEYS, typename USUAL>
-struct level_sizes {
-    static constexpr int KEYS = TILE_KEYS, TILE = SCATTER_THREADS * TILE_KEYS;
-    typedef USUAL usual;
+constexpr int WIDTH_NUMBER = sizeof(K) / sizeof(uint64_t); // 0, 1, 2
+
+/* Those that are types. */
+template <typename K, int CLASS>
+struct class_sizes {
+    static constexpr int WIDTH = WIDTH_NUMBER<K>, SCATTER_KEYS = MSD_SCATTER_KEYS[CLASS][WIDTH];
+    template <const struct msd_block (&OF)[MSD_CLASSES][MSD_WIDTHS]>
+    using block = block_size<OF[CLASS][WIDTH].threads, OF[CLASS][WIDTH].keys, OF[CLASS][WIDTH].blocks>;
+    typedef block<MSD_USUAL> usual;
+    typedef block<MSD_LARGE> large;
+    typedef block<MSD_HUGE> huge;
+    typedef block_size<SPLIT_THREADS, MSD_SAMPLE_ROWS[CLASS][WIDTH], 1, MSD_SAMPLE_VECTORS[CLASS][WIDTH]>
+        sample;
+
+    /* What a level does most buckets by. */
+    template <int WAY>
+    using most = typename std::conditional<WAY == LEVEL_LARGE_BUCKETS, large, usual>::type;
 };
+
+/* Does all of it fit, beside the variables that kernels have in shared memory? */
+template <typename K, int CLASS>
+constexpr bool fits_class()
+{
+    enum { SORT_OWN_BYTES = 5 << 9, SPLIT_OWN_BYTES = 8 << 10 };
+    typedef class_sizes<K, CLASS> sizes;
+    constexpr int all[] = {(int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>)),
+                           block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
+                           block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
+                           block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
+                           block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES};
+    for (int bytes : all) {
+        if (bytes > MSD_BLOCK_BYTES[CLASS])
+            return false;
+    }
+    return sizes::sample::CAPACITY <= SAMPLE_MAX<K>;
+}
 template <typename K>
-using batch_sizes = level_sizes<scatter_keys_of_thread<K>, usual_size<K>>;
+constexpr bool fits_classes = fits_class<K, MSD_227>() && fits_class<K, MSD_163>() && fits_class<K, MSD_96>();
+static_assert(fits_classes<uint32_t> && fits_classes<uint64_t> && fits_classes<uint128>,
+              "what rung 8 asks a GPU for");
+
+/* The class of the device: the last one, if not even that is for it. */
+static int class_of(const struct cuda_engine *engine)
+{
+    int number = 0;
+    while (number < MSD_CLASSES - 1 && engine->block_bytes < MSD_BLOCK_BYTES[number])
+        number++;
+    return number;
+}
+
+static bool can_sort_by_levels(const struct cuda_engine *engine)
+{
+    return engine->block_bytes >= MSD_BLOCK_BYTES[MSD_CLASSES - 1];
+}
+
+/* The device's number among those of tuning.h. */
+template <typename K>
+static int own_size(const struct cuda_engine *engine, const int (&numbers)[MSD_CLASSES][MSD_WIDTHS])
+{
+    return numbers[class_of(engine)][WIDTH_NUMBER<K>];
+}
+
+/* run() with the class of the device as a number that the compiler knows: run(std::integral_constant<int, CLASS>()). */
+template <typename F>
+static auto with_class(const struct cuda_engine *engine, const F &run)
+{
+    switch (class_of(engine)) {
+    case MSD_227:
+        return run(std::integral_constant<int, MSD_227>());
+    case MSD_163:
+        return run(std::integral_constant<int, MSD_163>());
+    default:
+        return run(std::integral_constant<int, MSD_96>());
+    }
+}
+
+/* Keys of the largest block sort: a fuller bucket is left for another level. */
+template <typename K>
+static int huge_keys(const struct cuda_engine *engine)
+{
+    const struct msd_block &huge = MSD_HUGE[class_of(engine)][WIDTH_NUMBER<K>];
+    return huge.threads * huge.keys;
+}
 
 template <typename K>
-using huge_size = block_size<1024, sizeof(K) == 16 ? 10 : 18, 1>;
-
-/* Of variables in shared memory, at most. */
-enum { REST_OWN_BYTES = 2 << 10, SPLITS_OWN_BYTES = 24 << 10 };
-template <typename K>
-constexpr bool is_roomy_enough = block_sort_bytes<huge_size<K>, K>() + REST_OWN_BYTES <= MSD_ROOMY_BYTES &&
-                                 block_sort_bytes<sample_sort_size<K>, K>() + SPLITS_OWN_BYTES <=
-                                     MSD_ROOMY_BYTES;
-static_assert(is_roomy_enough<uint64_t> && is_roomy_enough<uint128>, "what rung 8 asks a GPU for");
+static int tile_keys(const struct cuda_engine *engine, int way = LEVEL_USUAL)
+{
+    return SCATTER_THREADS * scatter_keys(own_size<K>(engine, MSD_SCATTER_KEYS), way);
+}
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
@@ -73,11 +145,11 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
 /* Of a level that has others beside it. */
-static inline struct level_plan
-plan_of_batch()
+template <typename K>
+static struct level_plan plan_of_batch(const struct cuda_engine *engine)
 {
-    return {LINEAR_BUCKET_KEYS, TREE_BUCKET_KEYS, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS,
-            false, false, SPLIT_BUCKETS};
+    const int linear = own_size<K>(engine, MSD_LINEAR_KEYS), tree = own_size<K>(engine, MSD_TREE_KEYS);
+    return {linear, tree, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS, false, false, SPLIT_BUCKETS};
 }
 
 /* Of the first level: so many keys in a region. waits: for the split, so that many blocks make it, of a smaller sample. */
@@ -86,6 +158,21 @@ static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys,
     return {(int)min(linear_keys, (int64_t)INT32_MAX), (int)min(tree_keys, (int64_t)INT32_MAX),
             SAMPLE_OF_BUCKET, waits ? (int)RANKED_SAMPLE : INT_MAX, FILL_KEYS, false, waits,
             SPLIT_BUCKETS};
+}
+
+/* Keys of the largest sample. */
+template <typename K>
+static int sample_keys(const struct cuda_engine *engine)
+{
+    return SPLIT_THREADS * own_size<K>(engine, MSD_SAMPLE_ROWS);
+}
+
+/* The plan, of a sample that a block of the device can sort. */
+template <typename K>
+static struct level_plan with_own_sample(const struct cuda_engine *engine, struct level_plan plan)
+{
+    plan.sample_most = min(plan.sample_most, sample_keys<K>(engine));
+    return plan;
 }
 
 /* ---- a level ------------------------------------------------------------------------------------------- */
@@ -119,25 +206,26 @@ static void add_piece(struct level_input *input, const void *keys, int64_t count
     input->tiles += (uint32_t)divide_up(count, tile);
 }
 
-template <typename K>
-constexpr int tile_keys = batch_sizes<K>::TILE;
-
 /* Queue the scatter of all pieces. */
-template <typename K, int KEYS = scatter_keys_of_thread<K>, typename FIRST>
+template <typename K, int WAY = LEVEL_USUAL, typename FIRST>
 static hsort_status queue_scatter(struct cuda_engine *engine, const FIRST &coding,
                                   const struct level_input &input, const struct level_tables<K> &level,
                                   K *scratch)
 {
-    return launch_behind(engine, "scatter", scatter_kernel<K, KEYS, FIRST>, input.tiles, SCATTER_THREADS,
-                         sizeof(scatter_tile<K, KEYS>), coding, input.pieces, scratch, level);
+    return with_class(engine, [&](auto number) {
+        constexpr int KEYS = scatter_keys(class_sizes<K, decltype(number)::value>::SCATTER_KEYS, WAY);
+        return launch_behind(engine, "scatter", scatter_kernel<K, KEYS, FIRST>, input.tiles, SCATTER_THREADS,
+                             sizeof(scatter_tile<K, KEYS>), coding, input.pieces, scratch, level);
+    });
 }
 
 /* Queue the choice of each segment's split. */
 template <typename K, typename FIRST>
 static hsort_status queue_splits(struct cuda_engine *engine, const FIRST &coding,
-                                 const struct level_input &input, const struct level_plan &plan,
+                                 const struct level_input &input, const struct level_plan &wanted,
                                  const struct level_tables<K> &level)
 {
+    const struct level_plan plan = with_own_sample<K>(engine, wanted);
     const int most = sample_size<K>(input.keys, plan); // of any segment
     const dim3 blocks((unsigned)divide_up(max(most, 1), SAMPLE_THREADS), (unsigned)input.segments.count);
     TRY(launch_behind(engine, "samples", take_samples_kernel<K, FIRST>, blocks, SAMPLE_THREADS, 0, coding,
@@ -146,9 +234,12 @@ static hsort_status queue_splits(struct cuda_engine *engine, const FIRST &coding
     const unsigned rankers =
         plan.has_one_segment ? 1 + (unsigned)min((int)divide_up(most, RANKED), engine->multiprocessors - 1)
                              : 1;
-    return launch_behind(engine, "splits", make_splits_kernel<K>,
-                         dim3((unsigned)input.segments.count, rankers), SPLIT_THREADS,
-                         block_sort_bytes<sample_sort_size<K>, K>(), input.segments, plan, level);
+    return with_class(engine, [&](auto number) {
+        typedef typename class_sizes<K, decltype(number)::value>::sample S;
+        return launch_behind(engine, "splits", make_splits_kernel<S, K>,
+                             dim3((unsigned)input.segments.count, rankers), S::THREADS,
+                             block_sort_bytes<S, K>(), input.segments, plan, level);
+    });
 }
 
 /* Queue the tasks that are not usual, and usual ones from `first` on. */
@@ -156,38 +247,56 @@ template <typename K, typename LAST, typename T>
 static hsort_status queue_rest(struct cuda_engine *engine, const LAST &last,
                                const struct level_tables<K> &level, uint32_t first, K *scratch, T *out)
 {
-    typedef huge_size<K> huge;
-    return launch_behind(engine, "rest of the buckets", rest_kernel<huge, K, LAST, T>,
-                         engine->multiprocessors, huge::THREADS, block_sort_bytes<huge, K>(), last, scratch,
-                         out, first, level);
+    return with_class(engine, [&](auto number) {
+        typedef typename class_sizes<K, decltype(number)::value>::huge S;
+        return launch_behind(engine, "rest of the buckets", rest_kernel<S, K, LAST, T>,
+                             engine->multiprocessors, S::THREADS, block_sort_bytes<S, K>(), last, scratch,
+                             out, first, level);
+    });
+}
+
+/* Queue the list of what becomes of the buckets, and the second scatter. */
+template <typename K, int WAY>
+static hsort_status queue_list(struct cuda_engine *engine, const struct coding &first,
+                               const struct level_input &input, const struct level_plan &plan,
+                               const struct level_tables<K> &level, K *scratch)
+{
+    return with_class(engine, [&](auto number) {
+        typedef class_sizes<K, decltype(number)::value> sizes;
+        typedef typename sizes::template most<WAY> usual;
+        constexpr int KEYS = scatter_keys(sizes::SCATTER_KEYS, WAY), MOST = sizes::huge::CAPACITY;
+        static_assert(usual::CAPACITY <= MOST, "a bucket is usual, or goes to a larger block, or is a giant");
+        TRY(launch_behind(engine, "list of the buckets", list_buckets_kernel<usual, K>, input.segments.count,
+                          SPLIT_BUCKETS, 0, MOST, plan.run_keys, level));
+        return launch_behind(engine, "second scatter", scatter_again_kernel<K, KEYS>,
+                             engine->multiprocessors * SCATTER_BLOCKS, SCATTER_THREADS,
+                             sizeof(scatter_tile<K, KEYS>), first, input.pieces, input.tiles, scratch, level);
+    });
 }
 
 /* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored (coding.cuh).
- * The pieces are cut into tiles of SIZES. */
-template <typename K, typename SIZES = batch_sizes<K>, typename LAST, typename T>
+ * The pieces are cut into tile_keys() of the WAY. */
+template <typename K, int WAY = LEVEL_USUAL, typename LAST, typename T>
 static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first, const LAST &last,
                                 const struct level_input &input, const struct level_plan &plan,
                                 const struct level_tables<K> &level, K *scratch, T *out)
 {
-    typedef typename SIZES::usual usual;
-    constexpr int KEYS = SIZES::KEYS;
     const int segments = input.segments.count;
     if (input.tiles == 0)
         return HSORT_OK;
     TRY(queue_splits(engine, first, input, plan, level));
-    TRY((queue_scatter<K, KEYS>(engine, first, input, level, scratch)));
-    TRY(launch_behind(engine, "list of the buckets", list_buckets_kernel<usual, K>, segments, SPLIT_BUCKETS,
-                      0, huge_size<K>::CAPACITY, plan.run_keys, level));
-    TRY(launch_behind(engine, "second scatter", scatter_again_kernel<K, KEYS>,
-                      engine->multiprocessors * SCATTER_BLOCKS, SCATTER_THREADS,
-                      sizeof(scatter_tile<K, KEYS>), first, input.pieces, input.tiles, scratch, level));
+    TRY((queue_scatter<K, WAY>(engine, first, input, level, scratch)));
+    TRY((queue_list<K, WAY>(engine, first, input, plan, level, scratch)));
     // more than a split has, but for those of what was left; the rest takes what is beyond
     const int64_t buckets =
         min(input.keys / plan.tree_keys + 8 * segments, (int64_t)segments * SPLIT_BUCKETS);
     TRY(queue_rest(engine, last, level, (uint32_t)buckets, scratch, out));
-    return launch_behind(engine, "block sorts", usual_kernel<usual, K, LAST, T>, (unsigned)buckets,
-                         usual::THREADS, block_sort_bytes<usual, K>(), last, scratch, out, level,
-                         &engine->result->left, ++engine->levels);
+    return with_class(engine, [&](auto number) {
+        typedef typename class_sizes<K, decltype(number)::value>::template most<WAY> S;
+        return launch_behind(engine, "block sorts", usual_kernel<S, K, LAST, T>, (unsigned)buckets,
+                             S::THREADS, block_sort_bytes<S, K>(), last, scratch, out, level,
+                             &engine->result->left, ++engine->levels);
+    });
 }
 
 /* ---- the first level ------------------------------------------------------------------------------------- */

@@ -55,11 +55,12 @@ static __device__ void show_others(const struct coding &coding, int count, int b
 }
 
 /* Put keys [count] number RANKED * `group` and on where they belong in `to` [count], another array; encoded as they are loaded,
- * and as they are stored. Every thread of a block calls it, more than once only with a barrier between. */
+ * and as they are stored; others [RANK_KEYS] in shared memory. Every thread of a block calls it, more than once only with a barrier
+ * between. */
 template <int THREADS, typename K>
-static __device__ void place_by_ranks(const struct coding &coding, const K *from, int count, int group, K *to)
+static __device__ void place_by_ranks(const struct coding &coding, const K *from, int count, int group, K *to,
+                                      K *others)
 {
-    __shared__ K others[RANK_KEYS];
     __shared__ uint32_t ranks[RANKED];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, number = group * RANKED + lane;
     const K own = number < count ? loaded_code(coding, from[number]) : 0;

@@ -36,10 +36,7 @@ enum {
 };
 
 template <typename K>
-constexpr int SAMPLE_MAX = sizeof(K) == 16 ? 8192 : 16384; /* keys; they must fit one block sort */
-
-template <typename K>
-using sample_sort_size = block_size<SPLIT_THREADS, SAMPLE_MAX<K> / SPLIT_THREADS, 1>;
+constexpr int SAMPLE_MAX = sizeof(K) == 16 ? 8192 : 16384; /* keys, of any device */
 
 /* What a kernel loads of a split before anything else. */
 template <typename K>
@@ -151,7 +148,7 @@ struct short_tree_split {
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
-        constexpr int SOME = KEYS % 4 == 0 ? 4 : 1;
+        constexpr int SOME = KEYS < 4 ? KEYS : 4;
         distance.of(keys, [&](int k, uint32_t far) { found[k] = far; });
 #pragma unroll
         for (int first = 0; first < KEYS; first += SOME) {
@@ -162,11 +159,11 @@ struct short_tree_split {
 #pragma unroll 1
             for (int level = 0; level < levels; level++) {
 #pragma unroll
-                for (int k = 0; k < SOME; k++)
+                for (int k = 0; k < SOME && first + k < KEYS; k++)
                     node[k] = node_below(node[k], found[first + k], tree[node[k]]);
             }
 #pragma unroll
-            for (int k = 0; k < SOME; k++)
+            for (int k = 0; k < SOME && first + k < KEYS; k++)
                 found[first + k] = node[k] - (1u << levels);
         }
     }

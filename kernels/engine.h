@@ -76,6 +76,7 @@ enum {
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
     ENGINE_REGIONS = 1024,
     ENGINE_PIECES_MAX = 128,
+    ENGINE_PACK_KEYS = 256, /* of a block of packed keys */
     ENGINE_FIELDS_MAX = 8,
     ENGINE_ELEMENT_PARTS = 2,
     ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
@@ -284,6 +285,30 @@ struct engine_partition_ops {
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
 
+/* Keys in fewer bytes, to be sent. Of each block of ENGINE_PACK_KEYS of them the first one, and of each the difference to
+ * the one before it in the block, of as many bits as the largest of the block takes. Blocks of 4:
+ *
+ *     keys         50 53 53 57   90 91              the last block is short
+ *     differences  0 3 0 4       0 1
+ *     packed       50 90 | 1 2 1 | 12 bits and a gap | 2 bits and a gap
+ *                  first   ends    ends: words of 32 bits up to the end of each block, and the width of the last one
+ *
+ * What is packed: first [blocks] keys, ends [blocks + 1] of 4 bytes, then words of 4 bytes. Value i of a block has the bits
+ * i * width .. of its words, the lowest first. A full block has ENGINE_PACK_KEYS / 32 words for each bit of its width. */
+struct engine_pack_ops {
+    /* Pack keys [count], for whose bits alone order matters: others come back as exactly. If that takes no fewer bytes than
+     * they have, they are copied.
+     *   to     [count * key_bytes] engine memory, aligned as keys are; does not overlap them
+     *   bytes  [1] memory of alloc_host(): how many of `to` are used, once the work on STREAM_WORK is done */
+    hsort_status (*pack)(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to,
+                         int64_t *bytes);
+
+    /* The way back: keys [count], of [bytes] that pack() has made; count * key_bytes are keys that were copied. They do not
+     * overlap. Of other bytes come some keys, and nothing outside is touched. */
+    hsort_status (*unpack)(struct engine *engine, int key_bytes, const void *packed, int64_t bytes, int64_t count,
+                           void *keys);
+};
+
 /* Keys that have a value each, of one rank alone. All in engine memory; keys are aligned to their size, values to theirs. */
 struct engine_pairs {
     struct keymap map;  /* of the keys, 4 or 8 bytes each */
@@ -352,6 +377,7 @@ struct engine_ops {
     /* What not every engine can do; NULL where it cannot. */
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions */
+    const struct engine_pack_ops *packing;        /* keys in fewer bytes */
     const struct engine_pair_ops *pairs;          /* sort keys with a value each */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
     const struct engine_timing_ops *timing;       /* time streams; an engine without them is done when a call is */

@@ -411,6 +411,7 @@ static const struct engine_ops host_ops = {
     .name = "host",
     .kind = HSORT_ENGINE_HOST,
     .partition = &host_partition_ops,
+    .packing = &host_pack_ops,
     .close = host_close,
     .alloc = host_alloc,
     .free = host_free,

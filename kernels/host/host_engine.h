@@ -49,6 +49,7 @@ static inline hsort_status kernel_looks(const char *name, int key_bytes)
 }
 
 extern const struct engine_partition_ops host_partition_ops; /* partition.c */
+extern const struct engine_pack_ops host_pack_ops;           /* pack.c */
 
 /* engine_ops of these names: elements.c. */
 hsort_status host_make_codes(struct engine *engine, int code_bytes, void *codes, int64_t count,

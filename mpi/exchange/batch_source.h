@@ -25,6 +25,9 @@ struct batch_space {
     int queued;                               /* batches for which that is done */
     bool failed;                              /* this rank has: nothing is sorted any more, and all slots are free */
     const void **shown;                       /* [size] a peer's part of its scratch buffer, mapped; NULL: it is not */
+    const char **chunk; /* [size] by step, of the batch that is fetched: where its chunk lies then */
+    char *scratch;      /* of batch_scratch_keys(), for work on STREAM_WORK */
+    char *unpacked;     /* of batch_slot_keys(), the same; NULL: no chunk is packed */
 };
 
 /* The sources' functions. Collective over the source's pairs, all of them: a failed rank keeps to the schedule. */
@@ -32,8 +35,8 @@ struct batch_source_ops {
     /* All ranks' batches are planned. May take peers, by space->shown; those before it in the list have taken theirs. */
     hsort_status (*begin)(struct batch_space *space, void *tables);
 
-    /* Bring its peers' chunks of batch `number` of this rank to the slot; they follow each other, 0, 1, ... On return they
-     * are there, or come by work that is queued on STREAM_IN. */
+    /* Bring its peers' chunks of batch `number` of this rank to the slot, or to where chunk[] then says; batches follow each
+     * other, 0, 1, ... On return they are there, or come by work that is queued on STREAM_IN or STREAM_WORK. */
     hsort_status (*fetch)(struct batch_space *space, void *tables, int number);
 
     /* Bring on what goes on beside the engine's work; never waits. NULL: nothing does. */
@@ -45,9 +48,16 @@ struct batch_source_ops {
 
 extern const struct batch_source_ops mapped_source, message_source;
 
-/* The tables of a message_source; mapped_source has none. Errors HSORT_HOST_MEMORY. */
-hsort_status message_source_open(void **tables);
-void message_source_close(void *tables); /* NULL is fine */
+/* The tables of a message_source; mapped_source has none. *tables is NULL after an error. Errors HSORT_HOST_MEMORY, the
+ * engine's. */
+hsort_status message_source_open(int size, struct engine *engine, void **tables);
+void message_source_close(void *tables, struct engine *engine); /* NULL tables are fine */
+
+/* Can chunks be packed between these ranks: are there several nodes? The same on every rank. */
+static inline bool batch_chunks_are_packed(const struct comm *comm, const struct engine *engine)
+{
+    return engine->ops->packing && comm->node_size < comm->size;
+}
 
 /* The peer that is `step` ranks behind this one: of each batch its chunk comes before those of later steps, so that ranks
  * do not all begin with the same peer. */

@@ -79,8 +79,9 @@ static void close_partition(void *tables, struct engine *engine)
     free(p->offsets);
     free(p->found);
     free(p->space.shown);
+    free(p->space.chunk);
     batch_plan_close(p->plan);
-    message_source_close(p->source_tables[1]);
+    message_source_close(p->source_tables[1], engine);
     free(p);
 }
 
@@ -92,11 +93,12 @@ static hsort_status make_tables(struct partition_tables *p, int size, struct eng
     p->offsets = malloc(ranks * sizeof *p->offsets);
     p->found = malloc(ranks * FOUND * sizeof *p->found);
     p->space.shown = calloc(ranks, sizeof *p->space.shown);
-    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown)
+    p->space.chunk = calloc(ranks, sizeof *p->space.chunk);
+    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown || !p->space.chunk)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     TRY(batch_plan_open(size, &p->plan));
     p->space.plan = p->plan;
-    TRY(message_source_open(&p->source_tables[1]));
+    TRY(message_source_open(size, engine, &p->source_tables[1]));
     for (int slot = 0; slot < BATCH_SLOTS; slot++) {
         TRY(engine->ops->event_create(engine, &p->fetched[slot]));
         TRY(engine->ops->event_create(engine, &p->space.sorted[slot]));
@@ -117,22 +119,25 @@ static hsort_status open_partition(int size, struct engine *engine, void **table
     return status;
 }
 
-/* ---- memory: workspace of the engine | scratch of a batch | slots | a region across a boundary --------- */
+/* ---- memory: workspace of the engine | scratch of a batch | slots | a region across a boundary | unpacked chunks ---- */
 
 static size_t work_bytes(const struct engine *engine, int key_bytes)
 {
     return (engine->ops->partition->workspace(engine, key_bytes) + 255) / 256 * 256;
 }
 
-int64_t partition_memory_keys(int size, int64_t capacity)
+int64_t partition_memory_keys(int size, bool packs, int64_t capacity)
 {
-    return batch_scratch_keys(size, capacity) + BATCH_SLOTS * batch_slot_keys(size, capacity) +
+    return batch_scratch_keys(size, capacity) + (BATCH_SLOTS + packs) * batch_slot_keys(size, capacity) +
            batch_keys_most(size, capacity);
 }
 
-static size_t partition_memory(const struct engine *engine, int size, int key_bytes, int64_t capacity)
+static size_t partition_memory(const struct engine *engine, const struct comm *comm, int key_bytes,
+                               int64_t capacity)
 {
-    return work_bytes(engine, key_bytes) + (size_t)partition_memory_keys(size, capacity) * (size_t)key_bytes;
+    const bool packs = batch_chunks_are_packed(comm, engine);
+    return work_bytes(engine, key_bytes) +
+           (size_t)partition_memory_keys(comm->size, packs, capacity) * (size_t)key_bytes;
 }
 
 static char *scratch_of(const struct exchange *x)
@@ -153,6 +158,11 @@ static char *batch_slot(const struct exchange *x, int slot)
 static char *boundary_of(const struct exchange *x)
 {
     return batch_slot(x, BATCH_SLOTS);
+}
+
+static char *unpacked_of(const struct exchange *x)
+{
+    return boundary_of(x) + batch_keys_most(x->comm->size, x->capacity) * x->key_bytes;
 }
 
 /* ---- the plan: all ranks agree on what follows --------------------------------------------------------- */
@@ -232,22 +242,22 @@ static bool plan_batches(struct exchange *x)
 
 /* ---- the batches --------------------------------------------------------------------------------------- */
 
-/* from[step]: where what a batch has of the peer that is `step` ranks behind this one lies: its own in the scratch buffer,
- * the others' in the slot. */
-static void find_chunks(const struct exchange *x, const struct batch *batch, const char *slot, const char **from)
+/* Where a batch's chunks lie: its own in the scratch buffer, the others in the slot, unless their source says else. */
+static void place_chunks(struct exchange *x, const struct batch *batch, int number)
 {
-    const struct partition_tables *p = x->tables;
+    struct partition_tables *p = x->tables;
+    const char *slot = p->space.slot[number % BATCH_SLOTS];
     for (int step = 0; step < x->comm->size; step++) {
         int64_t at;
         const int64_t keys = batch_chunk(p->plan, batch, batch_peer(x, step), &at);
-        from[step] = step == 0 ? (const char *)x->scratch + at * x->key_bytes : slot;
+        p->space.chunk[step] = step == 0 ? (const char *)x->scratch + at * x->key_bytes : slot;
         slot += step == 0 ? 0 : keys * x->key_bytes;
     }
 }
 
-/* List the pieces of a batch; from: as of find_chunks(). Of one value there is one, of what the batch has of it. Returns their
+/* List the pieces of a batch that has been fetched. Of one value there is one, of what the batch has of it. Returns their
  * number. */
-static int list_pieces(struct exchange *x, const struct batch *batch, const char *const *from)
+static int list_pieces(struct exchange *x, const struct batch *batch)
 {
     struct partition_tables *p = x->tables;
     const struct batch_plan *plan = p->plan;
@@ -260,7 +270,7 @@ static int list_pieces(struct exchange *x, const struct batch *batch, const char
         for (int step = 0; step < x->comm->size && !plan->is_one_value[region] && begin < end; step++) {
             const int64_t *at = batch_pieces_of(plan, batch_peer(x, step));
             p->pieces[count++] =
-                (struct engine_piece){.keys = from[step] + (at[region] - at[batch->first]) * x->key_bytes,
+                (struct engine_piece){.keys = p->space.chunk[step] + (at[region] - at[batch->first]) * x->key_bytes,
                                       .count = at[region + 1] - at[region],
                                       .region = region};
         }
@@ -295,13 +305,11 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
     struct engine *engine = x->engine;
     const int slot = number % BATCH_SLOTS;
     const int64_t width = x->key_bytes, begin = batch->begin;
-    const char *from[PARTITION_RANKS_MAX];
     hsort_status status = engine->ops->event_record(engine, p->fetched[slot], STREAM_IN);
     keep_first_error(&status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
-    find_chunks(x, batch, p->space.slot[slot], from);
     char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);
     keep_first_error(&status, engine->ops->partition->sort_regions(engine, x->key_bytes, &p->agreed.map,
-                                                                   p->pieces, list_pieces(x, batch, from), raw,
+                                                                   p->pieces, list_pieces(x, batch), raw,
                                                                    x->memory, scratch_of(x), out));
     if (!batch->whole || x->host_out) { // what is taken from it must be in order
         bool too_much;
@@ -338,6 +346,7 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
     struct batch_space *space = &p->space;
     for (int number = 0; number < batch_count(p->plan, x->comm->rank); number++) {
         const struct batch *batch = batch_of(p->plan, x->comm->rank, number);
+        place_chunks(x, batch, number);
         for (int i = 0; i < SOURCES; i++)
             keep_first_error(&status, sources[i]->fetch(space, p->source_tables[i], number));
         if (status == HSORT_OK)
@@ -365,6 +374,8 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     space->x = x;
     space->queued = 0;
     p->others_left = false;
+    space->scratch = scratch_of(x);
+    space->unpacked = batch_chunks_are_packed(x->comm, x->engine) ? unpacked_of(x) : NULL;
     for (int slot = 0; slot < BATCH_SLOTS; slot++)
         space->slot[slot] = batch_slot(x, slot);
     for (int i = 0; i < SOURCES; i++)

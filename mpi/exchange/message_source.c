@@ -12,35 +12,50 @@
  *     rank 0   b0 -> 2   b0 -> 1   b1 -> 2   b1 -> 1        rank 1   b0 -> 0   b0 -> 2   b1 -> 0   b1 -> 2
  *              b0 <- 1   b0 <- 2   b1 <- 1   b1 <- 2                 b0 <- 2   b0 <- 0   b1 <- 2   b1 <- 0
  *
- * Receives run ahead of the pipeline, as far as slots are free: while a batch is sorted the next one comes. */
+ * Receives run ahead of the pipeline, as far as slots are free: while a batch is sorted the next one comes.
+ *
+ * Between nodes chunks are packed (packed_chunks.h), so fewer bytes come than both sides expect at most. A message is shorter
+ * then, or empty; what has come of a chunk says whether it is packed:
+ *
+ *     chunk, 3 messages      | 4 MiB | 4 MiB | 1 MiB |     plain
+ *                            | 4 MiB | 1 MiB |   0   |     packed to 5 MiB: unpacked on STREAM_WORK, before the sort */
 #include "mpi/exchange/batch_source.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
-
-/* Where a rank stands in the order of its messages of one direction. */
-struct message_cursor {
-    int batch, step;
-    size_t done;  /* bytes of the chunk */
-    size_t place; /* in the slot, of the chunk */
-};
+#include "mpi/exchange/packed_chunks.h"
 
 struct message_tables {
     struct batch_space *space;
     struct transport *transport; /* NULL: no peer takes or gives messages */
-    struct message_cursor sends, receives;
-    int64_t named, came;            /* messages to receive */
+    struct packed_chunks *packed;
+    struct message_cursor sends, receives, arrivals; /* arrivals: the next message to come of those that are named */
+    int64_t named, came;                             /* messages to receive */
     int64_t named_with[BATCH_SLOTS]; /* of this batch and those before it, once all of it are named */
+    int64_t *came_bytes;             /* [BATCH_SLOTS * size] of each chunk, by step */
 };
 
-hsort_status message_source_open(void **tables)
+void message_source_close(void *tables, struct engine *engine)
 {
-    *tables = calloc(1, sizeof(struct message_tables));
-    return *tables ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the messages of batches");
+    struct message_tables *m = tables;
+    if (!m)
+        return;
+    packed_chunks_close(m->packed, engine);
+    free(m->came_bytes);
+    free(m);
 }
 
-void message_source_close(void *tables)
+hsort_status message_source_open(int size, struct engine *engine, void **tables)
 {
-    free(tables);
+    struct message_tables *m = *tables = calloc(1, sizeof *m);
+    if (m)
+        m->came_bytes = malloc(BATCH_SLOTS * (size_t)size * sizeof *m->came_bytes);
+    hsort_status status = m && m->came_bytes ? packed_chunks_open(size, engine, &m->packed)
+                                             : status_fail(HSORT_HOST_MEMORY, "no memory for messages of %d ranks", size);
+    if (status != HSORT_OK) {
+        message_source_close(m, engine);
+        *tables = NULL;
+    }
+    return status;
 }
 
 /* ---- the two orders ---------------------------------------------------------------------------------------- */
@@ -64,29 +79,59 @@ static size_t next_part(const struct message_tables *m, struct message_cursor *c
     return part;
 }
 
+/* Bytes of the chunk of rank `from` in a batch of rank `to`; *at: where it begins in the scratch buffer, in bytes. */
+static size_t chunk_bytes(const struct message_tables *m, int to, int number, int from, int64_t *at)
+{
+    const int width = m->space->x->key_bytes;
+    const int64_t keys = batch_chunk(m->space->plan, batch_of(m->space->plan, to, number), from, at);
+    *at *= width;
+    return (size_t)(keys * width);
+}
+
+/* Is the cursor at a chunk of this rank's that a peer is to get, and is not done with it? */
+static bool is_at_chunk(const struct message_tables *m, const struct message_cursor *c, struct outgoing_chunk *chunk)
+{
+    const struct batch_plan *plan = m->space->plan;
+    const struct exchange *x = m->space->x;
+    chunk->peer = batch_peer(x, plan->size - c->step);
+    if (m->space->shown[chunk->peer] || c->batch >= batch_count(plan, chunk->peer))
+        return false;
+    chunk->batch = batch_of(plan, chunk->peer, c->batch);
+    chunk->bytes = chunk_bytes(m, chunk->peer, c->batch, x->comm->rank, &chunk->at);
+    return c->done < chunk->bytes;
+}
+
+/* packed_chunks_next_fn: the chunks in the order of the sends. */
+static bool next_outgoing(void *tables, struct message_cursor *c, struct outgoing_chunk *chunk)
+{
+    const struct message_tables *m = tables;
+    for (; c->batch < m->space->plan->batches_most; next_step(c, m->space->plan->size))
+        if (is_at_chunk(m, c, chunk))
+            return true;
+    return false;
+}
+
 /* transport_stream.send. */
 static enum transport_next next_sent(void *tables, struct transport_message *message)
 {
     struct message_tables *m = tables;
-    const struct batch_plan *plan = m->space->plan;
     struct exchange *x = m->space->x;
     struct message_cursor *c = &m->sends;
-    for (; c->batch < plan->batches_most; next_step(c, plan->size)) {
-        const int peer = batch_peer(x, plan->size - c->step);
-        int64_t at;
-        if (m->space->shown[peer] || c->batch >= batch_count(plan, peer))
-            continue;
-        const size_t bytes =
-            (size_t)(batch_chunk(plan, batch_of(plan, peer, c->batch), x->comm->rank, &at) * x->key_bytes);
-        if (c->done == bytes)
-            continue;
-        message->peer = peer;
-        message->memory = (char *)x->scratch + at * x->key_bytes + c->done;
-        message->bytes = next_part(m, c, bytes);
-        exchange_count_moved(x, "send message", peer, (int64_t)message->bytes);
-        return NEXT_MESSAGE;
-    }
-    return NEXT_NONE;
+    struct outgoing_chunk chunk;
+    size_t bytes; // of the chunk, that are sent
+    packed_chunks_advance(m->packed);
+    if (!next_outgoing(m, c, &chunk))
+        return NEXT_NONE;
+    if (!packed_chunks_ready(m->packed, &chunk, &bytes))
+        return NEXT_LATER;
+    const size_t before = c->done, part = next_part(m, c, chunk.bytes);
+    message->peer = chunk.peer;
+    message->memory = (char *)x->scratch + chunk.at + before;
+    message->bytes = bytes <= before ? 0 : bytes - before < part ? bytes - before : part;
+    exchange_count_moved(x, "send message", chunk.peer, (int64_t)message->bytes);
+    if (c->done == chunk.bytes)
+        packed_chunks_leave(m->packed);
+    return NEXT_MESSAGE;
 }
 
 /* May messages be written to the slot of a batch? */
@@ -100,41 +145,59 @@ static bool slot_is_free(const struct batch_space *space, int batch)
            (engine->ops->event_done(engine, space->sorted[batch % BATCH_SLOTS], &done) != HSORT_OK || done);
 }
 
+/* Bring a cursor to the next message that this rank receives, if there is one: part of a chunk of *bytes of *peer. */
+static bool find_incoming(const struct message_tables *m, struct message_cursor *c, int *peer, size_t *bytes)
+{
+    const struct exchange *x = m->space->x;
+    int64_t at;
+    while (c->batch < batch_count(m->space->plan, x->comm->rank)) {
+        *peer = batch_peer(x, c->step);
+        *bytes = chunk_bytes(m, x->comm->rank, c->batch, *peer, &at);
+        if (!m->space->shown[*peer] && c->done < *bytes)
+            return true;
+        c->place += *bytes;
+        next_step(c, x->comm->size);
+    }
+    return false;
+}
+
 /* transport_stream.receive. */
 static enum transport_next next_received(void *tables, struct transport_message *message)
 {
     struct message_tables *m = tables;
-    const struct batch_plan *plan = m->space->plan;
-    const struct exchange *x = m->space->x;
     struct message_cursor *c = &m->receives;
-    while (c->batch < batch_count(plan, x->comm->rank)) {
-        const int peer = batch_peer(x, c->step), batch = c->batch;
-        int64_t at;
-        const size_t bytes =
-            (size_t)(batch_chunk(plan, batch_of(plan, x->comm->rank, batch), peer, &at) * x->key_bytes);
-        if (m->space->shown[peer] || c->done == bytes) {
-            c->place += bytes;
-            next_step(c, plan->size);
-            m->named_with[batch % BATCH_SLOTS] = m->named;
-            continue;
-        }
-        if (!slot_is_free(m->space, batch))
-            return NEXT_LATER;
-        message->peer = peer;
-        message->memory = m->space->slot[batch % BATCH_SLOTS] + c->place + c->done;
-        message->bytes = next_part(m, c, bytes);
-        m->named++;
-        return NEXT_MESSAGE;
-    }
-    return NEXT_NONE;
+    const int before = c->batch;
+    size_t bytes;
+    const bool found = find_incoming(m, c, &message->peer, &bytes);
+    for (int batch = before; batch < c->batch; batch++)
+        m->named_with[batch % BATCH_SLOTS] = m->named;
+    if (!found)
+        return NEXT_NONE;
+    if (!slot_is_free(m->space, c->batch))
+        return NEXT_LATER;
+    message->memory = m->space->slot[c->batch % BATCH_SLOTS] + c->place + c->done;
+    message->bytes = next_part(m, c, bytes);
+    m->named++;
+    return NEXT_MESSAGE;
+}
+
+static int64_t *came_of(const struct message_tables *m, int batch, int step)
+{
+    return &m->came_bytes[batch % BATCH_SLOTS * m->space->plan->size + step];
 }
 
 /* transport_stream.received. */
 static void count_received(void *tables, size_t bytes)
 {
     struct message_tables *m = tables;
-    (void)bytes;
+    size_t all;
+    int peer;
     m->came++;
+    if (!find_incoming(m, &m->arrivals, &peer, &all))
+        return;
+    int64_t *came = came_of(m, m->arrivals.batch, m->arrivals.step);
+    *came = (m->arrivals.done == 0 ? 0 : *came) + (int64_t)bytes;
+    next_part(m, &m->arrivals, all);
 }
 
 /* ---- the source -------------------------------------------------------------------------------------------- */
@@ -146,17 +209,45 @@ static hsort_status begin_messages(struct batch_space *space, void *tables)
     const struct exchange *x = space->x;
     const struct transport_stream stream = {
         .send = next_sent, .receive = next_received, .received = count_received, .user = m};
-    *m = (struct message_tables){.space = space, .sends = {.step = 1}, .receives = {.step = 1}};
+    m->space = space;
+    m->transport = NULL;
+    m->sends = m->receives = m->arrivals = (struct message_cursor){.step = 1};
+    m->named = m->came = 0;
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank && !space->shown[peer])
             m->transport = transport_messenger(x->transport);
-    return m->transport ? m->transport->ops->stream_begin(m->transport, &stream) : HSORT_OK;
+    const hsort_status status = packed_chunks_begin(m->packed, space, next_outgoing, m);
+    if (m->transport)
+        m->transport->ops->stream_begin(m->transport, &stream);
+    return status;
 }
 
 static hsort_status advance_messages(void *tables)
 {
     struct message_tables *m = tables;
     return m->transport ? m->transport->ops->stream_advance(m->transport) : HSORT_OK;
+}
+
+/* Queue what makes keys again of the chunks that have come packed. */
+static hsort_status unpack_chunks(struct batch_space *space, const struct message_tables *m, int number)
+{
+    struct exchange *x = space->x;
+    size_t place = 0;
+    hsort_status status = HSORT_OK;
+    int64_t at;
+    for (int step = 1; step < x->comm->size && space->unpacked; step++) {
+        const int peer = batch_peer(x, step);
+        const size_t bytes = chunk_bytes(m, x->comm->rank, number, peer, &at);
+        const int64_t came = *came_of(m, number, step);
+        if (!space->shown[peer] && bytes > 0 && came < (int64_t)bytes) {
+            space->chunk[step] = space->unpacked + place;
+            keep_first_error(&status, x->engine->ops->packing->unpack(
+                                          x->engine, x->key_bytes, space->slot[number % BATCH_SLOTS] + place, came,
+                                          (int64_t)bytes / x->key_bytes, space->unpacked + place));
+        }
+        place += bytes;
+    }
+    return status;
 }
 
 static hsort_status fetch_messages(struct batch_space *space, void *tables, int number)
@@ -168,6 +259,8 @@ static hsort_status fetch_messages(struct batch_space *space, void *tables, int 
         keep_first_error(&status, advance_messages(tables));
     if (m->transport)
         trace_end(span);
+    if (m->transport && status == HSORT_OK && !space->failed)
+        status = unpack_chunks(space, m, number);
     return status;
 }
 
@@ -175,7 +268,9 @@ static hsort_status end_messages(struct batch_space *space, void *tables)
 {
     struct message_tables *m = tables;
     (void)space;
-    return m->transport ? m->transport->ops->stream_end(m->transport) : HSORT_OK;
+    hsort_status status = m->transport ? m->transport->ops->stream_end(m->transport) : HSORT_OK;
+    keep_first_error(&status, packed_chunks_end(m->packed));
+    return status;
 }
 
 const struct batch_source_ops message_source = {

@@ -136,7 +136,7 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
     const double fraction = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_FRACTION;
     plan->engine_bytes = (2 + fraction) * plan->shard_bytes;
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
-        plan->engine_bytes += (double)partition_memory_keys(ranks, plan->shard_capacity) * key_bytes;
+        plan->engine_bytes += (double)partition_memory_keys(ranks, ranks > ranks_per_node, plan->shard_capacity) * key_bytes;
     return plan_passes(rates, &network, count, key_bytes, fraction, plan);
 }
 

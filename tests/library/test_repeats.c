@@ -19,6 +19,7 @@
  *
  *     test_repeats_ipc   the host engine, whose memory ranks map (shared_engine.h), all or some: it tells how many keys were
  *                        written anew
+ *     test_repeats_nodes the same on several virtual nodes, to which keys go in fewer bytes
  *     test_repeats cuda  the cuda engine: the exchange that ran tells it, for keys enough that their memory can be mapped */
 #include "tests/support/device_buffer.h"
 #include "kernels/base/key_width.h"
@@ -369,6 +370,29 @@ static void run_unmapped(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
+#ifdef VIRTUAL_NODES
+/* Many keys, of which most go to other nodes, in fewer bytes than they have: between neighbours in the order of all keys of a
+ * rank there are some bits. Half of those of ranks of one node are not packed. */
+static void run_packed(uint64_t seed)
+{
+    hsort_stats stats = {.struct_size = sizeof stats};
+    if (!create(HSORT_ENGINE_HOST))
+        return;
+    for (hsort_type type = HSORT_U32; type <= HSORT_F64; type++) {
+        struct trial t = draw(UNIFORM, type, seed + type);
+        t.in_layout = t.out_layout = LAYOUT_BALANCED;
+        t.count = (int64_t)size << 16;
+        t.kind = BUFFER_HOST;
+        run_trial(&t);
+        const double plain = (double)t.count * (double)hsort_type_bytes(type) * (size - 1) / size;
+        CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION &&
+                  (double)stats.moved_bytes < plain * (size > 2 ? 0.85 : 0.7),
+              "%s: %lld bytes of %g moved", what, (long long)stats.moved_bytes, plain);
+    }
+    hsort_destroy(&ctx);
+}
+#endif
+
 /* Some pairs by ipc, as on a node, the others by message, as between nodes. */
 static void run_mixed(uint64_t seed)
 {
@@ -402,6 +426,9 @@ int main(int argc, char **argv)
 #ifdef SHARED_ENGINE
     run_unmapped(seed);
     run_mixed(seed);
+#ifdef VIRTUAL_NODES
+    run_packed(seed);
+#endif
 #endif
     if (rank == 0 && trials > 0)
         printf("%d trials on %d ranks, %d of them with keys written anew\n", trials, size, written_trials);

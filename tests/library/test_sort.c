@@ -218,8 +218,13 @@ static void check_stats(const struct test_case *c)
     hsort_stats stats = {.struct_size = sizeof stats};
     CHECK(hsort_get_stats(c->setting->ctx, &stats) == HSORT_OK, "%s: no statistics", case_text);
     CHECK(stats.keys == c->input.count, "%s: %lld keys", case_text, (long long)stats.keys);
-    CHECK(stats.moved_bytes >= 0 && stats.moved_bytes % (int64_t)hsort_type_bytes(c->input.type) == 0,
-          "%s: %lld bytes moved", case_text, (long long)stats.moved_bytes);
+#ifdef VIRTUAL_NODES // packed keys are of any bytes
+    const int64_t unit = 1;
+#else
+    const int64_t unit = (int64_t)hsort_type_bytes(c->input.type);
+#endif
+    CHECK(stats.moved_bytes >= 0 && stats.moved_bytes % unit == 0, "%s: %lld bytes moved", case_text,
+          (long long)stats.moved_bytes);
     CHECK(!c->at_rest || stats.moved_bytes == 0, "%s: %lld bytes moved", case_text,
           (long long)stats.moved_bytes);
     CHECK(size > 1 || stats.moved_bytes == 0, "%s: %lld bytes moved by one rank", case_text,

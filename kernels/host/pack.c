@@ -1,0 +1,122 @@
+/* Keys as differences, on CPU cores: engine.h pictures what they are packed to. Threads take blocks: their widths first, which
+ * say where each one's words begin; then the words. */
+#include <omp.h>
+#include <string.h>
+#include "kernels/host/host_engine.h"
+
+enum { WORD_BITS = 32, GROUP = 64 /* blocks that a thread takes at a time */ };
+
+/* Packed keys: where their parts lie. */
+struct packed_parts {
+    int64_t blocks, words; /* words: that there is room for */
+    char *first;
+    uint32_t *ends, *word;
+};
+
+static int64_t block_count(int64_t count)
+{
+    return (count + ENGINE_PACK_KEYS - 1) / ENGINE_PACK_KEYS;
+}
+
+/* Bytes before the words. */
+static int64_t head_bytes(int64_t count, int key_bytes)
+{
+    const int64_t blocks = block_count(count);
+    return blocks * key_bytes + (blocks + 1) * (int64_t)sizeof(uint32_t);
+}
+
+static struct packed_parts packed_parts_of(const void *packed, int64_t bytes, int64_t count, int key_bytes)
+{
+    struct packed_parts parts = {.blocks = block_count(count), .first = (char *)packed};
+    parts.ends = (uint32_t *)(parts.first + parts.blocks * key_bytes);
+    parts.word = parts.ends + parts.blocks + 1;
+    parts.words = (bytes - head_bytes(count, key_bytes)) / (int64_t)sizeof(uint32_t);
+    return parts;
+}
+
+static int keys_in_block(int64_t block, int64_t count)
+{
+    const int64_t rest = count - block * ENGINE_PACK_KEYS;
+    return (int)(rest < ENGINE_PACK_KEYS ? rest : ENGINE_PACK_KEYS);
+}
+
+static uint32_t words_for(int keys, int width)
+{
+    return (uint32_t)((keys * width + WORD_BITS - 1) / WORD_BITS);
+}
+
+/* Bits from the lowest up to the highest one. */
+static inline int bits_of_u32(uint32_t value)
+{
+    return value == 0 ? 0 : 32 - __builtin_clz(value);
+}
+
+static inline int bits_of_u64(uint64_t value)
+{
+    return value == 0 ? 0 : 64 - __builtin_clzll(value);
+}
+
+static inline int bits_of_u128(uint128 value)
+{
+    return value >> 64 ? 64 + bits_of_u64((uint64_t)(value >> 64)) : bits_of_u64((uint64_t)value);
+}
+
+#define KEY_WIDTH_BODY "kernels/host/pack_body.h"
+#include "kernels/host/for_key_widths.h"
+
+/* Turn ends, which hold the widths of blocks, into ends. The words of all. */
+static int64_t place_words(const struct packed_parts *parts, int64_t count)
+{
+    int64_t words = 0;
+    parts->ends[parts->blocks] = parts->ends[parts->blocks - 1];
+    for (int64_t block = 0; block < parts->blocks; block++) {
+        words += words_for(keys_in_block(block, count), (int)parts->ends[block]);
+        parts->ends[block] = (uint32_t)words;
+    }
+    return words;
+}
+
+static hsort_status host_pack(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to,
+                              int64_t *bytes)
+{
+    const int threads = host_threads(engine);
+    const int64_t plain = count * key_bytes, head = head_bytes(count, key_bytes);
+    TRY(kernel_takes("packing of keys", key_bytes));
+    *bytes = plain;
+    if (head < plain && plain / (int64_t)sizeof(uint32_t) <= UINT32_MAX) {
+        const struct packed_parts parts = packed_parts_of(to, plain, count, key_bytes);
+#pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+        for (int64_t block = 0; block < parts.blocks; block++)
+            KEY_CALL(key_bytes, measure_block, keys, block, count, &parts);
+        const int64_t all = head + place_words(&parts, count) * (int64_t)sizeof(uint32_t);
+        if (all < plain) {
+            *bytes = all;
+#pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+            for (int64_t block = 0; block < parts.blocks; block++)
+                KEY_CALL(key_bytes, pack_block, keys, block, count, &parts);
+        }
+    }
+    if (*bytes == plain && count > 0)
+        memcpy(to, keys, (size_t)plain);
+    return HSORT_OK;
+}
+
+static hsort_status host_unpack(struct engine *engine, int key_bytes, const void *packed, int64_t bytes,
+                                int64_t count, void *keys)
+{
+    const int threads = host_threads(engine);
+    const int64_t plain = count * key_bytes;
+    TRY(kernel_takes("unpacking of keys", key_bytes));
+    if (bytes >= plain || bytes < head_bytes(count, key_bytes)) {
+        if (count > 0 && bytes >= plain)
+            memcpy(keys, packed, (size_t)plain);
+        return HSORT_OK;
+    }
+    const struct packed_parts parts = packed_parts_of(packed, bytes, count, key_bytes);
+#pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int64_t block = 0; block < parts.blocks; block++)
+        KEY_CALL(key_bytes, unpack_block, &parts, block, count, keys);
+    return HSORT_OK;
+}
+
+const struct engine_pack_ops host_pack_ops = {.pack = host_pack, .unpack = host_unpack};

@@ -1,0 +1,54 @@
+/* Chunks in fewer bytes on their way to other nodes: sorted, and packed as differences (engine.h), where they lie in the
+ * scratch buffer, some chunks ahead of the messages that carry them. The engine has time for it while the network is busy.
+ *
+ *     STREAM_WORK   sort batch 0    chunk 8: sort, pack    sort batch 1    chunk 9 ...
+ *     messages      chunk 0 ... 4   5 6 7                  8               9
+ *
+ * A chunk is sent as it is where it goes to a rank of this node, is shorter than a block, or is of a region that a rank of this
+ * node wants too, this one included: that one reads it there. A chunk of a region that ranks of several other nodes want is
+ * packed once. */
+#ifndef PACKED_CHUNKS_H
+#define PACKED_CHUNKS_H
+
+#include "mpi/exchange/batch_source.h"
+
+/* Where a rank stands in the order of its messages of one direction. */
+struct message_cursor {
+    int batch, step;
+    size_t done;  /* bytes of the chunk */
+    size_t place; /* in the slot, of the chunk */
+};
+
+/* Keys of this rank that a peer is to get. */
+struct outgoing_chunk {
+    int peer;
+    const struct batch *batch; /* the peer's */
+    int64_t at;                /* in the scratch buffer */
+    size_t bytes;              /* as keys */
+};
+
+struct packed_chunks;
+
+/* Bring the cursor to the next chunk that is sent, if it is not at one; false: there is none any more. */
+typedef bool (*packed_chunks_next_fn)(void *user, struct message_cursor *cursor, struct outgoing_chunk *chunk);
+
+/* *chunks is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
+hsort_status packed_chunks_open(int size, struct engine *engine, struct packed_chunks **chunks);
+void packed_chunks_close(struct packed_chunks *chunks, struct engine *engine); /* NULL chunks are fine */
+
+/* Begin with the chunks of a sort. Collective. */
+hsort_status packed_chunks_begin(struct packed_chunks *chunks, struct batch_space *space, packed_chunks_next_fn next,
+                                 void *user);
+
+/* Queue the packing of one chunk more, if not too many are queued. */
+void packed_chunks_advance(struct packed_chunks *chunks);
+
+/* Is the chunk that is sent next as it is to be sent? *bytes: how many. leave(): it has been sent, and the one behind it is
+ * next. */
+bool packed_chunks_ready(struct packed_chunks *chunks, const struct outgoing_chunk *chunk, size_t *bytes);
+void packed_chunks_leave(struct packed_chunks *chunks);
+
+/* This rank's first failure since the beginning. */
+hsort_status packed_chunks_end(struct packed_chunks *chunks);
+
+#endif

@@ -1,0 +1,144 @@
+/* Packed keys: against an oracle that writes them bit by bit, and back again; odd counts, equal keys, gaps of every width, keys
+ * in no order; never more bytes than the keys have; and bytes of which nobody has packed anything, as a failed rank sends them:
+ * nothing outside is touched.
+ *
+ *     test_pack host [threads]       test_pack cuda */
+#include "tests/kernels/engine_test.h"
+
+enum { TRIALS = 400, LARGE = 300001 };
+
+/* Keys of any width as bytes, lowest first. */
+static void draw_keys(int width, int64_t count, unsigned char *keys, uint64_t *random)
+{
+    const int shape = (int)(check_random(random) % 6), bits = (int)(check_random(random) % (uint64_t)(8 * width)) + 1;
+    const key_code most = bits == 128 ? ~(key_code)0 : ((key_code)1 << bits) - 1;
+    key_code key = check_random(random);
+    for (int64_t i = 0; i < count; i++) {
+        const key_code draw = (key_code)check_random(random) << 64 | check_random(random);
+        switch (shape) {
+        case 0: // gaps of up to so many bits, which may wrap round
+            key += draw & most;
+            break;
+        case 1: // equal keys, and a jump here and there
+            key += draw % 300 == 0 ? draw >> 7 & most : 0;
+            break;
+        case 2: // any order
+            key = draw;
+            break;
+        case 3: // the largest and the smallest
+            key = i < count / 2 ? 0 : ~(key_code)0;
+            break;
+        case 4: // dense
+            key += draw % 3;
+            break;
+        default: // blocks of different widths
+            key += i / ENGINE_PACK_KEYS % 3 == 0 ? draw & most : draw % 2;
+            break;
+        }
+        memcpy(keys + i * width, &key, (size_t)width); // little-endian
+    }
+}
+
+static key_code key_at(int width, const unsigned char *keys, int64_t i)
+{
+    key_code key = 0;
+    memcpy(&key, keys + i * width, (size_t)width);
+    return key;
+}
+
+/* Pack bit by bit into `to` [count * width + 64]; the bytes. */
+static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, unsigned char *to)
+{
+    const int64_t blocks = (count + ENGINE_PACK_KEYS - 1) / ENGINE_PACK_KEYS, plain = count * width;
+    const key_code mask = width == 16 ? ~(key_code)0 : ((key_code)1 << 8 * width) - 1;
+    const int64_t head = blocks * width + (blocks + 1) * 4;
+    uint32_t words = 0, last = 0;
+    unsigned char *packed = calloc(1, (size_t)(head + plain + blocks * 4 + 64));
+    for (int64_t block = 0; block < blocks; block++) {
+        const int64_t first = block * ENGINE_PACK_KEYS;
+        const int64_t end = first + ENGINE_PACK_KEYS < count ? first + ENGINE_PACK_KEYS : count;
+        int bits = 0;
+        for (int64_t i = first + 1; i < end; i++)
+            while (bits < 128 && ((key_at(width, keys, i) - key_at(width, keys, i - 1)) & mask) >> bits != 0)
+                bits++;
+        for (int64_t i = first; i < end; i++)
+            for (int bit = 0; bit < bits; bit++) {
+                const key_code gap = i > first ? (key_at(width, keys, i) - key_at(width, keys, i - 1)) & mask : 0;
+                const int64_t at = 32 * (int64_t)words + (i - first) * bits + bit;
+                packed[head + at / 8] |= (unsigned char)((gap >> bit & 1) << at % 8);
+            }
+        memcpy(packed + block * width, keys + first * width, (size_t)width);
+        words += (uint32_t)(((end - first) * bits + 31) / 32);
+        memcpy(packed + blocks * width + block * 4, &words, 4);
+        last = (uint32_t)bits;
+    }
+    if (blocks > 0)
+        memcpy(packed + blocks * width + blocks * 4, &last, 4);
+    const int64_t all = head + 4 * (int64_t)words;
+    memcpy(to, all < plain ? packed : keys, (size_t)(all < plain ? all : plain));
+    free(packed);
+    return all < plain ? all : plain;
+}
+
+static void check_trial(int width, int64_t count, int64_t *bytes, uint64_t *random)
+{
+    const size_t plain = (size_t)(count * width);
+    unsigned char *keys = alloc_or_exit(plain + 1), *expected = alloc_or_exit(plain + 64);
+    draw_keys(width, count, keys, random);
+    const int64_t wanted = pack_slowly(width, keys, count, expected);
+    struct buffer from = buffer_new(keys, plain, check_random(random) % 5 * (size_t)width),
+                  to = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width),
+                  back = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width);
+    *bytes = -1;
+    must(ops->packing->pack(engine, width, buffer_keys(&from), count, buffer_keys(&to), bytes), "pack");
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
+    CHECK(*bytes == wanted, "%lld keys of %d bytes: %lld bytes, not %lld", (long long)count, width, (long long)*bytes,
+          (long long)wanted);
+    must(ops->packing->unpack(engine, width, buffer_keys(&to), *bytes, count, buffer_keys(&back)), "unpack");
+    CHECK(memcmp(buffer_result(&to, "pack"), expected, (size_t)wanted) == 0, "%lld keys of %d bytes: other bytes",
+          (long long)count, width);
+    CHECK(memcmp(buffer_result(&back, "unpack"), keys, plain) == 0, "%lld keys of %d bytes: other keys",
+          (long long)count, width);
+    buffer_free(&from), buffer_free(&to), buffer_free(&back);
+    free(keys);
+    free(expected);
+}
+
+/* Any bytes, fewer than the keys have, and some that begin like packed ones. */
+static void check_nonsense(int width, int64_t count, uint64_t *random)
+{
+    const size_t plain = (size_t)(count * width);
+    unsigned char *keys = alloc_or_exit(plain + 64);
+    draw_keys(width, count, keys, random);
+    const int64_t packed = pack_slowly(width, keys, count, keys);
+    for (int i = 0; i < 20 && packed > 0; i++)
+        keys[check_random(random) % (uint64_t)packed] = (unsigned char)check_random(random);
+    const size_t some = check_random(random) % 3 ? (size_t)packed : check_random(random) % (plain + 1);
+    struct buffer from = buffer_new(keys, some, 0), back = buffer_new(NULL, plain, (size_t)width);
+    must(ops->packing->unpack(engine, width, buffer_keys(&from), (int64_t)some, count, buffer_keys(&back)), "unpack");
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
+    buffer_result(&back, "unpack of nonsense");
+    buffer_free(&from), buffer_free(&back);
+    free(keys);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t random = check_seed();
+    void *bytes;
+    open_engine(argc, argv);
+    printf("test_pack %s: seed %llu\n", ops->name, (unsigned long long)random);
+    must(ops->alloc_host(engine, sizeof(int64_t), &bytes), "memory");
+    for (int trial = 0; trial < TRIALS && check_failures < 5; trial++) {
+        const int width = 4 << check_random(&random) % 3;
+        const int64_t near = (int64_t)(check_random(&random) % 5) * ENGINE_PACK_KEYS,
+                      counts[4] = {(int64_t)(check_random(&random) % 40), near + (int64_t)(check_random(&random) % 3),
+                                   (int64_t)(check_random(&random) % 5000),
+                                   trial % 40 == 3 ? LARGE : (int64_t)(check_random(&random) % 300)};
+        check_trial(width, counts[trial % 4], bytes, &random);
+        check_nonsense(width, counts[trial % 4], &random);
+    }
+    ops->free_host(engine, bytes);
+    close_engine();
+    return check_failures > 0;
+}

@@ -235,6 +235,7 @@ hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
  * timing.cu. */
 extern const struct engine_peer_ops cuda_peer_ops;
 extern const struct engine_partition_ops cuda_partition_ops;
+extern const struct engine_pack_ops cuda_pack_ops;
 extern const struct engine_pair_ops cuda_pair_ops;
 extern const struct engine_yardstick_ops cuda_yardstick_ops;
 extern const struct engine_timing_ops cuda_timing_ops;

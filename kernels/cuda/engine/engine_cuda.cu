@@ -501,6 +501,7 @@ static const struct engine_ops cuda_ops = {
     .kind = HSORT_ENGINE_CUDA,
     .peer = &cuda_peer_ops,
     .partition = &cuda_partition_ops,
+    .packing = &cuda_pack_ops,
     .pairs = &cuda_pair_ops,
     .yardstick = &cuda_yardstick_ops,
     .timing = &cuda_timing_ops,

@@ -8,8 +8,8 @@ set -uo pipefail
 right_library()
 {
     local built loaded
-    # "..., Open MPI 4.1.4" of the headers, and of the library "Open MPI v4.1.4, ..." or "MPICH Version: 4.0.2"
-    built=$("$HYPERSORT" --version | sed -n '1s/.*, //p' | tr -cd 'A-Za-z0-9.')
+    # "..., Open MPI 4.1.4, ..." of the headers, and of the library "Open MPI v4.1.4, ..." or "MPICH Version: 4.0.2"
+    built=$("$HYPERSORT" --version | grep -oE '(Open MPI|MPICH) [0-9][0-9.]*' | tr -d ' ')
     ok 3 info --engine host --json
     json "len(r['ranks']) == 3"
     loaded=$(grep -o '"mpi_library": *"[^,"]*' "$work.out" | sed 's/.*"//; s/\\u0009//; s/ v\([0-9]\)/\1/; s/ Version: *//' | tr -cd 'A-Za-z0-9.')

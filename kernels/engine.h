@@ -285,28 +285,22 @@ struct engine_partition_ops {
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };
 
-/* Keys in fewer bytes, to be sent. Of each block of ENGINE_PACK_KEYS of them the first one, and of each the difference to
- * the one before it in the block, of as many bits as the largest of the block takes. Blocks of 4:
+/* Keys in fewer bytes, to be sent. Of each block of ENGINE_PACK_KEYS the first one, and of each key the difference to the
+ * one before it, of as many bits as the largest of the block takes. Blocks of 4:
  *
  *     keys         50 53 53 57   90 91              the last block is short
  *     differences  0 3 0 4       0 1
  *     packed       50 90 | 1 2 1 | 12 bits and a gap | 2 bits and a gap
- *                  first   ends    ends: words of 32 bits up to the end of each block, and the width of the last one
- *
- * What is packed: first [blocks] keys, ends [blocks + 1] of 4 bytes, then words of 4 bytes. Value i of a block has the bits
- * i * width .. of its words, the lowest first. A full block has ENGINE_PACK_KEYS / 32 words for each bit of its width. */
+ * first [blocks] keys; ends [blocks + 1]: words up to the end of each block, and the width of the last one; the words. Ends
+ * and words have 4 bytes. Value i of a block has the bits i * width .. of its words, the lowest first. */
 struct engine_pack_ops {
-    /* Pack keys [count], for whose bits alone order matters: others come back as exactly. If that takes no fewer bytes than
-     * they have, they are copied.
+    /* Pack keys [count], best in order; others come back as exactly. If that saves no bytes, they are copied.
      *   to     [count * key_bytes] engine memory, aligned as keys are; does not overlap them
      *   bytes  [1] memory of alloc_host(): how many of `to` are used, once the work on STREAM_WORK is done */
-    hsort_status (*pack)(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to,
-                         int64_t *bytes);
-
-    /* The way back: keys [count], of [bytes] that pack() has made; count * key_bytes are keys that were copied. They do not
-     * overlap. Of other bytes come some keys, and nothing outside is touched. */
-    hsort_status (*unpack)(struct engine *engine, int key_bytes, const void *packed, int64_t bytes, int64_t count,
-                           void *keys);
+    hsort_status (*pack)(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to, int64_t *bytes);
+    /* The way back: keys [count], of [bytes] that pack() has made; they do not overlap. Of other bytes come some keys, and
+     * nothing outside is touched. */
+    hsort_status (*unpack)(struct engine *engine, int key_bytes, const void *packed, int64_t bytes, int64_t count, void *keys);
 };
 
 /* Keys that have a value each, of one rank alone. All in engine memory; keys are aligned to their size, values to theirs. */

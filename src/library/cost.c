@@ -4,8 +4,8 @@
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
  *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of a shard each,
  *               a merge of P runs
- *     partition a part of a local sort, then the rest of it or links and network, whichever is slower; short messages to each
- *               peer
+ *     partition a part of a local sort, then the rest of it and what packs keys for other nodes, or links and network, whichever
+ *               is slower; short messages to each peer
  *
  * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts:
  * KEYS keys on each rank that stand for evenly spread ones, the same for every sort over P ranks.
@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/engine.h"
 #include "mpi/exchange/hypercube.h"
 #include "mpi/exchange/split.h"
 #include "mpi/exchange/splitters.h"
@@ -36,6 +37,8 @@ enum {
 };
 /* Of a sort: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
+/* The largest of 256 gaps between uniform keys is 6.1 times as large as the others, and its bits are whole ones. */
+static const double WIDEST_OF_BLOCK_BITS = 3.1;
 
 static int depth_of(int64_t count)
 {
@@ -299,34 +302,53 @@ static void add_direct(const struct cost_network *n, const hsort_rates *rates, c
 
 /* ---- partition ----------------------------------------------------------------------------------------- */
 
-/* What moves while regions are sorted: from ranks of the node by ipc, side by side with messages from the others; without ipc
- * all by message, one after the other. */
-static double moving_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s)
+/* Of a key's bytes, those that cross nodes: as difference to the next of a rank's uniform keys, of as many bits as the largest of
+ * a block takes, and the head of a block. */
+static double packed_share(const struct shard_size *s)
+{
+    const double bits = 8.0 * s->key_bytes, head = (double)(s->key_bytes + (int)sizeof(uint32_t)) / ENGINE_PACK_KEYS;
+    const double packed = (bits - log2((double)s->capacity) + WIDEST_OF_BLOCK_BITS) / 8 + head;
+    return packed < s->key_bytes ? packed / s->key_bytes : 1;
+}
+
+/* What a rank sends while regions are sorted. */
+struct moved_shard {
+    double near, far, far_keys; /* bytes; far ones packed, and as keys */
+};
+
+static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s)
 {
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
-    const double each = s->shard_bytes / n->size;
-    const double near = (near_ranks - 1) * each / rate(rates, HSORT_RATE_LINK),
-                 far = (n->size - near_ranks) * each / rate(rates, HSORT_RATE_NETWORK);
+    const double each = s->shard_bytes / n->size, far_keys = (n->size - near_ranks) * each;
+    return (struct moved_shard){(near_ranks - 1) * each, far_keys * packed_share(s), far_keys};
+}
+
+/* The link and the network: side by side if ranks of a node read each other's memory, else one message after the other. */
+static double moving_seconds(const hsort_rates *rates, const struct moved_shard *moved)
+{
+    const double near = moved->near / rate(rates, HSORT_RATE_LINK), far = moved->far / rate(rates, HSORT_RATE_NETWORK);
     return rates->link == HSORT_TRANSPORT_IPC ? larger(near, far) : near + far;
 }
 
-/* What a local sort would do is done, part of it before keys move, and the rest while the link is busy. */
+/* What a local sort would do is done, part of it before keys move, and the rest while the link is busy; keys for other nodes are
+ * sorted once more, packed and unpacked meanwhile. */
 static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                           struct hsort_plan_exchange *cost)
 {
     const int others = n->size - 1;
     const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT];
-    const double moved = s->shard_bytes * others / n->size;
+    const struct moved_shard moved = moved_by_partition(n, s);
     const bool far = n->size > n->ranks_per_node;
+    const double packing = far ? sort * moved.far_keys / s->shard_bytes + 2 * merge_seconds(rates, moved.far_keys) : 0;
     const double short_ones = (double)PARTITION_COLLECTIVES * depth_of(n->size) + PARTITION_MESSAGES * others;
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
-        larger(sort * (1 - BEFORE_KEYS_MOVE), moving_seconds(n, rates, s)) +
+        larger(sort * (1 - BEFORE_KEYS_MOVE) + packing, moving_seconds(rates, &moved)) +
         short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + PARTITION_STEPS * rate(rates, HSORT_RATE_STEP);
     cost->messages = short_ones + others;
     cost->messages_all = cost->messages * n->size;
-    cost->moved_bytes_largest = moved;
-    cost->moved_bytes = moved * n->size;
+    cost->moved_bytes_largest = moved.near + moved.far;
+    cost->moved_bytes = cost->moved_bytes_largest * n->size;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

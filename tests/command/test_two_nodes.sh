@@ -1,0 +1,129 @@
+#!/bin/bash
+# Two nodes on this machine, with a host name, a network and a /dev/shm of their own and a slow cable between them: keys that
+# change nodes go by `partition`, packed. Every output is that of one rank, byte for byte; the reports say how many bytes went.
+#
+#     node1   rank 0 [1 2]   eth0 --- bridge --- eth0   node2   rank 1 [3]        the rate is tc's, if the kernel has it
+#
+# `test_two_nodes.sh times` by hand, on an idle machine: seconds beside bytes / rate, for partition and direct.
+set -euo pipefail
+mode=${1:-test} work=${TMPDIR:-/tmp} rate_mbit=200 network=10.1.2
+PATH=$PATH:/usr/sbin:/sbin
+namespaces=(--pid --fork --kill-child --mount --mount-proc --net --uts --ipc)
+
+skip()
+{
+    echo "skipped: $1"
+    exit 77
+}
+
+fail()
+{
+    echo "failed: $1"
+    exit 1
+}
+
+if [ "${TWO_NODES_INSIDE:-}" = "" ]; then
+    for program in ip nsenter unshare mpirun python3; do
+        command -v $program >/dev/null || skip "there is no $program"
+    done
+    [ "$(id -u)" = 0 ] || skip "namespaces take root"
+    unshare "${namespaces[@]}" bash -c 'ip link add cluster type bridge && ip link add node1 type veth' 2>/dev/null ||
+        skip "this machine makes no namespaces with bridges and cables"
+    folder=$(mktemp -d "$work/two_nodes.XXXXXX")
+    trap 'rm -rf "$folder"' EXIT
+    cd "$folder"
+    TWO_NODES_INSIDE=$folder unshare "${namespaces[@]}" "$BASH" "$0" "$mode" && exit 0 || exit $?
+fi
+
+# ---- inside: the first process of all namespaces; what it starts ends with it ----
+
+# node N: its first process, then its cable.
+start_node()
+{
+    local pid
+    unshare --net --uts --ipc --mount bash -c "hostname node$1; mount -t tmpfs tmpfs /dev/shm; ip link set lo up
+        echo \$\$ >node$1.pid; exec sleep 3600" &
+    until [ -s "node$1.pid" ]; do
+        sleep 0.05
+    done
+    pid=$(cat "node$1.pid")
+    ip link add "node$1" type veth peer name eth0 netns "$pid"
+    ip link set "node$1" master cluster up
+    nsenter -t "$pid" -n ip address add "$network.1$1/24" dev eth0
+    nsenter -t "$pid" -n ip link set eth0 up
+    nsenter -t "$pid" -n tc qdisc add dev eth0 root tbf rate ${rate_mbit}mbit burst 128k latency 200ms 2>/dev/null ||
+        echo "no limit on the rate: there is no tc, or no tbf in the kernel"
+}
+
+# on HOSTS ARGUMENT...: hypersort on node1:R,node2:R.
+on()
+{
+    timeout 200 mpirun --mca btl_tcp_if_include eth0 --host "$1" "$HYPERSORT" "${@:2}" 2>error || { cat error; fail "on $1: hypersort ${*:2}"; }
+}
+
+cd "$TWO_NODES_INSIDE"
+hostname controller
+ip link set lo up
+ip link add cluster type bridge
+ip address add $network.1/24 dev cluster
+ip link set cluster up
+printf '%s\n' "$network.11 node1" "$network.12 node2" "$network.1 controller" >hosts
+mount --bind hosts /etc/hosts
+start_node 1
+start_node 2
+printf '#!/bin/bash\nexec nsenter -t $(cat %s/$1.pid) -n -u -i -m bash -c "${*:2}"\n' "$PWD" >agent
+chmod +x agent
+unset "${!OMPI_MCA_@}"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp
+export OMPI_MCA_mpi_yield_when_idle=1 OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_plm_rsh_agent=$PWD/agent OMPI_MCA_plm_rsh_no_tree_spawn=1
+export OMPI_MCA_oob_tcp_if_include=$network.0/24 TMPDIR=$PWD
+
+if [ "$mode" = times ]; then
+    for exchange in partition direct; do
+        for type in u64 u32; do
+            "$HYPERSORT" gen -n 8M --type $type -o times.npy >/dev/null
+            on node1:1,node2:1 sort times.npy -o sorted.npy --exchange $exchange --engine host --json >report.json
+            EXCHANGE=$exchange TYPE=$type RATE=$rate_mbit python3 - <<'END'
+import json, os
+r = json.load(open('report.json'))
+floor = r['moved_bytes'] / 2 / (float(os.environ['RATE']) * 125000)
+print('%-9s %s: exchange %.3f s, bytes / rate %.3f s, %.2f bytes a key' %
+      (os.environ['EXCHANGE'], os.environ['TYPE'], r['phases']['exchange'], floor, r['moved_bytes'] / (r['keys'] / 2)))
+END
+        done
+    done
+    exit 0
+fi
+
+# check_bytes MOST KEYS: the last report's exchange, and bytes by MPI for each of the keys that change nodes.
+check_bytes()
+{
+    python3 - "$1" "$2" <<'END'
+import json, sys
+r = json.load(open('report.json'))
+each = r['moved_bytes'] / float(sys.argv[2])
+print('%d keys on %d ranks by %s: %.2f bytes a key' % (r['keys'], r['ranks'], r['exchange'], each))
+assert r['exchange'] == 'partition' and 0 < each < float(sys.argv[1]), (r['exchange'], each)
+END
+}
+
+# sorted_by HOSTS TYPE: sort in.raw there; the output is what one rank makes of it.
+sorted_by()
+{
+    on "$1" sort in.raw --type "$2" -o out.raw --exchange partition --engine host --json >report.json
+    cmp out.raw expected.raw || fail "$2 on $1: not what one rank sorts"
+}
+
+for type in u64 u32 u128; do
+    "$HYPERSORT" gen -n 512K --type $type -o in.raw >/dev/null
+    "$HYPERSORT" sort in.raw --type $type -o expected.raw >/dev/null
+    sorted_by node1:1,node2:1 $type
+    case $type in # of the bits of a key all but 18 - 3, and the head of a block of 256 keys
+        u64) check_bytes 6.5 262144 ;;
+        u32) check_bytes 2.4 262144 ;;
+        u128) check_bytes 14.5 262144 ;;
+    esac
+    sorted_by node1:3,node2:1 $type
+done
+echo "two nodes: all as one rank sorts it"

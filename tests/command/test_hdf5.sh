@@ -163,12 +163,21 @@ usage()
 # Reports, --no-clobber, what is there already, few rows for many ranks.
 reports()
 {
+    local words
     ok 3 sort snap.h5:/g -o x.h5:/g --key id,pos[1]:desc --json
     json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc' and r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos']"
     json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub (a group), reference of id (references)'"
     json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
     ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
     json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000"
+    ok 3 sort snap.h5:/g -o traced.h5:/g --key id --trace trace.json --json
+    json "r['trace']['spans'] > 50 and r['trace']['file'] == 'trace.json'"
+    for words in read "look at rows" write commit; do
+        [ "$(grep -o "\"name\": \"$words\"" trace.json | wc -l)" -ge 3 ] || fail "the trace has no '$words' of each rank"
+    done
+    refused 2 2 "traced.h5: is to be two outputs at once" sort snap.h5:/g -o traced.h5:/g --key id --trace traced.h5
+    refused 0 2 "snap.h5: is the input" sort snap.h5:/g -o traced.h5:/g --key id --trace snap.h5
+    rm traced.h5 trace.json
     refused 2 2 "x.h5: is there already, and --no-clobber keeps it" sort snap.h5:/keys -o x.h5:/k --no-clobber
     # Into the file beside what it has; once more, in place of what it had.
     ok 2 sort snap.h5:/keys -o x.h5:/deep/keys -r -q

@@ -5,6 +5,7 @@
  * Rejected   rows of all datasets as records: memory would hold all of them, twice, and a group has datasets that are not wanted
  *            at the same time */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/comm/node_memory.h"
@@ -13,6 +14,7 @@
 #include "src/command/record_io.h"
 #include "src/command/records_hdf5.h"
 #include "src/command/records_report.h"
+#include "src/command/run_trace.h"
 #include "src/command/stop.h"
 
 struct hdf5_run {
@@ -57,8 +59,11 @@ static hsort_status check_memory(struct hdf5_run *run)
 static hsort_status read_column_rows(struct hdf5_run *run, int column, void *rows)
 {
     const double start = MPI_Wtime();
+    struct trace_span *span = trace_begin(run->comm->trace, "read");
+    trace_bytes(span, run->count * (int64_t)run->in.column[column].row_bytes);
     stop_hold(FAULT_HOLD_READ, "before the next rows are read", NULL);
-    const hsort_status status = hdf5_read_rows(&run->in, column, run->first, run->count, rows);
+    const hsort_status status =
+        trace_end_with(span, hdf5_read_rows(&run->in, column, run->first, run->count, rows));
     run->read_seconds += MPI_Wtime() - start;
     return status;
 }
@@ -155,7 +160,9 @@ static hsort_status look_at_rows(struct hdf5_run *run, const struct record_keys 
     const double start = MPI_Wtime();
     elements.index = index;
     verify_start(&verifier, elements.field[0].map);
-    const hsort_status status = verify_add_elements(&verifier, run->io.engine, &elements);
+    struct trace_span *span = trace_begin(run->comm->trace, "look at rows");
+    const hsort_status status =
+        trace_end_with(span, verify_add_elements(&verifier, run->io.engine, &elements));
     TRY(comm_agree(run->comm, status));
     TRY(verify_finish(&verifier, run->comm, result));
     run->verify_seconds += MPI_Wtime() - start;
@@ -259,7 +266,10 @@ static hsort_status carry_rows(struct hdf5_run *run, int column, void *rows, voi
     if (run->written)
         TRY(look_at_rows(run, NULL, sorted, row_bytes, NULL, &run->written[column]));
     const double start = MPI_Wtime();
-    TRY(hdf5_write_rows(&run->out, column, run->first, run->count, sorted, &run->progress, &run->carried));
+    struct trace_span *span = trace_begin(run->comm->trace, "write");
+    trace_bytes(span, run->count * (int64_t)row_bytes);
+    TRY(trace_end_with(span, hdf5_write_rows(&run->out, column, run->first, run->count, sorted,
+                                             &run->progress, &run->carried)));
     run->write_seconds += MPI_Wtime() - start;
     return HSORT_OK;
 }
@@ -313,7 +323,23 @@ static void pack_fields(struct hdf5_run *run)
     }
 }
 
-static hsort_status prepare_run(struct hdf5_run *run)
+/* The trace is written when the output has its name: it must not lie there. Not collective. */
+static hsort_status check_trace_apart(const struct cli_options *options)
+{
+    struct hdf5_place place;
+    char output[PATH_MAX], trace[PATH_MAX];
+    if (!options->trace)
+        return HSORT_OK;
+    TRY(hdf5_place_parse(options->output, &place));
+    TRY(file_output_name(place.file, NULL, output));
+    TRY(file_output_name(options->trace, NULL, trace));
+    return strcmp(output, trace) == 0
+               ? status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", options->trace)
+               : HSORT_OK;
+}
+
+/* The input, and what its keys are. */
+static hsort_status open_rows(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;
     const hsort_order order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING;
@@ -323,7 +349,14 @@ static hsort_status prepare_run(struct hdf5_run *run)
     pack_fields(run);
     run->first = launch_share(run->in.count, run->comm->rank, run->comm->size);
     run->count = launch_share(run->in.count, run->comm->rank + 1, run->comm->size) - run->first;
-    TRY(record_io_library(run->comm, options, &run->progress, &run->ctx, &run->io));
+    TRY(comm_agree(run->comm, check_trace_apart(options)));
+    return run_trace_check(run->comm, options, &run->in.files, NULL);
+}
+
+/* What it takes of memory for all of the work. */
+static hsort_status prepare_run(struct hdf5_run *run)
+{
+    const struct cli_options *options = run->options;
     TRY(comm_agree(run->comm, check_memory(run)));
     if (options->no_verify || options->verify != CLI_VERIFY_REREAD)
         return HSORT_OK;
@@ -403,20 +436,28 @@ static hsort_status print_run(struct hdf5_run *run)
     return status;
 }
 
-static hsort_status run_sort_of_rows(struct hdf5_run *run)
+static hsort_status sort_all_rows(struct hdf5_run *run)
 {
     TRY(prepare_run(run));
     hsort_status status = hdf5_create_out(run->comm, &run->in, run->options, &run->in.left, &run->out);
     if (status == HSORT_OK)
         status = fill_output(run);
     const double start = MPI_Wtime();
-    status = hdf5_end_out(&run->out, status);
+    struct trace_span *span = trace_begin(run->comm->trace, "commit");
+    status = trace_end_with(span, hdf5_end_out(&run->out, status));
     run->write_seconds += MPI_Wtime() - start;
-    if (status == HSORT_OK)
-        return print_run(run);
-    if (status == HSORT_MISMATCH) // what was seen; the error line stays
-        print_run(run);
     return status;
+}
+
+static hsort_status run_sort_of_rows(struct hdf5_run *run)
+{
+    TRY(open_rows(run));
+    hsort_status sorted = record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io);
+    if (sorted == HSORT_OK)
+        sorted = sort_all_rows(run);
+    const hsort_status status = run_trace_end(run->comm, run->options, run->ctx, sorted, &run->report.trace);
+    const hsort_status printed = sorted == HSORT_OK || sorted == HSORT_MISMATCH ? print_run(run) : HSORT_OK;
+    return status == HSORT_OK ? printed : status; // the error line of what failed first stays
 }
 
 hsort_status hdf5_sort(struct comm *comm, const struct cli_options *options)

@@ -23,7 +23,7 @@ sorted()
 {
     ok "$2" sort "${@:3}" --json --trace "$1.trace.json"
     cp "$work.out" "$1.json"
-    page 1 "$1.json"
+    page 0 "$1.json"
     page 0 "$1.json" "$1.trace.json"
 }
 
@@ -37,21 +37,21 @@ page 3 run.json trace.json
 page 0 run.json trace.json
 "$python" "$pages" self page.html run.json trace.json || fail "a wrong page is taken for right"
 
-ok 1 gen -n 100K --type u64 -o keys.npy
-ok 1 gen -n 20K --record 24 --key @0:u64 -o records.bin
+ok 0 gen -n 100K --type u64 -o keys.npy
+ok 0 gen -n 20K --record 24 --key @0:u64 -o records.bin
 sorted alone 1 keys.npy -o sorted.npy
 sorted three 3 keys.npy -o 'a <b> & "c".npy'
 sorted disk 2 keys.npy -o sorted.npy --runs 3
 sorted records 2 records.bin -o sorted.bin --record 24 --key @0:u64
-ok 2 sort keys.npy --index index.npy --json
+ok 0 sort keys.npy --index index.npy --json
 cp "$work.out" index.json
-page 1 index.json
-ok 2 gather keys.npy --by index.npy -o gathered.npy --json
+page 0 index.json
+ok 0 gather keys.npy --by index.npy -o gathered.npy --json
 cp "$work.out" gather.json
-page 1 gather.json
+page 0 gather.json
 # A report of an earlier version has nothing of single ranks.
 "$python" -c 'import json; r = json.load(open("three.json")); del r["per_rank"], r["command"], r["ended"]; json.dump(r, open("old.json", "w"))'
-page 1 old.json
+page 0 old.json
 
 # Names of pages.
 ok 0 report run.json

@@ -32,8 +32,8 @@ sys.exit(not found)
 END
 }
 
-ok 2 gen -n 300K --type u64 -o keys.npy
-ok 2 gen -n 100K --record 24 --key @0:u64 -o records.bin
+ok 0 gen -n 300K --type u64 -o keys.npy
+ok 0 gen -n 100K --record 24 --key @0:u64 -o records.bin
 for ranks in 1 2 3 5 7 8; do
     traced "$ranks" keys.npy -o sorted.npy
     has "local sort"
@@ -61,16 +61,16 @@ traced 2 records.bin -o sorted.bin --record 24 --key @0:u64 --runs 4
 has "cut runs"
 
 # No trace, no spans; a report says so.
-ok 2 sort keys.npy -o sorted.npy --json
-json "r['trace'] is None and len(r['per_rank']) == 2 and r['command'].startswith('hypersort sort keys.npy -o')"
-ok 2 sort keys.npy -o 'a name'\''s.npy' --json
+ok 0 sort keys.npy -o sorted.npy --json
+json "r['trace'] is None and len(r['per_rank']) == 1 and r['command'].startswith('hypersort sort keys.npy -o')"
+ok 0 sort keys.npy -o 'a name'\''s.npy' --json
 json "__import__('shlex').split(r['command']) == ['hypersort', 'sort', 'keys.npy', '-o', r['output'], '--json']"
-ok 1 sort keys.npy -o sorted.npy --trace trace.json
+ok 0 sort keys.npy -o sorted.npy --trace trace.json
 grep -qE '^trace +trace.json, [0-9]+ spans$' "$work.out" || fail "the report does not name the trace"
 # Too little room: what begins first stays, the rest is counted.
 ok 3 sort keys.npy -o sorted.npy --trace trace.json --trace-spans 20 --json
 json "r['trace']['spans'] == 60 and r['trace']['lost_spans'] > 0 and r['trace']['written']"
-ok 3 sort keys.npy -o sorted.npy --trace trace.json --trace-spans 20
+ok 0 sort keys.npy -o sorted.npy --trace trace.json --trace-spans 20
 grep -q 'LOST' "$work.out" || fail "the report does not say that spans were lost"
 
 # What cannot be: nothing is sorted, and nothing is left.
@@ -79,15 +79,15 @@ rm -f sorted.npy
 for name in folder none/trace.json keys.npy sorted.npy ./folder/../sorted.npy; do
     code_of=3
     [[ $name = *.npy ]] && code_of=2
-    refused 2 $code_of "$(basename "$name")" sort keys.npy -o sorted.npy --trace "$name"
+    refused 0 $code_of "$(basename "$name")" sort keys.npy -o sorted.npy --trace "$name"
 done
-refused 2 3 "/dev/null|regular file" sort keys.npy -o sorted.npy --trace /dev/null
-refused 2 2 "trace.json|no-clobber" sort keys.npy -o sorted.npy --trace trace.json --no-clobber
-refused 1 2 "--trace-spans without --trace" sort keys.npy -o sorted.npy --trace-spans 100
+refused 0 3 "/dev/null|regular file" sort keys.npy -o sorted.npy --trace /dev/null
+refused 3 2 "trace.json|no-clobber" sort keys.npy -o sorted.npy --trace trace.json --no-clobber
+refused 0 2 "--trace-spans without --trace" sort keys.npy -o sorted.npy --trace-spans 100
 refused 3 2 "sorted.2.npy|two outputs" sort keys.npy -o sorted.%r.npy --trace sorted.2.npy
 printf 'no npy' >broken.npy
 rm trace.json
-refused 2 2 "broken.npy" sort broken.npy -o sorted.npy --trace trace.json
+refused 0 2 "broken.npy" sort broken.npy -o sorted.npy --trace trace.json
 
 if [ "$HAS_FAULTS" = ON ]; then
     # A sort that fails has a trace, of all ranks, and its own line and code.
@@ -101,13 +101,13 @@ if [ "$HAS_FAULTS" = ON ]; then
     rm trace.json
     # So has one that was sorted, but whose trace cannot be written: then the output is there.
     export HYPERSORT_FAULT=write:0:1
-    run 1 sort keys.npy -o sorted.npy --trace trace.json --no-verify --direct-io off
+    run 0 sort keys.npy -o sorted.npy --trace trace.json --no-verify --direct-io off
     unset HYPERSORT_FAULT
     [ "$code" = 3 ] && [ -e trace.json ] && [ ! -e sorted.npy ] || fail "a full disk ends with $code: $(ls)"
     rm -f trace.json
     for write in 2 3 4 5 6 7 8; do
         export HYPERSORT_FAULT=write:0:$write
-        run 1 sort keys.npy -o sorted.npy --trace trace.json --no-verify --direct-io off
+        run 0 sort keys.npy -o sorted.npy --trace trace.json --no-verify --direct-io off
         unset HYPERSORT_FAULT
         [ "$code" = 3 ] && [ ! -e trace.json ] && [ -e sorted.npy ] && break
         [ "$code" = 0 ] && fail "no write of the trace failed" && break

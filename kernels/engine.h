@@ -184,18 +184,14 @@ struct engine_counted {
 
 struct input; /* kernels/base/input_draw.h */
 struct engine;
-struct traced_engine;
 struct engine_event; /* a point in a stream's work */
 
 /* When a stream came to a point in its work. */
 struct engine_timing_ops {
     /* As event_create(), but the event keeps its time, too. event_record() and event_destroy() are for both kinds. */
     hsort_status (*create)(struct engine *engine, struct engine_event **event);
-
-    /* Seconds from one such event to another, on any streams of the engine, which have passed both; negative if it was the
-     * other way round. */
-    hsort_status (*seconds)(struct engine *engine, struct engine_event *from, struct engine_event *to,
-                            double *seconds);
+    /* Seconds from one such event to another, on any streams, which have passed both. Negative: it was the other way round. */
+    hsort_status (*seconds)(struct engine *engine, struct engine_event *from, struct engine_event *to, double *seconds);
 };
 
 /* Memory of other processes. */
@@ -419,10 +415,8 @@ struct engine_ops {
 
     hsort_status (*event_create)(struct engine *engine, struct engine_event **event);
     void (*event_destroy)(struct engine *engine, struct engine_event *event); /* NULL is fine */
-    hsort_status (*event_record)(struct engine *engine, struct engine_event *event,
-                                 enum engine_stream stream);
-    hsort_status (*event_done)(struct engine *engine, struct engine_event *event,
-                               bool *done); /* never waits */
+    hsort_status (*event_record)(struct engine *engine, struct engine_event *event, enum engine_stream stream);
+    hsort_status (*event_done)(struct engine *engine, struct engine_event *event, bool *done); /* never waits */
     hsort_status (*stream_wait_event)(struct engine *engine, enum engine_stream stream,
                                       struct engine_event *event);
 

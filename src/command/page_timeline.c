@@ -121,7 +121,7 @@ static enum span_kind kind_of_span(const char *name)
                              *const works[] = {
                                  "sort ",      "sort slot",   "merge",  "encode",  "decode", "search",
                                  "cut",        "look",        "swap",   "inspect", "make ",  "split codes",
-                                 "take",       "place",       "count ", "scatter", "settle", "sample",
+                                 "take",       "pack",    "unpack",  "place",       "count ", "scatter", "settle", "sample",
                                  "write runs", "write count", NULL};
     return begins_with_any(name, waits)    ? SPAN_WAIT
            : begins_with_any(name, links)  ? SPAN_LINK

@@ -10,12 +10,16 @@
 #include "src/command/launch.h"
 #include "src/command/report.h"
 #include "src/files/file_guard.h"
+#include "src/files/hdf5_place.h"
 #include "src/library/trace_file.h"
 
 /* No output of any rank may be the same file. */
 static hsort_status check_other_outputs(const struct cli_options *options, int ranks, const char *name)
 {
-    const char *const others[] = {options->output, options->values_output, options->index, options->counts};
+    struct hdf5_place place;
+    const bool in_hdf5 = hdf5_place_is(options->output) && hdf5_place_parse(options->output, &place) == HSORT_OK;
+    const char *const others[] = {in_hdf5 ? place.file : options->output, options->values_output, options->index,
+                                  options->counts};
     char other[PATH_MAX];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (int rank = 0; others[i] && rank < (file_is_pattern(others[i]) ? ranks : 1); rank++)

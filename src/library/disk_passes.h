@@ -1,6 +1,6 @@
 /* A sort of keys or elements that neither the engine nor the host has memory for: two passes as those of two_passes.c, but
  * the runs lie in a store (run_store.h), and what an earlier call has made of the same sort is not made again.
- * src/README.md pictures it. */
+ * src/library/README.md pictures it. */
 #ifndef DISK_PASSES_H
 #define DISK_PASSES_H
 

@@ -1,4 +1,4 @@
-/* A sort of keys of 1 or 2 bytes: they are counted, and written anew. src/README.md pictures it. */
+/* A sort of keys of 1 or 2 bytes: they are counted, and written anew. src/library/README.md pictures it. */
 #ifndef NARROW_SORT_H
 #define NARROW_SORT_H
 

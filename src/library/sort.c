@@ -1,4 +1,4 @@
-/* The sort as the list of its phases: run_one_pass(), near the end. src/README.md pictures it. What does not fit
+/* The sort as the list of its phases: run_one_pass(), near the end. src/library/README.md pictures it. What does not fit
  * into engine memory goes another way: two_passes.c. So do keys of 1 and 2 bytes: narrow_sort.c.
  *
  * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first

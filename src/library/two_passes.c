@@ -1,4 +1,4 @@
-/* Two passes as the list of their steps: two_passes_run(), at the end. src/README.md pictures them.
+/* Two passes as the list of their steps: two_passes_run(), at the end. src/library/README.md pictures them.
  *
  * Every rank knows slot size, counts and positions, so all know who has how many runs and segments:
  *

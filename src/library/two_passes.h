@@ -1,5 +1,5 @@
 /* A sort of keys or elements in host memory that do not fit into the engine's: two passes through it, and no merge on
- * the CPU. src/README.md pictures it. */
+ * the CPU. src/library/README.md pictures it. */
 #ifndef TWO_PASSES_H
 #define TWO_PASSES_H
 
@@ -13,7 +13,7 @@
  * Memory   engine memory: four slots in buffer[0], and workspace; all that the context keeps is dropped, and that, too, on
  *          return. Host memory for the runs, freed on return.
  * Errors   same on every rank. After HSORT_DEVICE_MEMORY and HSORT_HOST_MEMORY no key was touched.
- * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/README.md. */
+ * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/library/README.md. */
 hsort_status two_passes_run(struct sort *s);
 
 /* The same inside of a call on elements, to whose statistics it adds. The caller keeps the error line. Collective. */

@@ -129,7 +129,7 @@ struct engine_peer_handle {
 /* Which region of ENGINE_REGIONS a key belongs to: a function of its code that never falls as codes rise.
  * Plain bytes: it travels, between engines of one name. */
 struct engine_map {
-    uint64_t bytes[ENGINE_MAP_BYTES / 8];
+    key_code bytes[ENGINE_MAP_BYTES / sizeof(key_code)]; /* aligned for keys of any width */
 };
 
 /* Keys of one region, in no order, that lie together. Of a region of one value they lie nowhere. */

@@ -222,8 +222,8 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). If some
  *          rank lacks the room and all keys are in host memory, all ranks sort in two passes
  *          (library/README.md): in what engine memory there is, and in host memory as hsort_host_workspace()
- *          says. Host memory is compared with the limits of the machine and of cgroups first, for all ranks of
- *          a node together.
+ *          says. Host memory is compared with the limits of the machine and of cgroups first, for all ranks
+ *          of a node together.
  *          Keys of 1 and 2 bytes: a table of 640 KiB at most, and for those in host memory up to 64 MiB of
  *          the engine's; three tables of 512 KiB at most in host memory.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.

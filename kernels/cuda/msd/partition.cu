@@ -139,19 +139,12 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     return HSORT_OK;
 }
 
-/* The map is a split, but aligned to words of 64 bits only. */
+/* The map is a split. */
 template <typename K>
 static bool region_value(const struct engine_map *map, int region, K *value)
 {
-    const struct split<K> *shared = (const struct split<K> *)map;
-    struct split_head<K> head;
-    struct bucket_ends<K> ends;
-    memcpy(&head, map, sizeof head);
-    if (region >= head.buckets)
-        return false;
-    memcpy(&ends.begin, &shared->splitters[region > 0 ? region - 1 : 0], sizeof ends.begin);
-    memcpy(&ends.next, &shared->splitters[region], sizeof ends.next);
-    return is_one_value(head, region, ends, value);
+    const struct split<K> *own = (const struct split<K> *)map;
+    return region < own->buckets && is_one_value(*own, region, ends_of_bucket(own->splitters, region), value);
 }
 
 static bool cuda_region_value(const struct engine *, int key_bytes, const struct engine_map *map, int region,

@@ -104,9 +104,19 @@ file_per_rank()
     fi
 }
 
+# mpirun may be gone before the last of its processes: a minute is the guard.
+wait_for_removal()
+{
+    local i
+    for ((i = 0; i < 120; i++)); do
+        compgen -G '*.part' >/dev/null || break
+        sleep 0.5
+    done
+}
+
 file_per_rank_faults()
 {
-    local rank site before i
+    local rank site before
     for rank in 0 1 2; do
         for site in read write commit alloc; do
             HYPERSORT_FAULT=$site:$rank refused 3 "$([ $site = alloc ] && echo 5 || echo 3)" "rank $rank on " \
@@ -114,12 +124,10 @@ file_per_rank_faults()
         done
         before=$(contents)
         HYPERSORT_FAULT=kill:$rank run 3 sort d.npy -o part.%r.npy
-        for ((i = 0; i < 120; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
-            compgen -G '*.part' >/dev/null || break
-            sleep 0.5
-        done
+        wait_for_removal
         [ "$(contents)" = "$before" ] || fail "rank $rank killed: files were left or changed"
         HYPERSORT_FAULT=term:$rank run 3 sort d.npy -o part.%r.npy
+        wait_for_removal
         [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "rank $rank told to stop: files were left or changed"
     done
     echo old >new.2.npy

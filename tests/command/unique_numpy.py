@@ -120,7 +120,8 @@ def select_case(rng, case):
         case.why.append(f"exit code {ended.returncode}: {ended.stderr.strip()}")
         return
     found = [line.split() for line in ended.stdout.splitlines()]
-    kind = float if dtype.kind == "f" else int
+    # The digits of a float tell it from all others of its type: they are the same number once they are of that type.
+    kind = (lambda key: float(dtype.type(key))) if dtype.kind == "f" else int
     expected = [(position, kind(ordered[position])) for position in positions]
     if [(int(position), kind(key)) for position, key in found] != expected:
         case.why.append(f"{found}, not {expected}")

@@ -223,7 +223,10 @@ static hsort_status can_sort_positions(struct element_order *order, const struct
     if (!engine_takes_pairs(order, pairs))
         return HSORT_OK;
     TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &bytes));
-    return has_room_for(ctx, bytes + more, ctx->workspace_bytes + (more ? ctx->codes_bytes : 0), can);
+    // What one of the two has too much is of no use to the other.
+    const size_t had = (ctx->workspace_bytes < bytes ? ctx->workspace_bytes : bytes) +
+                       (ctx->codes_bytes < more ? ctx->codes_bytes : more);
+    return has_room_for(ctx, bytes + more, had, can);
 }
 
 /* The keys are one array: they travel with their positions as they are. */

@@ -443,7 +443,8 @@ int main(int argc, char **argv)
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     uint64_t state = ranks_seed();
     const int64_t count = 1000 + (int64_t)(check_random(&state) % (MOST - 999));
-    snprintf(path, sizeof path, "/tmp/test_trace.%ld.json", (long)getpid());
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/test_trace.%ld.json", folder ? folder : "/tmp", (long)getpid());
     MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
     draw(state);
     test_look();

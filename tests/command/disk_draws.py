@@ -12,6 +12,7 @@ the command of each that did.
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ KINDS = {
     "what": WHAT, "runs": RUNS, "ranks": RANKS, "inputs": [1, 2, 5], "form": ["raw", "npy", "swapped"], "few": [False, True],
     "reverse": [False, True], "verify": [[], ["--no-verify"], ["--verify=reread"], ["--verify"]], "direct": ["auto", "on", "off"],
     "temporary": [0, 1, 2], "name": ["relative", "absolute", "link"], "to": ["raw", "npy"], "checkpoint": [False, False, True],
-    "special": [False, False, True], "rank_memory": [None, None, "900K"],
+    "special": [False, False, True], "rank_memory": [None, None, 900 << 10],
 }
 
 
@@ -194,6 +195,18 @@ def clear(names, output, given, temporary):
     return left
 
 
+def run_in_memory_of(command, size):
+    """Run it with -S size, and where that is too little with what its error line says to be enough."""
+    if size:
+        command += ["-S", str(size)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    enough = re.search(r" take (\d+) bytes of memory on each rank", ended.stderr)
+    if not size or ended.returncode != 5 or not enough:
+        return ended
+    command[-1] = enough[1]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
 def run_case(draw, case, launch):
     names, elements = write_inputs(draw, case, launch)
     words, temporary = own_words(case, draw), ["one", "two"][:case["temporary"]]
@@ -207,8 +220,7 @@ def run_case(draw, case, launch):
                 "--threads", "1", "--engine", "host"]
     command += [word for directory in temporary for word in ("-T", directory)]
     command += ["--checkpoint", "kept"] if case["checkpoint"] else []
-    command += ["-S", case["rank_memory"]] if case["rank_memory"] else []
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    ended = run_in_memory_of(command, case["rank_memory"])
     why = why_not(case, ended, words, elements, given, output)
     kept = os.listdir("kept") if os.path.isdir("kept") else []
     if os.path.isdir("kept") and not kept:

@@ -66,9 +66,8 @@ static hsort_status resolve_gensort(struct cli_options *options)
         return cli_complain(options, "-a, --skew, --first and --summary are of --format gensort");
     if (!options->gensort)
         return HSORT_OK;
-    if (options->command == CLI_PLAN || options->command == CLI_SELECT)
-        return cli_complain(options, "--format gensort: %s knows bare keys",
-                            cli_commands[options->command].word);
+    if (options->command == CLI_SELECT)
+        return cli_complain(options, "--format gensort: select knows bare keys");
     if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)
         return cli_complain(options, "--format gensort: its records have %d bytes",
                             (int)GENSORT_RECORD_BYTES);

@@ -3,53 +3,19 @@
 #include "src/command/cli.h"
 #include "src/command/json.h"
 #include "src/command/plan_disk.h"
+#include "src/command/plan_rates.h"
+#include "src/command/plan_records.h"
 #include "src/command/progress.h"
 #include "src/command/report.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANKS_PER_NODE = 8 }; /* unless told otherwise */
-
-static const char *const source_names[] = {"default", "given"};
-
-static const struct {
-    const char *name, *unit;
-} rate_names[HSORT_RATES] = {
-#define X(name, short_name, unit) {short_name, unit},
-    HSORT_RATE_LIST(X)
-#undef X
-};
-
 static const char *const phase_names[HSORT_PHASES] = {
 #define X(name, short_name) short_name,
     HSORT_PHASE_LIST(X)
 #undef X
 };
-
-/* ---- rates --------------------------------------------------------------------------------------------- */
-
-static hsort_status take_rates(const struct cli_options *options, hsort_rates *rates)
-{
-    TRY(hsort_rates_init(rates, sizeof *rates, options->sort.engine, options->sort.transport));
-    rates->engine_bytes = (double)options->sort.device_memory_limit;
-    for (int i = 0; i < HSORT_RATES; i++) {
-        // --sort-gkeys is of the file's type.
-        const double given = options->rates[i == HSORT_RATE_SORT_8 ? HSORT_RATE_SORT_4 : i];
-        if (given > 0) {
-            rates->value[i] = given;
-            rates->source[i] = HSORT_RATE_GIVEN;
-        }
-    }
-    return HSORT_OK;
-}
-
-static int ranks_per_node_of(const struct cli_options *options, int ranks)
-{
-    if (options->nodes > 0)
-        return ranks / options->nodes + (ranks % options->nodes != 0);
-    return options->ranks_per_node > 0 ? options->ranks_per_node : RANKS_PER_NODE;
-}
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
@@ -71,19 +37,6 @@ static void put_exchange(struct json *json, const char *name, const hsort_plan_e
         json_real(json, phase_names[phase], cost->seconds[phase]);
     json_close(json, '}');
     json_real(json, "total_seconds", cost->total_seconds);
-    json_close(json, '}');
-}
-
-static void put_rates(struct json *json, const hsort_rates *rates)
-{
-    json_open(json, "rates", '{');
-    for (int i = 0; i < HSORT_RATES; i++) {
-        json_open(json, rate_names[i].name, '{');
-        json_real(json, "value", rates->value[i]);
-        json_text(json, "unit", rate_names[i].unit);
-        json_text(json, "source", source_names[rates->source[i]]);
-        json_close(json, '}');
-    }
     json_close(json, '}');
 }
 
@@ -131,11 +84,11 @@ static void print_plans_json(const struct cli_options *options, const struct fil
     json_integer(&json, "bytes", file->count * (int64_t)hsort_type_bytes(file->type));
     json_text(&json, "engine", hsort_engine_name(rates->engine));
     json_text(&json, "link", hsort_transport_name(rates->link));
-    put_rates(&json, rates);
+    plan_rates_json(&json, rates);
     plan_disk_rates_json(&json, disk);
     json_open(&json, "plans", '[');
     for (int i = 0; i < options->ranks_count; i++)
-        put_plan(&json, options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i],
+        put_plan(&json, options->ranks[i], plan_ranks_per_node(options, options->ranks[i]), &plans[i],
                  disk, i);
     json_close(&json, ']');
     json_close(&json, '}');
@@ -151,21 +104,6 @@ static const char *size_text(double bytes, char *text)
         return progress_size((int64_t)bytes, text);
     snprintf(text, 16, "%.3g B", bytes);
     return text;
-}
-
-static void print_rates(const hsort_rates *rates)
-{
-    printf("rates        of the engine %s, %s between ranks of a node\n", hsort_engine_name(rates->engine),
-           hsort_transport_name(rates->link));
-    for (int i = 0; i < HSORT_RATES; i++) {
-        const bool is_time = rate_names[i].unit[0] == 's';
-        printf("  %-16s %9.4g %s%-7s  %s\n", rate_names[i].name, rates->value[i] * (is_time ? 1e6 : 1e-9),
-               is_time ? "us" : "G",
-               is_time                        ? ""
-               : rate_names[i].unit[0] == 'b' ? "B/s"
-                                              : rate_names[i].unit,
-               source_names[rates->source[i]]);
-    }
 }
 
 static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
@@ -232,10 +170,10 @@ static void print_plans(const struct cli_options *options, const struct file_in 
     report_name(file->path);
     printf(": %" PRId64 " %s keys, %s\n", file->count, hsort_type_name(file->type),
            progress_size(file->count * (int64_t)hsort_type_bytes(file->type), size));
-    print_rates(rates);
+    plan_rates_print(rates);
     plan_disk_print_rates(disk);
     for (int i = 0; i < options->ranks_count; i++)
-        print_plan(options->ranks[i], ranks_per_node_of(options, options->ranks[i]), &plans[i],
+        print_plan(options->ranks[i], plan_ranks_per_node(options, options->ranks[i]), &plans[i],
                    disk, i);
     printf(
         "\n* is what auto takes. Uniform keys; messages and bytes of the rank that sends most; seconds.\n");
@@ -243,18 +181,37 @@ static void print_plans(const struct cli_options *options, const struct file_in 
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
+/* A sort that goes by way of the disk takes two passes, whose runs are not in memory. */
+static hsort_status add_disk(struct plan_disk *disk, const struct file_in *file, const hsort_rates *rates,
+                             int ranks, int ranks_per_node, hsort_plan_result *plan)
+{
+    const struct disk_question question = {.rates = rates,
+                                           .ranks = ranks,
+                                           .count = file->count,
+                                           .key_bytes = (int)hsort_type_bytes(file->type),
+                                           .plan = plan};
+    bool by_disk;
+    TRY(plan_disk_add(disk, question, ranks_per_node, &by_disk));
+    if (!by_disk)
+        return HSORT_OK;
+    plan->passes = 2;
+    plan->runs = plan->segments = 0;
+    plan->host_bytes = 0;
+    return HSORT_OK;
+}
+
 /* Rank 0's part. */
 static hsort_status make_plans(const struct cli_options *options, const struct file_in *file,
                                struct plan_disk *disk)
 {
     hsort_rates rates;
     hsort_plan_result plans[CLI_RANKS_MAX];
-    TRY(take_rates(options, &rates));
+    TRY(plan_rates_take(options, &rates));
     for (int i = 0; i < options->ranks_count; i++) {
-        const int ranks = options->ranks[i], per_node = ranks_per_node_of(options, ranks);
+        const int ranks = options->ranks[i], per_node = plan_ranks_per_node(options, ranks);
         plans[i].struct_size = sizeof plans[i];
         TRY(hsort_plan(&rates, ranks, per_node, file->type, file->count, &plans[i]));
-        TRY(plan_disk_add(disk, file, &rates, ranks, per_node, &plans[i]));
+        TRY(add_disk(disk, file, &rates, ranks, per_node, &plans[i]));
     }
     if (options->json)
         print_plans_json(options, file, &rates, plans, disk);
@@ -272,6 +229,8 @@ hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
                                        .format = options->format,
                                        .type = options->type_given ? &options->type : NULL,
                                        .direct_io = HSORT_CHOICE_OFF};
+    if (options->key)
+        return plan_records(comm, options);
     TRY(file_open(comm, &source, &file));
     hsort_status status = plan_disk_open(&disk, comm, options);
     if (status == HSORT_OK)

@@ -8,8 +8,8 @@
 
 static bool is_asked(const struct cli_options *options)
 {
-    return options->memory_size || options->runs > 0 || options->disk || options->temporary.count > 0 ||
-           options->disk_rates[0] > 0 || options->disk_rates[1] > 0;
+    return options->key || options->memory_size || options->runs > 0 || options->disk ||
+           options->temporary.count > 0 || options->disk_rates[0] > 0 || options->disk_rates[1] > 0;
 }
 
 hsort_status plan_disk_open(struct plan_disk *disk, struct comm *comm, const struct cli_options *options)
@@ -33,30 +33,23 @@ hsort_status plan_disk_open(struct plan_disk *disk, struct comm *comm, const str
     return HSORT_OK;
 }
 
-hsort_status plan_disk_add(struct plan_disk *disk, const struct file_in *file, const hsort_rates *rates,
-                           int ranks, int ranks_per_node, hsort_plan_result *plan)
+hsort_status plan_disk_add(struct plan_disk *disk, struct disk_question question, int ranks_per_node,
+                           bool *by_disk)
 {
-    const struct comm planned = {.node_size = ranks < ranks_per_node ? ranks : ranks_per_node};
+    const struct comm planned = {.node_size =
+                                     question.ranks < ranks_per_node ? question.ranks : ranks_per_node};
     struct plan_disk_ranks *of = &disk->of[disk->count++];
+    *by_disk = false;
     if (!disk->asked)
         return HSORT_OK;
     TRY(cli_memory(&planned, disk->options, &of->memory_bytes));
-    const struct disk_question question = {.rates = rates,
-                                           .plan = plan,
-                                           .disk = disk->rates,
-                                           .ranks = ranks,
-                                           .threads = disk->threads,
-                                           .key_bytes = (int)hsort_type_bytes(file->type),
-                                           .count = file->count,
-                                           .memory_bytes = of->memory_bytes,
-                                           .wanted_parts = disk->options->runs};
+    question.disk = disk->rates;
+    question.threads = disk->threads;
+    question.memory_bytes = of->memory_bytes;
+    question.wanted_parts = disk->options->runs;
     const hsort_status status = disk_forecast_make(&question, &of->forecast);
-    of->any_memory = rates->engine == HSORT_ENGINE_CUDA && rates->engine_bytes == 0;
-    if (of->forecast.by_disk) {
-        plan->passes = 2;
-        plan->runs = plan->segments = 0;
-        plan->host_bytes = 0;
-    }
+    of->any_memory = question.rates->engine == HSORT_ENGINE_CUDA && question.rates->engine_bytes == 0;
+    *by_disk = of->forecast.by_disk;
     if (status != HSORT_HOST_MEMORY || !of->forecast.by_disk)
         return status;
     snprintf(of->lacks, sizeof of->lacks, "%s", status_text());
@@ -167,7 +160,7 @@ void plan_disk_json(struct json *json, const struct plan_disk *disk, int i)
     json_integer(json, "fixed_bytes_per_rank", (int64_t)forecast->fixed_bytes);
     json_integer(json, "runs", forecast->parts);
     json_integer(json, "segments", forecast->parts);
-    json_integer(json, "keys_per_run", forecast->part_elements);
+    json_integer(json, disk->options->key ? "records_per_run" : "keys_per_run", forecast->part_elements);
     json_integer(json, "run_bytes_on_disk", forecast->temporary_bytes);
     if (cost->total_seconds > 0) {
         json_open(json, "phases", '{');

@@ -1,4 +1,4 @@
-/* What `plan` says of sorts by way of the disk, where an option is of such sorts. */
+/* What `plan` says of sorts by way of the disk, where an option is of such sorts, and of records always. */
 #ifndef PLAN_DISK_H
 #define PLAN_DISK_H
 
@@ -26,10 +26,12 @@ struct plan_disk {
 /* Take the rates, and measure those that are not given, with --disk. Collective. Errors agreed: disk_rate_measure()'s. */
 hsort_status plan_disk_open(struct plan_disk *disk, struct comm *comm, const struct cli_options *options);
 
-/* Add what the next number of ranks would take; a sort that goes by way of the disk takes two passes, and `plan` then says so: its
- * `passes` is 2, its runs in memory 0. Not collective. Errors disk_forecast_make()'s but want of memory, which is told. */
-hsort_status plan_disk_add(struct plan_disk *disk, const struct file_in *file, const hsort_rates *rates,
-                           int ranks, int ranks_per_node, hsort_plan_result *plan);
+/* Add what the next number of ranks would take. Not collective.
+ *   question  what is to be sorted, by how many ranks, and the engine's rates: the disk, memory and threads are filled in here
+ *   by_disk   [1] written
+ * Errors disk_forecast_make()'s but want of memory, which is told. */
+hsort_status plan_disk_add(struct plan_disk *disk, struct disk_question question, int ranks_per_node,
+                           bool *by_disk);
 
 /* Lines, and members of objects: of the disk, and of the i-th number of ranks. Nothing, or null, where nobody has asked. */
 void plan_disk_print_rates(const struct plan_disk *disk);

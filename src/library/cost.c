@@ -491,12 +491,14 @@ static double bytes_of_cuts(const struct run_plan *plan, double all)
 }
 
 struct hsort_plan_exchange cost_disk_passes(const struct hsort_rates *rates, const struct cost_disk *disk,
-                                            const struct run_plan *plan, int ranks)
+                                            const struct run_plan *plan, int ranks, int code_bytes, bool moves)
 {
     const double all = (double)plan->elements * (double)plan->element_bytes, keys = (double)plan->part_elements,
                  copy = rate(rates, HSORT_RATE_HOST_COPY), steps = ceil((double)plan->parts / ranks);
-    const double sort = keys / sort_rate(rates, (int)plan->element_bytes) + rate(rates, HSORT_RATE_STEP);
-    const double engine = larger_of(sort, copy > 0 ? keys * (double)plan->element_bytes / copy : 0);
+    const double part = keys * (double)plan->element_bytes;
+    const double sort = keys / sort_rate(rates, code_bytes) + rate(rates, HSORT_RATE_STEP) +
+                        (moves ? merge_seconds(rates, part) : 0);
+    const double engine = larger_of(sort, copy > 0 ? part / copy : 0);
     const double pass = disk_pass_seconds(all / disk->read + all / disk->write, engine, steps);
     struct hsort_plan_exchange cost = {.messages = 0};
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = cost.seconds[HSORT_PHASE_MERGE] = pass;

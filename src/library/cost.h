@@ -54,10 +54,12 @@ struct cost_disk {
     double read, write;
 };
 
-/* What two passes by way of such a disk cost, in these parts. */
+/* What two passes by way of such a disk cost, in these parts.
+ *   code_bytes  of what is sorted: the keys, or codes of the elements
+ *   moves       elements, which are brought into the order of their codes */
 struct run_plan;
 struct hsort_plan_exchange cost_disk_passes(const struct hsort_rates *rates, const struct cost_disk *disk,
-                                            const struct run_plan *plan, int ranks);
+                                            const struct run_plan *plan, int ranks, int code_bytes, bool moves);
 
 /* What keys of 1 and 2 bytes cost: a pass that reads them, a table that all ranks add up, a pass that writes them. */
 struct hsort_plan_exchange cost_counted(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,

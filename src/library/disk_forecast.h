@@ -1,5 +1,5 @@
-/* What a sort of keys by way of the disk would take, for `hypersort plan`: by the functions that the sort itself asks (disk_plan.h),
- * and by the model of cost.h. Needs no context and no GPU. */
+/* What a sort by way of the disk would take, for `hypersort plan`: by the functions that the sort itself asks (disk_plan.h,
+ * element_need.h), and by the model of cost.h. Needs no context and no GPU. */
 #ifndef DISK_FORECAST_H
 #define DISK_FORECAST_H
 
@@ -14,26 +14,32 @@ enum {
 };
 
 struct disk_question {
-    const hsort_rates *rates;      /* with engine_bytes, the memory of a GPU; 0: all that is needed */
-    const hsort_plan_result *plan; /* of the same keys and ranks, by hsort_plan() */
-    struct cost_disk disk;         /* 0: not known, then nothing is said of seconds */
-    int ranks, threads; /* threads: of each, at least 1; the host engine's workspace grows with them */
-    int key_bytes;
+    const hsort_rates *rates; /* with engine_bytes, the memory of a GPU; 0: all that is needed */
+    struct cost_disk disk;    /* 0: not known, then nothing is said of seconds */
+    int ranks, threads;       /* threads: of each, at least 1; the host engine's workspace grows with them */
     int64_t count;
     size_t memory_bytes;  /* that a rank may take of the host's */
     int64_t wanted_parts; /* 0: as few as memory does for */
+    /* bare keys, */
+    int key_bytes;
+    const hsort_plan_result *plan; /* of them, and of these ranks, by hsort_plan() */
+    /* or elements */
+    size_t element_bytes;      /* 0: bare keys */
+    const hsort_field *fields; /* [field_count] of them that are keys */
+    int field_count;
 };
 
 struct disk_forecast {
     bool by_disk;
-    int64_t parts, part_elements;    /* runs, and segments, of all ranks; keys of one */
+    int64_t parts, part_elements;    /* runs, and segments, of all ranks; elements of one */
     int64_t temporary_bytes;         /* of runs and their fences */
     size_t fixed_bytes;              /* of a rank, beside memory_bytes */
+    size_t one_pass_bytes;           /* engine memory for elements, of a rank, in one pass; bare keys: 0, their plan knows it */
     struct hsort_plan_exchange cost; /* seconds of the phases; all 0 if the disk's rates are not known */
 };
 
-/* forecast [1] is written; but for fixed_bytes 0 where the sort does not go by way of the disk. Not collective.
- * Errors HSORT_HOST_MEMORY: memory_bytes do not do, and the line says how many would. */
+/* forecast [1] is written; but for fixed_bytes and one_pass_bytes 0 where the sort does not go by way of the disk. Not collective.
+ * Errors HSORT_HOST_MEMORY: memory_bytes do not do, and the line says how many would; HSORT_ARGUMENT: the fields. */
 hsort_status disk_forecast_make(const struct disk_question *question, struct disk_forecast *forecast);
 
 #endif

@@ -13,15 +13,11 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/element_need.h"
 #include "src/library/sort_memory.h"
 #include "src/library/two_passes.h"
 
-enum {
-    SMALL_BYTES = 64 << 20, /* of elements: so few fit any GPU */
-    CARRY_BYTES = 40,       /* for each entry of an index, of element_gather_open() */
-    CARRY_SLICES = 2,
-    CARRY_SLICE_BYTES = 64 << 20
-};
+enum { SMALL_BYTES = 64 << 20 /* of elements: so few fit any GPU */ };
 
 /* ---- what one pass takes ------------------------------------------------------------------------------- */
 
@@ -41,39 +37,13 @@ static int64_t larger_count(int64_t a, int64_t b)
 /* Arrays in engine memory: of what is sorted in place the room for the result is apart. */
 static size_t array_bytes(const struct element_order *order, const struct element_columns *columns)
 {
-    const bool has_index = columns->carried_bytes > 0 && !columns->pairs;
-    size_t bytes = has_index ? (size_t)order->out_count * sizeof(int64_t) : 0;
+    size_t bytes = 0;
     for (int i = 0; i < columns->count; i++) {
         const struct element_column *column = &columns->column[i];
         bytes += column->numbers ? 0 : (size_t)order->count * column->bytes;
         bytes += column->out || columns->sink ? (size_t)order->out_count * column->bytes : 0;
     }
     return bytes;
-}
-
-/* Between the two rounds of long keys, beside the arrays. */
-static size_t round_bytes(const struct element_order *order)
-{
-    return order->in_two_rounds ? (size_t)order->count * (sizeof(uint128) + sizeof(uint64_t)) +
-                                      (size_t)order->out_count * 2 * sizeof(int64_t)
-                                : 0;
-}
-
-/* To carry elements, or the words between two rounds and the keys after them. Between two ranks of a sort go at most all of
- * either's. */
-static hsort_status carry_bytes(const struct element_order *order, size_t carried, size_t *bytes)
-{
-    const hsort_context *ctx = order->ctx;
-    const size_t words = order->in_two_rounds ? sizeof(uint128) : 0, most = carried > words ? carried : words;
-    const size_t all = (size_t)larger_count(order->count, order->out_count) * most;
-    *bytes = 0;
-    if (most == 0 || comm_is_alone(&ctx->comm))
-        return HSORT_OK;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, -1, (int)sizeof(key_code), order->out_count,
-                                         order->out_count, bytes));
-    *bytes += (size_t)order->out_count * CARRY_BYTES;
-    *bytes += CARRY_SLICES * (all < CARRY_SLICE_BYTES ? all : CARRY_SLICE_BYTES);
-    return HSORT_OK;
 }
 
 /* What one pass takes of engine memory, and what there is of it. */
@@ -91,22 +61,32 @@ static void need_kept(struct pass_need *need, size_t bytes, size_t kept)
     need->kept += kept;
 }
 
+/* element_workspace_fn. */
+static hsort_status workspace_of_context(void *context, int rung, int key_bytes, int64_t keys, size_t *bytes)
+{
+    struct engine *engine = ((hsort_context *)context)->engine;
+    return engine->ops->sort_workspace(engine, rung, key_bytes, keys, keys, bytes);
+}
+
 /* By codes. */
 static hsort_status need_codes(const struct element_order *order, size_t carried, struct pass_need *need)
 {
     hsort_context *ctx = order->ctx;
-    const int rung = sort_rung(ctx, order->code_bytes);
-    const int64_t capacity = order->total / ctx->comm.size + (order->total % ctx->comm.size != 0);
-    const size_t width = (size_t)order->code_bytes, buffer = (size_t)capacity * width;
-    size_t workspace, carry;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, rung, order->code_bytes, capacity, capacity,
-                                         &workspace));
-    TRY(carry_bytes(order, carried, &carry));
-    need_kept(need, round_bytes(order) + carry, 0);
-    need_kept(need, (size_t)(order->count + order->out_count) * width, ctx->codes_bytes);
-    need_kept(need, buffer, ctx->buffer_bytes[0]);
-    need_kept(need, buffer, ctx->buffer_bytes[1]);
-    need_kept(need, workspace, ctx->workspace_bytes);
+    const struct element_sizes sizes = {.ranks = ctx->comm.size,
+                                        .total = order->total,
+                                        .count = order->count,
+                                        .out_count = order->out_count,
+                                        .code_bytes = order->code_bytes,
+                                        .rung = sort_rung(ctx, order->code_bytes),
+                                        .in_two_rounds = order->in_two_rounds,
+                                        .carried_bytes = carried};
+    struct element_need of;
+    TRY(element_need_find(&sizes, workspace_of_context, ctx, &of));
+    need_kept(need, of.index + of.apart, 0);
+    need_kept(need, of.codes, ctx->codes_bytes);
+    need_kept(need, of.buffer, ctx->buffer_bytes[0]);
+    need_kept(need, of.buffer, ctx->buffer_bytes[1]);
+    need_kept(need, of.workspace, ctx->workspace_bytes);
     return HSORT_OK;
 }
 

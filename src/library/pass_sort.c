@@ -18,18 +18,11 @@
 #include "src/library/pass_plan.h"
 #include "src/library/sort_memory.h"
 
-/* The codes of a slot. */
-struct slot_codes {
-    int position_bits, bytes;
-    bool by_words; /* no position fits beside the key */
-    size_t room;   /* bytes of a slot of them */
-};
-
-static struct slot_codes codes_of_slot(const struct pass_elements *elements, int64_t slot)
+struct slot_codes pass_slot_codes(int key_bits, int64_t slot)
 {
     struct slot_codes codes = {.position_bits = element_position_bits(slot)};
-    codes.by_words = elements->key_bits + codes.position_bits > ELEMENT_CODE_BITS;
-    codes.bytes = element_code_bytes(elements->key_bits + codes.position_bits);
+    codes.by_words = key_bits + codes.position_bits > ELEMENT_CODE_BITS;
+    codes.bytes = element_code_bytes(key_bits + codes.position_bits);
     codes.room = pass_slot_bytes(slot, (size_t)codes.bytes);
     return codes;
 }
@@ -43,7 +36,7 @@ hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes)
 {
     const struct pass_sort *sort = pass_sort;
     const struct engine_ops *ops = sort->ctx->engine->ops;
-    const struct slot_codes codes = sort->elements ? codes_of_slot(sort->elements, slot)
+    const struct slot_codes codes = sort->elements ? pass_slot_codes(sort->elements->key_bits, slot)
                                                    : (struct slot_codes){.bytes = sort->map.key_bytes};
     TRY(ops->sort_workspace(sort->ctx->engine, sort_rung(sort->ctx, codes.bytes), codes.bytes, slot, slot,
                             bytes));
@@ -102,7 +95,7 @@ static hsort_status sort_by_word(const struct pass_sort *sort, const struct slot
 static hsort_status sort_elements(const struct pass_sort *sort, void *elements, void *scratch, int64_t slot,
                                   int64_t count, void **sorted)
 {
-    const struct slot_codes codes = codes_of_slot(sort->elements, slot);
+    const struct slot_codes codes = pass_slot_codes(sort->elements->key_bits, slot);
     struct key_field fields[HSORT_FIELDS_MAX];
     *sorted = codes.by_words ? elements : scratch;
     if (codes.by_words) {

@@ -19,6 +19,16 @@ struct pass_sort {
     const struct pass_elements *elements; /* borrowed; NULL: bare keys */
 };
 
+/* The codes of a slot of elements. */
+struct slot_codes {
+    int position_bits, bytes;
+    bool by_words; /* no position fits beside the key */
+    size_t room;   /* bytes of a slot of them, of which their sort takes two, and its workspace */
+};
+
+/* Of elements whose keys have so many bits. Pure. */
+struct slot_codes pass_slot_codes(int key_bits, int64_t slot);
+
 /* Bytes of an element, or of a bare key. Pure. */
 size_t pass_element_bytes(const struct pass_sort *sort);
 

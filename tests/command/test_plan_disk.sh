@@ -12,35 +12,41 @@ echo "seed $seed"
 # value NAME: of that member in the last JSON, the last one of this name.
 value() { grep -o "\"$1\": [^,}]*" "$work.out" | tail -n 1 | sed 's/.*: //'; }
 
-# compare RANKS TYPE KEYS WORDS: plan and sort say the same.
+# compare RANKS WHAT COUNT WORDS: plan and sort say the same. WHAT: a type of keys, or records: BYTES:TYPE, or gensort.
 compare()
 {
-    local ranks=$1 type=$2 words=$4 name of_plan line
-    ok 0 gen -n "$3" --type "$type" -s "$seed" -o in.raw --format raw
+    local ranks=$1 words=$4 name of_plan line what made
+    case $2 in
+        gensort) what="--format gensort" made=$what ;;
+        *:*) what="--record ${2%:*} --key @3:${2#*:}" made="--record ${2%:*} --key @3:u64" ;;
+        *) what="--type $2" made="--type $2 --format raw" ;;
+    esac
     # shellcheck disable=SC2086  # words
-    ok 0 plan in.raw --type "$type" -n "$ranks" --engine host --threads 1 $words --json
+    ok 0 gen -n "$3" $made $([ "$2" = gensort ] || echo "-s $seed") -o in.raw
+    # shellcheck disable=SC2086  # words
+    ok 0 plan in.raw $what -n "$ranks" --engine host --threads 1 $words --json
     line=$(value lacks)
     if [ "$line" != null ]; then
         lacking=$((lacking + 1))
         # shellcheck disable=SC2086
-        run "$ranks" sort in.raw --type "$type" -o out.raw --engine host --threads 1 $words
+        run "$ranks" sort in.raw $what -o out.raw --engine host --threads 1 $words
         if [ "$code" != 5 ] || ! grep -qF " elements of " "$work.err"; then
-            fail "$words, $3 $type on $ranks ranks: plan says that memory lacks, the sort does not: $line"
+            fail "$words, $3 $2 on $ranks ranks: plan says that memory lacks, the sort does not: $line"
         fi
         return
     fi
     of_plan=$(for name in needed runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')
     # shellcheck disable=SC2086
-    ok "$ranks" sort in.raw --type "$type" -o out.raw --engine host --threads 1 $words --json
+    ok "$ranks" sort in.raw $what -o out.raw --engine host --threads 1 $words --json
     line=$(grep -o '"passes": [0-9]*' "$work.out" | sed 's/.*: 2/true/; s/.*: 1/false/')
     line="$line $(for name in runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')"
-    [ "$of_plan" = "$line" ] || fail "$words, $3 $type on $ranks ranks: plan says $of_plan, the sort $line"
+    [ "$of_plan" = "$line" ] || fail "$words, $3 $2 on $ranks ranks: plan says $of_plan, the sort $line"
     case $line in true*) by_disk=$((by_disk + 1)) ;; *) in_memory=$((in_memory + 1)) ;; esac
 }
 
 plans()
 {
-    local i ranks keys type memory types=(u32 u64 f64 u128)
+    local i ranks keys type memory types=(u32 20:u64 f64 gensort u128 64:bytes16)
     by_disk=0 in_memory=0 lacking=0
     compare 1 u64 0 "-S 1M"
     compare 2 u16 1000 "-S 1M"
@@ -48,8 +54,10 @@ plans()
     compare 2 u64 100000 "-S 1G"
     compare 3 u64 300000 "-S 1M"
     compare 2 f64 200000 "-S 50% --runs 7"
+    compare 2 gensort 20000 "-S 1G"
     for i in $(seq "${DRAWS:-6}"); do
-        ranks=$(((RANDOM % 5) + 1)) type=${types[i % 4]} keys=$((1 + (RANDOM << 15 | RANDOM) % 1000000))
+        ranks=$(((RANDOM % 5) + 1)) type=${types[i % 6]} keys=$((1 + (RANDOM << 15 | RANDOM) % 1000000))
+        case $type in gensort | *:*) keys=$((keys / 8 + 1)) ;; esac
         memory=$((200000 + (RANDOM << 15 | RANDOM) % 4000000))
         compare "$ranks" "$type" "$keys" "-S $memory$([ $((RANDOM % 3)) = 0 ] && echo " --runs $((1 + RANDOM % 60))")"
     done
@@ -89,6 +97,16 @@ texts()
     json "not r['plans'][0]['by_disk']['needed'] and r['plans'][0]['passes'] == 2 and r['plans'][0]['runs_per_rank'] > 1"
     ok 0 plan in.raw --type u64 -n 2 --json
     json "r['plans'][0]['by_disk'] is None and r['disk'] is None"
+    # Of records: with memory, and the way by the disk, which takes longer as they are moved after their codes are sorted.
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 2 --engine host --threads 1 -S 2M --disk-read-gbs 1 --disk-write-gbs 0.5
+    for line in "input        in.raw: 500000 records of 16 bytes, keys of 8, 7.63 MiB" \
+        "  each       250000 records, 3.81 MiB; in memory they take .* of the engine" "  the disk   takes [0-9]* runs, .*"; do
+        grep -q "^$line\$" "$work.out" || fail "plan of records lacks the line '$line'"
+    done
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine host -S 1G --json
+    json "r['records'] == 500000 and r['key_bytes'] == 8 and r['element_bytes'] == 16 and not r['plans'][0]['by_disk']['needed']"
+    json "r['plans'][0]['engine_bytes_per_rank'] > 2 * r['plans'][0]['bytes_per_rank'] == 2 * 4e6"
+    refused 0 2 "the keys have 24 bytes together, 16 can be" plan in.raw --record 32 --key @0:bytes16,@16:u64 -n 2
     refused 0 2 "--memory: '0'" plan in.raw --type u64 -n 2 -S 0
     refused 0 2 "--disk-read-gbs: '0'" plan in.raw --type u64 -n 2 --disk-read-gbs 0
     rm in.raw

@@ -1,0 +1,124 @@
+#include "src/command/plan_records.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include "src/command/json.h"
+#include "src/command/plan_disk.h"
+#include "src/command/plan_rates.h"
+#include "src/command/progress.h"
+#include "src/command/record_io.h"
+#include "src/command/report.h"
+
+struct records_plan {
+    const struct cli_options *options;
+    struct file_in file;
+    struct record_keys keys;
+    hsort_rates rates;
+    struct plan_disk disk;
+};
+
+/* Of the rank that has most. */
+static int64_t most_records(const struct records_plan *plan, int ranks)
+{
+    return plan->file.count / ranks + (plan->file.count % ranks != 0);
+}
+
+static hsort_status add_ranks(struct records_plan *plan, int ranks)
+{
+    const struct disk_question question = {.rates = &plan->rates,
+                                           .ranks = ranks,
+                                           .count = plan->file.count,
+                                           .element_bytes = plan->file.element.bytes,
+                                           .fields = plan->keys.fields,
+                                           .field_count = plan->keys.count};
+    bool by_disk;
+    return plan_disk_add(&plan->disk, question, plan_ranks_per_node(plan->options, ranks), &by_disk);
+}
+
+/* ---- reports ------------------------------------------------------------------------------------------- */
+
+static void print_records_plan(const struct records_plan *plan)
+{
+    const size_t bytes = plan->file.element.bytes;
+    char size[16], share[16], engine[16];
+    printf("input        ");
+    report_name(plan->file.path);
+    printf(": %" PRId64 " records of %zu bytes, keys of %d, %s\n", plan->file.count, bytes,
+           plan->keys.key_bytes, progress_size(plan->file.count * (int64_t)bytes, size));
+    plan_rates_print(&plan->rates);
+    plan_disk_print_rates(&plan->disk);
+    for (int i = 0; i < plan->disk.count; i++) {
+        const int ranks = plan->options->ranks[i];
+        const int64_t most = most_records(plan, ranks);
+        printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s",
+               plan_ranks_per_node(plan->options, ranks));
+        printf("  each       %" PRId64 " records, %s; in memory they take %s of the engine\n", most,
+               progress_size(most * (int64_t)bytes, share),
+               progress_size((int64_t)plan->disk.of[i].forecast.one_pass_bytes, engine));
+        plan_disk_print(&plan->disk, i);
+    }
+}
+
+static void print_records_json(const struct records_plan *plan)
+{
+    const int64_t bytes = (int64_t)plan->file.element.bytes;
+    struct json json = {false};
+    json_open(&json, NULL, '{');
+    json_integer(&json, "schema_version", 1);
+    json_text(&json, "build", report_build());
+    report_files_json(&json, "input", "inputs", &plan->file);
+    json_text(&json, "key", plan->options->key);
+    json_integer(&json, "records", plan->file.count);
+    json_integer(&json, "element_bytes", bytes);
+    json_integer(&json, "key_bytes", plan->keys.key_bytes);
+    json_integer(&json, "bytes", plan->file.count * bytes);
+    json_text(&json, "engine", hsort_engine_name(plan->rates.engine));
+    plan_rates_json(&json, &plan->rates);
+    plan_disk_rates_json(&json, &plan->disk);
+    json_open(&json, "plans", '[');
+    for (int i = 0; i < plan->disk.count; i++) {
+        const int ranks = plan->options->ranks[i];
+        const int64_t most = most_records(plan, ranks);
+        json_open(&json, NULL, '{');
+        json_integer(&json, "ranks", ranks);
+        json_integer(&json, "ranks_per_node", plan_ranks_per_node(plan->options, ranks));
+        json_integer(&json, "records_per_rank", most);
+        json_integer(&json, "bytes_per_rank", most * bytes);
+        json_integer(&json, "engine_bytes_per_rank", (int64_t)plan->disk.of[i].forecast.one_pass_bytes);
+        plan_disk_json(&json, &plan->disk, i);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    printf("\n");
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+/* Rank 0's part. */
+static hsort_status plan_and_print(struct records_plan *plan)
+{
+    const struct cli_options *options = plan->options;
+    TRY(plan_rates_take(options, &plan->rates));
+    for (int i = 0; i < options->ranks_count; i++)
+        TRY(add_ranks(plan, options->ranks[i]));
+    if (options->json)
+        print_records_json(plan);
+    else
+        print_records_plan(plan);
+    return report_flush();
+}
+
+hsort_status plan_records(struct comm *comm, const struct cli_options *options)
+{
+    struct records_plan plan = {.options = options};
+    struct file_source source = record_io_source(options);
+    source.direct_io = HSORT_CHOICE_OFF;
+    TRY(file_open(comm, &source, &plan.file));
+    hsort_status status = comm_agree(comm, record_keys_parse(options->key, &plan.file, &plan.keys));
+    if (status == HSORT_OK)
+        status = plan_disk_open(&plan.disk, comm, options);
+    if (status == HSORT_OK)
+        status = comm_agree(comm, comm->rank == 0 ? plan_and_print(&plan) : HSORT_OK);
+    file_close(&plan.file);
+    return status;
+}

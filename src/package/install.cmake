@@ -46,7 +46,8 @@ install(FILES ${PROJECT_BINARY_DIR}/private/changelog.gz DESTINATION ${CMAKE_INS
 # As source: module files differ between compilers.
 set(fortran_dir ${CMAKE_INSTALL_DATADIR}/hypersort/fortran)
 install(FILES src/fortran/hypersort.f90 DESTINATION ${fortran_dir})
-install(DIRECTORY src/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/hypersort)
+install(DIRECTORY src/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/hypersort
+        PATTERN ten_minutes.md EXCLUDE PATTERN __pycache__ EXCLUDE) # the page leads into the source
 set(hypersort_FORTRAN_SOURCE ${PROJECT_SOURCE_DIR}/src/fortran/hypersort.f90 CACHE INTERNAL "For projects that include this one")
 
 # Two sets: who takes the shared library needs nothing of what the static one needs.

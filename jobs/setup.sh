@@ -121,6 +121,11 @@ install_for_some_tests()
     if ! { mpifort --version && have lintian; } >/dev/null 2>&1; then
         (install_packages gfortran lintian) </dev/null >/dev/null 2>&1 || echo "setup: no gfortran or lintian to be had" >&2
     fi
+    # Those of the man page and of what shells complete, and of the Python package by pip.
+    if ! { have man && have zsh && python_has 'setuptools, pip'; }; then
+        (install_packages man-db zsh python3-pip python3-setuptools) </dev/null >/dev/null 2>&1 ||
+            echo "setup: no man, zsh or pip to be had" >&2
+    fi
     # The tests of mpi/ are run with it, too. Debian keeps both; mpicc and mpirun stay Open MPI's.
     if ! { have mpicc.mpich && have mpiexec.mpich; }; then
         (install_packages mpich libmpich-dev) </dev/null >/dev/null 2>&1 || echo "setup: no MPICH to be had" >&2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the build installs beside the command, made from its table of options: the man page, which groff formats without a warning, and
+# What is installed beside the command, made from its table of options: the man page, which groff formats without a warning, and
 # what bash and zsh complete. Each option of each command occurs in all three.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
@@ -101,15 +101,25 @@ good_zsh()
     done
 }
 
-# The build has made them, and its install rules have a place for each.
+# Installed, they are where man and the shells look, and of use there.
 good_install()
 {
-    local page kind name folder
-    for page in man:hypersort.1.gz:man/man1 bash:hypersort:bash-completion/completions zsh:_hypersort:zsh/site-functions; do
-        IFS=: read -r kind name folder <<<"$page"
-        gzip -cdf "$BUILD/pages/$name" | cmp "page.$kind" - || fail "the build has another $name"
-        grep -E "share/$folder\"? .*/pages/$name\"" "$BUILD/cmake_install.cmake" >/dev/null || fail "$name is not installed in share/$folder"
+    local share page kind name
+    share=$(dirname "$(dirname "$HYPERSORT")")/share
+    for page in man:man/man1/hypersort.1.gz bash:bash-completion/completions/hypersort zsh:zsh/site-functions/_hypersort; do
+        IFS=: read -r kind name <<<"$page"
+        gzip -cdf "$share/$name" | cmp "page.$kind" - || fail "$share/$name is another page"
     done
+    if command -v man >/dev/null; then
+        MANPATH=$share/man LC_ALL=C.UTF-8 man -P cat hypersort 2>&1 | grep -q 'hypersort sort IN' || fail "man finds no page of hypersort"
+    fi
+    # As bash-completion loads it, by the command's name.
+    bash --norc -c '. "$1/bash-completion/completions/hypersort" && complete -p hypersort' - "$share" | grep -q -- '-F _hypersort hypersort' ||
+        fail "bash does not complete for hypersort"
+    if command -v zsh >/dev/null; then
+        zsh -fc 'fpath=("$1/zsh/site-functions" $fpath); autoload -U compinit; compinit -D; print $_comps[hypersort]' - "$share" |
+            grep -qx _hypersort || fail "zsh does not complete for hypersort"
+    fi
 }
 
 good_pages

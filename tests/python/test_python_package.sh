@@ -67,17 +67,20 @@ print(hypersort.__file__, hypersort.__version__, *hypersort.sort([3, 1, 2]))' 2>
         fail "installed at $1: $said"
     fi
 }
-# Moved as a whole, it still finds the library.
-cmake --install "$BUILD" --prefix "$work/first" >/dev/null && mv "$work/first" "$work/prefix"
+# Moved as a whole, it still finds the library; so does a program in the source tree that is told where it is.
+cp -r "$BUILD/installed" "$work/prefix"
 installed "$work/prefix/share/hypersort/python"
-if "$python" -c 'import setuptools; assert int(setuptools.__version__.split(".")[0]) >= 61' 2>/dev/null; then
-    mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src"
-    (cd "$work/src/python" && PYTHONPATH='' "$python" setup.py -q build -b "$work/built") >"$work/log" 2>&1 || fail "setup.py: $(cat "$work/log")"
-    HYPERSORT_LIBRARY=$library installed "$work/built/lib"
-    ln -s "$library" "$work/built/lib/hypersort/$(readlink "$library")"
-    installed "$work/built/lib"
+HYPERSORT_LIBRARY=$library installed "$SOURCE/src/python"
+# By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package.
+if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 61' 2>/dev/null; then
+    mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src" # pip builds in the tree
+    PYTHONPATH='' "$python" -m pip -q install --no-build-isolation --no-deps --no-index --no-compile --target "$work/pip" \
+        "$work/src/python" >"$work/log" 2>&1 || fail "pip install: $(cat "$work/log")"
+    HYPERSORT_LIBRARY=$library installed "$work/pip"
+    ln -s "$library" "$work/pip/hypersort/$(readlink "$library")"
+    installed "$work/pip"
 else
-    echo "left out: setup.py, as $python has no setuptools of 61 or later"
+    echo "left out: pip install, as $python has no pip, or no setuptools of 61 or later"
 fi
 
 echo "$failures failures"

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # For tests of the Python package; sourced. Sets `python` to a python3 with numpy and mpi4py whose MPI is that of the library,
-# or skips the test. PYTHONPATH and HYPERSORT_LIBRARY lead to the source tree and the build.
+# or skips the test. PYTHONPATH leads to the installed package, which finds the library.
 
+package=$BUILD/installed/share/hypersort/python
 library=$BUILD/libhypersort.so
-export PYTHONPATH=$SOURCE/src/python:$SOURCE/tests/python HYPERSORT_LIBRARY=$library PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$package:$SOURCE/tests/python PYTHONDONTWRITEBYTECODE=1
 
 skip()
 {
@@ -17,6 +18,7 @@ mpi_of() { ldd "$1" | sed -n 's/.*libmpi\.so[^ ]* => \([^ ]*\) .*/\1/p' | xargs 
 if grep -q '^CMAKE_C_FLAGS.*-fsanitize' "$BUILD/CMakeCache.txt"; then
     skip "Python cannot load an instrumented library"
 fi
+[ -d "$package" ] || skip "no Python package is installed in $package"
 python=
 for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
     if [ -z "$python" ] && "$candidate" -c 'import numpy, mpi4py' 2>/dev/null; then

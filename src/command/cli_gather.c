@@ -97,29 +97,25 @@ static hsort_status check_entries(const struct gather_run *run)
     return HSORT_OK;
 }
 
+static hsort_status read_both(struct gather_run *run)
+{
+    TRY(record_io_read(&run->io, &run->by, run->by_first, run->by_count, run->index));
+    TRY(check_entries(run));
+    return record_io_read(&run->io, &run->in, run->first, run->count, run->read);
+}
+
 /* Not collective. */
 static hsort_status read_gathered(struct gather_run *run)
 {
     const double start = MPI_Wtime();
-    TRY(record_io_read(&run->io, &run->by, run->by_first, run->by_count, run->index));
-    TRY(check_entries(run));
-    TRY(record_io_read(&run->io, &run->in, run->first, run->count, run->read));
+    struct trace_span *span = trace_begin(run->comm->trace, "read");
+    TRY(trace_end_with(span, read_both(run)));
     run->read_seconds = MPI_Wtime() - start;
     TRY(file_check_unchanged(&run->by));
     return file_check_unchanged(&run->in);
 }
 
 /* ---- The work: collective ------------------------------------------------------------------------------ */
-
-static hsort_status open_gather(struct gather_run *run)
-{
-    const hsort_status status = hsort_create(run->comm->world, &run->options->sort, &run->ctx);
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
-    status_clear();
-    return comm_agree(run->comm,
-                      record_io_open(run->comm, run->options->sort.threads, &run->progress, &run->io));
-}
 
 /* What an element and its position have in common with no other, or as good as none. */
 static uint64_t mark_of(const struct gather_run *run, const void *elements, int64_t i, int64_t position)
@@ -148,9 +144,8 @@ static hsort_status compare_marks(const struct gather_run *run)
 }
 
 /* Look at what has come. Collective. */
-static hsort_status check_gathered(struct gather_run *run)
+static hsort_status compare_gathered(struct gather_run *run)
 {
-    const double start = MPI_Wtime();
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < run->count; i++)
         run->marks[i] = mark_of(run, run->read, i, run->first + i);
@@ -161,8 +156,17 @@ static hsort_status check_gathered(struct gather_run *run)
     const hsort_status same = comm_agree(run->comm, compare_marks(run));
     run->report.verified = true;
     run->report.fingerprint_ok = same == HSORT_OK;
-    run->verify_seconds += MPI_Wtime() - start;
     return same;
+}
+
+/* Collective. */
+static hsort_status check_gathered(struct gather_run *run)
+{
+    const double start = MPI_Wtime();
+    struct trace_span *span = trace_begin(run->comm->trace, "look at result");
+    const hsort_status status = trace_end_with(span, compare_gathered(run));
+    run->verify_seconds += MPI_Wtime() - start;
+    return status;
 }
 
 /* Look at what the output has. Collective. */
@@ -170,8 +174,9 @@ static hsort_status reread_gathered(struct gather_run *run, const struct file_ou
 {
     bool same = false;
     const double start = MPI_Wtime();
-    hsort_status status =
-        record_io_compare(&run->io, out, run->by_first, run->by_count, run->gathered, &same);
+    struct trace_span *span = trace_begin(run->comm->trace, "read output");
+    hsort_status status = trace_end_with(
+        span, record_io_compare(&run->io, out, run->by_first, run->by_count, run->gathered, &same));
     if (status == HSORT_OK && !same)
         status = status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", out->path);
     run->verify_seconds += MPI_Wtime() - start;
@@ -192,7 +197,9 @@ static hsort_status gather(struct gather_run *run, const struct file_out *out)
     if (!run->options->no_verify)
         TRY(check_gathered(run));
     const double written = MPI_Wtime();
-    const hsort_status wrote = record_io_write(&run->io, out, run->by_first, run->by_count, run->gathered);
+    struct trace_span *span = trace_begin(run->comm->trace, "write");
+    const hsort_status wrote =
+        trace_end_with(span, record_io_write(&run->io, out, run->by_first, run->by_count, run->gathered));
     run->write_seconds = MPI_Wtime() - written;
     TRY(comm_agree(run->comm, wrote));
     return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD ? reread_gathered(run, out)
@@ -216,7 +223,8 @@ static hsort_status write_gathered(struct gather_run *run)
     report_stale(run->comm, &out);
     hsort_status status = gather(run, &out);
     const double start = MPI_Wtime();
-    status = launch_commit(run->comm, &out, status);
+    struct trace_span *span = trace_begin(run->comm->trace, "commit");
+    status = trace_end_with(span, launch_commit(run->comm, &out, status));
     run->write_seconds += MPI_Wtime() - start;
     return status;
 }
@@ -245,6 +253,7 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .fingerprint_ok = run->report.fingerprint_ok,
                                     .work = "gather",
                                     .stats = run->report.stats,
+                                    .trace = run->report.trace,
                                     .own = run->report.own};
     TRY(records_report_gather(&report, run->comm, run->ctx, own));
     hsort_status printed = job_open(run->comm, &report.job);
@@ -258,13 +267,15 @@ static hsort_status print_gathered(struct gather_run *run)
 static hsort_status gather_phases(struct gather_run *run)
 {
     TRY(open_gathered(run));
-    TRY(open_gather(run));
-    const hsort_status status = write_gathered(run);
-    if (status == HSORT_OK)
-        return print_gathered(run);
-    if (status == HSORT_MISMATCH) // what was seen; the error line stays
-        print_gathered(run);
-    return status;
+    TRY(run_trace_check(run->comm, run->options, &run->in, &run->by));
+    hsort_status gathered = record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io);
+    if (gathered == HSORT_OK)
+        gathered = write_gathered(run);
+    const hsort_status status =
+        run_trace_end(run->comm, run->options, run->ctx, gathered, &run->report.trace);
+    const hsort_status printed =
+        gathered == HSORT_OK || gathered == HSORT_MISMATCH ? print_gathered(run) : HSORT_OK;
+    return status == HSORT_OK ? printed : status; // the error line of what failed first stays
 }
 
 hsort_status cli_gather(struct comm *comm, const struct cli_options *options)

@@ -81,7 +81,7 @@ static hsort_status draw_page(const struct cli_options *options, struct page *pa
     if (status == HSORT_OK && options->trace)
         status = read_json(options->trace, &trace);
     if (status == HSORT_OK && options->trace && !is_trace(&trace.value))
-        status = status_fail(HSORT_FORMAT, "%s: is not a trace of sort --trace", options->trace);
+        status = status_fail(HSORT_FORMAT, "%s: is not what --trace has written", options->trace);
     if (status == HSORT_OK) {
         page_begin(page, run_title(&run.value, title, sizeof title));
         page_run(page, &run.value);

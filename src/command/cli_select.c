@@ -14,6 +14,7 @@
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
 #include "src/command/report.h"
+#include "src/command/run_trace.h"
 
 enum { PLACES_MAX = 1024, PLACE_ROOM = 48, FRACTION_DIGITS = 15 };
 
@@ -32,6 +33,7 @@ struct select_run {
     int wanted;
     _Alignas(16) char selected[PLACES_MAX * sizeof(key_code)]; /* [wanted] keys */
     double read_seconds, select_seconds;
+    struct run_trace trace;
     struct job job;
 };
 
@@ -115,7 +117,8 @@ static hsort_status read_selected(struct select_run *run)
     run->keys = malloc((size_t)bytes + 1);
     if (!run->keys)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " keys", run->in.path, run->count);
-    TRY(record_io_read(&run->io, &run->in, run->first, run->count, run->keys));
+    struct trace_span *span = trace_begin(run->comm->trace, "read");
+    TRY(trace_end_with(span, record_io_read(&run->io, &run->in, run->first, run->count, run->keys)));
     run->read_seconds = MPI_Wtime() - start;
     return file_check_unchanged(&run->in);
 }
@@ -167,6 +170,7 @@ static hsort_status print_selected_json(const struct select_run *run, const doub
     json_real(&json, "select", seconds[1]);
     json_close(&json, '}');
     report_job_json(&json, &run->job);
+    run_trace_json(&json, &run->trace);
     return report_close_json(&json);
 }
 
@@ -196,8 +200,11 @@ static hsort_status report_selected(struct select_run *run)
 static hsort_status select_phases(struct select_run *run)
 {
     TRY(open_selected(run));
-    TRY(record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io));
-    TRY(select_keys(run));
+    TRY(run_trace_check(run->comm, run->options, &run->in, NULL));
+    hsort_status status = record_io_library(run->comm, run->options, &run->progress, &run->ctx, &run->io);
+    if (status == HSORT_OK)
+        status = select_keys(run);
+    TRY(run_trace_end(run->comm, run->options, run->ctx, status, &run->trace));
     return report_selected(run);
 }
 

@@ -1,4 +1,4 @@
-/* sort --trace FILE: what the ranks did when (hsort_write_trace()), of the command's files and checks as well.
+/* --trace FILE of sort, gather and select: what the ranks did when (hsort_write_trace()), of the command's files and checks as well.
  *
  *     run_trace_check()     can FILE be written? Before there is work to lose
  *     run_trace_options()   the context records

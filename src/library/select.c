@@ -190,8 +190,10 @@ static hsort_status select_sorted(struct selection *s, void *selected)
 {
     struct comm *comm = &s->order.ctx->comm;
     TRY(comm_agree(comm, take_selection_memory(s)));
-    TRY(comm_agree(comm, sort_copy(s)));
-    TRY(find_codes(s));
+    struct trace_span *span = trace_begin(comm->trace, "local sort");
+    TRY(comm_agree(comm, trace_end_with(span, sort_copy(s))));
+    span = trace_begin(comm->trace, "find codes");
+    TRY(trace_end_with(span, find_codes(s)));
     write_selected(s, selected);
     return HSORT_OK;
 }
@@ -230,7 +232,8 @@ hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order
     hsort_status status = element_take_fields(&s.order, &field, 1, SIZE_MAX);
     if (status == HSORT_OK)
         status = element_check_array(ctx, "keys", keys, count, hsort_type_bytes(type));
-    status = run_selection(&s, status, selected);
+    struct trace_span *span = trace_begin(ctx->comm.trace, "select keys");
+    status = trace_end_with(span, run_selection(&s, status, selected));
     element_array_free(ctx, &s.loaded);
     element_array_free(ctx, &s.copy);
     element_array_free(ctx, &s.scratch);

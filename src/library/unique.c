@@ -190,7 +190,8 @@ static hsort_status find_unique(hsort_context *ctx, const hsort_field *field, co
                 {.name = "first", .callers = first, .bytes = sizeof *first},
                 {.name = "counts", .callers = counts, .bytes = sizeof *counts},
                 {.name = "ids", .callers = ids, .bytes = sizeof *ids, .by_key = true}}};
-    const hsort_status status = run_unique(&call, check_unique(&call, field));
+    struct trace_span *span = trace_begin(ctx->comm.trace, "find equal keys");
+    const hsort_status status = trace_end_with(span, run_unique(&call, check_unique(&call, field)));
     element_array_free(ctx, &call.loaded);
     for (int i = 0; i < OUTPUTS; i++)
         element_array_free(ctx, &call.out[i].room);

@@ -74,7 +74,7 @@ refused 0 2 "empty.json: is empty" report empty.json
 refused 0 2 "broken.json: is not JSON, by line 2, byte 28" report broken.json
 refused 0 2 "other.json: is not what sort --json" report other.json
 refused 3 2 "trace.json: is not what sort --json" report trace.json
-refused 0 2 "run.json: is not a trace" report run.json --trace run.json
+refused 0 2 "run.json: is not what --trace has written" report run.json --trace run.json
 refused 0 2 "RUN is missing" report
 refused 0 2 "unexpected argument 'trace.json'" report run.json trace.json
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# sort --trace FILE: the file of every kind of sort, on several numbers of ranks, beside its report; a buffer that is too small; names
+# --trace FILE: the file of every kind of sort, of gather and select, on several numbers of ranks, beside its report; a buffer that is too small; names
 # that cannot be written; sorts that fail.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
@@ -49,6 +49,21 @@ traced 3 records.bin -o sorted.bin --record 24 --key @0:u64
 has "gather"
 traced 2 keys.npy --index index.npy
 has argsort
+# The check of a gather gathers, too, and the report has none of that.
+ok 3 gather keys.npy --by index.npy -o gathered.npy --no-verify --trace trace.json --json
+cp "$work.out" report.json
+"$python" "$check" trace.json report.json 3 >"$work.out" || fail "the trace of a gather on 3 ranks"
+ok 2 gather keys.npy --by index.npy -o gathered.npy --verify=reread --trace trace.json
+grep -qE '^trace +trace.json, [0-9]+ spans$' "$work.out" || fail "the report of gather does not name the trace"
+for span in read "gather elements" "look at result" write "read output" commit; do has "$span"; done
+refused 2 2 "index.npy|is the input" gather keys.npy --by index.npy -o gathered.npy --trace index.npy
+refused 0 2 "gathered.npy|two outputs" gather keys.npy --by index.npy -o gathered.npy --trace gathered.npy
+ok 3 select keys.npy --at 0,50% --trace trace.json --json
+json "r['trace']['spans'] > 20 and r['trace']['file'] == 'trace.json'"
+for span in read "select keys" "local sort"; do has "$span"; done
+refused 2 2 "keys.npy|is the input" select keys.npy --at 0 --trace keys.npy
+ok 2 sort keys.npy -o distinct.npy --unique --trace trace.json
+has "find equal keys"
 # Two passes: the engine holds a part. By way of the disk: with a thread that sorts beside.
 traced 3 keys.npy -o sorted.npy --device-memory 1500K
 has "pass 2: segments"

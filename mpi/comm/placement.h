@@ -11,7 +11,7 @@ enum { PLACEMENT_MAX_DEVICES = 64 };
 
 /* What is known of a node before choosing. */
 struct placement_node {
-    hwloc_topology_t topology;              /* loaded with I/O devices; borrowed */
+    hwloc_topology_t topology;              /* with PCI devices where there are GPUs; borrowed */
     int devices;                            /* GPUs this rank sees */
     struct cuda_device device[PLACEMENT_MAX_DEVICES];
     int node_rank, node_size;               /* among the ranks of this node */
@@ -25,7 +25,7 @@ struct placement {
     hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
     int cores;                /* of them, counted as cores, not as hardware threads */
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
-    bool bound;               /* this placement has bound the process; placement_release() undoes it */
+    hwloc_topology_t bound_by; /* by which the process was bound, which placement_release() undoes; owned; NULL: not bound */
 };
 
 /* Choose, without asking the other ranks. Ranks of a node spread over the GPUs they see in blocks: with

@@ -184,10 +184,12 @@ static hsort_status read_masks(struct node_survey *survey)
 /* ---- looking around ---- */
 
 /* The machine. With the parts that this job may not use: all ranks of the node then count the same cores, and
- * a GPU whose nearest cores belong to another job still has its place. hwloc_topology_destroy() frees it,
- * also after an error, unless it is NULL. */
-static hsort_status load_topology(hwloc_topology_t *topology)
+ * a GPU whose nearest cores belong to another job still has its place. With PCI devices only where there are
+ * GPUs: to read these takes longer than all the rest, and the kernel lets one rank do so at a time.
+ * hwloc_topology_destroy() frees it, also after an error, unless it is NULL. */
+static hsort_status load_topology(bool has_gpus, hwloc_topology_t *topology)
 {
+    const enum hwloc_type_filter_e pci = has_gpus ? HWLOC_TYPE_FILTER_KEEP_IMPORTANT : HWLOC_TYPE_FILTER_KEEP_NONE;
     *topology = NULL;
     if (hwloc_topology_init(topology))
         return status_fail(HSORT_INTERNAL, "hwloc_topology_init failed: %s", strerror(errno));
@@ -196,8 +198,8 @@ static hsort_status load_topology(hwloc_topology_t *topology)
         HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
     // PCI only: to list OS devices too, hwloc's plugins would start OpenCL and open the X display.
     if (hwloc_topology_set_flags(*topology, flags) ||
-        hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
-        hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+        hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PCI_DEVICE, pci) ||
+        hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_BRIDGE, pci) ||
         hwloc_topology_load(*topology))
         return status_fail(HSORT_INTERNAL, "hwloc cannot read the topology of this machine: %s",
                            strerror(errno));
@@ -229,7 +231,7 @@ static hsort_status survey_open(const struct comm *comm, int devices, struct nod
     if (!survey->seen || !survey->near || !survey->requested)
         return status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node take",
                            comm->node_size);
-    TRY(load_topology(&survey->topology));
+    TRY(load_topology(devices > 0, &survey->topology));
     TRY(read_masks(survey));
 
     struct placement_node *node = &survey->node;
@@ -350,12 +352,15 @@ _Static_assert(sizeof((hsort_rank_info *)0)->host == sizeof((struct comm *)0)->h
                "describe_placement() copies whole fields");
 
 /* Settle, and bind if this rank may. Not collective. */
-static hsort_status settle_and_bind(const struct node_survey *survey, struct placement *placement)
+static hsort_status settle_and_bind(struct node_survey *survey, struct placement *placement)
 {
     const struct placement_node *node = &survey->node;
     TRY(placement_settle(node, &survey->requests, node->node_rank, survey->keeps_mask, placement));
-    placement->bound = !survey->keeps_mask && bind_process(survey->topology, placement->cpus);
-    if (survey->keeps_mask || placement->bound)
+    if (!survey->keeps_mask && bind_process(survey->topology, placement->cpus)) {
+        placement->bound_by = survey->topology;
+        survey->topology = NULL;
+    }
+    if (survey->keeps_mask || placement->bound_by)
         return HSORT_OK;
     // The system refused, which is no error: the rank stays where it is, with as many threads.
     hwloc_bitmap_free(placement->cpus);
@@ -390,14 +395,11 @@ hsort_status placement_here(struct comm *comm, int devices, hsort_binding bindin
 
 void placement_release(struct placement *placement)
 {
-    hwloc_topology_t topology;
     hwloc_bitmap_free(placement->cpus);
     placement->cpus = NULL;
-    if (!placement->bound)
+    if (!placement->bound_by)
         return;
-    placement->bound = false;
-    if (load_topology(&topology) == HSORT_OK)
-        unbind_process(topology);
-    if (topology)
-        hwloc_topology_destroy(topology);
+    unbind_process(placement->bound_by);
+    hwloc_topology_destroy(placement->bound_by);
+    placement->bound_by = NULL;
 }

@@ -40,6 +40,7 @@ static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
 hsort_status comm_open(MPI_Comm user, struct comm *comm)
 {
     memset(comm, 0, sizeof *comm);
+    comm->threads = 1;
     comm->world = MPI_COMM_NULL;
     comm->node = MPI_COMM_NULL;
     hsort_status status = open_duplicates(user, comm);

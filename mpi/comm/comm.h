@@ -21,6 +21,7 @@ struct comm {
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
     char host[64];
+    int threads;         /* that this rank has for loops of its own; 1 until somebody knows better */
     struct trace *trace; /* of what is done by way of this one; borrowed; NULL: none */
     char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", the same everywhere after a failure */
 };

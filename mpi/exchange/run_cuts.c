@@ -264,11 +264,11 @@ static void start_cuts(struct run_cuts *c, const struct run_set *set, const int6
 /* One round. *open: some cut is not found. Collective. */
 static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, int count, bool *open)
 {
-#pragma omp parallel for schedule(dynamic) if (count * c->runs >= PARALLEL_LOOKS)
+#pragma omp parallel for schedule(dynamic) num_threads(c->comm->threads) if (count * c->runs >= PARALLEL_LOOKS)
     for (int64_t cut = 0; cut < count; cut++)
         c->offer[cut] = offer_for_cut(c, set, cut);
     hsort_status status = agree_on_probes(c, count);
-#pragma omp parallel for schedule(dynamic) if (count * c->runs >= PARALLEL_LOOKS)
+#pragma omp parallel for schedule(dynamic) num_threads(c->comm->threads) if (count * c->runs >= PARALLEL_LOOKS)
     for (int64_t cut = 0; cut < count; cut++)
         c->own[cut] = count_for_cut(c, set, cut);
     keep_first_error(&status, sum_counts(c, count));

@@ -180,8 +180,7 @@ static hsort_status open_untraced(hsort_context *ctx, int devices)
     const hsort_options *o = &ctx->options;
     if (devices > 0)
         return engine_open_cuda(ctx->placement.device, o->device_memory_limit, &ctx->engine);
-    return engine_open_host(o->threads > 0 ? o->threads : ctx->placement.cores, o->device_memory_limit,
-                            &ctx->engine);
+    return engine_open_host(ctx->comm.threads, o->device_memory_limit, &ctx->engine);
 }
 
 static hsort_status open_engine(hsort_context *ctx, int devices)
@@ -286,6 +285,7 @@ static hsort_status set_up_context(hsort_context *ctx)
     struct trace_span *span = trace_begin(comm->trace, "find a place");
     TRY(comm_agree(comm, trace_end_with(span, placement_here(comm, devices, ctx->options.binding,
                                                              &ctx->placement, &ctx->info))));
+    comm->threads = ctx->options.threads > 0 ? ctx->options.threads : ctx->placement.cores;
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     ctx->spare.engine = ctx->engine;
     TRY(comm_agree(comm, check_rung(ctx)));

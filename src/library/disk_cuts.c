@@ -45,7 +45,8 @@ enum {
     TIMES = 8,
     FENCE_CUTS_LEAST = 32, /* within these limits, as tables grow with it */
     CUTS_LEAST = 8,
-    CUTS_MOST = 32
+    CUTS_MOST = 32,
+    READERS_LEAST = 4
 };
 
 /* A part of a run in memory. */
@@ -241,6 +242,12 @@ uint64_t fences_checksum(const char *fences, size_t bytes)
     return (hash ^ word ^ bytes << 56) * UINT64_C(0xff51afd7ed558ccd);
 }
 
+/* Threads that read: they wait for the disk, too. */
+static int readers(const struct disk_cuts *c)
+{
+    return c->comm->threads > READERS_LEAST ? c->comm->threads : READERS_LEAST;
+}
+
 /* Where equal elements lie, fences decide which of them is first, and no check of the result would see them damaged. */
 static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
 {
@@ -265,7 +272,7 @@ static hsort_status read_fences(struct disk_cuts *c)
         c->fence[run] = at;
         at += (size_t)c->fence_count[run] * plan->element_bytes;
     }
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) num_threads(readers(c))
     for (int64_t run = 0; run < c->runs; run++)
         note_reading(&reading, read_fences_of(c, run));
     return reading_status(&reading);
@@ -415,7 +422,7 @@ static hsort_status move_windows(struct disk_cuts *c, int64_t first, int64_t som
         c->window[run].elements = c->elements + at;
         at += (size_t)(c->window[run].end - c->window[run].begin) * plan->element_bytes;
     }
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) num_threads(readers(c))
     for (int64_t run = 0; run < plan->parts; run++)
         note_reading(&reading, fill_window(c, run));
     return reading_status(&reading);
@@ -505,7 +512,7 @@ hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, con
                             const struct run_plan *plan, size_t bytes, int64_t *cuts)
 {
     struct disk_cuts c = {.comm = comm,
-                          .alone = {.size = 1, .node_size = 1},
+                          .alone = {.size = 1, .node_size = 1, .threads = comm->threads},
                           .sort = sort,
                           .store = store,
                           .plan = plan,

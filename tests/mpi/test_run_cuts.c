@@ -10,6 +10,7 @@
  *
  *     test_run_cuts        cases drawn by a seed
  *     test_run_cuts all    every number of runs, 1 to 40, with every kind of keys */
+#include <omp.h>
 #include "kernels/base/keytype.h"
 #include "mpi/exchange/run_cuts.h"
 #include "tests/support/faults.h"
@@ -62,8 +63,10 @@ static bool is_within(int64_t cut, int64_t run, int64_t at)
 static key_code code_at(const void *state, int64_t cut, int64_t run, int64_t at)
 {
     const key_code key = key_at(state, run, at);
-    CHECK(is_within(cut, run, at), "%s: key %lld of run %lld does not lie in the range", faults_case, (long long)at,
-          (long long)run);
+    CHECK(omp_get_num_threads() <= comm.threads, "%s: %d threads search, not %d", faults_case,
+          omp_get_num_threads(), comm.threads);
+    CHECK(is_within(cut, run, at), "%s: key %lld of run %lld does not lie in the range", faults_case,
+          (long long)at, (long long)run);
     return halves == 0 ? key : halves == 1 ? key << 64 : key << 64 | key;
 }
 
@@ -157,6 +160,7 @@ static int64_t *find(hsort_status *status)
         MPI_Abort(MPI_COMM_WORLD, 1);
     memset(cut_offset, 0xee, (entries + 1) * sizeof *cut_offset);
     halves = (halves + 1) % 3;
+    comm.threads = 1 + halves;
     status_clear();
     faults_watch(60);
     *status = run_cuts_find(tables, &set, total, position, cuts, cut_offset);

@@ -91,13 +91,13 @@ killed()
     local rank before i
     before=$(contents)
     for rank in 0 1 2; do
-        HYPERSORT_FAULT=kill:$rank run 3 sort in.raw --type u64 -o out
+        HYPERSORT_FAULT=kill:$rank patient run 3 sort in.raw --type u64 -o out
         if [ "$code" = 0 ] || [ "$code" = 124 ]; then
             fail "rank $rank killed: exit code $code"
         fi
-        for ((i = 0; i < 120; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
+        for ((i = 0; i < 1200; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
             compgen -G '*.part' >/dev/null || break
-            sleep 0.5
+            sleep 0.05
         done
         if [ "$(contents)" != "$before" ]; then
             fail "rank $rank killed: files were left or changed"
@@ -112,7 +112,7 @@ terminated()
     before=$(contents)
     for command in "gen -n 1000" "sort in.raw --type u64"; do
         # shellcheck disable=SC2086  # two words and more
-        HYPERSORT_FAULT=term:0 run 3 $command -o out
+        HYPERSORT_FAULT=term:0 patient run 3 $command -o out
         if [ "$code" = 0 ] || [ "$code" = 124 ] || [ "$(contents)" != "$before" ]; then
             fail "$command, told to stop when its output was made: exit code $code, or files were left"
         fi

@@ -262,10 +262,10 @@ several_outputs()
 {
     local before i
     before=$(contents)
-    HYPERSORT_FAULT=term:0:2 run 3 sort events.npy -o x.npy --key run --index y.npy
-    for ((i = 0; i < 120; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
+    HYPERSORT_FAULT=term:0:2 patient run 3 sort events.npy -o x.npy --key run --index y.npy
+    for ((i = 0; i < 1200; i++)); do # mpirun may be gone before the last of its processes: a minute is the guard
         compgen -G '*.part' >/dev/null || break
-        sleep 0.5
+        sleep 0.05
     done
     [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "told to stop between two outputs: files were left or changed"
     HYPERSORT_FAULT=commit:0:4 refused 3 3 "y.npy: cannot be given its name" sort events.npy -o x.npy --key run --index y.npy

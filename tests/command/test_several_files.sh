@@ -108,9 +108,9 @@ file_per_rank()
 wait_for_removal()
 {
     local i
-    for ((i = 0; i < 120; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         compgen -G '*.part' >/dev/null || break
-        sleep 0.5
+        sleep 0.05
     done
 }
 
@@ -123,10 +123,10 @@ file_per_rank_faults()
                 sort d.npy -o part.%r.npy --engine host
         done
         before=$(contents)
-        HYPERSORT_FAULT=kill:$rank run 3 sort d.npy -o part.%r.npy
+        HYPERSORT_FAULT=kill:$rank patient run 3 sort d.npy -o part.%r.npy
         wait_for_removal
         [ "$(contents)" = "$before" ] || fail "rank $rank killed: files were left or changed"
-        HYPERSORT_FAULT=term:$rank run 3 sort d.npy -o part.%r.npy
+        HYPERSORT_FAULT=term:$rank patient run 3 sort d.npy -o part.%r.npy
         wait_for_removal
         [ "$code" != 0 ] && [ "$(contents)" = "$before" ] || fail "rank $rank told to stop: files were left or changed"
     done

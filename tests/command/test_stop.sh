@@ -106,7 +106,7 @@ without_checkpoint()
 {
     local site
     for site in "${sites[@]}"; do
-        begin 2 "$site:1" sort in.raw --type u64 -o out --engine host
+        patient begin 2 "$site:1" sort in.raw --type u64 -o out --engine host
         kill -"$([ "$site" = holdread ] && echo USR1 || echo TERM)" "$pid"
         end
         if [ "$code" = 0 ] || [ "$code" = 75 ]; then
@@ -135,7 +135,7 @@ killed()
     for before in : partly_written; do
         for site in "${sites[@]}"; do
             $before
-            begin 3 "$site:1" "${sort[@]}"
+            patient begin 3 "$site:1" "${sort[@]}"
             children=$(cat /proc/"$pid"/task/*/children)
             if ((i++ % 2)); then
                 kill -KILL "$(rank_pid $((RANDOM % 3)))"

@@ -7,6 +7,14 @@ cd "$work" || exit 1
 failures=0
 # Hundreds of short runs on one machine: without the search for networks each starts in half the time.
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader
+# A rank without a launcher starts no daemon for processes that it might spawn.
+export OMPI_MCA_ess_singleton_isolated=1
+# Once a rank has ended with an exit code, mpirun waits a second or two before it kills the others. Those of a command that fails agree
+# on their code and end together: nothing is waited for.
+export OMPI_MCA_odls_base_sigkill_timeout=0
+
+# patient COMMAND...: a run of which a rank is killed or told to stop. mpirun tells the others, which then have a second to tidy up.
+patient() { OMPI_MCA_odls_base_sigkill_timeout=1 "$@"; }
 python=${PYTHON:-$(command -v python3 || true)}
 if [ -n "$python" ] && ! "$python" -c 'import json' 2>/dev/null; then
     python=

@@ -6,17 +6,17 @@
 begin()
 {
     local launcher="$MPIRUN --quiet -n $1"
-    [ "$1" = 1 ] && launcher=
+    [ "$1" = 1 ] && launcher="env -u OMPI_MCA_ess_singleton_isolated" # as users start it
     : >"$work.err"
     # shellcheck disable=SC2086  # words
     HYPERSORT_FAULT=$2 $launcher "$HYPERSORT" "${@:3}" >"$work.out" 2>"$work.err" </dev/null &
     pid=$!
     local i
-    for ((i = 0; i < 1200; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         if grep -q '^hypersort: held ' "$work.err" || ! kill -0 "$pid" 2>/dev/null; then
             return
         fi
-        sleep 0.05
+        sleep 0.01
     done
     fail "${*:3} on $1 ranks with $2: neither held nor over"
 }
@@ -26,9 +26,9 @@ end()
 {
     local i
     code=0
-    for ((i = 0; i < 1200; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         kill -0 "$pid" 2>/dev/null || break
-        sleep 0.05
+        sleep 0.01
     done
     kill -KILL "$pid" 2>/dev/null && fail "a run does not end"
     wait "$pid" 2>/dev/null || code=$?
@@ -57,7 +57,7 @@ rank_pid()
 gone()
 {
     local i process left
-    for ((i = 0; i < 1200; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         left=0
         for process in "$@"; do
             if [ -d "/proc/$process" ] && ! grep -q '^State:.Z' "/proc/$process/status" 2>/dev/null; then
@@ -65,7 +65,7 @@ gone()
             fi
         done
         [ "$left" = 0 ] && return
-        sleep 0.05
+        sleep 0.01
     done
     fail "processes are left: $*"
 }

@@ -11,6 +11,8 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CORES=$(nproc)
+# shellcheck source=find_python.sh
+. "$ROOT/jobs/find_python.sh"
 
 have() { command -v "$1" >/dev/null; }
 have_daemon() { PATH=$PATH:/usr/sbin:/sbin have "$1"; }
@@ -24,31 +26,6 @@ have_header()
 }
 
 cmake_is_new() { printf '3.25\n%s\n' "$(cmake --version | sed -n '1s/.* //p')" | sort -CV; }
-
-# A python3 that can import numpy. One of pyenv or conda may stand first on PATH and know nothing of Debian's numpy.
-python_with_numpy()
-{
-    local python
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import numpy' 2>/dev/null; then
-            command -v "$python"
-            return
-        fi
-    done
-    return 1
-}
-
-# A python3 that has NumPy and module $1, for tests; Debian's modules are for its own python3.
-python_has()
-{
-    local python
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c "import numpy, $1" 2>/dev/null; then
-            return
-        fi
-    done
-    return 1
-}
 
 has_libfuzzer()
 {
@@ -64,7 +41,7 @@ missing_packages()
     if ! have mpicc; then echo libopenmpi-dev; fi
     if ! have mpirun; then echo openmpi-bin; fi
     if ! have_header hwloc.h; then echo libhwloc-dev; fi
-    if [ "$1" = tests ] && ! python_with_numpy >/dev/null; then echo python3-numpy; fi
+    if [ "$1" = tests ] && ! python_with numpy >/dev/null; then echo python3-numpy; fi
 }
 
 # give_up WHY [COMMAND]
@@ -107,14 +84,14 @@ install_for_some_tests()
     if [ "$(id -u)" = 0 ] && ! { have_daemon slurmctld && have_daemon slurmd && have_daemon munged && have_daemon ip; }; then
         (install_packages slurm-wlm munge iproute2) </dev/null >/dev/null 2>&1 || echo "setup: no Slurm to be had" >&2
     fi
-    if ! python_has mpi4py; then
+    if ! python_with numpy,mpi4py >/dev/null; then
         (install_packages python3-mpi4py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no mpi4py to be had" >&2
     fi
     # The build finds it then.
     if ! have h5pcc; then
         (install_packages libhdf5-openmpi-dev) </dev/null >/dev/null 2>&1 || echo "setup: no parallel HDF5 to be had" >&2
     fi
-    if have h5pcc && ! python_has h5py; then
+    if have h5pcc && ! python_with numpy,h5py >/dev/null; then
         (install_packages python3-h5py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no h5py to be had" >&2
     fi
     # What the tests of packages and of Fortran take.
@@ -122,7 +99,7 @@ install_for_some_tests()
         (install_packages gfortran lintian) </dev/null >/dev/null 2>&1 || echo "setup: no gfortran or lintian to be had" >&2
     fi
     # Those of the man page and of what shells complete, and of the Python package by pip.
-    if ! { have man && have zsh && python_has 'setuptools, pip'; }; then
+    if ! { have man && have zsh && python_with numpy,setuptools,pip >/dev/null; }; then
         (install_packages man-db zsh python3-pip python3-setuptools) </dev/null >/dev/null 2>&1 ||
             echo "setup: no man, zsh or pip to be had" >&2
     fi
@@ -265,7 +242,7 @@ results_of()
 }
 
 set_up "${1:-}"
-PYTHON=$(python_with_numpy || echo python3)
+PYTHON=$(python_with numpy || echo python3)
 MPIRUN=(mpirun --oversubscribe --bind-to none) # more ranks than cores are welcome; hypersort chooses the cores itself
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -27,7 +27,7 @@ check()
 mkdir -p "$work/bin" "$work/tree/jobs"
 printf '#!/bin/bash\necho "NVIDIA H200"\necho "NVIDIA H200"\n' >"$work/bin/nvidia-smi"
 chmod +x "$work/bin/nvidia-smi"
-cp "$SOURCE/jobs/setup.sh" "$work/tree/jobs"
+cp "$SOURCE"/jobs/{setup,find_python}.sh "$work/tree/jobs"
 cd "$work/tree"
 git init -q .
 printf 'build/\n' >.gitignore

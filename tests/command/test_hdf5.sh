@@ -16,11 +16,7 @@ if "$HYPERSORT" version | grep -q ', no HDF5$'; then
     echo "skipped: the build has no HDF5, and says so; there is no parallel HDF5 of its MPI"
     exit 77
 fi
-h5py=
-for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
-    if [ -z "$h5py" ] && "$candidate" -c 'import h5py, numpy' 2>/dev/null; then h5py=$candidate; fi
-done
-if [ -z "$h5py" ]; then
+if ! h5py=$(python_with h5py,numpy); then
     echo "skipped: no python3 with h5py"
     exit 77
 fi

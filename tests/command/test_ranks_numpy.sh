@@ -4,11 +4,7 @@
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-numpy=
-for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
-    if [ -z "$numpy" ] && "$candidate" -c 'import numpy' 2>/dev/null; then numpy=$candidate; fi
-done
-if [ -z "$numpy" ]; then
+if ! numpy=$(python_with numpy); then
     echo "skipped: no python3 with numpy"
     exit 77
 fi

@@ -4,11 +4,9 @@
 # the tree.
 set -euo pipefail
 
-python=
-for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
-    if "$candidate" -c 'import numpy' 2>/dev/null; then python=$candidate; break; fi
-done
-if [ -z "$python" ]; then
+# shellcheck source=jobs/find_python.sh
+. "$SOURCE/jobs/find_python.sh"
+if ! python=$(python_with numpy); then
     echo "skipped: no python3 with numpy"
     exit 77
 fi

@@ -5,8 +5,9 @@ set -euo pipefail
 # shellcheck source=installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/installed.sh"
 
-python=${PYTHON:-$(command -v python3 || true)}
-if [ -n "$python" ]; then
+# shellcheck source=jobs/find_python.sh
+. "$SOURCE/jobs/find_python.sh"
+if python=$(python_with sys); then
     for recipe in "$SOURCE"/jobs/packaging/*.py "$SOURCE"/jobs/packaging/*.eb; do
         quiet "$recipe is no Python" "$python" -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$recipe"
     done

@@ -9,10 +9,9 @@ page=$SOURCE/src/examples/ten_minutes.md
 home=$work/home
 mkdir "$home" "$work/typed"
 mv "$prefix" "$home/hypersort"
-python=
-for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
-    if [ -z "$python" ] && "$candidate" -c 'import numpy' 2>/dev/null; then python=$candidate; fi
-done
+# shellcheck source=jobs/find_python.sh
+. "$SOURCE/jobs/find_python.sh"
+python=$(python_with numpy || true)
 has_mpi4py=
 if [ -n "$python" ] && "$python" -c 'import mpi4py' 2>/dev/null; then has_mpi4py=yes; fi
 
@@ -34,7 +33,7 @@ blocks=$(grep -c '^```[a-z]' "$page")
 mkdir "$work/bin"
 ln -s "$(command -v "$mpicc")" "$work/bin/mpicc"
 if [ -n "$python" ]; then
-    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v "$python")" >"$work/bin/python3"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" >"$work/bin/python3"
     chmod +x "$work/bin/python3"
 fi
 # shellcheck disable=SC2016  # for the script

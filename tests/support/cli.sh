@@ -15,10 +15,9 @@ export OMPI_MCA_odls_base_sigkill_timeout=0
 
 # patient COMMAND...: a run of which a rank is killed or told to stop. mpirun tells the others, which then have a second to tidy up.
 patient() { OMPI_MCA_odls_base_sigkill_timeout=1 "$@"; }
-python=${PYTHON:-$(command -v python3 || true)}
-if [ -n "$python" ] && ! "$python" -c 'import json' 2>/dev/null; then
-    python=
-fi
+# shellcheck source=jobs/find_python.sh
+. "$SOURCE/jobs/find_python.sh"
+python=$(python_with numpy || python_with json || true)
 
 # Open MPI's launcher is told to say nothing of ranks that fail; others have no such option.
 quiet=

@@ -19,13 +19,9 @@ if grep -q '^CMAKE_C_FLAGS.*-fsanitize' "$BUILD/CMakeCache.txt"; then
     skip "Python cannot load an instrumented library"
 fi
 [ -d "$package" ] || skip "no Python package is installed in $package"
-python=
-for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
-    if [ -z "$python" ] && "$candidate" -c 'import numpy, mpi4py' 2>/dev/null; then
-        python=$(command -v "$candidate") # mpirun may look for programs elsewhere first
-    fi
-done
-if [ -z "$python" ]; then
+# shellcheck source=jobs/find_python.sh
+. "$SOURCE/jobs/find_python.sh"
+if ! python=$(python_with numpy,mpi4py); then
     skip "no python3 with numpy and mpi4py"
 fi
 extension=$(PYTHONPATH='' "$python" -c 'import mpi4py; mpi4py.rc.initialize = False

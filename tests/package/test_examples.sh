@@ -46,11 +46,9 @@ else
     left_out+="; left out: Fortran, as there is no compiler of MPI for it"
 fi
 
-python=
-for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
-    if [ -z "$python" ] && "$candidate" -c 'import numpy, mpi4py' 2>/dev/null; then python=$(command -v "$candidate"); fi
-done
-if [ -n "$python" ]; then
+# shellcheck source=jobs/find_python.sh
+. "$SOURCE/jobs/find_python.sh"
+if python=$(python_with numpy,mpi4py); then
     # Each rank into a file of its own: what Python prints is mixed within lines.
     # shellcheck disable=SC2016  # for the shell of each rank
     printf '#!/bin/sh\nexec "%s" -m mpi4py "%s" >"%s/said.$OMPI_COMM_WORLD_RANK"\n' "$python" "$work/examples/python/galaxies.py" \

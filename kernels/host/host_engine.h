@@ -51,11 +51,14 @@ static inline hsort_status kernel_looks(const char *name, int key_bytes)
 extern const struct engine_partition_ops host_partition_ops; /* partition.c */
 extern const struct engine_pack_ops host_pack_ops;           /* pack.c */
 
-/* engine_ops of these names: elements.c. */
+/* engine_ops of these names: codes.c; and where they fail. */
 hsort_status host_make_codes(struct engine *engine, int code_bytes, void *codes, int64_t count,
                              const struct key_field *fields, int field_count, int position_bits, int64_t first);
 hsort_status host_split_codes(struct engine *engine, int code_bytes, const void *codes, int64_t count,
                               int position_bits, int64_t *positions, struct keymap map, void *keys);
+hsort_status host_check_codes(int code_bytes, int field_count);
+
+/* engine_ops of these names: elements.c. */
 hsort_status host_take(struct engine *engine, size_t element_bytes, void *to, const void *from, int64_t from_count,
                        const int64_t *positions, int64_t first, int64_t count, int64_t *outside);
 hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count, const void *from,

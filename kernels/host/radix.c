@@ -13,8 +13,8 @@
  *   cached, digit 2   7011 7012 7013 7063 7061 | 7352 7357 7350    stable; then the ties in all sorted bits
  *   ties              7011 7012 7013 7061 7063 | 7350 7352 7357    7352 7357 were in order, 7350 was not
  *
- * Which bits differ is not asked first, in a pass of its own, but found while the keys are counted: a count
- * by bits that turned out to be the same in all keys is made once more. At every level, keys in order up or
+ * Which bits differ is not asked first, in a pass of its own: a sample of keys says it, and while all are counted it is
+ * found for certain. Where the sample was wrong they are counted once more. At every level, keys in order up or
  * down are only copied or turned round; that other keys are not is seen after the first few.
  *
  * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part;
@@ -57,6 +57,7 @@ enum {
     PARTITION_BITS_MAX = 11,
     SKEWED_SHARE = 8, // a first or last bin with more than 1 / SKEWED_SHARE of the keys: by length, perhaps
     SAMPLE_COUNT = 1024, // keys that decide it
+    WIDTH_SAMPLE_COUNT = 256, // keys that say how many bits differ, until all have been counted
     LENGTH_BITS = 5,     // of a key cut by length that follow its highest one, at most: length_bits()
     FETCH_BYTES = 64,    // of a cache line
     LINE_BYTES = 128 // of memory written together: two cache lines, so that only half as many keys end one

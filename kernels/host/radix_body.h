@@ -62,6 +62,18 @@ static bool NAMED(take_in_order)(const KEY *keys, KEY *to, int64_t count, int th
     return true;
 }
 
+/* The bits of a key above its lowest `shift`, 57 of them at least if it has so many. Of 16 bytes they are loaded from where
+ * they lie: to shift two words takes several times as long. */
+static inline uint64_t NAMED(bits_above)(const KEY *key, int shift)
+{
+    if (sizeof *key <= sizeof(uint64_t))
+        return (uint64_t)(*key >> shift);
+    const int byte = shift < 64 ? shift / 8 : 8;
+    uint64_t word;
+    memcpy(&word, (const char *)key + byte, sizeof word);
+    return word >> (shift - 8 * byte);
+}
+
 /* ---- in a core's cache ---- */
 
 /* Sort keys [count] into `to`, which is keys or apart from them. */
@@ -89,10 +101,9 @@ static KEY NAMED(count_cached_digits)(const KEY *keys, int64_t count, struct dig
     memset(low, 0, sizeof *low << digits.bits);
     memset(high, 0, sizeof *high << digits.bits);
     for (int64_t i = 0; i < count; i++) {
-        const KEY key = keys[i];
-        differ |= key ^ first;
-        low[(size_t)(key >> low_shift) & mask]++;
-        high[(size_t)(key >> high_shift) & mask]++;
+        differ |= keys[i] ^ first;
+        low[NAMED(bits_above)(&keys[i], low_shift) & mask]++;
+        high[NAMED(bits_above)(&keys[i], high_shift) & mask]++;
     }
     uint32_t low_place = 0, high_place = 0;
     for (size_t value = 0; value <= mask; value++) {
@@ -118,7 +129,7 @@ static void NAMED(digit_pass)(const KEY *keys, KEY *to, int64_t count, int shift
         if (soon)
             __builtin_prefetch(soon + i, 1);
         for (; i < end; i++)
-            to[places[(size_t)(keys[i] >> shift) & mask]++] = keys[i];
+            to[places[NAMED(bits_above)(&keys[i], shift) & mask]++] = keys[i];
     }
 }
 
@@ -185,13 +196,13 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
 
 /* The bin of a key. By length: s is how many bits it has beyond length_bits() + 1; bins go on from s to s +
  * 1 without a gap. */
-static inline size_t NAMED(bin_of)(KEY key, struct cut cut, const bool by_length)
+static inline size_t NAMED(bin_of)(const KEY *key, struct cut cut, const bool by_length)
 {
     if (!by_length)
-        return (size_t)(key >> cut.shift) & (((size_t)1 << cut.bits) - 1);
+        return (size_t)NAMED(bits_above)(key, cut.shift) & (((size_t)1 << cut.bits) - 1);
     const KEY flip = cut.flip ? (KEY)-1 : 0,
               sorted = (KEY)-1 >> (8 * (int)sizeof(KEY) - cut.width); // never 0 bits
-    const KEY rest = (key ^ flip) & sorted;
+    const KEY rest = (*key ^ flip) & sorted;
     const int bits = length_bits(sizeof(KEY)), s = length_shift(rest, bits);
     const size_t bin = ((size_t)s << bits) + (size_t)(rest >> s);
     return cut.flip ? (size_t)cut.bins - 1 - bin : bin;
@@ -209,18 +220,27 @@ static inline void NAMED(count_part_bins)(const KEY *keys, int64_t count, KEY fi
     memset(even, 0, (size_t)cut.bins * sizeof *even);
     memset(odd, 0, (size_t)cut.bins * sizeof *odd);
     for (; i + 1 < count; i += 2) {
-        const KEY one = keys[i], other = keys[i + 1];
-        differ |= (one ^ first) | (other ^ first);
-        even[NAMED(bin_of)(one, cut, by_length)]++;
-        odd[NAMED(bin_of)(other, cut, by_length)]++;
+        differ |= (keys[i] ^ first) | (keys[i + 1] ^ first);
+        even[NAMED(bin_of)(&keys[i], cut, by_length)]++;
+        odd[NAMED(bin_of)(&keys[i + 1], cut, by_length)]++;
     }
     if (i < count) {
         differ |= keys[i] ^ first;
-        even[NAMED(bin_of)(keys[i], cut, by_length)]++;
+        even[NAMED(bin_of)(&keys[i], cut, by_length)]++;
     }
     for (int bin = 0; bin < cut.bins; bin++)
         even[bin] += odd[bin];
     thread->differ = differ;
+}
+
+/* Low bits in which a sample of the keys [count] differs; of all keys it may be more. */
+static int NAMED(sample_width)(const KEY *keys, int64_t count)
+{
+    const int64_t stride = count / WIDTH_SAMPLE_COUNT;
+    KEY differ = 0;
+    for (int i = 1; i < WIDTH_SAMPLE_COUNT; i++)
+        differ |= keys[i * stride] ^ keys[0];
+    return differ ? bit_width(differ) : 1;
 }
 
 /* Does a cut by length leave less to do? A sample of the keys [count] decides. keys_of is overwritten. */
@@ -230,11 +250,11 @@ static bool NAMED(length_wins)(const KEY *keys, int64_t count, struct cut even, 
     const int64_t stride = count / SAMPLE_COUNT;
     memset(keys_of, 0, (size_t)even.bins * sizeof *keys_of);
     for (int i = 0; i < SAMPLE_COUNT; i++)
-        keys_of[NAMED(bin_of)(keys[i * stride], even, false)]++;
+        keys_of[NAMED(bin_of)(&keys[i * stride], even, false)]++;
     const int64_t even_work = cut_work(even, keys_of);
     memset(keys_of, 0, (size_t)by_length.bins * sizeof *keys_of);
     for (int i = 0; i < SAMPLE_COUNT; i++)
-        keys_of[NAMED(bin_of)(keys[i * stride], by_length, true)]++;
+        keys_of[NAMED(bin_of)(&keys[i * stride], by_length, true)]++;
     return cut_work(by_length, keys_of) < even_work;
 }
 
@@ -244,7 +264,7 @@ static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
                                const struct radix_thread *team, int parts, int64_t *spare)
 {
     const int width = bit_width(team_differ(team, parts));
-    if (width < cut->width) {
+    if (width != cut->width) {
         *cut = cut_evenly(sizeof(KEY), count, width);
         return true;
     }
@@ -276,12 +296,11 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
     const int64_t lead = (int64_t)((uintptr_t)to % LINE_BYTES / sizeof(KEY)); // of `to` into its line
     memcpy(thread->first, thread->next, (size_t)cut.bins * sizeof *thread->first);
     for (int64_t i = 0; i < count; i++) {
-        const KEY key = keys[i];
-        const size_t bin = NAMED(bin_of)(key, cut, by_length);
+        const size_t bin = NAMED(bin_of)(&keys[i], cut, by_length);
         const int64_t place = thread->next[bin]++;
         const int64_t slot = (place + lead) & (line_keys - 1);
         KEY *line = (KEY *)thread->lines[bin];
-        line[slot] = key;
+        line[slot] = keys[i];
         if (slot < line_keys - 1)
             continue;
         if (place - slot >= thread->first[bin])
@@ -297,12 +316,12 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
     lines_written();
 }
 
-/* Partition keys [count] into `to`, stable; ends [bins] = where each bin ends. The keys agree in all but
- * their low `width` bits. How they were cut. */
-static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int width, int64_t *ends,
+/* Partition keys [count], which are not all equal, into `to`, stable; ends [bins] = where each bin ends. How they were
+ * cut. */
+static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int64_t *ends,
                                    struct radix_thread *team, int threads)
 {
-    struct cut cut = cut_evenly(sizeof(KEY), count, width);
+    struct cut cut = cut_evenly(sizeof(KEY), count, NAMED(sample_width)(keys, count));
     bool settled = false;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
@@ -342,7 +361,7 @@ static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, i
     if (NAMED(take_in_order)(keys, to, count, threads))
         return;
     int64_t ends[1 << PARTITION_BITS_MAX];
-    const struct cut cut = NAMED(partition)(keys, scratch, count, width, ends, team, threads);
+    const struct cut cut = NAMED(partition)(keys, scratch, count, ends, team, threads);
 
     // A bin with more keys than `heavy` would leave the other threads waiting for the one that sorts it.
     int64_t heavy = threads > 1 ? count / threads / 4 : count;

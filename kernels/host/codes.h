@@ -4,7 +4,7 @@
 
 #include "kernels/base/key_field.h"
 
-enum { CODE_BLOCK = 256 }; // elements whose codes are made together: they and their codes stay in the nearest cache
+enum { CODE_BLOCK = 256 }; // elements whose codes are made together: all stays in the nearest cache
 
 /* What make_codes() of engine.h is asked for. */
 struct code_source {

@@ -13,8 +13,8 @@
  *   cached, digit 2   7011 7012 7013 7063 7061 | 7352 7357 7350    stable; then the ties in all sorted bits
  *   ties              7011 7012 7013 7061 7063 | 7350 7352 7357    7352 7357 were in order, 7350 was not
  *
- * Which bits differ is not asked first, in a pass of its own: a sample of keys says it, and while all are counted it is
- * found for certain. Where the sample was wrong they are counted once more. At every level, keys in order up or
+ * Which bits differ is not asked first, in a pass of its own, but found while the keys are counted: a count
+ * by bits that turned out to be the same in all keys is made once more. At every level, keys in order up or
  * down are only copied or turned round; that other keys are not is seen after the first few.
  *
  * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part;
@@ -49,27 +49,21 @@
 enum {
     SMALL_COUNT = 32, // sorted by insertion
     ORDER_CHUNK = 64, // keys looked at together for whether they are in order
-    CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache, at most: cached_bits()
+    CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache, at most
     DIGITS_MAX = 2,   // of a sort in the cache: there and back
     DIGIT_BITS_MAX = 9,
     SPARE_BITS = 2, // sorted beyond log2(count): of evenly spread keys, about one in 2^SPARE_BITS ties
     PARTITION_BITS_MIN = 6, // bins for every thread, also where they would fit the cache before
     PARTITION_BITS_MAX = 11,
     SKEWED_SHARE = 8, // a first or last bin with more than 1 / SKEWED_SHARE of the keys: by length, perhaps
-    SAMPLE_COUNT = 1024, // keys that decide it
-    WIDTH_SAMPLE_COUNT = 256, // keys that say how many bits differ, until all have been counted
-    LENGTH_BITS = 5,     // of a key cut by length that follow its highest one, at most: length_bits()
-    FETCH_BYTES = 64,    // of a cache line
+    SAMPLE_COUNT = 1024,      // keys that decide it
+    WIDTH_SAMPLE_COUNT = 256, // codes of 16 bytes that say how many bits differ, until all have been counted
+    LENGTH_BITS = 5,          // of a key cut by length that follow its highest one, at most: length_bits()
+    FETCH_BYTES = 64,         // of a cache line
     LINE_BYTES = 128 // of memory written together: two cache lines, so that only half as many keys end one
 };
 _Static_assert(DIGITS_MAX *DIGIT_BITS_MAX >= CACHED_BITS + SPARE_BITS,
                "two digits are enough for a cached sort");
-
-/* A cache holds half as many keys of 16 bytes. */
-static inline int cached_bits(size_t key_bytes)
-{
-    return key_bytes > sizeof(uint64_t) ? CACHED_BITS - 1 : CACHED_BITS;
-}
 
 /* Twice as many lengths leave a bit less to each. */
 static inline int length_bits(size_t key_bytes)
@@ -84,8 +78,8 @@ _Static_assert((64 - LENGTH_BITS + 1) << LENGTH_BITS <= 1 << PARTITION_BITS_MAX 
 struct radix_thread {
     union {
         unsigned char lines[1 << PARTITION_BITS_MAX]
-                           [LINE_BYTES];  // partition: keys of a bin on their way to memory
-        uint64_t cache[1 << CACHED_BITS]; // cached sort: keys between its two passes
+                           [LINE_BYTES]; // partition: keys of a bin on their way to memory
+        uint128 cache[1 << CACHED_BITS]; // cached sort: keys between its two passes
     };
     int64_t first[1 << PARTITION_BITS_MAX];           // place of this thread's first key of a bin
     int64_t next[1 << PARTITION_BITS_MAX];            // place of its next key; before that: their number
@@ -128,9 +122,9 @@ struct cut {
 };
 
 /* By the leading bits: bins should half fill the cache. */
-static struct cut cut_evenly(size_t key_bytes, int64_t count, int width)
+static struct cut cut_evenly(int64_t count, int width)
 {
-    int bits = bit_width((uint64_t)count - 1) - (cached_bits(key_bytes) - 1);
+    int bits = bit_width((uint64_t)count - 1) - (CACHED_BITS - 1);
     if (bits < PARTITION_BITS_MIN)
         bits = PARTITION_BITS_MIN;
     if (bits > PARTITION_BITS_MAX)

@@ -154,7 +154,7 @@ static void NAMED(sort_ties)(KEY *keys, int64_t count, int shift, struct radix_t
     }
 }
 
-/* Sort keys [count <= 2^cached_bits()], which agree in all but their low `width` bits, by one thread into
+/* Sort keys [count <= 2^CACHED_BITS], which agree in all but their low `width` bits, by one thread into
  * `to`, which is keys or apart from them. */
 static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int width,
                                struct radix_thread *thread)
@@ -233,9 +233,12 @@ static inline void NAMED(count_part_bins)(const KEY *keys, int64_t count, KEY fi
     thread->differ = differ;
 }
 
-/* Low bits in which a sample of the keys [count] differs; of all keys it may be more. */
-static int NAMED(sample_width)(const KEY *keys, int64_t count)
+/* Low bits, `width` at most, in which keys [count] are believed to differ. Codes of 16 bytes seldom use their leading bits: a
+ * sample says so before a count by those. Of other keys, and of a bin, it would be wrong more often than of use. */
+static int NAMED(guess_width)(const KEY *keys, int64_t count, int width)
 {
+    if (sizeof *keys <= sizeof(uint64_t) || width < 8 * (int)sizeof *keys)
+        return width;
     const int64_t stride = count / WIDTH_SAMPLE_COUNT;
     KEY differ = 0;
     for (int i = 1; i < WIDTH_SAMPLE_COUNT; i++)
@@ -265,7 +268,7 @@ static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
 {
     const int width = bit_width(team_differ(team, parts));
     if (width != cut->width) {
-        *cut = cut_evenly(sizeof(KEY), count, width);
+        *cut = cut_evenly(count, width);
         return true;
     }
     if (cut->by_length || cut->shift == 0)
@@ -316,12 +319,12 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
     lines_written();
 }
 
-/* Partition keys [count], which are not all equal, into `to`, stable; ends [bins] = where each bin ends. How they were
- * cut. */
-static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int64_t *ends,
+/* Partition keys [count], which are not all equal, into `to`, stable; ends [bins] = where each bin ends. The keys agree in
+ * all but their low `width` bits. How they were cut. */
+static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int width, int64_t *ends,
                                    struct radix_thread *team, int threads)
 {
-    struct cut cut = cut_evenly(sizeof(KEY), count, NAMED(sample_width)(keys, count));
+    struct cut cut = cut_evenly(count, NAMED(guess_width)(keys, count, width));
     bool settled = false;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
@@ -354,19 +357,19 @@ static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int6
 static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, int width,
                               struct radix_thread *team, int threads)
 {
-    if (count <= 1 << cached_bits(sizeof(KEY))) {
+    if (count <= 1 << CACHED_BITS) {
         NAMED(sort_cached)(keys, to, count, width, team);
         return;
     }
     if (NAMED(take_in_order)(keys, to, count, threads))
         return;
     int64_t ends[1 << PARTITION_BITS_MAX];
-    const struct cut cut = NAMED(partition)(keys, scratch, count, ends, team, threads);
+    const struct cut cut = NAMED(partition)(keys, scratch, count, width, ends, team, threads);
 
     // A bin with more keys than `heavy` would leave the other threads waiting for the one that sorts it.
     int64_t heavy = threads > 1 ? count / threads / 4 : count;
-    if (heavy < 1 << cached_bits(sizeof(KEY)))
-        heavy = 1 << cached_bits(sizeof(KEY));
+    if (heavy < 1 << CACHED_BITS)
+        heavy = 1 << CACHED_BITS;
     for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
         if (size > heavy)

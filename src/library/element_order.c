@@ -106,7 +106,8 @@ struct order_round {
     const struct key_field *fields; /* of the elements that come */
     int field_count;
     int64_t first, count, out_count;
-    void *codes, *sorted; /* memory of the context: the same if the counts are equal */
+    void *codes, *room; /* memory of the context, as they come and go: the same if the counts are equal */
+    const void *sorted; /* where in the context the sort has left them */
 };
 
 /* Bytes of codes, so that what follows them is aligned like memory of the engine. */
@@ -126,7 +127,7 @@ static hsort_status reserve_codes(struct element_order *order, struct order_roun
     TRY(context_unmap(ctx, ctx->codes && ctx->codes_bytes < all));
     TRY(context_agree(ctx, context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, all)));
     round->codes = ctx->codes;
-    round->sorted = in_place ? ctx->codes : (char *)ctx->codes + room;
+    round->room = in_place ? ctx->codes : (char *)ctx->codes + room;
     return HSORT_OK;
 }
 
@@ -138,8 +139,8 @@ static hsort_status sort_round(struct element_order *order, struct order_round *
     TRY(comm_agree(&ctx->comm, ctx->engine->ops->make_codes(ctx->engine, order->code_bytes, round->codes,
                                                             round->count, round->fields, round->field_count,
                                                             order->position_bits, round->first)));
-    return sort_codes(ctx, order->code_bytes, round->codes, round->count, round->sorted, round->out_count,
-                      order->stream);
+    return sort_codes(ctx, order->code_bytes, round->codes, round->count, round->room, round->out_count,
+                      &round->sorted, order->stream);
 }
 
 /* to [out_count] = the positions in sorted codes, and keys, unless NULL, the keys of the only field. Not collective. */

@@ -370,13 +370,16 @@ static bool counts_are_wanted(const struct sort *s)
     return memcmp(s->x.current_offset, s->ctx->want_offset, table_bytes) == 0;
 }
 
-/* Bring the keys from s->held to s->out, as the caller's bits. as_wanted: counts_are_wanted(). Collective. */
+/* Bring the keys from s->held to s->out, as the caller's bits; codes may stay where they are. as_wanted:
+ * counts_are_wanted(). Collective. */
 static void hand_over(struct sort *s, bool as_wanted)
 {
     hsort_context *ctx = s->ctx;
     struct engine *engine = ctx->engine;
     const bool to_engine = as_wanted && s->out_space == SPACE_ENGINE;
-    if (s->form == FORM_CODES || (s->form == FORM_RESULT && to_engine)) {
+    if (s->left_at && to_engine) {
+        *s->left_at = s->held;
+    } else if (s->form == FORM_CODES || (s->form == FORM_RESULT && to_engine)) {
         struct keymap map = s->map;
         map.identity = map.identity || s->form == FORM_RESULT;
         void *to = to_engine ? s->out : s->x.keys;
@@ -570,10 +573,12 @@ hsort_status sort_elements_in_passes(struct sort *s)
 }
 
 hsort_status sort_codes(hsort_context *ctx, int code_bytes, void *codes, int64_t count, void *out,
-                        int64_t out_count, void *stream)
+                        int64_t out_count, const void **sorted, void *stream)
 {
+    *sorted = out;
     struct sort s = {.ctx = ctx,
                      .are_codes = true,
+                     .left_at = sorted,
                      .map = keymap_of_codes(code_bytes),
                      .in = codes,
                      .in_count = count,

@@ -20,7 +20,8 @@ struct sort {
     hsort_context *ctx;
     hsort_type type; /* of keys that are no codes; so is the order */
     hsort_order order;
-    bool are_codes; /* the keys are: sort_codes() */
+    bool are_codes;       /* the keys are: sort_codes() */
+    const void **left_at; /* then where they lie in the end, if not at `out`; else NULL */
     struct keymap map;
     const struct pass_elements
         *elements; /* in two passes what is sorted, if not bare keys; or NULL. Borrowed */

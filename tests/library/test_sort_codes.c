@@ -150,14 +150,19 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
         memcpy(out_counts, counts, sizeof counts);
     struct guarded in = guarded_make(kind, code_bytes, all + sum_before(counts), counts[rank]);
     struct guarded out = guarded_make(kind, code_bytes, NULL, out_counts[rank]);
+    const void *sorted = NULL;
     qsort(all, (size_t)total, sizeof all[0], compare_codes);
     stats_begin(ctx); // as a call on elements does
     CHECK(sort_codes(ctx, code_bytes, in.codes, counts[rank], in_place ? in.codes : out.codes,
-                     out_counts[rank], NULL) == HSORT_OK,
+                     out_counts[rank], &sorted, NULL) == HSORT_OK,
           "%s: %s", case_text, hsort_last_error(ctx));
+    struct guarded *result = in_place ? &in : &out;
+    CHECK(!in_host || result->bytes == 0 || sorted == result->codes, "%s: of host memory, left elsewhere", case_text);
+    if (sorted != result->codes && result->bytes > 0) // left in the engine's memory
+        CHECK(device_buffer_copy(result->codes, sorted, result->bytes), "cannot copy");
     CHECK(stats_finish(ctx, total) == HSORT_OK && hsort_get_stats(ctx, &stats) == HSORT_OK && stats.keys == total && stats.passes == (few ? 1 : passes),
           "%s: %lld keys, %lld passes", case_text, (long long)stats.keys, (long long)stats.passes);
-    check_codes(in_place ? &in : &out, code_bytes, all + sum_before(out_counts), out_counts[rank]);
+    check_codes(result, code_bytes, all + sum_before(out_counts), out_counts[rank]);
     guarded_drop(&in);
     guarded_drop(&out);
 }
@@ -166,7 +171,8 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
 static void check_error(hsort_context *ctx)
 {
     _Alignas(16) uint64_t code[2] = {0, 0};
-    CHECK(sort_codes(ctx, 16, code, rank == size - 1 ? -1 : 1, code, 1, NULL) == HSORT_ARGUMENT,
+    const void *sorted;
+    CHECK(sort_codes(ctx, 16, code, rank == size - 1 ? -1 : 1, code, 1, &sorted, NULL) == HSORT_ARGUMENT,
           "a negative count");
     CHECK(strstr(hsort_last_error(ctx), "a count of -1"), "'%s'", hsort_last_error(ctx));
 }

@@ -98,6 +98,29 @@ static void test_sort(uint64_t random)
     }
 }
 
+/* Keys that agree in their leading bits, but for three somewhere among them: a sample may take all for such keys. */
+static void test_rare_bits(uint64_t random)
+{
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
+        for (int low = 8; low < 8 * key_bytes; low += 24) {
+            char *keys = keys_new(UNIFORM, key_bytes, MANY, &random);
+            void *expected = alloc_or_exit((size_t)MANY * (size_t)key_bytes);
+            for (int64_t i = 0; i < MANY; i++) {
+                const key_code kept = key_load(key_bytes, keys, i) & (((key_code)1 << low) - 1);
+                memcpy(keys + i * key_bytes, &kept, (size_t)key_bytes); // little-endian
+            }
+            for (int i = 0; i < 3; i++) {
+                const key_code rare = (key_code)check_random(&random) << (8 * key_bytes - 8 - i);
+                memcpy(keys + (int64_t)(check_random(&random) % MANY) * key_bytes, &rare, (size_t)key_bytes);
+            }
+            memcpy(expected, keys, (size_t)MANY * (size_t)key_bytes);
+            sort_on_host(key_bytes, expected, MANY);
+            check_sort(-1, key_bytes, MANY, keys, expected, 0, "rare leading bits");
+            free(keys);
+            free(expected);
+        }
+}
+
 /* ---- keys of any type ---- */
 
 /* Keys that are not codes yet: in the buffer that the codes would lie in, or apart; wanted back as codes, or as they were. */
@@ -375,6 +398,7 @@ int main(int argc, char **argv)
     open_engine(argc, argv);
     printf("test_engine_sort %s: seed %llu\n", ops->name, (unsigned long long)seed);
     test_sort(seed);
+    test_rare_bits(seed);
     test_given(seed);
     test_merge(seed);
     test_merge_runs(seed);

@@ -6,6 +6,7 @@
  *                runs of 2^31+1 and 2^40 keys can be cut. The answer follows from counting keys below a value, which
  *                such a run can do by arithmetic, so nothing of the method under test is in it. */
 #include "mpi/exchange/split.h"
+#include "tests/mpi/made_up_run.h"
 #include "tests/support/ranks.h"
 
 enum { SMALL = 40, LARGE = 5000, PAIRS = 4000, VIRTUAL_PAIRS = 1000 };
@@ -14,19 +15,7 @@ static struct comm comm;
 
 /* ---- A run that need not exist ------------------------------------------------------------------------ */
 
-/* Key i is keys[i] or, where no keys are, start + (i / width) * step: a rising line, or stairs. */
-struct run {
-    int64_t count, width;
-    uint64_t start, step;
-    uint64_t *keys;
-};
-
 static int gathers_before_failure; // 0: none fails
-
-static uint64_t key_at(const struct run *run, int64_t position)
-{
-    return run->keys ? run->keys[position] : run->start + (uint64_t)(position / run->width) * run->step;
-}
 
 /* Keys of 16 bytes: in both halves, so that they are in the same order and differ in their lowest bits. */
 static key_code wide_code(int key_bytes, uint64_t key)
@@ -195,24 +184,10 @@ static struct cut counted_cut(const struct run *lower, const struct run *higher,
     return (struct cut){keeps, low - keeps};
 }
 
-static struct run virtual_run(uint64_t *random)
-{
-    static const int64_t counts[6] = {(INT64_C(1) << 31) + 1, INT64_C(1) << 40, INT64_MAX / 4, 1000, 1,
-                                      (INT64_C(1) << 32) - 1};
-    struct run run = {.keys = NULL};
-    run.count = counts[check_random(random) % 6];
-    run.width = INT64_C(1) << check_random(random) % 45;
-    run.start = check_random(random) >> (1 + check_random(random) % 60);
-    // The last key stays below 2^63 + start.
-    const int step_bits = __builtin_clzll((uint64_t)(run.count / run.width) + 1) - 1;
-    run.step = UINT64_C(1) << check_random(random) % (uint64_t)(step_bits < 1 ? 1 : step_bits);
-    run.step += check_random(random) % run.step;
-    return run;
-}
-
 static void test_counted(uint64_t random)
 {
     const int64_t many = (INT64_C(1) << 31) + 1;
+    const int64_t counts[6] = {many, INT64_C(1) << 40, INT64_MAX / 4, 1000, 1, (INT64_C(1) << 32) - 1};
     // Interleaved, in order, in reverse, all equal: the cuts that can be told without counting.
     struct run even = {.count = many, .width = 1, .start = 0, .step = 2};
     struct run odd = {.count = many, .width = 1, .start = 1, .step = 2};
@@ -225,7 +200,7 @@ static void test_counted(uint64_t random)
     check_cut(&equal, &equal, equal.count, 8, (struct cut){equal.count, 0});
     check_cut(&equal, &equal, equal.count + many, 8, (struct cut){equal.count, many});
     for (int pair = 0; pair < VIRTUAL_PAIRS; pair++) {
-        const struct run lower = virtual_run(&random), higher = virtual_run(&random);
+        const struct run lower = virtual_run(counts, &random), higher = virtual_run(counts, &random);
         const int64_t larger = lower.count > higher.count ? lower.count : higher.count;
         const int64_t capacity = larger + (int64_t)(check_random(&random) % 3 * (uint64_t)(larger / 5));
         check_cut(&lower, &higher, capacity, pair % 2 ? 16 : 8, counted_cut(&lower, &higher, capacity));

@@ -6,6 +6,7 @@
  *                by arithmetic, so that runs of up to 2^45 keys can be cut
  *
  * Rounds are counted, and a rank that cannot read its keys, or reads nonsense, makes no other wait. */
+#include "tests/mpi/made_up_run.h"
 #include "tests/support/layout.h"
 #include "tests/support/ranks.h"
 #include "mpi/exchange/splitters.h"
@@ -18,13 +19,6 @@ static char case_text[160];
 
 /* ---- A run that need not exist ---------------------------------------------------------------------------------- */
 
-/* Key i is keys[i] or, where no keys are, start + (i / width) * step: a rising line, or stairs. */
-struct run {
-    int64_t count, width;
-    uint64_t start, step;
-    const uint64_t *keys;
-};
-
 static struct run runs[MOST_RANKS]; /* of every rank, on every rank */
 static int calls_before_failure;    /* of gather and search; 0: none fails */
 static int searches;
@@ -35,11 +29,6 @@ static hsort_status maybe_fail(void)
     if (calls_before_failure > 0 && --calls_before_failure == 0)
         return status_fail(HSORT_CUDA, "made to fail");
     return HSORT_OK;
-}
-
-static uint64_t key_at(const struct run *run, int64_t position)
-{
-    return run->keys ? run->keys[position] : run->start + (uint64_t)(position / run->width) * run->step;
 }
 
 /* Keys of 16 bytes are the others, each in both halves: multiples of 2^64 + 1. */
@@ -290,26 +279,13 @@ static int64_t counted_by_codes(int64_t position)
     return own_less + (wanted < 0 ? 0 : wanted > equal ? equal : wanted);
 }
 
-static struct run virtual_run(uint64_t *random)
+static int64_t make_virtual(uint64_t random)
 {
     static const int64_t counts[6] = {(INT64_C(1) << 31) + 1, INT64_C(1) << 40, INT64_C(1) << 45, 1000, 0,
                                       (INT64_C(1) << 32) - 1};
-    struct run run = {.keys = NULL};
-    run.count = counts[check_random(random) % 6];
-    run.width = INT64_C(1) << check_random(random) % 45;
-    run.start = check_random(random) >> (1 + check_random(random) % 60);
-    // The last key stays below 2^63 + start.
-    const int step_bits = __builtin_clzll((uint64_t)(run.count / run.width) + 1) - 1;
-    run.step = UINT64_C(1) << check_random(random) % (uint64_t)(step_bits < 1 ? 1 : step_bits);
-    run.step += check_random(random) % run.step;
-    return run;
-}
-
-static int64_t make_virtual(uint64_t random)
-{
     int64_t total = 0;
     for (int r = 0; r < comm.size; r++) {
-        runs[r] = virtual_run(&random);
+        runs[r] = virtual_run(counts, &random);
         total += runs[r].count;
     }
     return total;

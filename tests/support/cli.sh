@@ -35,6 +35,9 @@ fail()
     sed 's/^/    stderr: /' "$work.err" | head -n 20
 }
 
+# without_warnings FILE...: Open MPI's event loop may notice, as it ends, that a descriptor it watches is closed.
+without_warnings() { sed -i '/^\[warn\] Epoll /d' "$@"; }
+
 # run RANKS ARGUMENT...: the command on that many ranks, 0: on one without a launcher; $code, $work.out and $work.err are what
 # came of it. A run that hangs ends with 124.
 run()
@@ -44,8 +47,7 @@ run()
     code=0
     # shellcheck disable=SC2086  # MPIRUN holds options
     timeout 300 $launcher "$HYPERSORT" "${@:2}" >"$work.out" 2>"$work.err" </dev/null || code=$?
-    # Open MPI's event loop may notice, as it ends, that a descriptor it watches is closed.
-    sed -i '/^\[warn\] Epoll /d' "$work.err"
+    without_warnings "$work.err"
 }
 
 # ok RANKS ARGUMENT...: a run that must succeed and say nothing on stderr.

@@ -32,7 +32,8 @@ end()
     done
     kill -KILL "$pid" 2>/dev/null && fail "a run does not end"
     wait "$pid" 2>/dev/null || code=$?
-    sed -i '/^hypersort: held /d; /^\[warn\] Epoll /d' "$work.err"
+    sed -i '/^hypersort: held /d' "$work.err"
+    without_warnings "$work.err"
 }
 
 # rank_pid RANK: the process of that rank of the run.

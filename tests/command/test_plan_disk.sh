@@ -98,7 +98,7 @@ texts()
     ok 0 plan in.raw --type u64 -n 2 --json
     json "r['plans'][0]['by_disk'] is None and r['disk'] is None"
     # Of records: with memory, and the way by the disk, which takes longer as they are moved after their codes are sorted.
-    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 2 --engine host --threads 1 -S 2M --disk-read-gbs 1 --disk-write-gbs 0.5
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 2 --engine host --threads 1 -S 4M --disk-read-gbs 1 --disk-write-gbs 0.5
     for line in "input        in.raw: 500000 records of 16 bytes, keys of 8, 7.63 MiB" \
         "  each       250000 records, 3.81 MiB; in memory they take .* of the engine" "  the disk   takes [0-9]* runs, .*"; do
         grep -q "^$line\$" "$work.out" || fail "plan of records lacks the line '$line'"

@@ -27,7 +27,8 @@
     X(FAULT_MPI, "mpi")              /* a message of the exchange is reported as failed */                \
     X(FAULT_KERNEL, "kernel")        /* a kernel, or the host form of it, fails */                        \
     X(FAULT_COPY, "copy")            /* a copy to, from or inside the engine's memory fails */            \
-    X(FAULT_KILL, "kill")            /* the process is killed outright between local sort and exchange */ \
+    X(FAULT_KILL, "kill")            /* the process is killed outright: between local sort and exchange, or as it \
+                                        sends a message of partition */                                   \
     X(FAULT_CHANGED, "changed")      /* an input looks as if it was changed while it was read */          \
     X(FAULT_TERM, "term")            /* SIGTERM comes as soon as the temporary output is there */         \
     X(FAULT_HOLD_READ, "holdread")   /* the command waits before a chunk is read: see stop_hold() */      \

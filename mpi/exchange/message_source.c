@@ -20,6 +20,7 @@
  *     chunk, 3 messages      | 4 MiB | 4 MiB | 1 MiB |     plain
  *                            | 4 MiB | 1 MiB |   0   |     packed to 5 MiB: unpacked on STREAM_WORK, before the sort */
 #include "mpi/exchange/batch_source.h"
+#include <signal.h>
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/packed_chunks.h"
@@ -124,6 +125,8 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
         return NEXT_NONE;
     if (!packed_chunks_ready(m->packed, &chunk, &bytes))
         return NEXT_LATER;
+    if (fault_hit(FAULT_KILL))
+        raise(SIGKILL);
     const size_t before = c->done, part = next_part(m, c, chunk.bytes);
     message->peer = chunk.peer;
     message->memory = (char *)x->scratch + chunk.at + before;

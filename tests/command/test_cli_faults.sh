@@ -105,6 +105,37 @@ killed()
     done
 }
 
+# What processes that are gone have left in shared memory.
+left_in_memory()
+{
+    local file pid
+    for file in /dev/shm/hypersort-*; do
+        pid=${file#/dev/shm/hypersort-}
+        [ -e "$file" ] && ! kill -0 "${pid%%-*}" 2>/dev/null && echo "$file"
+    done
+}
+
+# The same while messages of partition are under way: each rank sends more than 30.
+killed_sending()
+{
+    local rank nth before i
+    before=$(contents)
+    for rank in 0 2 4; do
+        for nth in 1 13 30; do
+            HYPERSORT_FAULT=kill:$rank:$nth run 5 sort in.raw --type u64 -o out --engine host --exchange partition --transport staged
+            [ "$code" != 0 ] && [ "$code" != 124 ] || fail "rank $rank killed at message $nth: exit code $code"
+            for ((i = 0; i < 120; i++)); do
+                compgen -G '*.part' >/dev/null || break
+                sleep 0.5
+            done
+            [ "$(contents)" = "$before" ] && [ -z "$(left_in_memory)" ] || fail "rank $rank killed at message $nth: files were left or changed"
+            [ "$(grep -c '^hypersort: ' "$work.err")" -le 1 ] || fail "rank $rank killed at message $nth: more than one line"
+        done
+    done
+    HYPERSORT_FAULT=kill:4:99 ok 5 sort in.raw --type u64 -o sent --engine host --exchange partition --transport staged
+    rm -f sent
+}
+
 # SIGTERM just after the temporary was made, before anything else could be done about it.
 terminated()
 {
@@ -141,5 +172,6 @@ broken_later 3 commit 0 "${sort[@]}"
 broken 6 mpi info --engine host
 info_without_memory
 killed
+killed_sending
 terminated
 finish

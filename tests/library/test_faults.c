@@ -9,6 +9,7 @@
  *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
  *     test_faults element_passes  the same of records and of an index
  *     test_faults_nodes messages  partition between virtual nodes: while batches come by message, packed
+ *     test_faults_mixed mixed     the same, with ipc inside of nodes; some passages, drawn by a seed; empty shards and records, too
  *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and those of 16, whose keys are carried along
  *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique */
 #include "kernels/engine.h"
@@ -32,6 +33,8 @@ static hsort_engine engine;
 static hsort_exchange exchange; /* of all contexts */
 static size_t limit;            /* of engine memory, of all contexts; 0: none */
 static hsort_type key_type = HSORT_U64; /* of sorts of bare keys; narrower ones lie in the first bytes of the arrays */
+static int steps_most = 1;      /* from one passage that fails to the next; more than 1: drawn */
+static uint64_t random_state;   /* of those draws, the same on all ranks */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
@@ -304,13 +307,13 @@ static bool run_case(enum deed deed, hsort_transport transport, const struct fau
     return untouched != 0;
 }
 
-/* All passages of one site on one rank. Returns how many there are. */
+/* All passages of one site on one rank, or some. Returns the last of them. */
 static int walk(enum deed deed, hsort_transport transport, enum fault_site site, int failing)
 {
     struct fault fault = {.site = site, .failing = failing};
     bool untouched = false;
     while (!untouched && fault.nth < MOST_PASSAGES) {
-        fault.nth++;
+        fault.nth += fault.nth == 0 ? 1 : 1 + (int)(check_random(&random_state) % (uint64_t)steps_most);
         snprintf(faults_case, sizeof faults_case,
                  "%s, transport %d, exchange %d, %lld values, %s fault %d on rank %d of %d", deed_names[deed],
                  transport, exchange, (long long)values, word_of(site), fault.nth, failing, size);
@@ -319,7 +322,7 @@ static int walk(enum deed deed, hsort_transport transport, enum fault_site site,
     }
     faults_watch(0);
     CHECK(untouched, "%s: still reached", faults_case);
-    return fault.nth - 1;
+    return untouched && steps_most == 1 ? fault.nth - 1 : fault.nth;
 }
 
 static void walk_all(enum deed deed, hsort_transport transport)
@@ -331,8 +334,9 @@ static void walk_all(enum deed deed, hsort_transport transport)
             if (f == 0 || failing[f] != failing[f - 1]) {
                 const int passages = walk(deed, transport, sites[s], failing[f]);
                 if (rank == 0)
-                    printf("%s, transport %d, exchange %d, %lld values: %d passages of %s on rank %d\n",
-                           deed_names[deed], transport, exchange, (long long)values, passages, word_of(sites[s]),
+                    printf("%s, transport %d, exchange %d, %lld values: %s%d passages of %s on rank %d\n",
+                           deed_names[deed], transport, exchange, (long long)values,
+                           steps_most > 1 ? "some of less than " : "", passages, word_of(sites[s]),
                            failing[f]);
             }
 }
@@ -363,6 +367,28 @@ static void check_partition(hsort_transport transport)
           "exchange %d, %lld bytes: %s", hsort_exchange_in_use(ctx), (long long)stats.moved_bytes,
           hsort_last_error(ctx));
     hsort_destroy(&ctx);
+}
+
+/* Some passages of a sort whose keys go by ipc and by message, of one that most ranks have no keys of, and of records. */
+static void walk_mixed(void)
+{
+    hsort_context *ctx;
+    hsort_stats stats = {.struct_size = sizeof stats};
+    struct keys keys;
+    exchange = HSORT_EXCHANGE_PARTITION;
+    values = UINT64_C(1) << 40;
+    steps_most = 40;
+    random_state = ranks_seed();
+    make_keys(&keys, DEED_SORT);
+    CHECK(create(HSORT_TRANSPORT_IPC, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    CHECK(do_deed(DEED_SORT, &ctx, HSORT_TRANSPORT_IPC, &keys) == HSORT_OK && hsort_get_stats(ctx, &stats) == HSORT_OK &&
+              hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION && stats.paths[HSORT_TRANSPORT_IPC].moved_bytes > 0 &&
+              stats.paths[HSORT_TRANSPORT_IPC].moved_bytes < stats.moved_bytes,
+          "not by both: %s", hsort_last_error(ctx));
+    hsort_destroy(&ctx);
+    walk_all(DEED_SORT, HSORT_TRANSPORT_IPC);
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_IPC);
+    walk_all(DEED_RECORDS, HSORT_TRANSPORT_IPC);
 }
 
 /* Does a sort under this limit take two passes? */
@@ -451,6 +477,10 @@ int main(int argc, char **argv)
         walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
         for (int failing = 0; failing < size; failing += size / 2)
             walk(DEED_SORT, HSORT_TRANSPORT_MPI, FAULT_MPI, failing);
+        return ranks_finish();
+    }
+    if (argc > 1 && strcmp(argv[1], "mixed") == 0) {
+        walk_mixed();
         return ranks_finish();
     }
     if (argc > 1 && strcmp(argv[1], "passes") == 0) {

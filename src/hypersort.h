@@ -75,6 +75,12 @@ typedef struct hsort_plan_exchange {
     double total_seconds;          /* of the phases */
 } hsort_plan_exchange;
 
+/* What an exchange is expected to send from one node to another, all ranks. */
+typedef struct hsort_plan_crossing {
+    double bytes;
+    double plain_bytes;            /* the same keys without packing */
+} hsort_plan_crossing;
+
 /* What hsort_plan() expects. */
 typedef struct hsort_plan_result {
     size_t struct_size;
@@ -94,6 +100,8 @@ typedef struct hsort_plan_result {
     hsort_plan_exchange two_passes; /* what they cost; all 0 if passes is not 2 */
     hsort_plan_exchange counted;   /* what keys of 1 and 2 bytes cost, which no exchange moves: `exchange` is
                                       then AUTO, and those above are 0. Of other keys all 0 */
+    hsort_plan_crossing bitonic_crossing, direct_crossing; /* of their moved_bytes */
+    hsort_plan_crossing partition_crossing, two_passes_crossing; /* the same; 0 where those are */
 } hsort_plan_result;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
@@ -521,6 +529,10 @@ typedef struct hsort_stats {
                                        moved_bytes add up to the one above */
     int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
+    int64_t crossed_bytes;          /* of moved_bytes, those that went from one node to another */
+    int64_t crossed_plain_bytes;    /* the same keys, codes and elements without packing: never less. Of bare
+                                       keys, this / their size is how many crossed */
+    int64_t paths_crossed_bytes[HSORT_TRANSPORTS_MAX]; /* crossed_bytes by hsort_transport */
 } hsort_stats;
 
 /* Statistics of the last successful sort or call on elements; the same on every rank, but for `rounds`. Not

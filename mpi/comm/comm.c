@@ -34,6 +34,8 @@ static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
     TRY_MPI(MPI_Comm_set_errhandler(comm->node, MPI_ERRORS_RETURN));
     TRY_MPI(MPI_Comm_rank(comm->node, &comm->node_rank));
     TRY_MPI(MPI_Comm_size(comm->node, &comm->node_size));
+    TRY_MPI(MPI_Comm_group(comm->world, &comm->world_group));
+    TRY_MPI(MPI_Comm_group(comm->node, &comm->node_group));
     return HSORT_OK;
 }
 
@@ -43,6 +45,7 @@ hsort_status comm_open(MPI_Comm user, struct comm *comm)
     comm->threads = 1;
     comm->world = MPI_COMM_NULL;
     comm->node = MPI_COMM_NULL;
+    comm->world_group = comm->node_group = MPI_GROUP_NULL;
     hsort_status status = open_duplicates(user, comm);
     if (status != HSORT_OK) {
         comm_close(comm);
@@ -61,6 +64,10 @@ void comm_close(struct comm *comm)
     MPI_Finalized(&ended);
     if (ended)
         return;
+    if (comm->world_group != MPI_GROUP_NULL)
+        MPI_Group_free(&comm->world_group);
+    if (comm->node_group != MPI_GROUP_NULL)
+        MPI_Group_free(&comm->node_group);
     if (comm->node != MPI_COMM_NULL)
         MPI_Comm_free(&comm->node);
     if (comm->world != MPI_COMM_NULL)
@@ -154,6 +161,13 @@ hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count
     else
         TRY_MPI(MPI_Allgather(own, count, MPI_UINT64_T, all, count, MPI_UINT64_T, comm->world));
     return HSORT_OK;
+}
+
+bool comm_is_near(const struct comm *comm, int peer)
+{
+    int place = MPI_UNDEFINED;
+    return MPI_Group_translate_ranks(comm->world_group, 1, &peer, comm->node_group, &place) == MPI_SUCCESS &&
+           place != MPI_UNDEFINED;
 }
 
 hsort_status comm_leaders(struct comm *comm, int64_t *leaders)

@@ -20,6 +20,7 @@ struct comm {
     int rank, size;
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
+    MPI_Group world_group, node_group; /* the same ranks; owned */
     char host[64];
     int threads;         /* that this rank has for loops of its own; 1 until somebody knows better */
     struct trace *trace; /* of what is done by way of this one; borrowed; NULL: none */
@@ -67,6 +68,9 @@ hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before);
  * each. */
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
 hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all);
+
+/* Does rank `peer` share memory with this one? Not collective. */
+bool comm_is_near(const struct comm *comm, int peer);
 
 /* leaders [size] = the lowest rank of each rank's node. Collective. */
 hsort_status comm_leaders(struct comm *comm, int64_t *leaders);

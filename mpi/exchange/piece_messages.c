@@ -57,8 +57,7 @@ struct piece_messages {
     struct piece_cursor cursor; /* the next message to post */
     bool all_posted;
     int64_t posted, taken; /* messages of this round */
-    int64_t bytes;
-    double seconds;
+    struct traffic traffic;
 };
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -246,7 +245,7 @@ static hsort_status send_piece(struct piece_messages *m, int to, const char *fro
                                              "MPI_Isend", true));
         done += some;
     }
-    m->bytes += (int64_t)bytes;
+    traffic_add(&m->traffic, m->plan.comm, to, bytes, bytes);
     return status;
 }
 
@@ -258,13 +257,13 @@ static hsort_status send_round(struct piece_messages *m)
     m->sent = 0;
     for (int step = 1; step < size; step++) {
         const int to = (rank + step) % size;
-        const int64_t segment = segment_of(m, to, m->round), before = m->bytes;
+        const int64_t segment = segment_of(m, to, m->round), before = m->traffic.bytes;
         struct trace_span *span = trace_begin(m->plan.comm->trace, "send pieces");
         for (int64_t run = 0; run < m->own_runs && segment >= 0; run++) {
             const size_t at = (size_t)m->cut_offset[segment * m->own_runs + run] * m->plan.element_bytes;
             keep_first_error(&status, send_piece(m, to, m->run[run] + at, length_out(m, segment, run)));
         }
-        trace_sent(span, to, m->bytes - before);
+        trace_sent(span, to, m->traffic.bytes - before);
         trace_end(span);
     }
     return status;
@@ -370,7 +369,7 @@ hsort_status piece_messages_begin(struct piece_messages *m, int64_t round)
     m->all_posted = round >= m->own_segments;
     hsort_status status = post_receives(m);
     keep_first_error(&status, send_round(m));
-    m->seconds += MPI_Wtime() - began;
+    m->traffic.seconds += MPI_Wtime() - began;
     return status;
 }
 
@@ -387,12 +386,11 @@ hsort_status piece_messages_finish(struct piece_messages *m, char *slot)
     }
     keep_first_error(
         &status, comm_check(MPI_Waitall((int)m->sent, m->sends, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
-    m->seconds += MPI_Wtime() - began;
+    m->traffic.seconds += MPI_Wtime() - began;
     return status;
 }
 
-void piece_messages_traffic(const struct piece_messages *m, int64_t *bytes, double *seconds)
+struct traffic piece_messages_traffic(const struct piece_messages *m)
 {
-    *bytes = m ? m->bytes : 0;
-    *seconds = m ? m->seconds : 0;
+    return m ? m->traffic : (struct traffic){0};
 }

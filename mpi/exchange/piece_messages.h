@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include "kernels/engine.h"
 #include "mpi/comm/comm.h"
+#include "mpi/transport/transport.h"
 
 enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
 
@@ -57,6 +58,6 @@ hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round
 hsort_status piece_messages_finish(struct piece_messages *messages, char *slot);
 
 /* What has gone to other ranks since piece_messages_open(), and the time spent in here. Not collective. */
-void piece_messages_traffic(const struct piece_messages *messages, int64_t *bytes, double *seconds);
+struct traffic piece_messages_traffic(const struct piece_messages *messages);
 
 #endif

@@ -25,6 +25,7 @@ struct transport_message {
     int peer;
     void *memory; /* [bytes] engine memory: nobody writes to it until it has left, or reads it until it has come */
     size_t bytes; /* at most transport.message_bytes. To receive: the most that may come; 0 is a message, too */
+    size_t plain; /* to send: bytes of the keys that it stands for, which are more where it is packed */
 };
 
 enum transport_next {
@@ -112,8 +113,19 @@ struct transport_ops {
  * expose() to the last conceal(). */
 struct traffic {
     int64_t bytes;
+    int64_t crossed, crossed_plain; /* of them, to other nodes; of what keys, if these had not been packed */
     double seconds;
 };
+
+/* Add a message to what this rank has sent. Not collective. */
+static inline void traffic_add(struct traffic *traffic, const struct comm *comm, int to, size_t bytes, size_t plain)
+{
+    traffic->bytes += (int64_t)bytes;
+    if (comm_is_near(comm, to))
+        return;
+    traffic->crossed += (int64_t)bytes;
+    traffic->crossed_plain += (int64_t)plain;
+}
 
 struct transport {
     const struct transport_ops *ops;

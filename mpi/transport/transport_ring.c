@@ -57,7 +57,6 @@ struct ring_transfer {
     struct transport_stream user;
     struct ring_direction out, in;
     bool in_place;
-    int64_t sent_bytes;
     double began;
     hsort_status status;
 };
@@ -166,7 +165,7 @@ static void post_out(struct ring_transfer *transfer, int64_t number)
     struct ring *ring = transfer->ring;
     struct ring_message *message = message_of(&transfer->out, number);
     const struct transport_message *what = &message->what;
-    transfer->sent_bytes += (int64_t)what->bytes;
+    traffic_add(&ring->base.traffic, ring->comm, what->peer, what->bytes, what->plain);
     if (message->shared) {
         message->place = (struct slot_notice){number % SLOTS, (int64_t)what->bytes};
         post_receive(transfer, what->peer, NULL, 0, TAG_READ, &message->request);
@@ -305,7 +304,6 @@ static hsort_status end_transfer(struct ring_transfer *transfer)
     keep_first_error(&transfer->status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
     end_notices(transfer, &transfer->out);
     end_notices(transfer, &transfer->in);
-    ring->base.traffic.bytes += transfer->sent_bytes;
     ring->base.traffic.seconds += MPI_Wtime() - transfer->began;
     return transfer->status;
 }
@@ -351,6 +349,7 @@ static enum transport_next next_chunk(struct chunked_bytes *rest, size_t most, s
     *message = (struct transport_message){.peer = rest->peer,
                                           .memory = rest->memory,
                                           .bytes = rest->bytes < most ? rest->bytes : most};
+    message->plain = message->bytes;
     rest->memory += message->bytes;
     rest->bytes -= message->bytes;
     return NEXT_MESSAGE;

@@ -25,13 +25,26 @@ static bool is_counted(const hsort_plan_result *plan)
     return plan->exchange == HSORT_EXCHANGE_AUTO;
 }
 
-static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost)
+static double key_bytes_of(const hsort_plan_result *plan)
+{
+    return plan->shard_capacity > 0 ? plan->shard_bytes / (double)plan->shard_capacity : 0;
+}
+
+/* crossing: NULL: keys do not cross. */
+static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost, double key_bytes,
+                         const hsort_plan_crossing *crossing)
 {
     json_open(json, name, '{');
     json_real(json, "messages_per_rank", cost->messages);
     json_real(json, "messages", cost->messages_all);
     json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
     json_real(json, "moved_bytes", cost->moved_bytes);
+    json_real(json, "crossed_bytes", crossing ? crossing->bytes : 0);
+    if (crossing && crossing->plain_bytes > 0)
+        json_real(json, "bytes_per_crossed_key",
+                  report_bytes_per_crossed_key(crossing->bytes, crossing->plain_bytes, key_bytes));
+    else
+        json_null(json, "bytes_per_crossed_key");
     json_open(json, "phases", '{');
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         json_real(json, phase_names[phase], cost->seconds[phase]);
@@ -56,16 +69,18 @@ static void put_plan(struct json *json, int ranks, int ranks_per_node, const hso
     json_real(json, "host_bytes_per_rank", plan->host_bytes);
     json_text(json, "exchange",
               plan->passes == 1 && !is_counted(plan) ? hsort_exchange_name(plan->exchange) : "none");
+    const double key_bytes = key_bytes_of(plan);
     if (is_counted(plan)) {
-        put_exchange(json, "counted", &plan->counted);
+        put_exchange(json, "counted", &plan->counted, key_bytes, NULL);
     } else {
-        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_BITONIC), &plan->bitonic);
-        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_DIRECT), &plan->direct);
+        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_BITONIC), &plan->bitonic, key_bytes, &plan->bitonic_crossing);
+        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_DIRECT), &plan->direct, key_bytes, &plan->direct_crossing);
     }
     if (plan->can_partition)
-        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_PARTITION), &plan->partition);
+        put_exchange(json, hsort_exchange_name(HSORT_EXCHANGE_PARTITION), &plan->partition, key_bytes,
+                     &plan->partition_crossing);
     if (plan->passes == 2 && plan->runs > 0)
-        put_exchange(json, "two_passes", &plan->two_passes);
+        put_exchange(json, "two_passes", &plan->two_passes, key_bytes, &plan->two_passes_crossing);
     plan_disk_json(json, disk, place);
     json_close(json, '}');
 }
@@ -123,6 +138,30 @@ static void print_entry(const hsort_plan_result *plan, hsort_exchange exchange,
     print_exchange(hsort_exchange_name(exchange), plan->passes == 1 && exchange == plan->exchange, cost);
 }
 
+/* What goes between nodes, if there are several. */
+static void print_crossings(const hsort_plan_result *plan)
+{
+    const struct {
+        const char *name;
+        const hsort_plan_crossing *crossing;
+    } all[] = {{"bitonic", &plan->bitonic_crossing},
+               {"direct", &plan->direct_crossing},
+               {"partition", &plan->partition_crossing},
+               {"2 passes", &plan->two_passes_crossing}};
+    char bytes[16];
+    bool any = false;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const hsort_plan_crossing *c = all[i].crossing;
+        if (c->plain_bytes <= 0)
+            continue;
+        printf("%s%s %s, %.2f bytes per key", any ? "; " : "  between nodes: ", all[i].name, size_text(c->bytes, bytes),
+               report_bytes_per_crossed_key(c->bytes, c->plain_bytes, key_bytes_of(plan)));
+        any = true;
+    }
+    if (any)
+        printf("\n");
+}
+
 /* Whether one pass does, where a limit was given. */
 static void print_passes(const hsort_plan_result *plan)
 {
@@ -159,6 +198,7 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
         print_entry(plan, HSORT_EXCHANGE_PARTITION, &plan->partition);
     if (plan->passes == 2 && plan->runs > 0)
         print_exchange("2 passes", true, &plan->two_passes);
+    print_crossings(plan);
 }
 
 static void print_plans(const struct cli_options *options, const struct file_in *file,

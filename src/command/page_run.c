@@ -415,14 +415,14 @@ static void show_paths(struct page *page, const struct json_value *run)
     const struct json_value paths = json_member(run, "paths");
     struct json_walk walk = json_begin(&paths);
     struct json_value name, path;
-    char word[TEXT], all[REPORT_FIGURE_TEXT], most[REPORT_FIGURE_TEXT], time[REPORT_FIGURE_TEXT],
+    char word[TEXT], all[REPORT_FIGURE_TEXT], crossed[REPORT_FIGURE_TEXT], most[REPORT_FIGURE_TEXT], time[REPORT_FIGURE_TEXT],
         rate[REPORT_FIGURE_TEXT];
     if (number_of(run, "moved_bytes") <= 0)
         return;
     page_add(
         page,
         "<h2>Paths between ranks</h2>\n<table>\n<tr><th>by</th><th class=\"n\">pairs</th><th "
-        "class=\"n\">bytes</th>"
+        "class=\"n\">bytes</th><th class=\"n\">between nodes</th>"
         "<th class=\"n\">most of one rank</th><th class=\"n\">its time</th><th class=\"n\">rate</th></tr>\n");
     while (json_next(&walk, &name, &path)) {
         page_add(page, "<tr>");
@@ -430,8 +430,9 @@ static void show_paths(struct page *page, const struct json_value *run)
         page_add(
             page,
             "<td class=\"n\">%.0f</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
-            "<td class=\"n\">%s</td></tr>\n",
+            "<td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
             number_of(&path, "pairs"), report_figure(number_of(&path, "moved_bytes"), "B", all),
+            report_figure(number_of(&path, "crossed_bytes"), "B", crossed),
             report_figure(number_of(&path, "moved_bytes_largest"), "B", most),
             report_time(number_of(&path, "seconds"), time),
             report_figure(number_of(&path, "gb_per_s") * 1e9, "B/s", rate));
@@ -439,6 +440,9 @@ static void show_paths(struct page *page, const struct json_value *run)
     page_add(page, "</table>\n<p class=\"soft\">A rank's time in a path has its waiting for other ranks, and "
                    "merges that read over "
                    "it.</p>\n");
+    if (number_of(run, "bytes_per_crossed_key") > 0)
+        page_add(page, "<p>Between nodes went %s, %.2f bytes for each key that changed its node.</p>\n",
+                 report_figure(number_of(run, "crossed_bytes"), "B", all), number_of(run, "bytes_per_crossed_key"));
 }
 
 /* A row of what there was beside the least that can be; `why` is our own. */

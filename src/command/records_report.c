@@ -20,7 +20,10 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
         sum->paths[path].moved_bytes += last.paths[path].moved_bytes;
         sum->paths[path].moved_bytes_largest += last.paths[path].moved_bytes_largest;
         sum->paths[path].seconds += last.paths[path].seconds;
+        sum->paths_crossed_bytes[path] += last.paths_crossed_bytes[path];
     }
+    sum->crossed_bytes += last.crossed_bytes;
+    sum->crossed_plain_bytes += last.crossed_plain_bytes;
     return HSORT_OK;
 }
 
@@ -125,7 +128,7 @@ static hsort_status print_json(const struct records_report *report)
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         json_real(&json, phase_short_names[phase], report->stats.seconds[phase]);
     json_close(&json, '}');
-    report_moved_json(&json, &report->stats);
+    report_moved_json(&json, &report->stats, 0);
     print_verify_json(&json, report);
     report_files_json(&json, "input", "inputs", report->input);
     json_text(&json, report->other_word, report->other ? report->other->path : NULL);
@@ -179,7 +182,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
                    report_time(report->stats.seconds[phase], text));
     report_phase("write", report->write_seconds);
     report_phase("verify", report->verify_seconds);
-    report_moved(&report->stats);
+    report_moved(&report->stats, 0);
     if (report->verified && report->gathers)
         printf("verified     %s\n", report->fingerprint_ok ? "each element is the one that its entry names"
                                                            : "NOT THE ELEMENTS THAT THE INDEX NAMES");

@@ -183,7 +183,7 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_integer(&json, "runs", report->stats.runs);
     json_integer(&json, "segments", report->stats.segments);
     json_integer(&json, "run_bytes_on_disk", report->run_bytes);
-    report_moved_json(&json, &report->stats);
+    report_moved_json(&json, &report->stats, (int64_t)hsort_type_bytes(report->type));
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
     if (report->verified) {
         json_open(&json, "verify", '{');
@@ -244,7 +244,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
     report_kept(&report->kept, &report->stats);
     for (int phase = 0; phase < PHASES; phase++)
         report_phase(times[phase].name, times[phase].seconds);
-    report_moved(&report->stats);
+    report_moved(&report->stats, (int64_t)hsort_type_bytes(report->type));
     if (rate > 0)
         printf("rate         %s, %s, h2d to d2h\n", report_figure(rate, "keys/s", text),
                report_figure(rate * key_bytes, "B/s", bytes));

@@ -100,9 +100,13 @@ const char *report_build(void);
 void report_open_json(struct json *json);
 hsort_status report_close_json(struct json *json);
 
-/* What has gone between ranks: a line for each transport, and members of an object. */
-void report_moved(const hsort_stats *stats);
-void report_moved_json(struct json *json, const hsort_stats *stats);
+/* What has gone between ranks: a line for each transport, and members of an object. key_bytes: of bare keys; 0: other things have
+ * gone, too. */
+void report_moved(const hsort_stats *stats, int64_t key_bytes);
+void report_moved_json(struct json *json, const hsort_stats *stats, int64_t key_bytes);
+
+/* Bytes that went between nodes for each key that did; 0: none did. plain_bytes: those keys, not packed. */
+double report_bytes_per_crossed_key(double bytes, double plain_bytes, double key_bytes);
 
 /* Of check --unique: which key, or record, has the key of the one before it; place -1: none has. `unique` false: nothing. */
 void report_repeat(bool unique, int64_t place, const char *word);

@@ -121,6 +121,9 @@ module hypersort
         integer(c_int64_t) :: passes
         integer(c_int64_t) :: runs
         integer(c_int64_t) :: segments
+        integer(c_int64_t) :: crossed_bytes
+        integer(c_int64_t) :: crossed_plain_bytes
+        integer(c_int64_t) :: paths_crossed_bytes(HSORT_TRANSPORTS_MAX)
     end type
 
     type, bind(c) :: hsort_rank_info
@@ -160,6 +163,11 @@ module hypersort
         real(c_double) :: total_seconds
     end type
 
+    type, bind(c) :: hsort_plan_crossing
+        real(c_double) :: bytes
+        real(c_double) :: plain_bytes
+    end type
+
     type, bind(c) :: hsort_plan_result
         integer(c_size_t) :: struct_size
         integer(c_int64_t) :: shard_capacity
@@ -177,6 +185,10 @@ module hypersort
         real(c_double) :: host_bytes
         type(hsort_plan_exchange) :: two_passes
         type(hsort_plan_exchange) :: counted
+        type(hsort_plan_crossing) :: bitonic_crossing
+        type(hsort_plan_crossing) :: direct_crossing
+        type(hsort_plan_crossing) :: partition_crossing
+        type(hsort_plan_crossing) :: two_passes_crossing
     end type
 
     abstract interface

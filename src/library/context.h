@@ -91,8 +91,9 @@ hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes);
 /* Free *memory, engine memory. NULL is fine. Not collective. */
 void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
 
-/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths: what it has sent beside
- * the transport. seconds [HSORT_PHASES]. Collective. */
+/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths and what crossed: what it has sent
+ * beside the transport, by stats_of_traffic(). seconds [HSORT_PHASES]. Collective. */
+void stats_of_traffic(hsort_stats *stats, hsort_transport path, const struct traffic *traffic);
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds);
 
 /* What hsort_get_stats() returns of a call on elements, which may sort several times and carry elements besides:

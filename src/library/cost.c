@@ -88,6 +88,7 @@ static void add_pair(struct cost_network *n, struct cost_round *round, int rank,
     round->searching += 2 * overlap;
     round->sending += 2 * (moved > 0);
     round->moved += 2.0 * moved / KEYS;
+    round->crossed += place == COST_FAR ? 2.0 * moved / KEYS : 0;
     sent[rank] += moved;
     sent[partner] += moved;
 }
@@ -133,6 +134,7 @@ static void take_formula(struct cost_network *n)
             r->searching = last ? n->size : 0;
             r->sending = last ? n->size : n->size / 2;
             r->moved = 0.5 * n->size;
+            r->crossed = place == COST_FAR ? r->moved : 0;
             n->largest += r->share[place];
         }
 }
@@ -393,6 +395,30 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         cost.total_seconds += cost.seconds[phase];
     return cost;
+}
+
+/* Parts of a shard that go to other nodes, all ranks, where every rank sends as much to each: ranks fill nodes one after the
+ * other, and the last one has the rest. */
+static double spread_crossing(const struct cost_network *n)
+{
+    const double each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, rest = fmod(n->size, each),
+                 ranks = n->size;
+    return ((ranks - rest) * (ranks - each) + rest * (ranks - rest)) / ranks;
+}
+
+struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int key_bytes, int64_t total,
+                                         hsort_exchange exchange)
+{
+    const struct shard_size s = shard_size_of(network->size, key_bytes, total);
+    double shards = 0;
+    for (int i = 0; i < network->rounds && exchange == HSORT_EXCHANGE_BITONIC; i++)
+        shards += network->round[i].crossed;
+    if (exchange != HSORT_EXCHANGE_BITONIC)
+        shards = spread_crossing(network);
+    struct hsort_plan_crossing crossing = {.bytes = shards * s.shard_bytes, .plain_bytes = shards * s.shard_bytes};
+    if (exchange == HSORT_EXCHANGE_PARTITION && total > 0)
+        crossing.bytes *= packed_share(&s);
+    return crossing;
 }
 
 /* ---- rates --------------------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ struct cost_round {
     int pairs[COST_PLACES], overlapping[COST_PLACES]; /* there, counted; those whose runs overlap */
     bool probing[COST_PLACES];      /* not few of them overlap: the cut is probed for, and they merge */
     int paired, searching, sending; /* ranks that have a partner; that probe with it; that send it keys */
-    double moved;                   /* shards sent, all ranks */
+    double moved, crossed;          /* shards sent, all ranks; of them, to other nodes */
 };
 
 /* What the network does, whatever the number of keys. */
@@ -43,6 +43,10 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 /* What one exchange costs, and the phases around it. total: keys, 0 .. 2^62. */
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange);
+
+/* What an exchange sends from one node to another; of AUTO, two passes do. */
+struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int key_bytes, int64_t total,
+                                         hsort_exchange exchange);
 
 /* What two passes cost through slots that each hold one of a rank's `runs` runs: keys cross the link twice, both
  * ways at once, but for the steps at either end; those of other ranks come over the network meanwhile. */

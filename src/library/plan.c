@@ -97,6 +97,7 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     plan->host_bytes =
         plan->shard_bytes + (network->size > 1 ? (double)PIECE_BUFFERS * PIECE_BUFFER_BYTES : 0);
     plan->two_passes = cost_two_passes(network, rates, key_bytes, count, plan->runs);
+    plan->two_passes_crossing = cost_crossing(network, key_bytes, count, HSORT_EXCHANGE_AUTO);
     return HSORT_OK;
 }
 
@@ -130,8 +131,12 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
     plan->bitonic = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_BITONIC);
     plan->direct = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_DIRECT);
     plan->can_partition = partition_is_possible(ranks);
-    if (plan->can_partition)
+    plan->bitonic_crossing = cost_crossing(&network, key_bytes, count, HSORT_EXCHANGE_BITONIC);
+    plan->direct_crossing = cost_crossing(&network, key_bytes, count, HSORT_EXCHANGE_DIRECT);
+    if (plan->can_partition) {
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
+        plan->partition_crossing = cost_crossing(&network, key_bytes, count, HSORT_EXCHANGE_PARTITION);
+    }
     plan->exchange = auto_exchange(rates, ranks, plan, key_bytes);
     const double fraction = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_FRACTION;
     plan->engine_bytes = (2 + fraction) * plan->shard_bytes;

@@ -447,8 +447,7 @@ static hsort_status keep_stats(const struct sort *s)
                               .runs = s->runs,
                               .segments = s->segments};
     if (s->passes == 2) // what went by MPI, and not by the transport
-        own.paths[HSORT_TRANSPORT_MPI] =
-            (hsort_path_stats){.moved_bytes = s->x.moved_bytes, .seconds = s->message_seconds};
+        stats_of_traffic(&own, HSORT_TRANSPORT_MPI, &s->messages);
     if (s->are_codes || s->elements) { // inside of another call, which has statistics of its own
         stats_add(s->ctx, &own, s->seconds);
         return HSORT_OK;

@@ -412,7 +412,8 @@ static hsort_status run_passes(struct passes *p)
     span = trace_begin(ctx->comm.trace, "pass 2: segments");
     hsort_status status = trace_end_with(span, make_segments(p));
     sort_end_pass(s, HSORT_PHASE_MERGE);
-    piece_messages_traffic(p->messages, &s->x.moved_bytes, &s->message_seconds);
+    s->messages = piece_messages_traffic(p->messages);
+    s->x.moved_bytes = s->messages.bytes;
     s->form = FORM_DELIVERED;
     TRY(context_agree(ctx, status));
     return s->sink ? stream_check_end(s) : HSORT_OK;

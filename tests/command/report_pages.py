@@ -25,7 +25,8 @@ def made_up_run(ranks):
         "bytes": 2**34, "exchange": "direct", "transport": "mixed", "passes": 1, "runs": 0, "segments": 0, "run_bytes_on_disk": 0,
         "phases": {phase: max(one["phases"][phase] for one in per_rank) for phase in PHASES},
         "moved_bytes": sum(one["moved_bytes"] for one in per_rank), "gkeys_per_s": 3.5,
-        "paths": {"ipc": {"pairs": 7, "moved_bytes": 2**30, "moved_bytes_largest": 2**20, "seconds": 0.01, "gb_per_s": 26.8}},
+        "crossed_bytes": 2**29, "bytes_per_crossed_key": 4.87 if ranks > 1 else None,
+        "paths": {"ipc": {"pairs": 7, "moved_bytes": 2**30, "moved_bytes_largest": 2**20, "crossed_bytes": 2**29, "seconds": 0.01, "gb_per_s": 26.8}},
         "verify": {"sorted": True, "count_ok": True, "fingerprint_ok": False}, "input": NASTY, "inputs": [NASTY] * 40,
         "output": "x" * 300, "resumed": None, "kept_bytes": 0, "job": {"scheduler": "slurm", "id": NASTY, "restarts": 1},
         "hosts": [f"node-{i}-<i>" for i in range(ranks // 8 + 1)], "per_rank": per_rank, "trace": None,
@@ -111,6 +112,9 @@ def wrong(page, run, trace):
             if abs(bars.get(place, 0) - value * scale) > 0.02:
                 yield f"the bar of {place} is {bars.get(place, 0)} wide, for {value} s"
                 return
+    each = run.get("bytes_per_crossed_key")
+    if (f"{each or 0:.2f} bytes for each key that changed its node" in text) != bool(each):
+        yield f"a key takes {each} bytes between nodes"
     if trace:
         names = {"".join(label.itertext()) for label in figures[-1].iter(f"{XML}text")}
         ranks = {event["pid"] for event in trace["traceEvents"]}
@@ -124,7 +128,7 @@ def wrong(page, run, trace):
 def self_test(page, run, trace):
     assert not list(wrong(page, run, trace)), list(wrong(page, run, trace))
     faults = [("<h1>", "<h1><script>"), ("</h1>", "</h1><script>1</script>"), ("&#60;script&#62;", "<script>"), ("</body>", "<img src='x'/></body>"),
-              ("<h2>Phases</h2>", ""), ("width=\"", "width=\"9"), ("rank 1<", "rank 2<"), ("spans are lost", "")]  # fmt: skip
+              ("<h2>Phases</h2>", ""), ("width=\"", "width=\"9"), ("rank 1<", "rank 2<"), ("spans are lost", ""), ("4.87 bytes", "4.86 bytes")]  # fmt: skip
     for old, new in faults:
         assert old in page, old
         try:

@@ -6,8 +6,8 @@
 /* X(name): structs, also those inside others */
 #define STRUCTS(X)                                                                                         \
     X(hsort_rates)                                                                                         \
-    X(hsort_plan_exchange) X(hsort_plan_result) X(hsort_options) X(hsort_check_result) X(hsort_path_stats) \
-        X(hsort_stats) X(hsort_rank_info) X(hsort_path_speed) X(hsort_field)
+    X(hsort_plan_exchange) X(hsort_plan_crossing) X(hsort_plan_result) X(hsort_options)                    \
+        X(hsort_check_result) X(hsort_path_stats) X(hsort_stats) X(hsort_rank_info) X(hsort_path_speed) X(hsort_field)
 
 static void print_list(void)
 {

@@ -78,6 +78,35 @@ static void test_places(void)
 }
 
 /* Rates that no sum of a few of can be taken for another. */
+/* What crosses, against a count of pairs: of direct each rank sends an equal part to each. Nodes may be filled in part. */
+static void test_crossings(void)
+{
+    const hsort_exchange all[] = {HSORT_EXCHANGE_DIRECT, HSORT_EXCHANGE_PARTITION, HSORT_EXCHANGE_BITONIC};
+    for (int size = 1; size <= 20; size++)
+        for (int per_node = 1; per_node <= 8; per_node++) {
+            struct cost_network network;
+            int pairs = 0;
+            for (int a = 0; a < size; a++)
+                for (int b = 0; b < size; b++)
+                    pairs += a / per_node != b / per_node;
+            CHECK(cost_network_count(size, per_node, &network) == HSORT_OK, "%d ranks", size);
+            double plain[3], bytes[3], moved = 0;
+            for (int i = 0; i < 3; i++) {
+                const struct hsort_plan_crossing c = cost_crossing(&network, 8, INT64_C(1000000) * size, all[i]);
+                plain[i] = c.plain_bytes;
+                bytes[i] = c.bytes;
+            }
+            for (int i = 0; i < network.rounds; i++)
+                moved += network.round[i].moved * 8e6;
+            CHECK(same(plain[0] + 1, 8e6 * pairs / size + 1) && same(bytes[0] + 1, plain[0] + 1), "%d ranks, %d to a node: %g",
+                  size, per_node, plain[0]);
+            CHECK(same(plain[1] + 1, plain[0] + 1) && (bytes[1] < plain[1] || pairs == 0), "partition: %g of %g", bytes[1],
+                  plain[1]);
+            CHECK((plain[2] > 0) == (pairs > 0) && plain[2] <= moved * (1 + NEARLY) && (per_node > 1 || same(plain[2] + 1, moved + 1)),
+                  "bitonic: %g of %g", plain[2], moved);
+        }
+}
+
 static hsort_rates odd_rates(hsort_transport link)
 {
     hsort_rates rates;
@@ -536,6 +565,7 @@ int main(int argc, char **argv)
         if (comm.rank == 0) {
             test_networks();
             test_places();
+            test_crossings();
             test_two_ranks();
             test_codes();
             test_counted();

@@ -194,11 +194,14 @@ static hsort_check_result check_keys(const struct test_case *c, const void *keys
 /* Every pair has a path, and every byte that moved went by one. */
 static void check_path_stats(const hsort_stats *stats)
 {
-    int64_t pairs = 0, bytes = 0;
+    int64_t pairs = 0, bytes = 0, crossed = 0;
     for (int i = 0; i < HSORT_TRANSPORTS; i++) {
         const hsort_path_stats *path = &stats->paths[i];
         pairs += path->pairs;
         bytes += path->moved_bytes;
+        crossed += stats->paths_crossed_bytes[i];
+        CHECK(stats->paths_crossed_bytes[i] >= 0 && stats->paths_crossed_bytes[i] <= path->moved_bytes,
+              "%s: path %d: %lld bytes crossed", case_text, i, (long long)stats->paths_crossed_bytes[i]);
         CHECK(path->moved_bytes_largest >= 0 && path->moved_bytes_largest <= path->moved_bytes &&
                   path->moved_bytes <= path->moved_bytes_largest * size,
               "%s: path %d: %lld bytes of one rank, %lld of all", case_text, i,
@@ -211,6 +214,13 @@ static void check_path_stats(const hsort_stats *stats)
           "%s: %lld pairs", case_text, (long long)pairs);
     CHECK(bytes == stats->moved_bytes, "%s: %lld bytes by all paths, %lld moved", case_text, (long long)bytes,
           (long long)stats->moved_bytes);
+#ifdef VIRTUAL_NODES // of two ranks, each is a node
+    const bool right = crossed <= stats->crossed_plain_bytes && (size > 2 || crossed == bytes);
+#else
+    const bool right = stats->crossed_plain_bytes == 0;
+#endif
+    CHECK(right && crossed == stats->crossed_bytes, "%s: %lld bytes crossed, %lld by all paths, %lld plain", case_text,
+          (long long)stats->crossed_bytes, (long long)crossed, (long long)stats->crossed_plain_bytes);
 }
 
 static void check_stats(const struct test_case *c)

@@ -114,6 +114,9 @@ class Stats(ctypes.Structure):
         ("passes", c_int64),
         ("runs", c_int64),
         ("segments", c_int64),
+        ("crossed_bytes", c_int64),
+        ("crossed_plain_bytes", c_int64),
+        ("paths_crossed_bytes", c_int64 * TRANSPORTS_MAX),
     ]
 
 

@@ -184,4 +184,7 @@ class Context:
             name: {field[0]: getattr(path, field[0]) for field in _abi.PathStats._fields_}
             for name, path in zip(_abi.TRANSPORTS[1:], found.paths[1:])
         }
+        crossed = members.pop("paths_crossed_bytes")
+        for name, bytes_of_path in zip(_abi.TRANSPORTS[1:], crossed[1:]):
+            members["paths"][name]["crossed_bytes"] = bytes_of_path
         return members

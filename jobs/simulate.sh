@@ -1,12 +1,12 @@
 #!/bin/bash
-# Sort on simulated clusters of 8 to 1024 H200s, by both exchanges, and put what it took into the table of mpi/measured.md, between
-# its markers. No GPU and no cluster is needed, but SimGrid (Debian: libsimgrid-dev); tests/simgrid/README.md says what is
+# Sort on simulated clusters of 8 to 1024 H200s, and put what it took into the tables of mpi/measured.md, between their markers. No GPU and no cluster is needed, but SimGrid (Debian: libsimgrid-dev); tests/simgrid/README.md says what is
 # simulated.
 #
 #   jobs/simulate.sh [RANKS...]           default 8 64 256 1000 1024: some 10 minutes, 2 GB of memory
+#   jobs/simulate.sh nodes                the other table: between nodes, by partition and direct; some 5 minutes, 8 GB of memory
 #   jobs/simulate.sh --from CSV [png]     only the table and the plot, from a CSV that is there. png: the plot as PNG
 #
-# The CSV is jobs/results/simulated/exchange.csv, or build/results/simulated/exchange.csv if the tree differs from its commit; the
+# The CSV is jobs/results/simulated/exchange.csv, or nodes.csv; in build/results/ instead if the tree differs from its commit; the
 # plot is build/plots/simulated.svg, where there is gnuplot. Exits with 1 if keys came out wrong anywhere.
 set -euo pipefail
 
@@ -16,6 +16,7 @@ jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 draw()
 {
     python3 "$jobs/simulate_table.py" "$1" "$jobs/../mpi/measured.md"
+    [[ $1 != */nodes.csv ]] || return 0
     if ! command -v gnuplot >/dev/null; then
         echo "no gnuplot, so no plot; with one: jobs/simulate.sh --from $1" >&2
         return
@@ -31,12 +32,15 @@ fi
 
 shard=268435456 # keys of 8 bytes: 2 GiB
 small=4096
+large=536870912 # on each rank of several nodes
+table=exchange
+[ "${1:-}" != nodes ] || table=nodes
 # shellcheck source=setup.sh
 . "$jobs/setup.sh" build
 commit=$(commit)
 case $commit in
-unknown | *-dirty) results=$ROOT/build/results/simulated/exchange.csv ;;
-*) results=$ROOT/jobs/results/simulated/exchange.csv ;;
+unknown | *-dirty) results=$ROOT/build/results/simulated/$table.csv ;;
+*) results=$ROOT/jobs/results/simulated/$table.csv ;;
 esac
 mkdir -p "$(dirname "$results")"
 rows=$(mktemp)
@@ -55,7 +59,14 @@ simulate()
     echo "# commit: $commit"
     echo "# simulated by: SimGrid $(smpirun --version 2>/dev/null | grep -o '[0-9][0-9.]*[0-9]' | head -1), settings of tests/simgrid/run.sh"
 } >"$rows"
-if [ $# = 0 ]; then
+if [ $table = nodes ]; then
+    shift
+    for ranks in 16 32 64 128; do # more cannot partition
+        simulate "$ranks" partition $large 1048576 uniform | tee -a "$rows" | tail -1 >&2
+        simulate "$ranks" direct $large | tee -a "$rows" | tail -1 >&2
+    done
+    simulate 1024 direct $large | tee -a "$rows" | tail -1 >&2
+elif [ $# = 0 ]; then
     set -- 8 64 256 1000 1024
 fi
 for ranks in "$@"; do

@@ -1,4 +1,5 @@
-"""The table of a CSV of jobs/simulate.sh, put between <!-- simulated --> and <!-- /simulated --> of a Markdown file:
+"""The table of a CSV of jobs/simulate.sh, put between <!-- simulated --> and <!-- /simulated --> of a Markdown file, or of
+nodes.csv between <!-- simulated nodes --> and <!-- /simulated nodes -->:
 
     python3 simulate_table.py CSV MARKDOWN"""
 
@@ -36,8 +37,36 @@ def line(row):
     return "| " + " | ".join(cells) + " |"
 
 
+BETWEEN = """| nodes of 8 | exchange | bytes of a key between nodes: simulated / plan | sort, s: simulated / plan | exchange, s: simulated / plan | in all, s: simulated / plan | bytes / rate, s |
+|---|---|---|---|---|---|---|"""
+RATE = 50e9  # bytes a second of a rank's network
+
+
+def between_line(row):
+    number = {name: float(value) for name, value in row.items() if name not in ("exchange", "input")}
+    phases = ("sort_s", "exchange_s", "merge_s")
+    in_all = sum(number[phase] for phase in phases), sum(number["formula_" + phase] for phase in phases)
+    floor = number["crossed_keys"] * number["keys"] * number["crossed_key_bytes"] / RATE
+    cells = [
+        f"{number['ranks'] / number['per_node']:.0f}",
+        row["exchange"],
+        f"{number['crossed_key_bytes']:.2f} / {number['formula_crossed_key_bytes']:.2f}",
+        f"{number['sort_s']:.4f} / {number['formula_sort_s']:.4f}",
+        f"{number['exchange_s']:.4f} / {number['formula_exchange_s']:.4f}",
+        f"{in_all[0]:.4f} / {in_all[1]:.4f}",
+        f"{floor:.4f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
 def main(path, markdown):
     notes, rows = read(path)
+    if path.endswith("nodes.csv"):
+        rows.sort(key=lambda row: (int(row["ranks"]), row["exchange"]))
+        about = f"{note(notes, 'simulated by')}; commit {note(notes, 'commit')}, {note(notes, 'date')[:10]}. "
+        about += f"[Rows]({link(path, markdown)}), by `jobs/simulate.sh nodes`."
+        replace(markdown, "simulated nodes", [about, "", BETWEEN, *map(between_line, rows)])
+        return
     rows.sort(key=lambda row: (-row["keys"], int(row["ranks"]), row["exchange"]))
     about = f"{note(notes, 'simulated by')}; commit {note(notes, 'commit')}, {note(notes, 'date')[:10]}. "
     about += f"[Rows]({link(path, markdown)}), by `jobs/simulate.sh`."

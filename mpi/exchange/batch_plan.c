@@ -39,9 +39,9 @@ int64_t batch_scratch_keys(int size, int64_t capacity)
 
 /* Keys of batch `number` at most. To fetch a batch takes not much less than to sort one as large; were each
  * twice as large as the one before, the kernels would wait for it. */
-static int64_t most_of_batch(const struct batch_plan *plan, int number)
+int64_t batch_keys_at_most(int size, int64_t capacity, int number)
 {
-    const int64_t largest = batch_keys_most(plan->size, plan->capacity);
+    const int64_t largest = batch_keys_most(size, capacity);
     int64_t most = largest / FIRST_SHARE;
     for (; number > 0 && most < largest; number--)
         most += most / GROWTH_SHARE;
@@ -140,7 +140,7 @@ static struct batch next_batch(const struct batch_plan *plan, const struct engin
     struct batch batch = {.whole = true};
     for (int region = plan->first[rank]; region < plan->end[rank]; region++) {
         const bool is_one = plan->is_one_value[region], is_first = batch.pieces == 0;
-        const int64_t room = most_of_batch(plan, number) - (batch.end - batch.begin);
+        const int64_t room = batch_keys_at_most(plan->size, plan->capacity, number) - (batch.end - batch.begin);
         int64_t begin = plan->region_at[region], end = plan->region_at[region + 1];
         if (begin == end || end <= from)
             continue;

@@ -55,6 +55,7 @@ void batch_plan_close(struct batch_plan *plan); /* NULL is fine */
 
 /* Keys that a batch has at most; that its slot takes, in which lies what comes from peers; of its scratch. Pure. */
 int64_t batch_keys_most(int size, int64_t capacity);
+int64_t batch_keys_at_most(int size, int64_t capacity, int number); /* of batch `number`, the first is 0 */
 int64_t batch_slot_keys(int size, int64_t capacity);
 int64_t batch_scratch_keys(int size, int64_t capacity);
 

@@ -60,7 +60,7 @@ struct partition_tables {
         int64_t is_made;
     } agreed; /* rank 0's */
     struct engine_piece pieces[ENGINE_PIECES_MAX];
-    struct engine_event *fetched[BATCH_SLOTS];
+    struct engine_event *fetched[BATCH_SLOTS], *queued;
 };
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */
@@ -74,12 +74,14 @@ static void close_partition(void *tables, struct engine *engine)
         engine->ops->event_destroy(engine, p->fetched[slot]);
         engine->ops->event_destroy(engine, p->space.sorted[slot]);
     }
+    engine->ops->event_destroy(engine, p->queued);
     free(p->sample);
     free(p->counts);
     free(p->offsets);
     free(p->found);
     free(p->space.shown);
     free(p->space.chunk);
+    free(p->space.node);
     batch_plan_close(p->plan);
     message_source_close(p->source_tables[1], engine);
     free(p);
@@ -94,11 +96,13 @@ static hsort_status make_tables(struct partition_tables *p, int size, struct eng
     p->found = malloc(ranks * FOUND * sizeof *p->found);
     p->space.shown = calloc(ranks, sizeof *p->space.shown);
     p->space.chunk = calloc(ranks, sizeof *p->space.chunk);
-    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown || !p->space.chunk)
+    p->space.node = calloc(ranks, sizeof *p->space.node);
+    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown || !p->space.chunk || !p->space.node)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     TRY(batch_plan_open(size, &p->plan));
     p->space.plan = p->plan;
     TRY(message_source_open(size, engine, &p->source_tables[1]));
+    TRY(engine->ops->event_create(engine, &p->queued));
     for (int slot = 0; slot < BATCH_SLOTS; slot++) {
         TRY(engine->ops->event_create(engine, &p->fetched[slot]));
         TRY(engine->ops->event_create(engine, &p->space.sorted[slot]));
@@ -249,7 +253,7 @@ static void place_chunks(struct exchange *x, const struct batch *batch, int numb
     const char *slot = p->space.slot[number % BATCH_SLOTS];
     for (int step = 0; step < x->comm->size; step++) {
         int64_t at;
-        const int64_t keys = batch_chunk(p->plan, batch, batch_peer(x, step), &at);
+        const int64_t keys = batch_chunk(p->plan, batch, batch_peer(&p->space, step), &at);
         p->space.chunk[step] = step == 0 ? (const char *)x->scratch + at * x->key_bytes : slot;
         slot += step == 0 ? 0 : keys * x->key_bytes;
     }
@@ -268,7 +272,7 @@ static int list_pieces(struct exchange *x, const struct batch *batch)
             p->pieces[count++] = (struct engine_piece){
                 .count = lesser(end, batch->end) - greater(begin, batch->begin), .region = region};
         for (int step = 0; step < x->comm->size && !plan->is_one_value[region] && begin < end; step++) {
-            const int64_t *at = batch_pieces_of(plan, batch_peer(x, step));
+            const int64_t *at = batch_pieces_of(plan, batch_peer(&p->space, step));
             p->pieces[count++] =
                 (struct engine_piece){.keys = p->space.chunk[step] + (at[region] - at[batch->first]) * x->key_bytes,
                                       .count = at[region + 1] - at[region],
@@ -297,6 +301,23 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
     return status;
 }
 
+/* Wait for the work that is queued, while messages go on. No more is queued for them meanwhile: the engine is wanted. */
+static hsort_status advance_until_sorted(struct exchange *x)
+{
+    struct partition_tables *p = x->tables;
+    bool done = false;
+    hsort_status status = x->engine->ops->event_record(x->engine, p->queued, STREAM_WORK);
+    p->space.engine_is_wanted = true;
+    while (status == HSORT_OK && !done) {
+        keep_first_error(&status, x->engine->ops->event_done(x->engine, p->queued, &done));
+        for (int i = 0; i < SOURCES && !done; i++)
+            if (sources[i]->advance)
+                keep_first_error(&status, sources[i]->advance(p->source_tables[i]));
+    }
+    p->space.engine_is_wanted = false;
+    return status;
+}
+
 /* Queue the sort of a batch that has been fetched. wanted [2]: this rank's global positions. */
 static hsort_status sort_batch(struct exchange *x, const struct batch *batch, int number,
                                const struct raw_keys *raw, const int64_t *wanted)
@@ -313,6 +334,8 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
                                                                    x->memory, scratch_of(x), out));
     if (!batch->whole || x->host_out) { // what is taken from it must be in order
         bool too_much;
+        if (status == HSORT_OK)
+            status = advance_until_sorted(x);
         keep_first_error(&status, sort_rest(x, raw, out, batch->end - begin, false, &too_much));
         p->others_left = p->others_left || (too_much && !x->host_out); // of the batches before
     }
@@ -363,6 +386,20 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
 
 /* ---- the exchange -------------------------------------------------------------------------------------- */
 
+/* Find out which ranks are on which node, once. Collective. */
+static hsort_status find_nodes(struct batch_space *space)
+{
+    struct comm *comm = space->x->comm;
+    if (space->node_ranks > 0)
+        return HSORT_OK;
+    space->node_ranks = comm->node_size;
+    const hsort_status status = comm_leaders(comm, space->node);
+    for (int rank = 0; rank < comm->size; rank++)
+        if (comm->size % comm->node_size != 0 || space->node[rank] != rank - rank % comm->node_size)
+            space->node_ranks = 1; // the same on every rank: where one node is smaller, some rank is not where it would be
+    return status;
+}
+
 /* Let keys change ranks, and sort those that come. `status` is this rank's, and comes back with what happens here: no
  * rank has failed before. Collective. */
 static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted)
@@ -372,6 +409,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     hsort_status status = HSORT_OK;
     bool too_much;
     space->x = x;
+    keep_first_error(&status, find_nodes(space));
     space->queued = 0;
     p->others_left = false;
     space->scratch = scratch_of(x);

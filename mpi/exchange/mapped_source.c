@@ -51,7 +51,7 @@ static hsort_status fetch_mapped(struct batch_space *space, void *tables, int nu
     if (number >= BATCH_SLOTS)
         status = ops->stream_wait_event(x->engine, STREAM_IN, space->sorted[number % BATCH_SLOTS]);
     for (int step = 1; step < x->comm->size; step++) {
-        const int peer = batch_peer(x, step);
+        const int peer = batch_peer(space, step);
         const size_t bytes = (size_t)(batch_chunk(space->plan, batch, peer, &at) * x->key_bytes);
         if (space->shown[peer] && bytes > 0) {
             shown_bytes(space, peer, x->comm->rank, &shown_at);

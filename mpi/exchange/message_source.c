@@ -2,8 +2,8 @@
  * of messages for each pair and direction, without a word about it. A chunk is cut into messages of the transport's size.
  *
  *     order, of all messages of all ranks    (batch number, step, message of the chunk)
- *     receives    batch b of this rank, from the rank `step` above                       once the slot is free
- *     sends       batch b of the rank `step` below, out of the scratch buffer            at once
+ *     receives    batch b of this rank, from batch_peer() of the step                    once the slot is free
+ *     sends       batch b of batch_taker(), out of the scratch buffer                    at once
  *
  * Both are the same order, so the stream ends (transport.h): the message that is least among those not done has nothing
  * before it on either side, and its slot is free once batches have been sorted that were fetched whole before. Three ranks,
@@ -94,7 +94,7 @@ static bool is_at_chunk(const struct message_tables *m, const struct message_cur
 {
     const struct batch_plan *plan = m->space->plan;
     const struct exchange *x = m->space->x;
-    chunk->peer = batch_peer(x, plan->size - c->step);
+    chunk->peer = batch_taker(m->space, c->step);
     if (m->space->shown[chunk->peer] || c->batch >= batch_count(plan, chunk->peer))
         return false;
     chunk->batch = batch_of(plan, chunk->peer, c->batch);
@@ -155,7 +155,7 @@ static bool find_incoming(const struct message_tables *m, struct message_cursor 
     const struct exchange *x = m->space->x;
     int64_t at;
     while (c->batch < batch_count(m->space->plan, x->comm->rank)) {
-        *peer = batch_peer(x, c->step);
+        *peer = batch_peer(m->space, c->step);
         *bytes = chunk_bytes(m, x->comm->rank, c->batch, *peer, &at);
         if (!m->space->shown[*peer] && c->done < *bytes)
             return true;
@@ -220,10 +220,8 @@ static hsort_status begin_messages(struct batch_space *space, void *tables)
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank && !space->shown[peer])
             m->transport = transport_messenger(x->transport);
-    const hsort_status status = packed_chunks_begin(m->packed, space, next_outgoing, m);
-    if (m->transport)
-        m->transport->ops->stream_begin(m->transport, &stream);
-    return status;
+    packed_chunks_begin(m->packed, space, next_outgoing, m);
+    return m->transport ? m->transport->ops->stream_begin(m->transport, &stream) : HSORT_OK;
 }
 
 static hsort_status advance_messages(void *tables)
@@ -240,7 +238,7 @@ static hsort_status unpack_chunks(struct batch_space *space, const struct messag
     hsort_status status = HSORT_OK;
     int64_t at;
     for (int step = 1; step < x->comm->size && space->unpacked; step++) {
-        const int peer = batch_peer(x, step);
+        const int peer = batch_peer(space, step);
         const size_t bytes = chunk_bytes(m, x->comm->rank, number, peer, &at);
         const int64_t came = *came_of(m, number, step);
         if (!space->shown[peer] && bytes > 0 && came < (int64_t)bytes) {

@@ -5,20 +5,21 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 
-enum { AHEAD = 8 /* chunks that are packed before they are sent */ };
+/* Chunks that are packed before they are sent: one for each rank of other nodes, so about a batch's time in messages, which lasts
+ * while a batch is sorted. With more the batch would wait for them. */
+enum { AHEAD_MIN = 2, AHEAD_MAX = PARTITION_RANKS_MAX };
 
 struct packed_chunks {
     struct batch_space *space;
     packed_chunks_next_fn next;
     void *user;
-    int64_t *node;                /* [size] the lowest rank of each rank's node */
-    bool knows_nodes;
     int64_t *bytes;               /* [ENGINE_REGIONS] host memory of the engine */
     bool packed[ENGINE_REGIONS];  /* the chunk has been queued */
     struct message_cursor cursor; /* the next chunk to queue */
     int64_t queued, left;         /* chunks; left: for good */
-    bool plain[AHEAD];            /* by number % AHEAD */
-    struct engine_event *ready[AHEAD];
+    int events, ahead; /* ahead <= events */
+    bool plain[AHEAD_MAX];        /* by number % ahead */
+    struct engine_event *ready[AHEAD_MAX];
     hsort_status status;
 };
 
@@ -26,20 +27,17 @@ void packed_chunks_close(struct packed_chunks *p, struct engine *engine)
 {
     if (!p)
         return;
-    for (int i = 0; i < AHEAD; i++)
+    for (int i = 0; i < p->events; i++)
         engine->ops->event_destroy(engine, p->ready[i]);
     engine->ops->free_host(engine, p->bytes);
-    free(p->node);
     free(p);
 }
 
 static hsort_status make_packing(struct packed_chunks *p, int size, struct engine *engine)
 {
-    p->node = malloc((size_t)size * sizeof *p->node);
-    if (!p->node)
-        return status_fail(HSORT_HOST_MEMORY, "no memory for the nodes of %d ranks", size);
+    p->events = size < AHEAD_MIN ? AHEAD_MIN : size > AHEAD_MAX ? AHEAD_MAX : size;
     TRY(engine->ops->alloc_host(engine, ENGINE_REGIONS * sizeof *p->bytes, (void **)&p->bytes));
-    for (int i = 0; i < AHEAD; i++)
+    for (int i = 0; i < p->events; i++)
         TRY(engine->ops->event_create(engine, &p->ready[i]));
     return HSORT_OK;
 }
@@ -57,20 +55,17 @@ hsort_status packed_chunks_open(int size, struct engine *engine, struct packed_c
     return status;
 }
 
-hsort_status packed_chunks_begin(struct packed_chunks *p, struct batch_space *space, packed_chunks_next_fn next,
-                                 void *user)
+void packed_chunks_begin(struct packed_chunks *p, struct batch_space *space, packed_chunks_next_fn next, void *user)
 {
     p->space = space;
     p->next = next;
     p->user = user;
     p->cursor = (struct message_cursor){.step = 1};
+    const int others = space->x->comm->size - space->x->comm->node_size;
+    p->ahead = others < AHEAD_MIN ? AHEAD_MIN : others > p->events ? p->events : others;
     p->queued = p->left = 0;
     p->status = HSORT_OK;
     memset(p->packed, 0, sizeof p->packed);
-    if (!space->unpacked || p->knows_nodes) // the same on every rank
-        return HSORT_OK;
-    p->knows_nodes = true;
-    return comm_leaders(space->x->comm, p->node);
 }
 
 /* Does a rank of this node read the chunk's keys, too? */
@@ -79,7 +74,7 @@ static bool is_read_here(const struct packed_chunks *p, const struct batch *batc
     const struct batch_plan *plan = p->space->plan;
     const int rank = p->space->x->comm->rank;
     for (int reader = 0; reader < plan->size && !batch->whole; reader++)
-        if (p->node[reader] == p->node[rank] && plan->first[reader] <= batch->last && batch->first < plan->end[reader])
+        if (p->space->node[reader] == p->space->node[rank] && plan->first[reader] <= batch->last && batch->first < plan->end[reader])
             return true;
     return false;
 }
@@ -88,7 +83,7 @@ static bool is_sent_plain(const struct packed_chunks *p, const struct outgoing_c
 {
     const struct batch_space *space = p->space;
     return !space->unpacked || space->failed || p->status != HSORT_OK ||
-           p->node[chunk->peer] == p->node[space->x->comm->rank] ||
+           p->space->node[chunk->peer] == p->space->node[space->x->comm->rank] ||
            chunk->bytes < (size_t)(ENGINE_PACK_KEYS * space->x->key_bytes) || is_read_here(p, chunk->batch);
 }
 
@@ -109,9 +104,9 @@ static hsort_status queue_packing(struct packed_chunks *p, const struct outgoing
 void packed_chunks_advance(struct packed_chunks *p)
 {
     struct engine *engine = p->space->x->engine;
-    const int place = (int)(p->queued % AHEAD);
+    const int place = (int)(p->queued % p->ahead);
     struct outgoing_chunk chunk;
-    if (p->queued - p->left == AHEAD || !p->next(p->user, &p->cursor, &chunk))
+    if (p->space->engine_is_wanted || p->queued - p->left == p->ahead || !p->next(p->user, &p->cursor, &chunk))
         return;
     bool *packed = &p->packed[chunk.batch->last];
     p->plain[place] = !*packed && is_sent_plain(p, &chunk);
@@ -129,7 +124,7 @@ void packed_chunks_advance(struct packed_chunks *p)
 bool packed_chunks_ready(struct packed_chunks *p, const struct outgoing_chunk *chunk, size_t *bytes)
 {
     struct engine *engine = p->space->x->engine;
-    const int place = (int)(p->left % AHEAD);
+    const int place = (int)(p->left % p->ahead);
     bool done = true;
     *bytes = chunk->bytes;
     if (p->left == p->queued)

@@ -36,9 +36,8 @@ typedef bool (*packed_chunks_next_fn)(void *user, struct message_cursor *cursor,
 hsort_status packed_chunks_open(int size, struct engine *engine, struct packed_chunks **chunks);
 void packed_chunks_close(struct packed_chunks *chunks, struct engine *engine); /* NULL chunks are fine */
 
-/* Begin with the chunks of a sort. Collective. */
-hsort_status packed_chunks_begin(struct packed_chunks *chunks, struct batch_space *space, packed_chunks_next_fn next,
-                                 void *user);
+/* Begin with the chunks of a sort. Not collective. */
+void packed_chunks_begin(struct packed_chunks *chunks, struct batch_space *space, packed_chunks_next_fn next, void *user);
 
 /* Queue the packing of one chunk more, if not too many are queued. */
 void packed_chunks_advance(struct packed_chunks *chunks);

@@ -4,8 +4,7 @@
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
  *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of a shard each,
  *               a merge of P runs
- *     partition a part of a local sort, then the rest of it and what packs keys for other nodes, or links and network, whichever
- *               is slower; short messages to each peer
+ *     partition cost_partition.c
  *
  * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts:
  * KEYS keys on each rank that stand for evenly spread ones, the same for every sort over P ranks.
@@ -13,7 +12,7 @@
  *     3 ranks, 6 keys each        0-1      1-2      0-1
  *     shares that a rank sends    1/2      2/3      1/3       moved: 2 * (1/2 + 2/3 + 1/3) / 3 = 1.0 per key
  * */
-#include "src/library/cost.h"
+#include "src/library/cost_parts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,27 +30,7 @@ enum {
     FEW = 4,           // a part of a round's pairs: what fewer do, the others need not wait for
     WORDS_PER_PROBE =
         6, // that pass a rank: the probe, of two, two sums, and those once more on their way back
-    PARTITION_COLLECTIVES = 4,
-    PARTITION_MESSAGES = 4, // with each other rank: what it may read, and that it has
-    PARTITION_STEPS = 20    // of the engine that wait, or that are too short to count
 };
-/* Of a sort: a count and one of two passes, with more digits than usual. */
-static const double BEFORE_KEYS_MOVE = 3.0 / 8;
-/* The largest of 256 gaps between uniform keys is 6.1 times as large as the others, and its bits are whole ones. */
-static const double WIDEST_OF_BLOCK_BITS = 3.1;
-
-static int depth_of(int64_t count)
-{
-    int depth = 0;
-    while (INT64_C(1) << depth < count)
-        depth++;
-    return depth;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- the network --------------------------------------------------------------------------------------- */
 
@@ -163,28 +142,6 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 }
 
 /* ---- what a sort is made of ---------------------------------------------------------------------------- */
-
-struct shard_size {
-    int key_bytes;
-    int64_t total, capacity;
-    double shard_bytes;
-};
-
-static double rate(const hsort_rates *rates, hsort_rate which)
-{
-    return rates->value[which];
-}
-
-/* One rank reads and writes `bytes` in a merge. */
-static double merge_seconds(const hsort_rates *rates, double bytes)
-{
-    return 2 * bytes / rate(rates, HSORT_RATE_MERGE) + rate(rates, HSORT_RATE_STEP);
-}
-
-static double message_seconds(const hsort_rates *rates, enum cost_place place)
-{
-    return rate(rates, place == COST_NEAR ? HSORT_RATE_MESSAGE : HSORT_RATE_NETWORK_LATENCY);
-}
 
 static double transfer_seconds(const hsort_rates *rates, enum cost_place place, double bytes)
 {
@@ -302,66 +259,7 @@ static void add_direct(const struct cost_network *n, const hsort_rates *rates, c
     cost->moved_bytes = cost->moved_bytes_largest * n->size;
 }
 
-/* ---- partition ----------------------------------------------------------------------------------------- */
-
-/* Of a key's bytes, those that cross nodes: as difference to the next of a rank's uniform keys, of as many bits as the largest of
- * a block takes, and the head of a block. */
-static double packed_share(const struct shard_size *s)
-{
-    const double bits = 8.0 * s->key_bytes, head = (double)(s->key_bytes + (int)sizeof(uint32_t)) / ENGINE_PACK_KEYS;
-    const double packed = (bits - log2((double)s->capacity) + WIDEST_OF_BLOCK_BITS) / 8 + head;
-    return packed < s->key_bytes ? packed / s->key_bytes : 1;
-}
-
-/* What a rank sends while regions are sorted. */
-struct moved_shard {
-    double near, far, far_keys; /* bytes; far ones packed, and as keys */
-};
-
-static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s)
-{
-    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
-    const double each = s->shard_bytes / n->size, far_keys = (n->size - near_ranks) * each;
-    return (struct moved_shard){(near_ranks - 1) * each, far_keys * packed_share(s), far_keys};
-}
-
-/* The link and the network: side by side if ranks of a node read each other's memory, else one message after the other. */
-static double moving_seconds(const hsort_rates *rates, const struct moved_shard *moved)
-{
-    const double near = moved->near / rate(rates, HSORT_RATE_LINK), far = moved->far / rate(rates, HSORT_RATE_NETWORK);
-    return rates->link == HSORT_TRANSPORT_IPC ? larger(near, far) : near + far;
-}
-
-/* What a local sort would do is done, part of it before keys move, and the rest while the link is busy; keys for other nodes are
- * sorted once more, packed and unpacked meanwhile. */
-static void add_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
-                          struct hsort_plan_exchange *cost)
-{
-    const int others = n->size - 1;
-    const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT];
-    const struct moved_shard moved = moved_by_partition(n, s);
-    const bool far = n->size > n->ranks_per_node;
-    const double packing = far ? sort * moved.far_keys / s->shard_bytes + 2 * merge_seconds(rates, moved.far_keys) : 0;
-    const double short_ones = (double)PARTITION_COLLECTIVES * depth_of(n->size) + PARTITION_MESSAGES * others;
-    cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
-    cost->seconds[HSORT_PHASE_EXCHANGE] =
-        larger(sort * (1 - BEFORE_KEYS_MOVE) + packing, moving_seconds(rates, &moved)) +
-        short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + PARTITION_STEPS * rate(rates, HSORT_RATE_STEP);
-    cost->messages = short_ones + others;
-    cost->messages_all = cost->messages * n->size;
-    cost->moved_bytes_largest = moved.near + moved.far;
-    cost->moved_bytes = cost->moved_bytes_largest * n->size;
-}
-
 /* ---- the whole ----------------------------------------------------------------------------------------- */
-
-static struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
-{
-    struct shard_size s = {.key_bytes = key_bytes, .total = total};
-    s.capacity = total / size + (total % size != 0);
-    s.shard_bytes = (double)s.capacity * key_bytes;
-    return s;
-}
 
 /* Keys per second of a local sort. Keys of 16 bytes have no rate of their own: they pass through memory as often as keys of
  * 8, and are twice as wide. */
@@ -385,7 +283,7 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
         cost.seconds[HSORT_PHASE_D2H] = cost.seconds[HSORT_PHASE_H2D];
     }
     if (exchange == HSORT_EXCHANGE_PARTITION && total > 0) {
-        add_partition(network, rates, &s, &cost);
+        cost_add_partition(network, rates, &s, &cost);
     } else if (network->size > 1 && total > 0) {
         if (exchange == HSORT_EXCHANGE_DIRECT)
             add_direct(network, rates, &s, &cost);
@@ -395,30 +293,6 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         cost.total_seconds += cost.seconds[phase];
     return cost;
-}
-
-/* Parts of a shard that go to other nodes, all ranks, where every rank sends as much to each: ranks fill nodes one after the
- * other, and the last one has the rest. */
-static double spread_crossing(const struct cost_network *n)
-{
-    const double each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, rest = fmod(n->size, each),
-                 ranks = n->size;
-    return ((ranks - rest) * (ranks - each) + rest * (ranks - rest)) / ranks;
-}
-
-struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int key_bytes, int64_t total,
-                                         hsort_exchange exchange)
-{
-    const struct shard_size s = shard_size_of(network->size, key_bytes, total);
-    double shards = 0;
-    for (int i = 0; i < network->rounds && exchange == HSORT_EXCHANGE_BITONIC; i++)
-        shards += network->round[i].crossed;
-    if (exchange != HSORT_EXCHANGE_BITONIC)
-        shards = spread_crossing(network);
-    struct hsort_plan_crossing crossing = {.bytes = shards * s.shard_bytes, .plain_bytes = shards * s.shard_bytes};
-    if (exchange == HSORT_EXCHANGE_PARTITION && total > 0)
-        crossing.bytes *= packed_share(&s);
-    return crossing;
 }
 
 /* ---- rates --------------------------------------------------------------------------------------------- */

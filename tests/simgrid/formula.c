@@ -1,4 +1,5 @@
 /* What the library plans for such a sort (src/library/cost.h), given the rates of the simulated machine. */
+#include <stdbool.h>
 #include "hypersort.h"
 #include "tests/simgrid/simulated.h"
 
@@ -18,17 +19,28 @@ static void modelled_rates(double *rates)
     rates[HSORT_RATE_NETWORK] = modelled.network_bytes_per_s;
 }
 
-int formula_of(int ranks, int is_bitonic, int64_t keys, struct formula *formula)
+/* Ranks of a node map each other's memory where they partition, as on GPUs; the other exchanges are simulated with messages
+ * alone. */
+int formula_of(int ranks, int exchange, int64_t keys, struct formula *formula)
 {
+    const bool partitions = exchange == HSORT_EXCHANGE_PARTITION;
     hsort_rates rates;
     hsort_plan_result plan = {.struct_size = sizeof plan};
-    hsort_status status = hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI);
+    hsort_status status = hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST,
+                                           partitions ? HSORT_TRANSPORT_IPC : HSORT_TRANSPORT_MPI);
     modelled_rates(rates.value);
     if (status == HSORT_OK)
         status = hsort_plan(&rates, ranks, modelled.per_node, HSORT_U64, keys * ranks, &plan);
-    const hsort_plan_exchange *cost = is_bitonic ? &plan.bitonic : &plan.direct;
+    const hsort_plan_exchange *cost = partitions                          ? &plan.partition
+                                      : exchange == HSORT_EXCHANGE_BITONIC ? &plan.bitonic
+                                                                           : &plan.direct;
+    const hsort_plan_crossing *crossing = partitions                          ? &plan.partition_crossing
+                                          : exchange == HSORT_EXCHANGE_BITONIC ? &plan.bitonic_crossing
+                                                                               : &plan.direct_crossing;
     *formula = (struct formula){.moved = cost->moved_bytes / ((double)keys * ranks * KEY_BYTES),
                                 .messages = cost->messages,
+                                .crossed_key_bytes =
+                                    crossing->plain_bytes > 0 ? crossing->bytes / crossing->plain_bytes * KEY_BYTES : 0,
                                 .exchange_s = cost->seconds[HSORT_PHASE_EXCHANGE],
                                 .merge_s = cost->seconds[HSORT_PHASE_MERGE],
                                 .sort_s = cost->seconds[HSORT_PHASE_LOCAL_SORT]};

@@ -2,10 +2,11 @@
 # Sort on a simulated cluster of H200s: builds tests/simgrid/ where that is needed, and prints one row of a CSV, after the
 # line that names its columns, if the keys came out in order.
 #
-#   tests/simgrid/run.sh RANKS bitonic|direct KEYS [REAL [INPUT]]
+#   tests/simgrid/run.sh RANKS bitonic|direct|partition KEYS [REAL [INPUT]]
 #
 #   KEYS   of one rank, 8 bytes each, as they are timed: 268435456 are 2 GiB
-#   REAL   of one rank, that are really sorted; KEYS must be a multiple. Default: KEYS or, if that is less, 4096
+#   REAL   of one rank, that are really sorted; KEYS must be a multiple. Default: KEYS or, if that is less, 4096; of partition
+#          2^20, of which batches are made as of more
 #   INPUT  even (uniform, spread as evenly as in a large shard), uniform, few (16 values), sorted, ragged (uniform, and
 #          each rank begins with another count); default even
 #
@@ -20,7 +21,9 @@ if [ $# -lt 3 ]; then
     exit 2
 fi
 ranks=$1 exchange=$2 keys=$3
-real=${4:-$((keys < 4096 ? keys : 4096))} input=${5:-even}
+most=4096
+[ "$exchange" != partition ] || most=1048576
+real=${4:-$((keys < most ? keys : most))} input=${5:-even}
 
 export SIM_RANKS=$ranks
 export SIM_RANKS_PER_NODE=${SIM_RANKS_PER_NODE:-8}
@@ -29,6 +32,11 @@ export SIM_NVLINK_BYTES_PER_S=${SIM_NVLINK_BYTES_PER_S:-365e9} SIM_NVLINK_S=${SI
 export SIM_NETWORK_BYTES_PER_S=${SIM_NETWORK_BYTES_PER_S:-50e9} SIM_NETWORK_S=${SIM_NETWORK_S:-3e-6}
 # An H200, keys of 8 bytes: kernels/measured.md, and the rows `merge` of jobs/results/h200x1/ladder.csv.
 export SIM_SORT_KEYS_PER_S=${SIM_SORT_KEYS_PER_S:-40e9} SIM_MERGE_KEYS_PER_S=${SIM_MERGE_KEYS_PER_S:-147e9}
+# Partition, of 2^29 keys: 1.0 ms to count them, 3.75 to scatter, 6.5 to sort what has come (mpi/measured.md, and README.md there).
+export SIM_COUNT_KEYS_PER_S=${SIM_COUNT_KEYS_PER_S:-537e9} SIM_SCATTER_KEYS_PER_S=${SIM_SCATTER_KEYS_PER_S:-143e9}
+export SIM_REGIONS_KEYS_PER_S=${SIM_REGIONS_KEYS_PER_S:-82.6e9} SIM_MAP_S=${SIM_MAP_S:-150e-6}
+# A sort of 2^20 to 2^24 keys takes 60 us besides its rate: the rows `rung_8_msd` there. 10 of them are those of any call.
+export SIM_CHUNK_S=${SIM_CHUNK_S:-50e-6}
 export SIM_COPY_BYTES_PER_S=${SIM_COPY_BYTES_PER_S:-4.2e12} SIM_CALL_S=${SIM_CALL_S:-10e-6}
 
 if ! command -v smpirun >/dev/null; then

@@ -12,7 +12,7 @@
 #include "tests/simgrid/simulated.h"
 #include <mpi.h>
 
-enum { ORACLE_KEYS = 1 << 22, LARGEST_PIECE = 1 << 30, KEY_BYTES = 8 };
+enum { ORACLE_KEYS = 1 << 22, LARGEST_PIECE = 1 << 30, USUAL_PIECE = 4 << 20, KEY_BYTES = 8 };
 
 struct run {
     int rank, size;
@@ -99,6 +99,11 @@ static void compare_with_qsort(const struct run *run)
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
+static bool partitions(const struct run *run)
+{
+    return run->exchange == HSORT_EXCHANGE_PARTITION;
+}
+
 static hsort_context *open_context(const struct run *run)
 {
     hsort_context *ctx = NULL;
@@ -107,9 +112,11 @@ static hsort_context *open_context(const struct run *run)
     options.engine = HSORT_ENGINE_HOST;
     options.exchange = run->exchange;
     options.threads = 1;
+    options.peer_memory = partitions(run) ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
     // As few pieces as an int allows: a message more per pair and round is minutes more for a thousand ranks.
-    const int64_t shard = run->real * KEY_BYTES,
-                  piece = LARGEST_PIECE / modelled.scale / KEY_BYTES * KEY_BYTES;
+    // Partition: of the library's size, as they are sent while others are sorted.
+    const int64_t shard = run->real * KEY_BYTES, largest = partitions(run) ? USUAL_PIECE : LARGEST_PIECE,
+                  piece = largest / modelled.scale / KEY_BYTES * KEY_BYTES;
     options.chunk_bytes = (size_t)(piece < KEY_BYTES ? KEY_BYTES : piece < shard ? piece : shard);
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "hsort_create: %s", hsort_last_error(NULL));
@@ -138,10 +145,14 @@ static void collect(const struct run *run, hsort_context *ctx, const struct traf
     o->collectives = most[2];
     o->rounds = most[3];
     o->most_key_bytes = most[4];
-    // What the library says that it has moved is what SMPI was given.
-    CHECK(o->stats.moved_bytes * modelled.scale == o->all_key_bytes,
-          "%" PRId64 " bytes moved, but %" PRId64 " sent", o->stats.moved_bytes * modelled.scale,
+    // What the library says that it has sent is what SMPI was given.
+    const int64_t mapped = o->stats.paths[HSORT_TRANSPORT_IPC].moved_bytes;
+    CHECK((o->stats.moved_bytes - mapped) * modelled.scale == o->all_key_bytes,
+          "%" PRId64 " bytes moved, but %" PRId64 " sent", (o->stats.moved_bytes - mapped) * modelled.scale,
           o->all_key_bytes);
+    CHECK(!sent || hsort_exchange_in_use(ctx) == run->exchange, "another exchange: %d", hsort_exchange_in_use(ctx));
+    CHECK(mapped > 0 || !partitions(run) || modelled.per_node < 2, "no memory was mapped");
+    o->all_key_bytes += mapped * modelled.scale;
     CHECK((o->all_key_bytes > 0) == sent || run->size < 3, "%" PRId64 " bytes sent", o->all_key_bytes);
 }
 
@@ -181,19 +192,23 @@ static void print_row(const struct run *run, const struct outcome *o)
     const double *s = o->stats.seconds, shard = (double)run->keys * KEY_BYTES;
     const double all = (double)o->stats.keys * (double)modelled.scale * KEY_BYTES;
     struct formula f;
-    if (!formula_of(run->size, run->exchange == HSORT_EXCHANGE_BITONIC, run->keys, &f))
+    if (!formula_of(run->size, (int)run->exchange, run->keys, &f))
         return;
+    const double plain = (double)o->stats.crossed_plain_bytes;
     printf("ranks,per_node,exchange,input,keys,real_keys,rounds,key_messages,short_messages,collectives,"
            "delivered,"
            "moved,moved_most,sort_s,exchange_s,merge_s,d2h_s,total_s,"
-           "formula_moved,formula_messages,formula_sort_s,formula_exchange_s,formula_merge_s\n");
+           "formula_moved,formula_messages,formula_sort_s,formula_exchange_s,formula_merge_s,"
+           "crossed_key_bytes,crossed_keys,formula_crossed_key_bytes\n");
     printf("%d,%d,%s,%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
            run->size, modelled.per_node, run->exchange_name, run->input, run->keys, run->real, o->rounds,
            o->key_messages, o->short_messages, o->collectives, o->delivered);
     printf(",%.4f,%.4f,%.9f,%.9f,%.9f,%.9f,%.9f", (double)o->all_key_bytes / all,
            (double)o->most_key_bytes / shard, s[HSORT_PHASE_LOCAL_SORT], s[HSORT_PHASE_EXCHANGE],
            s[HSORT_PHASE_MERGE], s[HSORT_PHASE_D2H], o->stats.total_seconds);
-    printf(",%.4f,%.0f,%.9f,%.9f,%.9f\n", f.moved, f.messages, f.sort_s, f.exchange_s, f.merge_s);
+    printf(",%.4f,%.0f,%.9f,%.9f,%.9f", f.moved, f.messages, f.sort_s, f.exchange_s, f.merge_s);
+    printf(",%.3f,%.4f,%.3f\n", plain > 0 ? (double)o->stats.crossed_bytes / plain * KEY_BYTES : 0,
+           plain / ((double)o->stats.keys * KEY_BYTES), f.crossed_key_bytes);
 }
 
 static void read_settings(struct run *run, char **argument)
@@ -211,12 +226,18 @@ static void read_settings(struct run *run, char **argument)
         .sort_keys_per_s = environment("SIM_SORT_KEYS_PER_S"),
         .merge_keys_per_s = environment("SIM_MERGE_KEYS_PER_S"),
         .copy_bytes_per_s = environment("SIM_COPY_BYTES_PER_S"),
+        .count_keys_per_s = environment("SIM_COUNT_KEYS_PER_S"),
+        .scatter_keys_per_s = environment("SIM_SCATTER_KEYS_PER_S"),
+        .regions_keys_per_s = environment("SIM_REGIONS_KEYS_PER_S"),
+        .map_s = environment("SIM_MAP_S"),
+        .chunk_s = environment("SIM_CHUNK_S"),
         .call_s = environment("SIM_CALL_S"),
         .nvlink_bytes_per_s = environment("SIM_NVLINK_BYTES_PER_S"),
         .nvlink_s = environment("SIM_NVLINK_S"),
         .network_bytes_per_s = environment("SIM_NETWORK_BYTES_PER_S"),
         .network_s = environment("SIM_NETWORK_S"),
         .per_node = (int)environment("SIM_RANKS_PER_NODE"),
+        .shard_bytes = run->real * KEY_BYTES,
     };
 }
 

@@ -15,11 +15,22 @@ struct modelled {
     double sort_keys_per_s;  /* local sort */
     double merge_keys_per_s; /* keys of the result, one pass over 2 to 16 runs */
     double copy_bytes_per_s; /* inside the GPU's memory, read and written both counted */
+    double count_keys_per_s, scatter_keys_per_s, regions_keys_per_s, map_s; /* of partition: engine_partition_ops */
+    double chunk_s;          /* what a sort of a chunk takes besides its rate */
     double call_s;           /* a kernel, from its launch until the host knows that it is done */
     double nvlink_bytes_per_s, nvlink_s, network_bytes_per_s, network_s; /* as platform.cpp has them */
     int per_node;
+    int64_t shard_bytes;     /* real ones, that a rank may have at most */
 };
 extern struct modelled modelled;
+
+/* The clock of the simulation, and waiting for a time. Not collective. */
+double simulated_now(void);
+void simulated_sleep_until(double at);
+
+/* The engine was asked whether something is done that will be at `at`: who polls need not ask again before, unless a message
+ * comes. Not collective. */
+void simulated_asked_for(double at);
 
 /* What this rank has sent since traffic_clear(). */
 struct traffic {
@@ -52,10 +63,11 @@ struct formula {
     double moved;    /* keys sent per key */
     double messages; /* of one rank, short ones too */
     double exchange_s, merge_s, sort_s;
+    double crossed_key_bytes; /* that each key takes which changes its node; 0: none does */
 };
 
-/* Not collective. `bitonic`: else direct; keys: of one rank, as modelled, 8 bytes each. Returns whether there is a plan. */
-int formula_of(int ranks, int bitonic, int64_t keys, struct formula *formula);
+/* Not collective. exchange: hsort_exchange; keys: of one rank, as modelled, 8 bytes each. Returns whether there is a plan. */
+int formula_of(int ranks, int exchange, int64_t keys, struct formula *formula);
 
 
 #ifdef __cplusplus

@@ -1,36 +1,114 @@
 /* A host engine that takes as long as a GPU would: it does the real work on the few real keys, and lets the time pass that
  * an H200 takes for as many keys as they stand for.
  *
- *     sort       keys / sort_keys_per_s                          streams: work is done, and its time is over, in the call.
- *     merge      keys / merge_keys_per_s                         Copies on STREAM_IN and STREAM_OUT take none: they run beside
- *     runs       the same for each pass over up to 16 runs       messages, which are far slower.
- *     copy       2 * bytes / copy_bytes_per_s, on STREAM_WORK
- *     each call  call_s more; gather and search, which touch few keys, only that
+ *     sort          keys / sort_keys_per_s
+ *     merge, runs   keys / merge_keys_per_s; of runs the same for each pass over up to 16 of them
+ *     copy          2 * bytes / copy_bytes_per_s; out of a peer's memory bytes / nvlink_bytes_per_s
+ *     partition     keys / the rates of count, scatter and sort_regions; a map takes map_s
+ *     pack, unpack  3 and 2 times the keys' bytes / copy_bytes_per_s; chunk_s more, as the sort before is a short one
+ *     each call     call_s more; gather and search, which touch few keys, only that
+ *
+ * Streams have clocks: work is done in the call, but is over only when its stream has come to it. What waits for a stream, or for
+ * an event in it, sleeps until then; STREAM_IN and STREAM_OUT run beside STREAM_WORK, and all beside messages:
+ *
+ *     called at 0    STREAM_IN    | copy 3 |                    event at 3
+ *                    STREAM_WORK           | sort 4      |      waits for the event: over at 7
+ *
+ * Ranks are threads of one process, so a peer's memory is mapped as it is. Packed keys have the bytes that as many keys as they
+ * stand for would take: `scale` times as many are as much closer together. The real ones lie beside, where what is packed says.
  *
  * Memory is not touched before it is used, as the host engine does: a thousand ranks share one machine's.
  *
  * Linked with --wrap=engine_open_host, so that it is every engine of the program. */
-#include <smpi/smpi.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "kernels/engine.h"
 #include "tests/simgrid/simulated.h"
 
-enum { ALIGNMENT = 256, RUNS_IN_PASS = 16, WORKSPACE_PART = 28 /* of the keys */ };
+enum { ALIGNMENT = 256, RUNS_IN_PASS = 16, WORKSPACE_PART = 28 /* of the keys */, PEERS = 64 };
 
 struct modelled modelled = {.scale = 1};
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
-/* The host engine's functions, and a copy of them with some replaced. */
+/* The host engine's functions, and copies of them with some replaced. */
 static const struct engine_ops *host;
 static struct engine_ops ops;
+static struct engine_partition_ops partition;
 
-/* Let the time of one call pass. */
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+/* A point in a stream's work: when it is reached. */
+struct engine_event {
+    double at;
+};
+
+static double over_at[ENGINE_STREAMS]; /* when a stream has nothing left to do */
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Queue work of one call. */
+static void queue(enum engine_stream stream, double seconds)
+{
+    over_at[stream] = later(over_at[stream], simulated_now()) + modelled.call_s + seconds;
+}
+
+static hsort_status wait_for_stream(struct engine *engine, enum engine_stream stream)
+{
+    (void)engine;
+    simulated_sleep_until(over_at[stream]);
+    return HSORT_OK;
+}
+
+/* Work that the call waits for. */
 static void spend(double seconds)
 {
-    smpi_execute_benched(modelled.call_s + seconds);
+    queue(STREAM_WORK, seconds);
+    simulated_sleep_until(over_at[STREAM_WORK]);
 }
+
+static hsort_status event_create(struct engine *engine, struct engine_event **event)
+{
+    (void)engine;
+    *event = calloc(1, sizeof **event);
+    return *event ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for an event");
+}
+
+static void event_destroy(struct engine *engine, struct engine_event *event)
+{
+    (void)engine;
+    free(event);
+}
+
+static hsort_status event_record(struct engine *engine, struct engine_event *event, enum engine_stream stream)
+{
+    (void)engine;
+    event->at = later(over_at[stream], simulated_now());
+    return HSORT_OK;
+}
+
+static hsort_status event_done(struct engine *engine, struct engine_event *event, bool *done)
+{
+    (void)engine;
+    *done = simulated_now() >= event->at;
+    if (!*done)
+        simulated_asked_for(event->at);
+    return HSORT_OK;
+}
+
+static hsort_status stream_wait_event(struct engine *engine, enum engine_stream stream, struct engine_event *event)
+{
+    (void)engine;
+    over_at[stream] = later(over_at[stream], event->at);
+    return HSORT_OK;
+}
+
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 static double passes(double keys, double keys_per_s)
 {
@@ -49,7 +127,7 @@ static hsort_status timed_sort(struct engine *engine, int rung, int key_bytes, v
                                int64_t scratch_count, int64_t count, void *workspace,
                                const struct raw_keys *bits, void **sorted)
 {
-    spend(passes((double)count, modelled.sort_keys_per_s));
+    queue(STREAM_WORK, passes((double)count, modelled.sort_keys_per_s));
     return host->sort(engine, rung, key_bytes, keys, scratch, scratch_count, count, workspace, bits, sorted);
 }
 
@@ -66,7 +144,7 @@ static hsort_status large_workspace(struct engine *engine, int rung, int key_byt
 static hsort_status timed_merge(struct engine *engine, int key_bytes, const void *a, int64_t a_count,
                                 const void *b, int64_t b_count, void *out)
 {
-    spend(passes((double)(a_count + b_count), modelled.merge_keys_per_s));
+    queue(STREAM_WORK, passes((double)(a_count + b_count), modelled.merge_keys_per_s));
     return host->merge(engine, key_bytes, a, a_count, b, b_count, out);
 }
 
@@ -77,23 +155,15 @@ static hsort_status timed_merge_runs(struct engine *engine, int key_bytes, void 
     for (int run = 0; run < k; run++)
         held += run_offset[run + 1] > run_offset[run];
     for (; held > 1; held = (held + RUNS_IN_PASS - 1) / RUNS_IN_PASS)
-        spend(passes((double)run_offset[k], modelled.merge_keys_per_s));
+        queue(STREAM_WORK, passes((double)run_offset[k], modelled.merge_keys_per_s));
     return host->merge_runs(engine, key_bytes, runs, run_offset, k, out, merged);
-}
-
-static hsort_status timed_copy(struct engine *engine, enum engine_stream stream, void *to, const void *from,
-                               size_t bytes)
-{
-    if (stream == STREAM_WORK)
-        spend(passes(2 * (double)bytes, modelled.copy_bytes_per_s));
-    return host->copy(engine, stream, to, from, bytes);
 }
 
 static hsort_status timed_decode(struct engine *engine, struct keymap map, void *to, const void *from,
                                  int64_t count)
 {
     if (to != from || !map.identity)
-        spend(passes(2 * (double)count * map.key_bytes, modelled.copy_bytes_per_s));
+        queue(STREAM_WORK, passes(2 * (double)count * map.key_bytes, modelled.copy_bytes_per_s));
     return host->decode(engine, map, to, from, count);
 }
 
@@ -111,12 +181,184 @@ static hsort_status timed_search(struct engine *engine, int key_bytes, const voi
     return host->search(engine, key_bytes, keys, count, probes, probe_count, less, not_greater);
 }
 
+/* ---- memory of peers --------------------------------------------------------------------------------------------- */
+
+/* Where what peers show of their memory begins: copies out of it pass a link. */
+static const char *shown[PEERS];
+
+static hsort_status export_memory(struct engine *engine, const void *memory, struct engine_peer_handle *handle)
+{
+    (void)engine;
+    *handle = (struct engine_peer_handle){.bytes = ENGINE_PEER_BYTES};
+    memcpy(handle->allocation, &memory, sizeof memory);
+    return HSORT_OK;
+}
+
+static hsort_status open_memory(struct engine *engine, const struct engine_peer_handle *handle, void **memory)
+{
+    int place = 0;
+    (void)engine;
+    memcpy(memory, handle->allocation, sizeof *memory);
+    while (place < PEERS && shown[place])
+        place++;
+    if (place == PEERS)
+        return status_fail(HSORT_CUDA, "more memory of peers than was thought of");
+    shown[place] = *memory;
+    return HSORT_OK;
+}
+
+static void close_memory(struct engine *engine, void *memory)
+{
+    (void)engine;
+    for (int place = 0; memory && place < PEERS; place++)
+        if (shown[place] == memory)
+            shown[place] = NULL;
+}
+
+static const struct engine_peer_ops peers = {export_memory, open_memory, close_memory};
+
+static bool is_of_peer(const char *from)
+{
+    bool is = false;
+    for (int place = 0; place < PEERS; place++)
+        is = is || (shown[place] && from >= shown[place] && from - shown[place] < modelled.shard_bytes);
+    return is;
+}
+
+/* Copies on STREAM_IN come from peers, or with messages that are far slower; those on STREAM_OUT go with such. */
+static hsort_status timed_copy(struct engine *engine, enum engine_stream stream, void *to, const void *from,
+                               size_t bytes)
+{
+    if (stream == STREAM_IN && is_of_peer(from))
+        queue(stream, passes((double)bytes, modelled.nvlink_bytes_per_s) + modelled.nvlink_s);
+    else if (stream == STREAM_WORK)
+        queue(stream, passes(2 * (double)bytes, modelled.copy_bytes_per_s));
+    return host->copy(engine, stream, to, from, bytes);
+}
+
+/* ---- sorting by regions ------------------------------------------------------------------------------------------ */
+
+static hsort_status timed_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
+                                 int64_t total, int log, int64_t first, int sample, void *workspace, uint64_t *codes)
+{
+    spend(0);
+    return host->partition->sample(engine, key_bytes, raw, before, total, log, first, sample, workspace, codes);
+}
+
+static hsort_status timed_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
+                              void *workspace, struct engine_map *map, bool *made)
+{
+    spend(modelled.map_s);
+    return host->partition->make_map(engine, key_bytes, codes, log, total, workspace, map, made);
+}
+
+static hsort_status timed_count(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
+                                const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
+                                bool *descends)
+{
+    spend(passes((double)count, modelled.count_keys_per_s));
+    return host->partition->count(engine, key_bytes, raw, count, map, workspace, counts, ascends, descends);
+}
+
+static hsort_status timed_scatter(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
+                                  const struct engine_map *map, void *workspace, void *to)
+{
+    queue(STREAM_WORK, passes((double)count, modelled.scatter_keys_per_s));
+    return host->partition->scatter(engine, key_bytes, raw, count, map, workspace, to);
+}
+
+static hsort_status timed_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                  const struct engine_piece *pieces, int count, const struct raw_keys *raw,
+                                  void *workspace, void *scratch, void *out)
+{
+    double keys = 0;
+    for (int i = 0; i < count; i++)
+        keys += (double)pieces[i].count;
+    queue(STREAM_WORK, passes(keys, modelled.regions_keys_per_s));
+    return host->partition->sort_regions(engine, key_bytes, map, pieces, count, raw, workspace, scratch, out);
+}
+
+static hsort_status timed_settle(struct engine *engine, int key_bytes, const struct raw_keys *raw, void *workspace,
+                                 void *scratch, size_t scratch_bytes, bool *unsorted)
+{
+    spend(0);
+    return host->partition->settle_regions(engine, key_bytes, raw, workspace, scratch, scratch_bytes, unsorted);
+}
+
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
+
+/* What packed bytes begin with: the real keys. They stay there for the rest of the run, as several ranks may unpack them. */
+struct packed_aside {
+    void *keys;
+    int64_t count;
+};
+
+static hsort_status timed_pack(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to,
+                               int64_t *bytes)
+{
+    const int64_t plain = count * key_bytes;
+    struct packed_aside aside = {.keys = malloc((size_t)plain + 1), .count = count};
+    if (!aside.keys)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for packed keys");
+    queue(STREAM_WORK, modelled.chunk_s + passes(3 * (double)plain, modelled.copy_bytes_per_s));
+    TRY(host->packing->pack(engine, key_bytes, keys, count, to, bytes));
+    const int64_t closer = (int64_t)((double)count * log2((double)modelled.scale) / 8), least = (int64_t)sizeof aside;
+    *bytes = *bytes - closer > least ? *bytes - closer : least;
+    if (*bytes >= plain) {
+        free(aside.keys);
+        *bytes = plain;
+        memcpy(to, keys, (size_t)plain);
+        return HSORT_OK;
+    }
+    memcpy(aside.keys, keys, (size_t)plain);
+    memcpy(to, &aside, sizeof aside);
+    return HSORT_OK;
+}
+
+static hsort_status timed_unpack(struct engine *engine, int key_bytes, const void *packed, int64_t bytes,
+                                 int64_t count, void *keys)
+{
+    struct packed_aside aside;
+    (void)engine, (void)bytes;
+    memcpy(&aside, packed, sizeof aside);
+    queue(STREAM_WORK, passes(2.0 * (double)count * key_bytes, modelled.copy_bytes_per_s));
+    if (aside.count != count)
+        return status_fail(HSORT_INTERNAL, "%lld keys were packed, not %lld", (long long)aside.count, (long long)count);
+    memcpy(keys, aside.keys, (size_t)(count * key_bytes));
+    return HSORT_OK;
+}
+
+static const struct engine_pack_ops packing = {timed_pack, timed_unpack};
+
+/* ---- the engine -------------------------------------------------------------------------------------------------- */
+
+static void replace_partition(void)
+{
+    partition = *host->partition;
+    partition.sample = timed_sample;
+    partition.make_map = timed_map;
+    partition.count = timed_count;
+    partition.scatter = timed_scatter;
+    partition.sort_regions = timed_regions;
+    partition.settle_regions = timed_settle;
+    ops.partition = &partition;
+    ops.packing = &packing;
+    ops.peer = &peers;
+}
+
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
     TRY(__real_engine_open_host(threads, memory_limit, engine));
     host = (*engine)->ops;
     ops = *host;
+    replace_partition();
     ops.alloc = ops.alloc_host = untouched_alloc;
+    ops.event_create = event_create;
+    ops.event_destroy = event_destroy;
+    ops.event_record = event_record;
+    ops.event_done = event_done;
+    ops.stream_wait_event = stream_wait_event;
+    ops.stream_synchronize = wait_for_stream;
     ops.sort_workspace = large_workspace;
     ops.sort = timed_sort;
     ops.merge = timed_merge;

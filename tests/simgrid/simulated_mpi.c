@@ -8,9 +8,11 @@
  *     real        [ 16 keys ]  128 B    --Isend-->  SMPI: 128 * 65536 + 1 bytes on the link  --copy 128 B-->  [ 16 keys ]
  *
  * Polling. The transport polls MPI_Test, which in a simulation never ends: no time passes for one who only asks. So a rank
- * that has asked in vain for every message on its way sleeps until one of them is done. What came of it is kept for the test that
- * then finds it. */
+ * that has asked in vain for every message on its way sleeps until one of them is done, or a while if it has also asked the engine
+ * for something that is not done. What came of it is kept for the test that then finds it. */
 #include <mpi.h>
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,10 +26,15 @@ enum {
     IN_VAIN = 4 // failed tests in a row after which both rows of a transport's pieces have been tested twice
 };
 
+/* Of a rank that waits for messages and for its engine, before it asks again: the longer, the longer it has waited. */
+static const double NAP_S = 1e-6, LONGEST_NAP_S = 16e-6;
+
 struct traffic traffic;
 
 static MPI_Request *open_request[OPEN_MAX_REQUESTS];
 static int open_requests, failed_tests;
+static double nap = 1e-6;
+static double engine_done_at; /* that the rank has asked the engine for since it slept; 0: for nothing */
 
 /* Messages that were done while the rank slept, and have not been tested since. */
 static struct done_message {
@@ -67,6 +74,7 @@ static void open_add(MPI_Request *request)
         stop("more messages on their way than were thought of");
     open_request[open_requests++] = request;
     failed_tests = 0;
+    nap = NAP_S;
 }
 
 static void open_remove(const MPI_Request *request)
@@ -77,6 +85,28 @@ static void open_remove(const MPI_Request *request)
             break;
         }
     failed_tests = 0;
+    nap = NAP_S;
+}
+
+double simulated_now(void)
+{
+    return simgrid_get_clock();
+}
+
+void simulated_sleep_until(double at)
+{
+    const double now = simulated_now();
+    engine_done_at = 0;
+    if (at > now)
+        sg_actor_sleep_for(at - now);
+}
+
+void simulated_asked_for(double at)
+{
+    if (open_requests == 0)
+        simulated_sleep_until(at);
+    else if (engine_done_at == 0 || at < engine_done_at)
+        engine_done_at = at;
 }
 
 /* The size that SMPI is told for `count` bytes of keys. */
@@ -164,7 +194,12 @@ int __wrap_MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     int code = __real_MPI_Test(request, flag, status);
     if (code == MPI_SUCCESS && *flag)
         open_remove(request);
-    else if (code == MPI_SUCCESS && ++failed_tests >= IN_VAIN)
+    else if (code == MPI_SUCCESS && ++failed_tests >= IN_VAIN && engine_done_at > 0) {
+        const double nap_end = simulated_now() + nap;
+        simulated_sleep_until(engine_done_at < nap_end ? engine_done_at : nap_end);
+        failed_tests = 0; // it asks the engine once more before it waits for messages alone
+        nap = 2 * nap < LONGEST_NAP_S ? 2 * nap : LONGEST_NAP_S;
+    } else if (code == MPI_SUCCESS && failed_tests >= IN_VAIN)
         code = wait_for_any();
     return code;
 }

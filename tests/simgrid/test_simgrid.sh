@@ -24,10 +24,11 @@ simulate()
     checks=$((checks + 1))
 }
 
-# value NAME COLUMN
+# value NAME COLUMN...: their sum.
 value()
 {
-    awk -F, -v column="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at[column] }' "$work/$1"
+    awk -F, -v columns="${*:2}" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        NR == 2 { for (i = split(columns, name, " "); i > 0; i--) sum += $at[name[i]]; print sum }' "$work/$1"
 }
 
 # agree WHAT A B PERCENT: A and B differ by at most PERCENT of B.
@@ -64,6 +65,17 @@ for exchange in bitonic direct; do
     for column in sort_s exchange_s merge_s total_s; do
         agree "$exchange, $column of scaled and of real keys" "$(value scaled $column)" "$(value real $column)" 10
     done
+done
+# By partition, packed between nodes, while ranks of a node map each other's memory: 2 and 4 nodes of 8, uneven and small ones.
+# Of uniform keys, so that what packing saves is what it would save.
+for layout in '16 8' '32 8' '13 4' '3 2' '4 1' '8 8'; do
+    read -r ranks per_node <<<"$layout"
+    SIM_RANKS_PER_NODE=$per_node simulate nodes "$ranks" partition 536870912 1048576 uniform
+    agree "partition, $layout, moved per key" "$(value nodes moved)" "$(value nodes formula_moved)" 2
+    agree "partition, $layout, sort and exchange" "$(value nodes sort_s exchange_s)" "$(value nodes formula_sort_s formula_exchange_s)" \
+        $((ranks > per_node ? 10 : 25)) # on one node as the other exchanges
+    [ "$ranks" -le "$per_node" ] ||
+        agree "partition, $layout, bytes per key" "$(value nodes crossed_key_bytes)" "$(value nodes formula_crossed_key_bytes)" 2
 done
 # Of 64 ranks each sends to all others.
 checks=$((checks + 1))

@@ -1,0 +1,162 @@
+/* What `partition` costs (cost.h). On one node a part of a local sort, then the rest of it or the link, whichever is slower. On
+ * several nodes chunks are packed for the others while keys move, batch by batch (mpi/exchange/batch_plan.h), so the sizes of
+ * batches count: an early one is small, but its chunks take as many calls as those of a late one. Time goes down:
+ *
+ *     batch    network, or link    engine: sort it, pack and unpack so many chunks
+ *     0        ##                  ######         the engine is slower
+ *     1        ###                 ######
+ *     2        ########            #######        the network is
+ *     ...                                         the last one is sorted when all has come
+ *
+ * The region across a boundary is fetched by both ranks. */
+#include "src/library/cost_parts.h"
+#include <math.h>
+#include "kernels/engine.h"
+#include "mpi/exchange/batch_plan.h"
+
+enum {
+    COLLECTIVES = 4,
+    MESSAGES = 4,   // with each other rank: what it may read, and that it has
+    STEPS = 20,     // of the engine that wait, or that are too short to count
+    CHUNK_STEPS = 8 // that a chunk takes to be sorted, packed and unpacked, besides what its bytes take
+};
+/* Of a sort: a count and one of two passes, with more digits than usual. */
+static const double BEFORE_KEYS_MOVE = 3.0 / 8;
+/* The largest of 256 gaps between uniform keys is 6.1 times as large as the others, and its bits are whole ones. */
+static const double WIDEST_OF_BLOCK_BITS = 3.1;
+/* Of the shorter of a batch's two times, that the other one does not hide: slots are few, and each waits for the other at times. */
+static const double NOT_HIDDEN = 0.1;
+
+/* Of a key's bytes, those that cross nodes: as difference to the next of a rank's uniform keys, of as many bits as the largest of
+ * a block takes, and the head of a block. */
+static double packed_share(const struct shard_size *s)
+{
+    const double bits = 8.0 * s->key_bytes, head = (double)(s->key_bytes + (int)sizeof(uint32_t)) / ENGINE_PACK_KEYS;
+    const double packed = (bits - log2((double)s->capacity) + WIDEST_OF_BLOCK_BITS) / 8 + head;
+    return packed < s->key_bytes ? packed / s->key_bytes : 1;
+}
+
+/* A region, as a part of a shard. */
+static double region_share(const struct cost_network *n)
+{
+    return (double)n->size / ENGINE_REGIONS;
+}
+
+/* Keys that a rank fetches, as a part of those that it gets: of the region across each boundary both ranks take all. */
+static double fetched_share(const struct cost_network *n)
+{
+    return 1 + region_share(n) * (n->size - 1) / n->size;
+}
+
+/* Ranks of the smallest node, which send most to others; ranks fill one node after the other. */
+static int fewest_of_node(const struct cost_network *n)
+{
+    const int each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
+    return n->size % each != 0 ? n->size % each : each;
+}
+
+/* What a rank sends while regions are sorted: to the link that of a whole node, to the network that of the smallest. */
+struct moved_shard {
+    double near, far, far_keys; /* bytes; far ones packed, and as keys */
+    int far_ranks;
+};
+
+static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s)
+{
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
+    const double each = s->shard_bytes / n->size;
+    return (struct moved_shard){(near_ranks - 1) * each, far_ranks * each * packed_share(s), far_ranks * each, far_ranks};
+}
+
+/* Bytes that the busiest rank sends: one of a whole node, most of whose peers get plain keys. */
+static double most_sent(const struct cost_network *n, const struct shard_size *s)
+{
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
+    return ((near_ranks - 1) + (n->size - near_ranks) * packed_share(s)) * s->shard_bytes / n->size;
+}
+
+/* The link and the network: side by side if ranks of a node read each other's memory, else one message after the other. */
+static double moving_seconds(const hsort_rates *rates, const struct moved_shard *moved)
+{
+    const double near = moved->near / rate(rates, HSORT_RATE_LINK), far = moved->far / rate(rates, HSORT_RATE_NETWORK);
+    return rates->link == HSORT_TRANSPORT_IPC ? larger(near, far) : near + far;
+}
+
+/* Batch `number` as a part of a shard, of which `rest` is left: whole regions, as many as have pieces. */
+static double batch_share(const struct cost_network *n, const struct shard_size *s, int number, double rest)
+{
+    const double region = region_share(n), most = (double)batch_keys_at_most(n->size, s->capacity, number) / (double)s->capacity;
+    double regions = floor(most / region);
+    if (regions > ENGINE_PIECES_MAX / n->size)
+        regions = ENGINE_PIECES_MAX / n->size;
+    return regions <= 1 ? (rest < region ? rest : region) : regions * region < rest ? regions * region : rest;
+}
+
+/* A batch takes as long as the slower of network and engine, and some of the other. */
+static double batch_seconds(double share, double moving, double engine, double chunks)
+{
+    const double engine_seconds = share * engine + chunks, moving_seconds_of = share * moving;
+    const bool moves_longer = moving_seconds_of > engine_seconds;
+    return moves_longer ? moving_seconds_of + NOT_HIDDEN * engine_seconds : engine_seconds + NOT_HIDDEN * moving_seconds_of;
+}
+
+/* All batches, between nodes; sort: what is left of it. The last batch is the region across a boundary. */
+static double batches_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
+                              const struct moved_shard *moved, double sort, double sort_again)
+{
+    const double moving = moving_seconds(rates, moved),
+                 engine = sort + sort_again + 4 * moved->far_keys / rate(rates, HSORT_RATE_MERGE),
+                 chunks = moved->far_ranks * CHUNK_STEPS * rate(rates, HSORT_RATE_STEP), last = region_share(n);
+    double seconds = batch_seconds(last, moving, engine, chunks) + last * sort, rest = fetched_share(n) - last;
+    for (int number = 0; rest > 1e-9; number++) {
+        const double share = batch_share(n, s, number, rest);
+        seconds += batch_seconds(share, moving, engine, chunks);
+        rest -= share;
+    }
+    return seconds;
+}
+
+void cost_add_partition(const struct cost_network *n, const struct hsort_rates *rates, const struct shard_size *s,
+                        struct hsort_plan_exchange *cost)
+{
+    const int others = n->size - 1;
+    const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT], left = sort * (1 - BEFORE_KEYS_MOVE);
+    const struct moved_shard moved = moved_by_partition(n, s);
+    const bool far = n->size > n->ranks_per_node;
+    const double short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
+    const struct hsort_plan_crossing crossing = cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_PARTITION);
+    cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
+    cost->seconds[HSORT_PHASE_EXCHANGE] =
+        (far ? batches_seconds(n, rates, s, &moved, left, sort * moved.far_keys / s->shard_bytes)
+             : larger(left, moving_seconds(rates, &moved) * fetched_share(n))) +
+        short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + STEPS * rate(rates, HSORT_RATE_STEP);
+    cost->messages = short_ones + others;
+    cost->messages_all = cost->messages * n->size;
+    cost->moved_bytes_largest = most_sent(n, s) * fetched_share(n);
+    cost->moved_bytes = others * s->shard_bytes * fetched_share(n) - crossing.plain_bytes + crossing.bytes;
+}
+
+/* ---- between nodes -------------------------------------------------------------------------------------- */
+
+/* Parts of a shard that go to other nodes, all ranks, where every rank sends as much to each: ranks fill nodes one after the
+ * other, and the last one has the rest. */
+static double spread_crossing(const struct cost_network *n)
+{
+    const double each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, rest = fmod(n->size, each), ranks = n->size;
+    return ((ranks - rest) * (ranks - each) + rest * (ranks - rest)) / ranks;
+}
+
+struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int key_bytes, int64_t total,
+                                         hsort_exchange exchange)
+{
+    const struct shard_size s = shard_size_of(network->size, key_bytes, total);
+    double shards = 0;
+    for (int i = 0; i < network->rounds && exchange == HSORT_EXCHANGE_BITONIC; i++)
+        shards += network->round[i].crossed;
+    if (exchange != HSORT_EXCHANGE_BITONIC)
+        shards = spread_crossing(network) * (exchange == HSORT_EXCHANGE_PARTITION ? fetched_share(network) : 1);
+    struct hsort_plan_crossing crossing = {.bytes = shards * s.shard_bytes, .plain_bytes = shards * s.shard_bytes};
+    if (exchange == HSORT_EXCHANGE_PARTITION && total > 0)
+        crossing.bytes *= packed_share(&s);
+    return crossing;
+}

@@ -1,0 +1,54 @@
+/* What the parts of the model share: cost.c, and cost_partition.c. */
+#ifndef COST_PARTS_H
+#define COST_PARTS_H
+
+#include "src/library/cost.h"
+
+struct shard_size {
+    int key_bytes;
+    int64_t total, capacity;
+    double shard_bytes;
+};
+
+static inline struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
+{
+    struct shard_size s = {.key_bytes = key_bytes, .total = total};
+    s.capacity = total / size + (total % size != 0);
+    s.shard_bytes = (double)s.capacity * key_bytes;
+    return s;
+}
+
+static inline int depth_of(int64_t count)
+{
+    int depth = 0;
+    while (INT64_C(1) << depth < count)
+        depth++;
+    return depth;
+}
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double rate(const hsort_rates *rates, hsort_rate which)
+{
+    return rates->value[which];
+}
+
+/* One rank reads and writes `bytes` in a merge. */
+static inline double merge_seconds(const hsort_rates *rates, double bytes)
+{
+    return 2 * bytes / rate(rates, HSORT_RATE_MERGE) + rate(rates, HSORT_RATE_STEP);
+}
+
+static inline double message_seconds(const hsort_rates *rates, enum cost_place place)
+{
+    return rate(rates, place == COST_NEAR ? HSORT_RATE_MESSAGE : HSORT_RATE_NETWORK_LATENCY);
+}
+
+/* Add what partition takes to a cost that has the local sort. */
+void cost_add_partition(const struct cost_network *network, const struct hsort_rates *rates, const struct shard_size *shard,
+                        struct hsort_plan_exchange *cost);
+
+#endif

@@ -97,7 +97,8 @@ static hsort_status make_tables(struct partition_tables *p, int size, struct eng
     p->space.shown = calloc(ranks, sizeof *p->space.shown);
     p->space.chunk = calloc(ranks, sizeof *p->space.chunk);
     p->space.node = calloc(ranks, sizeof *p->space.node);
-    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown || !p->space.chunk || !p->space.node)
+    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown || !p->space.chunk ||
+        !p->space.node)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     TRY(batch_plan_open(size, &p->plan));
     p->space.plan = p->plan;
@@ -208,7 +209,8 @@ static hsort_status agree_on_map(struct exchange *x)
                      comm_check(MPI_Bcast(&p->agreed, (int)sizeof p->agreed, MPI_BYTE, 0, x->comm->world),
                                 "MPI_Bcast", true));
     for (int region = 0; p->agreed.is_made && region < ENGINE_REGIONS; region++)
-        p->plan->is_one_value[region] = ops->region_value(x->engine, x->key_bytes, &p->agreed.map, region, code);
+        p->plan->is_one_value[region] =
+            ops->region_value(x->engine, x->key_bytes, &p->agreed.map, region, code);
     return status;
 }
 
@@ -273,10 +275,10 @@ static int list_pieces(struct exchange *x, const struct batch *batch)
                 .count = lesser(end, batch->end) - greater(begin, batch->begin), .region = region};
         for (int step = 0; step < x->comm->size && !plan->is_one_value[region] && begin < end; step++) {
             const int64_t *at = batch_pieces_of(plan, batch_peer(&p->space, step));
-            p->pieces[count++] =
-                (struct engine_piece){.keys = p->space.chunk[step] + (at[region] - at[batch->first]) * x->key_bytes,
-                                      .count = at[region + 1] - at[region],
-                                      .region = region};
+            p->pieces[count++] = (struct engine_piece){.keys = p->space.chunk[step] +
+                                                               (at[region] - at[batch->first]) * x->key_bytes,
+                                                       .count = at[region + 1] - at[region],
+                                                       .region = region};
         }
     }
     return count;
@@ -356,8 +358,9 @@ static hsort_status copy_out(struct exchange *x, const struct batch *batch, cons
     const int64_t first = greater(batch->begin, wanted[0]), end = lesser(batch->end, wanted[1]);
     const int64_t at = (first - wanted[0]) * x->key_bytes;
     hsort_status status = x->engine->ops->stream_wait_event(x->engine, STREAM_OUT, sorted);
-    keep_first_error(&status, x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at,
-                                                   (char *)x->keys + at, (size_t)((end - first) * x->key_bytes)));
+    keep_first_error(&status,
+                     x->engine->ops->copy(x->engine, STREAM_OUT, (char *)x->host_out + at,
+                                          (char *)x->keys + at, (size_t)((end - first) * x->key_bytes)));
     return status;
 }
 
@@ -396,7 +399,8 @@ static hsort_status find_nodes(struct batch_space *space)
     const hsort_status status = comm_leaders(comm, space->node);
     for (int rank = 0; rank < comm->size; rank++)
         if (comm->size % comm->node_size != 0 || space->node[rank] != rank - rank % comm->node_size)
-            space->node_ranks = 1; // the same on every rank: where one node is smaller, some rank is not where it would be
+            space->node_ranks =
+                1; // the same on every rank: where one node is smaller, some rank is not where it would be
     return status;
 }
 
@@ -450,11 +454,14 @@ static bool can_partition(const struct comm *comm, const struct engine *engine,
     return engine->ops->partition && comm->size <= PARTITION_RANKS_MAX;
 }
 
-/* For smaller shards its steps take longer than what it saves. A rank that is alone has nothing to exchange. */
+/* For smaller shards its steps take longer than what it saves, and so does the packing of the short chunks that many ranks
+ * send each other. A rank that is alone has nothing to exchange. */
 static bool partition_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
 {
+    enum { RANKS_MOST = 64 };
     const double bytes_min = 384 << 20;
-    return engine == HSORT_ENGINE_CUDA && size > 1 && (double)keys * key_bytes >= bytes_min;
+    return engine == HSORT_ENGINE_CUDA && size > 1 && size <= RANKS_MOST &&
+           (double)keys * key_bytes >= bytes_min;
 }
 
 /* Scatter this rank's keys into regions, fetch and sort those that are its own. *done as of exchange_ops.run().  Collective. */

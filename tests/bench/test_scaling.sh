@@ -44,7 +44,7 @@ count() { column ranks "$1" | wc -l; }
 rehearsal()
 {
     csv=$work/build/results/rehearsal/scaling.csv
-    check "the rehearsal's code" "$(HYPERSORT=$HYPERSORT "$work/jobs/scaling.sh" --rehearse 2 >"$work/out" 2>"$work/error"; echo $?)" 0
+    check "the rehearsal's code" "$(HYPERSORT=$BUILD/hypersort "$work/jobs/scaling.sh" --rehearse 2 >"$work/out" 2>"$work/error"; echo $?)" 0
     check "parts" "$(column part 1 | sort -u | xargs)" "device exchange inplace pinned shared"
     check "ranks with a GPU each" "$(column ranks '$at["part"] != "shared"' | sort -u | xargs)" "1 2"
     check "ranks that share" "$(column ranks '$at["part"] == "shared"' | sort -u | xargs)" "3 4 5 8"

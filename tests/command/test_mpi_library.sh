@@ -39,7 +39,7 @@ sorts()
         same sorted.npy
         ok $ranks sort keys.npy -o falling.npy -r --engine host --exchange direct --transport staged --shared-memory off
         same falling.npy
-        ok $ranks sort keys.npy -o disk.npy --engine host -S 2M
+        ok $ranks sort keys.npy -o disk.npy --engine host --threads 1 -S 2M
         cmp -s disk.npy first.sorted.npy || fail "other bytes by way of the disk on $ranks ranks"
         rm disk.npy
         ok $ranks sort records.bin -o records.sorted --record 24 --key @8:u32 --index index.npy --engine host

@@ -328,7 +328,7 @@ static void test_choices(void)
     }
     for (int ranks = 4; ranks <= 1 << 14; ranks *= 2)
         CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
-                  plan.exchange == (ranks <= 128 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
+                  plan.exchange == (ranks <= 64 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
               "%d ranks and many keys", ranks);
     // On the host steps take next to no time: there the rounds of the network are left from some thousand keys a rank on.
     CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK,

@@ -311,6 +311,14 @@ static void place(struct placement *placement, hsort_rank_info *info)
           status_text());
 }
 
+/* Free it, and leave the process bound as it is. */
+static void drop(struct placement *placement)
+{
+    hwloc_bitmap_free(placement->cpus);
+    if (placement->bound_by)
+        hwloc_topology_destroy(placement->bound_by);
+}
+
 /* Let the library bind this process to processing units from 64 on, which no case has: it takes the mask that
  * it set last for its own, and a case must not depend on another. */
 static void forget_binding(void)
@@ -324,7 +332,7 @@ static void forget_binding(void)
     hwloc_bitmap_copy(cgroup, mask);
     visible_count = 0;
     place(&placement, &info);
-    hwloc_bitmap_free(placement.cpus);
+    drop(&placement);
 }
 
 /* Place in one form, and check it; reports [size] is what all ranks then report. Collective. */
@@ -363,8 +371,8 @@ static void run_case(const struct machine *machine, enum sees sees, enum runs ru
     CHECK(hwloc_bitmap_isequal(got.cpus, again.cpus) && got.device == again.device &&
               got.cores == again.cores && info.bound_by_launcher == info_again.bound_by_launcher,
           "%s: a second context is placed elsewhere", what);
-    hwloc_bitmap_free(got.cpus);
-    hwloc_bitmap_free(again.cpus);
+    drop(&got);
+    drop(&again);
     hwloc_topology_destroy(topology);
 }
 

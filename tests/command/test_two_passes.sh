@@ -10,7 +10,7 @@ set -uo pipefail
 has() { grep -qF -- "$1" "$work.out" || fail "stdout lacks '$1'"; }
 lacks() { ! grep -qF -- "$1" "$work.out" || fail "stdout has '$1'"; }
 
-few() { ok "$1" sort "$2" -o "$3" --engine host --threads 1 --device-memory 1500K "${@:4}"; }
+few() { ok "$1" sort "$2" -o "$3" --engine host --threads 1 --device-memory 1M "${@:4}"; }
 
 for type in u32 f64; do
     ok 1 gen -n 700000 --type "$type" --dist nan -s 3 -o in.npy
@@ -42,7 +42,7 @@ if [ "$HAS_FAULTS" = ON ]; then
             export HYPERSORT_FAULT=$fault
             code=5
             [ "${fault%%:*}" = alloc ] || code=70
-            refused 3 "$code" "rank $rank on " sort in.npy -o out.npy --engine host --threads 1 --device-memory 1500K
+            refused 3 "$code" "rank $rank on " sort in.npy -o out.npy --engine host --threads 1 --device-memory 1M
             unset HYPERSORT_FAULT
         done
     done
@@ -63,7 +63,7 @@ json "all(p['passes'] == 1 and p['host_bytes_per_rank'] == 0 and 'two_passes' no
 # Records by few keys, so that ties go over every border; what travels with them; positions of them.
 ok 1 gen -n 30000 --record 100 --key @3:u32 --dist zipf -s 4 -o in.bin
 ok 1 gen -n 30000 --type u32 --dist zipf -s 5 -o keys.npy
-little() { ok "$1" sort "${@:2}" --engine host --threads 1 --device-memory 1300K --verify=reread; }
+little() { ok "$1" sort "${@:2}" --engine host --threads 1 --device-memory 800K --verify=reread; }
 records=(in.bin --record 100 --key @3:u32,@90:bytes7:desc)
 long=(in.bin --record 100 --key @3:u32,@50:bytes12)
 ok 1 sort "${records[@]}" -o r.bin --index r.npy --values keys.npy -O rv.npy
@@ -85,7 +85,7 @@ for ranks in 1 2 3 5; do
     little "$ranks" keys.npy -r -o out.npy --values in.bin --value-bytes 100 -O out
     has "passes       2, as the keys do not fit into engine memory: "
     { cmp -s k.npy out.npy && cmp -s v.bin out; } || fail "$ranks ranks: other pairs than in one pass"
-    ok "$ranks" sort keys.npy --index index.npy --engine host --threads 1 --device-memory 1200K
+    ok "$ranks" sort keys.npy --index index.npy --engine host --threads 1 --device-memory 600K
     has "passes       2"
     cmp -s i.npy index.npy || fail "$ranks ranks: another index than in one pass"
 done
@@ -95,7 +95,7 @@ refused 2 5 "elements: two passes take at least " sort "${records[@]}" -o out2 -
 # An output that is not what was read is found out on the way; also where the record is cut by two chunks.
 for damage in swap lose flip; do
     HYPERSORT=$BUILD/tests/hypersort_broken BROKEN_ELEMENTS=$damage run 3 sort "${records[@]}" -o broken --engine host \
-        --threads 1 --device-memory 1300K
+        --threads 1 --device-memory 800K
     [ "$code" = 1 ] && [ ! -e broken ] && grep -q ': the sorted records are .*; nothing was written$' "$work.err" ||
         fail "a sort that does '$damage': exit code $code"
 done
@@ -108,7 +108,7 @@ if [ "$HAS_FAULTS" = ON ]; then
         esac
         rank=${fault#*:}
         HYPERSORT_FAULT=$fault refused 3 "$code" "rank ${rank%:*} on " sort "${records[@]}" -o out2 --engine host \
-            --threads 1 --device-memory 1300K
+            --threads 1 --device-memory 800K
     done
 fi
 

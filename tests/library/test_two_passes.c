@@ -246,10 +246,9 @@ static int run_drawn(uint64_t seed, int number, double seconds)
     int go_on = 1;
     while (go_on) {
         uint64_t random = seed + (uint64_t)number * 1000003;
-        // On a GPU from the size on from which the workspace is as large as for any other few keys. A rank alone has
-        // as many keys as the limit has bytes, that is mostly workspace, in 512 runs at most.
-        const int64_t least = engine == HSORT_ENGINE_CUDA ? 16384 : size == 1 ? 384 : 256;
-        const int64_t slot = least << check_random(&random) % (engine == HSORT_ENGINE_CUDA ? 6 : 4);
+        // On a GPU from the size on from which the workspace is as large as for any other few keys.
+        const int64_t slot = engine == HSORT_ENGINE_CUDA ? INT64_C(16384) << check_random(&random) % 6
+                                                         : INT64_C(256) << check_random(&random) % 4;
         struct little little = open_little(slot, check_random(&random) % 2);
         for (int i = 0; i < CASES_PER_LIMIT; i++, number++) {
             struct test_case c = draw_case(check_random(&random));

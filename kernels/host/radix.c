@@ -49,7 +49,7 @@
 enum {
     SMALL_COUNT = 32, // sorted by insertion
     ORDER_CHUNK = 64, // keys looked at together for whether they are in order
-    CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache, at most
+    CACHED_BITS = 16, // log2 of the keys that one thread sorts in its cache, at most: cached_bits()
     DIGITS_MAX = 2,   // of a sort in the cache: there and back
     DIGIT_BITS_MAX = 9,
     SPARE_BITS = 2, // sorted beyond log2(count): of evenly spread keys, about one in 2^SPARE_BITS ties
@@ -65,6 +65,12 @@ enum {
 _Static_assert(DIGITS_MAX *DIGIT_BITS_MAX >= CACHED_BITS + SPARE_BITS,
                "two digits are enough for a cached sort");
 
+/* A cache holds half as many keys of 16 bytes. */
+static inline int cached_bits(size_t key_bytes)
+{
+    return key_bytes > sizeof(uint64_t) ? CACHED_BITS - 1 : CACHED_BITS;
+}
+
 /* Twice as many lengths leave a bit less to each. */
 static inline int length_bits(size_t key_bytes)
 {
@@ -79,7 +85,7 @@ struct radix_thread {
     union {
         unsigned char lines[1 << PARTITION_BITS_MAX]
                            [LINE_BYTES]; // partition: keys of a bin on their way to memory
-        uint128 cache[1 << CACHED_BITS]; // cached sort: keys between its two passes
+        uint64_t cache[1 << CACHED_BITS]; // cached sort: keys between its two passes
     };
     int64_t first[1 << PARTITION_BITS_MAX];           // place of this thread's first key of a bin
     int64_t next[1 << PARTITION_BITS_MAX];            // place of its next key; before that: their number
@@ -122,9 +128,9 @@ struct cut {
 };
 
 /* By the leading bits: bins should half fill the cache. */
-static struct cut cut_evenly(int64_t count, int width)
+static struct cut cut_evenly(size_t key_bytes, int64_t count, int width)
 {
-    int bits = bit_width((uint64_t)count - 1) - (CACHED_BITS - 1);
+    int bits = bit_width((uint64_t)count - 1) - (cached_bits(key_bytes) - 1);
     if (bits < PARTITION_BITS_MIN)
         bits = PARTITION_BITS_MIN;
     if (bits > PARTITION_BITS_MAX)

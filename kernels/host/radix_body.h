@@ -154,7 +154,7 @@ static void NAMED(sort_ties)(KEY *keys, int64_t count, int shift, struct radix_t
     }
 }
 
-/* Sort keys [count <= 2^CACHED_BITS], which agree in all but their low `width` bits, by one thread into
+/* Sort keys [count <= 2^cached_bits()], which agree in all but their low `width` bits, by one thread into
  * `to`, which is keys or apart from them. */
 static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int width,
                                struct radix_thread *thread)
@@ -268,7 +268,7 @@ static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
 {
     const int width = bit_width(team_differ(team, parts));
     if (width != cut->width) {
-        *cut = cut_evenly(count, width);
+        *cut = cut_evenly(sizeof(KEY), count, width);
         return true;
     }
     if (cut->by_length || cut->shift == 0)
@@ -324,7 +324,7 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
 static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int width, int64_t *ends,
                                    struct radix_thread *team, int threads)
 {
-    struct cut cut = cut_evenly(count, NAMED(guess_width)(keys, count, width));
+    struct cut cut = cut_evenly(sizeof(KEY), count, NAMED(guess_width)(keys, count, width));
     bool settled = false;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
@@ -357,7 +357,7 @@ static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int 
 static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, int width,
                               struct radix_thread *team, int threads)
 {
-    if (count <= 1 << CACHED_BITS) {
+    if (count <= 1 << cached_bits(sizeof(KEY))) {
         NAMED(sort_cached)(keys, to, count, width, team);
         return;
     }
@@ -368,8 +368,8 @@ static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, i
 
     // A bin with more keys than `heavy` would leave the other threads waiting for the one that sorts it.
     int64_t heavy = threads > 1 ? count / threads / 4 : count;
-    if (heavy < 1 << CACHED_BITS)
-        heavy = 1 << CACHED_BITS;
+    if (heavy < 1 << cached_bits(sizeof(KEY)))
+        heavy = 1 << cached_bits(sizeof(KEY));
     for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
         if (size > heavy)

@@ -5,6 +5,7 @@
  *     rank 0             answers: its time T
  */
 #include "mpi/comm/clock.h"
+#include <math.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/trace.h"
 
@@ -57,9 +58,21 @@ hsort_status clock_look(struct comm *comm, struct clock_offset *offset)
     return comm->rank == 0 ? answer_questions(comm) : ask_rank_0(comm, offset);
 }
 
-int64_t clock_of_rank_0(const struct clock_offset *first, const struct clock_offset *last, int64_t at)
+/* Of the way from the first look to the last one. */
+static double part_of_way(const struct clock_offset *first, const struct clock_offset *last, int64_t at)
 {
     const double span = (double)(last->at_ns - first->at_ns), passed = (double)(at - first->at_ns);
-    const double part = span > 0 ? passed / span : 0;
+    return span > 0 ? passed / span : 0;
+}
+
+int64_t clock_error_at(const struct clock_offset *first, const struct clock_offset *last, int64_t at)
+{
+    const double part = part_of_way(first, last, at);
+    return (int64_t)(fabs(1 - part) * (double)first->error_ns + fabs(part) * (double)last->error_ns) + 1;
+}
+
+int64_t clock_of_rank_0(const struct clock_offset *first, const struct clock_offset *last, int64_t at)
+{
+    const double part = part_of_way(first, last, at);
     return at - first->offset_ns - (int64_t)((double)(last->offset_ns - first->offset_ns) * part);
 }

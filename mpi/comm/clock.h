@@ -17,4 +17,7 @@ hsort_status clock_look(struct comm *comm, struct clock_offset *offset);
 /* ns of rank 0's clock, of `at` of this rank's, by two looks on a line. Pure. */
 int64_t clock_of_rank_0(const struct clock_offset *first, const struct clock_offset *last, int64_t at);
 
+/* How far that may be off: between the looks no more than at the worse of them, and beyond them more and more. Pure. */
+int64_t clock_error_at(const struct clock_offset *first, const struct clock_offset *last, int64_t at);
+
 #endif

@@ -396,11 +396,12 @@ static hsort_status share_trace_facts(struct trace_writer *w)
     const int words = (int)(sizeof w->facts / sizeof(int64_t));
     int64_t first = INT64_MAX, latest;
     w->facts.offset_ns = w->clock.offset_ns;
-    w->facts.error_ns =
-        w->clock.error_ns > w->ctx->clock.error_ns ? w->clock.error_ns : w->ctx->clock.error_ns;
+    w->facts.error_ns = w->clock.error_ns;
     for (int64_t i = 0; i < w->facts.spans; i++) {
         const int64_t begin = clock_of_rank_0(&w->ctx->clock, &w->clock, w->spans[i]->begin);
+        const int64_t error = clock_error_at(&w->ctx->clock, &w->clock, w->spans[i]->begin);
         first = begin < first ? begin : first;
+        w->facts.error_ns = error > w->facts.error_ns ? error : w->facts.error_ns;
     }
     TRY(comm_range(comm, first, &w->origin_ns, &latest));
     return comm_gather_words(comm, (const uint64_t *)&w->facts, words, (uint64_t *)w->all);

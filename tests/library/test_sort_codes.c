@@ -200,6 +200,16 @@ static size_t little_memory(bool cuda)
     return bytes + bytes / 63 + 16384;
 }
 
+/* The GPU of this rank, in whose memory its codes may lie. */
+static int own_gpu(void)
+{
+    hsort_rank_info infos[MOST_RANKS];
+    hsort_context *ctx = open_context(true, HSORT_EXCHANGE_AUTO, 0);
+    CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
+    hsort_destroy(&ctx);
+    return infos[rank].gpu_index;
+}
+
 int main(int argc, char **argv)
 {
     bool cuda;
@@ -208,7 +218,7 @@ int main(int argc, char **argv)
         return CHECK_SKIPPED;
     uint64_t random = ranks_seed();
     if (cuda || ipc)
-        buffer_kinds = device_buffer_kinds(0);
+        buffer_kinds = device_buffer_kinds(cuda ? own_gpu() : 0);
     test_context(cuda, HSORT_EXCHANGE_AUTO, 0, "auto", &random);
     test_context(cuda, HSORT_EXCHANGE_BITONIC, 0, "bitonic", &random);
     test_context(cuda, HSORT_EXCHANGE_DIRECT, 0, "direct", &random);

@@ -3,7 +3,6 @@
  * mpi/ and src/ never launch a kernel and never call CUDA: they ask an engine, through the table of functions
  * below. There are two, with the same results bit for bit: `host` (kernels/host/, C17 + OpenMP) and `cuda`
  * (kernels/cuda/). Nothing here communicates; no function is collective. kernels/ knows no MPI.
- *
  * Memory   "engine memory" is what the engine's kernels work on: device memory (plain cudaMalloc, so that IPC handles
  *          exist for it) or ordinary host memory. "Host memory" is pinned for the cuda engine.
  * Streams  three queues of work. Calls on one stream run in order; streams run side by side; an event recorded on one
@@ -17,8 +16,7 @@
  *          and count_keys() and write_counted() no others. Counts are int64_t and may be 0 or beyond 2^32. Pointers to
  *          keys are aligned to the key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
- *          may be reported by a later one on the engine.
- */
+ *          may be reported by a later one on the engine. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -48,7 +46,6 @@ struct engine_inspection {
     int64_t first_descent;    /* smallest i >= 1 with key[i] < key[i-1]; the count if there is none */
     key_code first, last;     /* codes of the first and last key; undefined for a count of 0 */
     uint64_t fingerprint[2];  /* sum of key_fingerprint_add() over the keys as they lie in memory */
-
     /* of inspect_elements() alone, whose fingerprint is element_digest.h's */
     int64_t first_unstable;   /* smallest i >= 1 with the code of i - 1, and no greater number; the count if there is none */
     int64_t first_number, last_number;
@@ -274,6 +271,10 @@ struct engine_partition_ops {
                                  const struct engine_piece *pieces, int count, const struct raw_keys *raw,
                                  void *workspace, void *scratch, void *out);
 
+    /* As sort_regions(), of codes to codes; but what does not fit the kernels stays in no order, and settle_regions() does not know. */
+    hsort_status (*order_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                  const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out);
+
     /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in
      * `out`, which must still be there. *unsorted: it is too much for that; somebody has to sort all of it.
      * raw as for sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
@@ -289,14 +290,19 @@ struct engine_partition_ops {
  *     packed       50 90 | 1 2 1 | 12 bits and a gap | 2 bits and a gap
  * first [blocks] keys; ends [blocks + 1]: words up to the end of each block, and the width of the last one; the words. Ends
  * and words have 4 bytes. Value i of a block has the bits i * width .. of its words, the lowest first. */
+struct engine_packing {
+    const void *from; /* pack: keys [count]; unpack: what they are packed to, [*bytes] */
+    void *to;         /* pack: [count * key_bytes], aligned as keys are; unpack: keys [count] */
+    int64_t count;
+    int64_t *bytes; /* [1] of alloc_host(). pack: how many of `to` are used, known once the work is done; unpack: read in the call */
+};
+
+/* Many at a time, packings [number], read in the call. All `from` and `to` are engine memory, and no `to` overlaps another array. */
 struct engine_pack_ops {
-    /* Pack keys [count], best in order; others come back as exactly. If that saves no bytes, they are copied.
-     *   to     [count * key_bytes] engine memory, aligned as keys are; does not overlap them
-     *   bytes  [1] memory of alloc_host(): how many of `to` are used, once the work on STREAM_WORK is done */
-    hsort_status (*pack)(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to, int64_t *bytes);
-    /* The way back: keys [count], of [bytes] that pack() has made; they do not overlap. Of other bytes come some keys, and
-     * nothing outside is touched. */
-    hsort_status (*unpack)(struct engine *engine, int key_bytes, const void *packed, int64_t bytes, int64_t count, void *keys);
+    /* Keys best in order; others come back as exactly. Where that saves no bytes, they are copied. unpack(): the way back. Of bytes
+     * that pack() has not made come some keys, and nothing outside is touched. */
+    hsort_status (*pack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
+    hsort_status (*unpack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
 };
 
 /* Keys that have a value each, of one rank alone. All in engine memory; keys are aligned to their size, values to theirs. */

@@ -267,16 +267,28 @@ static hsort_status traced_scatter(struct engine *engine, int key_bytes, const s
     return traced_end(&call, call.own->partition->scatter(engine, key_bytes, raw, count, map, workspace, to));
 }
 
-static hsort_status traced_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                        const struct engine_piece *pieces, int count,
-                                        const struct raw_keys *raw, void *workspace, void *scratch, void *out)
+static int64_t piece_keys(const struct engine_piece *pieces, int count)
 {
     int64_t keys = 0;
     for (int i = 0; i < count; i++)
         keys += pieces[i].count;
-    const struct traced_call call = begin_work(engine, "sort regions", keys);
+    return keys;
+}
+
+static hsort_status traced_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                        const struct engine_piece *pieces, int count,
+                                        const struct raw_keys *raw, void *workspace, void *scratch, void *out)
+{
+    const struct traced_call call = begin_work(engine, "sort regions", piece_keys(pieces, count));
     return traced_end(&call, call.own->partition->sort_regions(engine, key_bytes, map, pieces, count, raw,
                                                                workspace, scratch, out));
+}
+
+static hsort_status traced_order_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                         const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
+{
+    const struct traced_call call = begin_work(engine, "order regions", piece_keys(pieces, count));
+    return traced_end(&call, call.own->partition->order_regions(engine, key_bytes, map, pieces, count, workspace, scratch, out));
 }
 
 static hsort_status traced_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
@@ -288,18 +300,24 @@ static hsort_status traced_settle_regions(struct engine *engine, int key_bytes, 
                                                                  scratch_bytes, unsorted));
 }
 
-static hsort_status traced_pack(struct engine *engine, int key_bytes, const void *keys, int64_t count,
-                                void *to, int64_t *bytes)
+static int64_t packed_keys(const struct engine_packing *packings, int number)
 {
-    const struct traced_call call = begin_work(engine, "pack", count);
-    return traced_end(&call, call.own->packing->pack(engine, key_bytes, keys, count, to, bytes));
+    int64_t keys = 0;
+    for (int i = 0; i < number; i++)
+        keys += packings[i].count;
+    return keys;
 }
 
-static hsort_status traced_unpack(struct engine *engine, int key_bytes, const void *packed, int64_t bytes,
-                                  int64_t count, void *keys)
+static hsort_status traced_pack(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number)
 {
-    const struct traced_call call = begin_work(engine, "unpack", count);
-    return traced_end(&call, call.own->packing->unpack(engine, key_bytes, packed, bytes, count, keys));
+    const struct traced_call call = begin_work(engine, "pack", packed_keys(packings, number));
+    return traced_end(&call, call.own->packing->pack(engine, key_bytes, packings, number));
+}
+
+static hsort_status traced_unpack(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number)
+{
+    const struct traced_call call = begin_work(engine, "unpack", packed_keys(packings, number));
+    return traced_end(&call, call.own->packing->unpack(engine, key_bytes, packings, number));
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
@@ -319,6 +337,7 @@ static void wrap_groups(struct traced_tables *t, const struct engine_ops *own)
         t->partition.count = traced_count_regions;
         t->partition.scatter = traced_scatter;
         t->partition.sort_regions = traced_sort_regions;
+        t->partition.order_regions = traced_order_regions;
         t->partition.settle_regions = traced_settle_regions;
         t->ops.partition = &t->partition;
     }

@@ -76,46 +76,56 @@ static int64_t place_words(const struct packed_parts *parts, int64_t count)
     return words;
 }
 
-static hsort_status host_pack(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to,
-                              int64_t *bytes)
+/* One packing after the other, each by all threads: blocks of a short one are few, but as many as it has. */
+static void pack_one(int threads, int key_bytes, const struct engine_packing *packing)
 {
-    const int threads = host_threads(engine);
-    const int64_t plain = count * key_bytes, head = head_bytes(count, key_bytes);
-    TRY(kernel_takes("packing of keys", key_bytes));
-    *bytes = plain;
+    const void *keys = packing->from;
+    const int64_t count = packing->count, plain = count * key_bytes, head = head_bytes(count, key_bytes);
+    *packing->bytes = plain;
     if (head < plain && plain / (int64_t)sizeof(uint32_t) <= UINT32_MAX) {
-        const struct packed_parts parts = packed_parts_of(to, plain, count, key_bytes);
+        const struct packed_parts parts = packed_parts_of(packing->to, plain, count, key_bytes);
 #pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
         for (int64_t block = 0; block < parts.blocks; block++)
             KEY_CALL(key_bytes, measure_block, keys, block, count, &parts);
         const int64_t all = head + place_words(&parts, count) * (int64_t)sizeof(uint32_t);
         if (all < plain) {
-            *bytes = all;
+            *packing->bytes = all;
 #pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
             for (int64_t block = 0; block < parts.blocks; block++)
                 KEY_CALL(key_bytes, pack_block, keys, block, count, &parts);
         }
     }
-    if (*bytes == plain && count > 0)
-        memcpy(to, keys, (size_t)plain);
+    if (*packing->bytes == plain && count > 0)
+        memcpy(packing->to, keys, (size_t)plain);
+}
+
+static hsort_status host_pack(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number)
+{
+    TRY(kernel_takes("packing of keys", key_bytes));
+    for (int i = 0; i < number; i++)
+        pack_one(host_threads(engine), key_bytes, &packings[i]);
     return HSORT_OK;
 }
 
-static hsort_status host_unpack(struct engine *engine, int key_bytes, const void *packed, int64_t bytes,
-                                int64_t count, void *keys)
+static void unpack_one(int threads, int key_bytes, const struct engine_packing *packing)
 {
-    const int threads = host_threads(engine);
-    const int64_t plain = count * key_bytes;
-    TRY(kernel_takes("unpacking of keys", key_bytes));
+    const int64_t count = packing->count, bytes = *packing->bytes, plain = count * key_bytes;
     if (bytes >= plain || bytes < head_bytes(count, key_bytes)) {
         if (count > 0 && bytes >= plain)
-            memcpy(keys, packed, (size_t)plain);
-        return HSORT_OK;
+            memcpy(packing->to, packing->from, (size_t)plain);
+        return;
     }
-    const struct packed_parts parts = packed_parts_of(packed, bytes, count, key_bytes);
+    const struct packed_parts parts = packed_parts_of(packing->from, bytes, count, key_bytes);
 #pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int64_t block = 0; block < parts.blocks; block++)
-        KEY_CALL(key_bytes, unpack_block, &parts, block, count, keys);
+        KEY_CALL(key_bytes, unpack_block, &parts, block, count, packing->to);
+}
+
+static hsort_status host_unpack(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number)
+{
+    TRY(kernel_takes("unpacking of keys", key_bytes));
+    for (int i = 0; i < number; i++)
+        unpack_one(host_threads(engine), key_bytes, &packings[i]);
     return HSORT_OK;
 }
 

@@ -304,6 +304,13 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
     return HSORT_OK;
 }
 
+static hsort_status host_order_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                       const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
+{
+    const struct raw_keys codes = {.map = keymap_of_codes(key_bytes)};
+    return host_sort_regions(engine, key_bytes, map, pieces, count, &codes, workspace, scratch, out);
+}
+
 static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
@@ -321,5 +328,6 @@ const struct engine_partition_ops host_partition_ops = {
     .scatter = host_partition_scatter,
     .region_scratch = host_region_scratch,
     .sort_regions = host_sort_regions,
+    .order_regions = host_order_regions,
     .settle_regions = host_settle_regions,
 };

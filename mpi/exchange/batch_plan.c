@@ -4,7 +4,7 @@
  *     a slot           3/4 of the largest batch: some of it usually is the rank's own
  *     scratch          9/4 of it: sort_regions() wants half as much again as keys, and some
  *
- * The largest batch is a sixth of the capacity. Of more ranks than SMALL_REGIONS_RANKS a single region is as large as that,
+ * The largest batch is a sixth of the capacity. From SMALL_REGIONS_RANKS ranks on a single region is as large as that,
  * as a sample does not cut regions evenly: then it is a third. */
 #include "mpi/exchange/batch_plan.h"
 #include <stdlib.h>
@@ -24,7 +24,7 @@ enum {
 
 int64_t batch_keys_most(int size, int64_t capacity)
 {
-    return greater(capacity / (size > SMALL_REGIONS_RANKS ? LARGE_BATCH_SHARE : BATCH_SHARE), BATCH_KEYS_MIN);
+    return greater(capacity / (size >= SMALL_REGIONS_RANKS ? LARGE_BATCH_SHARE : BATCH_SHARE), BATCH_KEYS_MIN);
 }
 
 int64_t batch_slot_keys(int size, int64_t capacity)

@@ -417,6 +417,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     space->queued = 0;
     p->others_left = false;
     space->scratch = scratch_of(x);
+    space->map = &p->agreed.map;
     space->unpacked = batch_chunks_are_packed(x->comm, x->engine) ? unpacked_of(x) : NULL;
     for (int slot = 0; slot < BATCH_SLOTS; slot++)
         space->slot[slot] = batch_slot(x, slot);
@@ -454,14 +455,11 @@ static bool can_partition(const struct comm *comm, const struct engine *engine,
     return engine->ops->partition && comm->size <= PARTITION_RANKS_MAX;
 }
 
-/* For smaller shards its steps take longer than what it saves, and so does the packing of the short chunks that many ranks
- * send each other. A rank that is alone has nothing to exchange. */
+/* For smaller shards its steps take longer than what it saves. A rank that is alone has nothing to exchange. */
 static bool partition_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
 {
-    enum { RANKS_MOST = 64 };
     const double bytes_min = 384 << 20;
-    return engine == HSORT_ENGINE_CUDA && size > 1 && size <= RANKS_MOST &&
-           (double)keys * key_bytes >= bytes_min;
+    return engine == HSORT_ENGINE_CUDA && size > 1 && (double)keys * key_bytes >= bytes_min;
 }
 
 /* Scatter this rank's keys into regions, fetch and sort those that are its own. *done as of exchange_ops.run().  Collective. */

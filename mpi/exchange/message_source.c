@@ -33,6 +33,7 @@ struct message_tables {
     int64_t named, came;                             /* messages to receive */
     int64_t named_with[BATCH_SLOTS]; /* of this batch and those before it, once all of it are named */
     int64_t *came_bytes;             /* [BATCH_SLOTS * size] of each chunk, by step */
+    struct engine_packing *packings; /* [size] chunks that have come packed */
 };
 
 void message_source_close(void *tables, struct engine *engine)
@@ -42,16 +43,20 @@ void message_source_close(void *tables, struct engine *engine)
         return;
     packed_chunks_close(m->packed, engine);
     free(m->came_bytes);
+    free(m->packings);
     free(m);
 }
 
 hsort_status message_source_open(int size, struct engine *engine, void **tables)
 {
     struct message_tables *m = *tables = calloc(1, sizeof *m);
-    if (m)
+    if (m) {
         m->came_bytes = malloc(BATCH_SLOTS * (size_t)size * sizeof *m->came_bytes);
-    hsort_status status = m && m->came_bytes ? packed_chunks_open(size, engine, &m->packed)
-                                             : status_fail(HSORT_HOST_MEMORY, "no memory for messages of %d ranks", size);
+        m->packings = malloc((size_t)size * sizeof *m->packings);
+    }
+    hsort_status status = m && m->came_bytes && m->packings
+                              ? packed_chunks_open(engine, &m->packed)
+                              : status_fail(HSORT_HOST_MEMORY, "no memory for messages of %d ranks", size);
     if (status != HSORT_OK) {
         message_source_close(m, engine);
         *tables = NULL;
@@ -233,23 +238,24 @@ static hsort_status advance_messages(void *tables)
 /* Queue what makes keys again of the chunks that have come packed. */
 static hsort_status unpack_chunks(struct batch_space *space, const struct message_tables *m, int number)
 {
-    struct exchange *x = space->x;
+    const struct exchange *x = space->x;
     size_t place = 0;
-    hsort_status status = HSORT_OK;
+    int found = 0;
     int64_t at;
     for (int step = 1; step < x->comm->size && space->unpacked; step++) {
         const int peer = batch_peer(space, step);
         const size_t bytes = chunk_bytes(m, x->comm->rank, number, peer, &at);
-        const int64_t came = *came_of(m, number, step);
-        if (!space->shown[peer] && bytes > 0 && came < (int64_t)bytes) {
+        int64_t *came = came_of(m, number, step);
+        if (!space->shown[peer] && bytes > 0 && *came < (int64_t)bytes) {
             space->chunk[step] = space->unpacked + place;
-            keep_first_error(&status, x->engine->ops->packing->unpack(
-                                          x->engine, x->key_bytes, space->slot[number % BATCH_SLOTS] + place, came,
-                                          (int64_t)bytes / x->key_bytes, space->unpacked + place));
+            m->packings[found++] = (struct engine_packing){.from = space->slot[number % BATCH_SLOTS] + place,
+                                                           .to = space->unpacked + place,
+                                                           .count = (int64_t)bytes / x->key_bytes,
+                                                           .bytes = came};
         }
         place += bytes;
     }
-    return status;
+    return found > 0 ? x->engine->ops->packing->unpack(x->engine, x->key_bytes, m->packings, found) : HSORT_OK;
 }
 
 static hsort_status fetch_messages(struct batch_space *space, void *tables, int number)

@@ -5,9 +5,8 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 
-/* Chunks that are packed before they are sent: one for each rank of other nodes, so about a batch's time in messages, which lasts
- * while a batch is sorted. With more the batch would wait for them. */
-enum { AHEAD_MIN = 2, AHEAD_MAX = PARTITION_RANKS_MAX };
+/* At most two groups are queued or on their way: one is sent while the other is packed. With more the batch would wait for them. */
+enum { GROUPS = 2, GROUP_CHUNKS = ENGINE_PIECES_MAX, CHUNKS = GROUPS * GROUP_CHUNKS };
 
 struct packed_chunks {
     struct batch_space *space;
@@ -17,37 +16,43 @@ struct packed_chunks {
     bool packed[ENGINE_REGIONS];  /* the chunk has been queued */
     struct message_cursor cursor; /* the next chunk to queue */
     int64_t queued, left;         /* chunks; left: for good */
-    int events, ahead; /* ahead <= events */
-    bool plain[AHEAD_MAX];        /* by number % ahead */
-    struct engine_event *ready[AHEAD_MAX];
+    int64_t groups, end[GROUPS];  /* queued; the number of the chunk behind each, by number % GROUPS */
+    bool plain[CHUNKS];           /* by number % CHUNKS */
+    struct engine_event *ready[GROUPS];
     hsort_status status;
+
+    /* the group that is made */
+    struct outgoing_chunk chunk[GROUP_CHUNKS]; /* those that are packed */
+    int chunks, regions;
+    int64_t keys, scratch; /* of the engine's memory, that they take */
+    struct engine_piece piece[ENGINE_PIECES_MAX];
+    struct engine_packing packing[GROUP_CHUNKS];
 };
 
 void packed_chunks_close(struct packed_chunks *p, struct engine *engine)
 {
     if (!p)
         return;
-    for (int i = 0; i < p->events; i++)
+    for (int i = 0; i < GROUPS; i++)
         engine->ops->event_destroy(engine, p->ready[i]);
     engine->ops->free_host(engine, p->bytes);
     free(p);
 }
 
-static hsort_status make_packing(struct packed_chunks *p, int size, struct engine *engine)
+static hsort_status make_packing(struct packed_chunks *p, struct engine *engine)
 {
-    p->events = size < AHEAD_MIN ? AHEAD_MIN : size > AHEAD_MAX ? AHEAD_MAX : size;
     TRY(engine->ops->alloc_host(engine, ENGINE_REGIONS * sizeof *p->bytes, (void **)&p->bytes));
-    for (int i = 0; i < p->events; i++)
+    for (int i = 0; i < GROUPS; i++)
         TRY(engine->ops->event_create(engine, &p->ready[i]));
     return HSORT_OK;
 }
 
-hsort_status packed_chunks_open(int size, struct engine *engine, struct packed_chunks **chunks)
+hsort_status packed_chunks_open(struct engine *engine, struct packed_chunks **chunks)
 {
     struct packed_chunks *p = *chunks = calloc(1, sizeof *p);
     if (!p)
         return status_fail(HSORT_HOST_MEMORY, "no memory for packed chunks");
-    const hsort_status status = make_packing(p, size, engine);
+    const hsort_status status = make_packing(p, engine);
     if (status != HSORT_OK) {
         packed_chunks_close(p, engine);
         *chunks = NULL;
@@ -61,9 +66,7 @@ void packed_chunks_begin(struct packed_chunks *p, struct batch_space *space, pac
     p->next = next;
     p->user = user;
     p->cursor = (struct message_cursor){.step = 1};
-    const int others = space->x->comm->size - space->x->comm->node_size;
-    p->ahead = others < AHEAD_MIN ? AHEAD_MIN : others > p->events ? p->events : others;
-    p->queued = p->left = 0;
+    p->queued = p->left = p->groups = 0;
     p->status = HSORT_OK;
     memset(p->packed, 0, sizeof p->packed);
 }
@@ -87,51 +90,129 @@ static bool is_sent_plain(const struct packed_chunks *p, const struct outgoing_c
            chunk->bytes < (size_t)(ENGINE_PACK_KEYS * space->x->key_bytes) || is_read_here(p, chunk->batch);
 }
 
-/* Sort the chunk's keys into the scratch, and pack them back to where they were. */
-static hsort_status queue_packing(struct packed_chunks *p, const struct outgoing_chunk *chunk)
+/* ---- a group ----------------------------------------------------------------------------------------------- */
+
+/* Take a chunk into the group, if there is room for what it takes. Alone it always has: its batch does. */
+static bool put_in_group(struct packed_chunks *p, const struct outgoing_chunk *chunk)
 {
-    struct exchange *x = p->space->x;
-    char *keys = (char *)x->scratch + chunk->at;
-    const int64_t count = (int64_t)chunk->bytes / x->key_bytes;
-    const struct raw_keys codes = {.map = keymap_of_codes(x->key_bytes), .from = keys};
-    void *sorted;
-    TRY(x->engine->ops->sort(x->engine, -1, x->key_bytes, p->space->scratch, p->space->scratch + chunk->bytes, count,
-                             count, x->workspace, &codes, &sorted));
-    return x->engine->ops->packing->pack(x->engine, x->key_bytes, sorted, count, keys,
-                                         &p->bytes[chunk->batch->last]);
+    const struct exchange *x = p->space->x;
+    const int64_t *at = batch_pieces_of(p->space->plan, x->comm->rank), count = (int64_t)chunk->bytes / x->key_bytes;
+    int64_t scratch = 0;
+    int regions = 0;
+    for (int region = chunk->batch->first; region <= chunk->batch->last; region++) {
+        const int64_t keys = at[region + 1] - at[region];
+        scratch += keys > 0 ? x->engine->ops->partition->region_scratch(x->engine, keys) : 0;
+        regions += keys > 0;
+    }
+    if (p->chunks == GROUP_CHUNKS || p->regions + regions > ENGINE_PIECES_MAX ||
+        p->keys + count > batch_slot_keys(x->comm->size, x->capacity) ||
+        p->scratch + scratch > batch_scratch_keys(x->comm->size, x->capacity))
+        return false;
+    p->chunk[p->chunks++] = *chunk;
+    p->regions += regions;
+    p->keys += count;
+    p->scratch += scratch;
+    return true;
+}
+
+/* Take the chunks that come next into a group: of one number of batch, as far as there is room. False: there is none. */
+static bool collect_group(struct packed_chunks *p)
+{
+    const int64_t before = p->queued;
+    struct outgoing_chunk chunk;
+    int number = 0;
+    p->chunks = p->regions = 0;
+    p->keys = p->scratch = 0;
+    for (struct message_cursor c = p->cursor; p->next(p->user, &c, &chunk) && p->queued - before < GROUP_CHUNKS;) {
+        if (p->queued > before && c.batch != number)
+            break;
+        bool *packed = &p->packed[chunk.batch->last];
+        const bool plain = !*packed && is_sent_plain(p, &chunk);
+        if (!plain && !*packed && !put_in_group(p, &chunk))
+            break;
+        *packed = *packed || !plain;
+        p->plain[p->queued++ % CHUNKS] = plain;
+        number = c.batch;
+        c.done = chunk.bytes;
+        p->cursor = c;
+    }
+    return p->queued > before;
+}
+
+static int by_region(const void *a, const void *b)
+{
+    return ((const struct outgoing_chunk *)a)->batch->first - ((const struct outgoing_chunk *)b)->batch->first;
+}
+
+/* List the pieces of the group, in order of region, and the packings of what will be made of them. */
+static void list_group(struct packed_chunks *p)
+{
+    const struct exchange *x = p->space->x;
+    const int64_t *at = batch_pieces_of(p->space->plan, x->comm->rank);
+    char *ordered = p->space->unpacked;
+    int pieces = 0;
+    qsort(p->chunk, (size_t)p->chunks, sizeof p->chunk[0], by_region);
+    for (int i = 0; i < p->chunks; i++) {
+        const struct outgoing_chunk *chunk = &p->chunk[i];
+        char *keys = (char *)x->scratch + chunk->at;
+        for (int region = chunk->batch->first; region <= chunk->batch->last; region++)
+            if (at[region + 1] > at[region])
+                p->piece[pieces++] = (struct engine_piece){.keys = (const char *)x->scratch + at[region] * x->key_bytes,
+                                                           .count = at[region + 1] - at[region],
+                                                           .region = region};
+        p->packing[i] = (struct engine_packing){.from = ordered,
+                                                .to = keys,
+                                                .count = (int64_t)chunk->bytes / x->key_bytes,
+                                                .bytes = &p->bytes[chunk->batch->last]};
+        ordered += chunk->bytes;
+    }
+}
+
+static hsort_status queue_group(struct packed_chunks *p)
+{
+    const struct batch_space *space = p->space;
+    struct engine *engine = space->x->engine;
+    const int width = space->x->key_bytes;
+    list_group(p);
+    TRY(engine->ops->partition->order_regions(engine, width, space->map, p->piece, p->regions, space->x->memory, space->scratch,
+                                              space->unpacked));
+    return engine->ops->packing->pack(engine, width, p->packing, p->chunks);
 }
 
 void packed_chunks_advance(struct packed_chunks *p)
 {
     struct engine *engine = p->space->x->engine;
-    const int place = (int)(p->queued % p->ahead);
-    struct outgoing_chunk chunk;
-    if (p->space->engine_is_wanted || p->queued - p->left == p->ahead || !p->next(p->user, &p->cursor, &chunk))
+    const int group = (int)(p->groups % GROUPS);
+    if (p->space->engine_is_wanted || (p->groups >= GROUPS && p->left < p->end[group]) || !collect_group(p))
         return;
-    bool *packed = &p->packed[chunk.batch->last];
-    p->plain[place] = !*packed && is_sent_plain(p, &chunk);
-    if (!p->plain[place] && !*packed) {
-        *packed = true;
-        p->bytes[chunk.batch->last] = (int64_t)chunk.bytes; // should it fail
-        keep_first_error(&p->status, queue_packing(p, &chunk));
-    }
-    if (!p->plain[place])
-        keep_first_error(&p->status, engine->ops->event_record(engine, p->ready[place], STREAM_WORK));
-    p->cursor.done = chunk.bytes;
-    p->queued++;
+    if (p->chunks > 0)
+        keep_first_error(&p->status, queue_group(p));
+    keep_first_error(&p->status, engine->ops->event_record(engine, p->ready[group], STREAM_WORK));
+    p->end[group] = p->queued;
+    p->groups++;
+}
+
+/* ---- what is sent ------------------------------------------------------------------------------------------ */
+
+/* The group of the chunk that is sent next, by number % GROUPS. */
+static int group_of_next(const struct packed_chunks *p)
+{
+    int64_t group = p->groups - 1;
+    while (group > 0 && p->groups - group < GROUPS && p->left < p->end[(group - 1) % GROUPS])
+        group--;
+    return (int)(group % GROUPS);
 }
 
 bool packed_chunks_ready(struct packed_chunks *p, const struct outgoing_chunk *chunk, size_t *bytes)
 {
     struct engine *engine = p->space->x->engine;
-    const int place = (int)(p->left % p->ahead);
     bool done = true;
     *bytes = chunk->bytes;
     if (p->left == p->queued)
         return false;
-    if (p->plain[place])
+    if (p->plain[p->left % CHUNKS])
         return true;
-    keep_first_error(&p->status, engine->ops->event_done(engine, p->ready[place], &done));
+    keep_first_error(&p->status, engine->ops->event_done(engine, p->ready[group_of_next(p)], &done));
     if (!done && p->status == HSORT_OK)
         return false;
     if (p->status == HSORT_OK)

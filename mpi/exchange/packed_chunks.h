@@ -1,12 +1,17 @@
-/* Chunks in fewer bytes on their way to other nodes: sorted, and packed as differences (engine.h), where they lie in the
- * scratch buffer, some chunks ahead of the messages that carry them. The engine has time for it while the network is busy.
+/* Chunks in fewer bytes on their way to other nodes: in order, and packed as differences (engine.h), where they lie in the scratch
+ * buffer, a group of chunks ahead of the messages that carry them. The engine has time for it while the network is busy. A group are
+ * the chunks of one number of batch, for all peers; the engine orders all of them in one call, and packs them in another:
  *
- *     STREAM_WORK   sort batch 0    chunk 8: sort, pack    sort batch 1    chunk 9 ...
- *     messages      chunk 0 ... 4   5 6 7                  8               9
+ *     keys by region      | a a | b b b | c | d d | e e e | ...        a, c for rank 4, e for rank 5: their first batches
+ *     order_regions()     | a' a' | c' | e' e' e' |                    beside
+ *     pack()              | 4 | b b b | 2 | d d | 7 3 |  ...           each back to where its keys were
+ *
+ *     STREAM_WORK   sort batch 0    group 2      sort batch 1    group 3
+ *     messages      group 0         group 1                      group 2
  *
  * A chunk is sent as it is where it goes to a rank of this node, is shorter than a block, or is of a region that a rank of this
  * node wants too, this one included: that one reads it there. A chunk of a region that ranks of several other nodes want is
- * packed once. */
+ * packed once. What order_regions() does not bring in order is packed to more bytes. */
 #ifndef PACKED_CHUNKS_H
 #define PACKED_CHUNKS_H
 
@@ -33,13 +38,13 @@ struct packed_chunks;
 typedef bool (*packed_chunks_next_fn)(void *user, struct message_cursor *cursor, struct outgoing_chunk *chunk);
 
 /* *chunks is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
-hsort_status packed_chunks_open(int size, struct engine *engine, struct packed_chunks **chunks);
+hsort_status packed_chunks_open(struct engine *engine, struct packed_chunks **chunks);
 void packed_chunks_close(struct packed_chunks *chunks, struct engine *engine); /* NULL chunks are fine */
 
 /* Begin with the chunks of a sort. Not collective. */
 void packed_chunks_begin(struct packed_chunks *chunks, struct batch_space *space, packed_chunks_next_fn next, void *user);
 
-/* Queue the packing of one chunk more, if not too many are queued. */
+/* Queue the packing of one group more, if the one before the last has been sent. */
 void packed_chunks_advance(struct packed_chunks *chunks);
 
 /* Is the chunk that is sent next as it is to be sent? *bytes: how many. leave(): it has been sent, and the one behind it is

@@ -1,11 +1,11 @@
 /* What `partition` costs (cost.h). On one node a part of a local sort, then the rest of it or the link, whichever is slower. On
  * several nodes chunks are packed for the others while keys move, batch by batch (mpi/exchange/batch_plan.h), so the sizes of
- * batches count: an early one is small, but its chunks take as many calls as those of a late one. Time goes down:
+ * batches count: an early one is small, but takes as many calls as a late one. Time goes down:
  *
- *     batch    network, or link    engine: sort it, pack and unpack so many chunks
- *     0        ##                  ######         the engine is slower
- *     1        ###                 ######
- *     2        ########            #######        the network is
+ *     batch    network, or link    engine: sort it, pack and unpack its chunks
+ *     0        ##                  ###            the engine is slower
+ *     1        ###                 ####
+ *     2        ########            #####          the network is
  *     ...                                         the last one is sorted when all has come
  *
  * The region across a boundary is fetched by both ranks. */
@@ -18,7 +18,7 @@ enum {
     COLLECTIVES = 4,
     MESSAGES = 4,   // with each other rank: what it may read, and that it has
     STEPS = 20,     // of the engine that wait, or that are too short to count
-    CHUNK_STEPS = 8 // that a chunk takes to be sorted, packed and unpacked, besides what its bytes take
+    BATCH_STEPS = 9 // that a batch takes to be sorted, and its chunks to be packed and unpacked, besides what its bytes take
 };
 /* Of a sort: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
@@ -58,14 +58,13 @@ static int fewest_of_node(const struct cost_network *n)
 /* What a rank sends while regions are sorted: to the link that of a whole node, to the network that of the smallest. */
 struct moved_shard {
     double near, far, far_keys; /* bytes; far ones packed, and as keys */
-    int far_ranks;
 };
 
 static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s)
 {
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
     const double each = s->shard_bytes / n->size;
-    return (struct moved_shard){(near_ranks - 1) * each, far_ranks * each * packed_share(s), far_ranks * each, far_ranks};
+    return (struct moved_shard){(near_ranks - 1) * each, far_ranks * each * packed_share(s), far_ranks * each};
 }
 
 /* Bytes that the busiest rank sends: one of a whole node, most of whose peers get plain keys. */
@@ -92,10 +91,19 @@ static double batch_share(const struct cost_network *n, const struct shard_size 
     return regions <= 1 ? (rest < region ? rest : region) : regions * region < rest ? regions * region : rest;
 }
 
-/* A batch takes as long as the slower of network and engine, and some of the other. */
-static double batch_seconds(double share, double moving, double engine, double chunks)
+/* How much longer the network takes for a batch than for the mean of all ranks' ones: nobody gets far ahead of who has the largest
+ * one, and a region, cut by a part of the sample, is larger or smaller than the mean. */
+static double slowest_of_batch(const struct cost_network *n, double share)
 {
-    const double engine_seconds = share * engine + chunks, moving_seconds_of = share * moving;
+    const double region_sample = (double)(1 << ENGINE_SAMPLE_LOG_MAX) / ENGINE_REGIONS, regions = larger(share / region_share(n), 1);
+    const double deviation = 1 / sqrt(region_sample * regions);
+    return 1 + sqrt(2 * log(n->size)) * deviation; // the largest of so many normal deviates, about
+}
+
+/* A batch takes as long as the slower of network and engine, and some of the other. */
+static double batch_seconds(double share, double moving, double engine, double calls)
+{
+    const double engine_seconds = share * engine + calls, moving_seconds_of = share * moving;
     const bool moves_longer = moving_seconds_of > engine_seconds;
     return moves_longer ? moving_seconds_of + NOT_HIDDEN * engine_seconds : engine_seconds + NOT_HIDDEN * moving_seconds_of;
 }
@@ -106,11 +114,11 @@ static double batches_seconds(const struct cost_network *n, const hsort_rates *r
 {
     const double moving = moving_seconds(rates, moved),
                  engine = sort + sort_again + 4 * moved->far_keys / rate(rates, HSORT_RATE_MERGE),
-                 chunks = moved->far_ranks * CHUNK_STEPS * rate(rates, HSORT_RATE_STEP), last = region_share(n);
-    double seconds = batch_seconds(last, moving, engine, chunks) + last * sort, rest = fetched_share(n) - last;
+                 calls = BATCH_STEPS * rate(rates, HSORT_RATE_STEP), last = region_share(n);
+    double seconds = batch_seconds(last, moving, engine, calls) + last * sort, rest = fetched_share(n) - last;
     for (int number = 0; rest > 1e-9; number++) {
         const double share = batch_share(n, s, number, rest);
-        seconds += batch_seconds(share, moving, engine, chunks);
+        seconds += batch_seconds(share, moving * slowest_of_batch(n, share), engine, calls);
         rest -= share;
     }
     return seconds;

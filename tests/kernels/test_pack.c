@@ -1,11 +1,11 @@
 /* Packed keys: against an oracle that writes them bit by bit, and back again; odd counts, equal keys, gaps of every width, keys
- * in no order; never more bytes than the keys have; and bytes of which nobody has packed anything, as a failed rank sends them:
+ * in no order; none, one and many in a call; never more bytes than the keys have; and bytes of which nobody has packed anything, as a failed rank sends them:
  * nothing outside is touched.
  *
  *     test_pack host [threads]       test_pack cuda */
 #include "tests/kernels/engine_test.h"
 
-enum { TRIALS = 400, LARGE = 300001 };
+enum { TRIALS = 160, LARGE = 300001, PACKINGS = 200 /* more than a launch takes */ };
 
 /* Keys of any width as bytes, lowest first. */
 static void draw_keys(int width, int64_t count, unsigned char *keys, uint64_t *random)
@@ -80,28 +80,67 @@ static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, 
     return all < plain ? all : plain;
 }
 
-static void check_trial(int width, int64_t count, int64_t *bytes, uint64_t *random)
+/* One of the packings of a call. */
+struct trial {
+    int64_t count, wanted;
+    unsigned char *keys, *expected;
+    struct buffer from, to, back;
+};
+
+static void trial_make(struct trial *trial, int width, int64_t count, uint64_t *random)
 {
     const size_t plain = (size_t)(count * width);
-    unsigned char *keys = alloc_or_exit(plain + 1), *expected = alloc_or_exit(plain + 64);
-    draw_keys(width, count, keys, random);
-    const int64_t wanted = pack_slowly(width, keys, count, expected);
-    struct buffer from = buffer_new(keys, plain, check_random(random) % 5 * (size_t)width),
-                  to = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width),
-                  back = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width);
-    *bytes = -1;
-    must(ops->packing->pack(engine, width, buffer_keys(&from), count, buffer_keys(&to), bytes), "pack");
+    trial->count = count;
+    trial->keys = alloc_or_exit(plain + 1);
+    trial->expected = alloc_or_exit(plain + 64);
+    draw_keys(width, count, trial->keys, random);
+    trial->wanted = pack_slowly(width, trial->keys, count, trial->expected);
+    trial->from = buffer_new(trial->keys, plain, check_random(random) % 5 * (size_t)width);
+    trial->to = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width);
+    trial->back = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width);
+}
+
+static void trial_check(struct trial *trial, int width, int64_t bytes)
+{
+    CHECK(bytes == trial->wanted, "%lld keys of %d bytes: %lld bytes, not %lld", (long long)trial->count, width,
+          (long long)bytes, (long long)trial->wanted);
+    CHECK(memcmp(buffer_result(&trial->to, "pack"), trial->expected, (size_t)trial->wanted) == 0,
+          "%lld keys of %d bytes: other bytes", (long long)trial->count, width);
+    CHECK(memcmp(buffer_result(&trial->back, "unpack"), trial->keys, (size_t)(trial->count * width)) == 0,
+          "%lld keys of %d bytes: other keys", (long long)trial->count, width);
+    buffer_free(&trial->from), buffer_free(&trial->to), buffer_free(&trial->back);
+    free(trial->keys);
+    free(trial->expected);
+}
+
+static int64_t draw_count(uint64_t *random, bool large)
+{
+    const int64_t near = (int64_t)(check_random(random) % 5) * ENGINE_PACK_KEYS,
+                  counts[4] = {(int64_t)(check_random(random) % 40), near + (int64_t)(check_random(random) % 3),
+                               (int64_t)(check_random(random) % 5000), large ? LARGE : (int64_t)(check_random(random) % 300)};
+    return counts[check_random(random) % 4];
+}
+
+/* Packings of all lengths in one call, and back again in one. */
+static void check_call(int width, int number, bool large, int64_t *bytes, uint64_t *random)
+{
+    static struct trial trials[PACKINGS];
+    static struct engine_packing packings[PACKINGS];
+    for (int i = 0; i < number; i++) {
+        trial_make(&trials[i], width, draw_count(random, large), random);
+        bytes[i] = -1;
+        packings[i] = (struct engine_packing){buffer_keys(&trials[i].from), buffer_keys(&trials[i].to), trials[i].count, &bytes[i]};
+    }
+    must(ops->packing->pack(engine, width, packings, number), "pack");
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
-    CHECK(*bytes == wanted, "%lld keys of %d bytes: %lld bytes, not %lld", (long long)count, width, (long long)*bytes,
-          (long long)wanted);
-    must(ops->packing->unpack(engine, width, buffer_keys(&to), *bytes, count, buffer_keys(&back)), "unpack");
-    CHECK(memcmp(buffer_result(&to, "pack"), expected, (size_t)wanted) == 0, "%lld keys of %d bytes: other bytes",
-          (long long)count, width);
-    CHECK(memcmp(buffer_result(&back, "unpack"), keys, plain) == 0, "%lld keys of %d bytes: other keys",
-          (long long)count, width);
-    buffer_free(&from), buffer_free(&to), buffer_free(&back);
-    free(keys);
-    free(expected);
+    for (int i = 0; i < number; i++) {
+        packings[i].from = packings[i].to;
+        packings[i].to = buffer_keys(&trials[i].back);
+    }
+    must(ops->packing->unpack(engine, width, packings, number), "unpack");
+    must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
+    for (int i = 0; i < number; i++)
+        trial_check(&trials[i], width, bytes[i]);
 }
 
 /* Any bytes, fewer than the keys have, and some that begin like packed ones. */
@@ -115,7 +154,9 @@ static void check_nonsense(int width, int64_t count, uint64_t *random)
         keys[check_random(random) % (uint64_t)packed] = (unsigned char)check_random(random);
     const size_t some = check_random(random) % 3 ? (size_t)packed : check_random(random) % (plain + 1);
     struct buffer from = buffer_new(keys, some, 0), back = buffer_new(NULL, plain, (size_t)width);
-    must(ops->packing->unpack(engine, width, buffer_keys(&from), (int64_t)some, count, buffer_keys(&back)), "unpack");
+    int64_t bytes = (int64_t)some;
+    const struct engine_packing packing = {buffer_keys(&from), buffer_keys(&back), count, &bytes};
+    must(ops->packing->unpack(engine, width, &packing, 1), "unpack");
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
     buffer_result(&back, "unpack of nonsense");
     buffer_free(&from), buffer_free(&back);
@@ -128,15 +169,11 @@ int main(int argc, char **argv)
     void *bytes;
     open_engine(argc, argv);
     printf("test_pack %s: seed %llu\n", ops->name, (unsigned long long)random);
-    must(ops->alloc_host(engine, sizeof(int64_t), &bytes), "memory");
+    must(ops->alloc_host(engine, PACKINGS * sizeof(int64_t), &bytes), "memory");
     for (int trial = 0; trial < TRIALS && check_failures < 5; trial++) {
-        const int width = 4 << check_random(&random) % 3;
-        const int64_t near = (int64_t)(check_random(&random) % 5) * ENGINE_PACK_KEYS,
-                      counts[4] = {(int64_t)(check_random(&random) % 40), near + (int64_t)(check_random(&random) % 3),
-                                   (int64_t)(check_random(&random) % 5000),
-                                   trial % 40 == 3 ? LARGE : (int64_t)(check_random(&random) % 300)};
-        check_trial(width, counts[trial % 4], bytes, &random);
-        check_nonsense(width, counts[trial % 4], &random);
+        const int width = 4 << check_random(&random) % 3, number = trial % 20 == 7 ? PACKINGS : (int)(check_random(&random) % 6);
+        check_call(width, number, trial % 40 == 3, bytes, &random);
+        check_nonsense(width, draw_count(&random, false), &random);
     }
     ops->free_host(engine, bytes);
     close_engine();

@@ -36,7 +36,7 @@ export SIM_SORT_KEYS_PER_S=${SIM_SORT_KEYS_PER_S:-40e9} SIM_MERGE_KEYS_PER_S=${S
 export SIM_COUNT_KEYS_PER_S=${SIM_COUNT_KEYS_PER_S:-537e9} SIM_SCATTER_KEYS_PER_S=${SIM_SCATTER_KEYS_PER_S:-143e9}
 export SIM_REGIONS_KEYS_PER_S=${SIM_REGIONS_KEYS_PER_S:-82.6e9} SIM_MAP_S=${SIM_MAP_S:-150e-6}
 # A sort of 2^20 to 2^24 keys takes 60 us besides its rate: the rows `rung_8_msd` there. 10 of them are those of any call.
-export SIM_CHUNK_S=${SIM_CHUNK_S:-50e-6}
+export SIM_GROUP_S=${SIM_GROUP_S:-50e-6}
 export SIM_COPY_BYTES_PER_S=${SIM_COPY_BYTES_PER_S:-4.2e12} SIM_CALL_S=${SIM_CALL_S:-10e-6}
 
 if ! command -v smpirun >/dev/null; then

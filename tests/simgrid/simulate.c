@@ -230,7 +230,7 @@ static void read_settings(struct run *run, char **argument)
         .scatter_keys_per_s = environment("SIM_SCATTER_KEYS_PER_S"),
         .regions_keys_per_s = environment("SIM_REGIONS_KEYS_PER_S"),
         .map_s = environment("SIM_MAP_S"),
-        .chunk_s = environment("SIM_CHUNK_S"),
+        .group_s = environment("SIM_GROUP_S"),
         .call_s = environment("SIM_CALL_S"),
         .nvlink_bytes_per_s = environment("SIM_NVLINK_BYTES_PER_S"),
         .nvlink_s = environment("SIM_NVLINK_S"),

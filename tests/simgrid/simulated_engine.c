@@ -4,8 +4,8 @@
  *     sort          keys / sort_keys_per_s
  *     merge, runs   keys / merge_keys_per_s; of runs the same for each pass over up to 16 of them
  *     copy          2 * bytes / copy_bytes_per_s; out of a peer's memory bytes / nvlink_bytes_per_s
- *     partition     keys / the rates of count, scatter and sort_regions; a map takes map_s
- *     pack, unpack  3 and 2 times the keys' bytes / copy_bytes_per_s; chunk_s more, as the sort before is a short one
+ *     partition     keys / the rates of count, scatter and sort_regions; order_regions: group_s more; a map takes map_s
+ *     pack, unpack  3 and 2 times the keys' bytes / copy_bytes_per_s
  *     each call     call_s more; gather and search, which touch few keys, only that
  *
  * Streams have clocks: work is done in the call, but is over only when its stream has come to it. What waits for a stream, or for
@@ -278,6 +278,17 @@ static hsort_status timed_regions(struct engine *engine, int key_bytes, const st
     return host->partition->sort_regions(engine, key_bytes, map, pieces, count, raw, workspace, scratch, out);
 }
 
+/* Short regions of many chunks: what such a call takes besides its rate is known of short sorts. */
+static hsort_status timed_order(struct engine *engine, int key_bytes, const struct engine_map *map,
+                                const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
+{
+    double keys = 0;
+    for (int i = 0; i < count; i++)
+        keys += (double)pieces[i].count;
+    queue(STREAM_WORK, modelled.group_s + passes(keys, modelled.regions_keys_per_s));
+    return host->partition->order_regions(engine, key_bytes, map, pieces, count, workspace, scratch, out);
+}
+
 static hsort_status timed_settle(struct engine *engine, int key_bytes, const struct raw_keys *raw, void *workspace,
                                  void *scratch, size_t scratch_bytes, bool *unsorted)
 {
@@ -293,38 +304,58 @@ struct packed_aside {
     int64_t count;
 };
 
-static hsort_status timed_pack(struct engine *engine, int key_bytes, const void *keys, int64_t count, void *to,
-                               int64_t *bytes)
+static hsort_status pack_aside(struct engine *engine, int key_bytes, const struct engine_packing *one)
 {
-    const int64_t plain = count * key_bytes;
-    struct packed_aside aside = {.keys = malloc((size_t)plain + 1), .count = count};
+    const int64_t plain = one->count * key_bytes;
+    struct packed_aside aside = {.keys = malloc((size_t)plain + 1), .count = one->count};
     if (!aside.keys)
         return status_fail(HSORT_HOST_MEMORY, "no memory for packed keys");
-    queue(STREAM_WORK, modelled.chunk_s + passes(3 * (double)plain, modelled.copy_bytes_per_s));
-    TRY(host->packing->pack(engine, key_bytes, keys, count, to, bytes));
-    const int64_t closer = (int64_t)((double)count * log2((double)modelled.scale) / 8), least = (int64_t)sizeof aside;
-    *bytes = *bytes - closer > least ? *bytes - closer : least;
-    if (*bytes >= plain) {
+    TRY(host->packing->pack(engine, key_bytes, one, 1));
+    const int64_t closer = (int64_t)((double)one->count * log2((double)modelled.scale) / 8), least = (int64_t)sizeof aside;
+    *one->bytes = *one->bytes - closer > least ? *one->bytes - closer : least;
+    if (*one->bytes >= plain) {
         free(aside.keys);
-        *bytes = plain;
-        memcpy(to, keys, (size_t)plain);
+        *one->bytes = plain;
+        memcpy(one->to, one->from, (size_t)plain);
         return HSORT_OK;
     }
-    memcpy(aside.keys, keys, (size_t)plain);
-    memcpy(to, &aside, sizeof aside);
+    memcpy(aside.keys, one->from, (size_t)plain);
+    memcpy(one->to, &aside, sizeof aside);
     return HSORT_OK;
 }
 
-static hsort_status timed_unpack(struct engine *engine, int key_bytes, const void *packed, int64_t bytes,
-                                 int64_t count, void *keys)
+static double packed_bytes(int key_bytes, const struct engine_packing *packings, int number)
+{
+    double keys = 0;
+    for (int i = 0; i < number; i++)
+        keys += (double)packings[i].count;
+    return keys * key_bytes;
+}
+
+static hsort_status timed_pack(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number)
+{
+    queue(STREAM_WORK, passes(3 * packed_bytes(key_bytes, packings, number), modelled.copy_bytes_per_s));
+    for (int i = 0; i < number; i++)
+        TRY(pack_aside(engine, key_bytes, &packings[i]));
+    return HSORT_OK;
+}
+
+static hsort_status unpack_aside(int key_bytes, const struct engine_packing *one)
 {
     struct packed_aside aside;
-    (void)engine, (void)bytes;
-    memcpy(&aside, packed, sizeof aside);
-    queue(STREAM_WORK, passes(2.0 * (double)count * key_bytes, modelled.copy_bytes_per_s));
-    if (aside.count != count)
-        return status_fail(HSORT_INTERNAL, "%lld keys were packed, not %lld", (long long)aside.count, (long long)count);
-    memcpy(keys, aside.keys, (size_t)(count * key_bytes));
+    memcpy(&aside, one->from, sizeof aside);
+    if (aside.count != one->count)
+        return status_fail(HSORT_INTERNAL, "%lld keys were packed, not %lld", (long long)aside.count, (long long)one->count);
+    memcpy(one->to, aside.keys, (size_t)(one->count * key_bytes));
+    return HSORT_OK;
+}
+
+static hsort_status timed_unpack(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number)
+{
+    (void)engine;
+    queue(STREAM_WORK, passes(2 * packed_bytes(key_bytes, packings, number), modelled.copy_bytes_per_s));
+    for (int i = 0; i < number; i++)
+        TRY(unpack_aside(key_bytes, &packings[i]));
     return HSORT_OK;
 }
 
@@ -340,6 +371,7 @@ static void replace_partition(void)
     partition.count = timed_count;
     partition.scatter = timed_scatter;
     partition.sort_regions = timed_regions;
+    partition.order_regions = timed_order;
     partition.settle_regions = timed_settle;
     ops.partition = &partition;
     ops.packing = &packing;

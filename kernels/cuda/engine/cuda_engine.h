@@ -12,6 +12,8 @@
 enum { WARP = 32 };
 #define ALL_LANES 0xffffffffu /* the mask of a whole warp */
 
+enum { CUDA_PACKINGS = 96 /* in a launch: what its parameters have room for */ };
+
 /* Pinned memory that kernels read and write directly: small results need no copy of their own. */
 struct cuda_result {
     int64_t positions[ENGINE_GATHER_MAX];
@@ -69,6 +71,7 @@ struct cuda_engine {
     struct cuda_result *result;           /* [1] pinned */
     uint32_t levels;                      /* of MSD sorts, so far: their numbers */
     struct engine_inspection *inspection; /* [1] device memory */
+    int64_t *packed_bytes;                /* [CUDA_PACKINGS] device memory: of the packings of a launch */
     struct host_slots slots;              /* between the device and ordinary host memory, or files */
     size_t memory_limit;                  /* 0: none */
     size_t bytes_in_use;

@@ -425,6 +425,7 @@ static hsort_status start_device(struct cuda_engine *engine)
         TRY_CUDA(cudaStreamCreateWithFlags(&engine->streams[stream], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));
     TRY_CUDA(cudaMalloc((void **)&engine->inspection, sizeof *engine->inspection));
+    TRY_CUDA(cudaMalloc((void **)&engine->packed_bytes, CUDA_PACKINGS * sizeof *engine->packed_bytes));
     if (cudaHostAlloc((void **)&engine->result, sizeof *engine->result, cudaHostAllocDefault) !=
         cudaSuccess) {
         cudaGetLastError();
@@ -488,6 +489,7 @@ static void engine_close(struct engine *base)
             cudaEventDestroy(engine->followed);
         host_slots_close(&engine->slots);
         cudaFree(engine->inspection);
+        cudaFree(engine->packed_bytes);
         cudaFreeHost(engine->result);
         cudaGetLastError();
     }

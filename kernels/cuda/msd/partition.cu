@@ -21,6 +21,7 @@ struct partition_memory {
     struct split<K> *split;
     struct level_tables<K> level, first;
     struct left_bucket *left[2];
+    uint32_t *kept_count; /* of what is left */
     sampled<K> *codes; /* [2^ENGINE_SAMPLE_LOG_MAX] of a sample */
     K *narrow;         /* the same in their own width */
     size_t bytes;
@@ -38,6 +39,7 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
     memory.level.left_room = LEFT_OF_REGIONS;
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
+    memory.kept_count = take_array<uint32_t>(&next, 1);
     memory.first.region_counts = take_array<struct region_counts>(&next, 1);
     memory.codes = take_array<sampled<K>>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.narrow = take_array<K>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
@@ -323,6 +325,30 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
     });
 }
 
+/* What the level leaves goes behind what was left before, and is forgotten: the number is put back. */
+static hsort_status cuda_order_regions(struct engine *base, int key_bytes, const struct engine_map *map,
+                                       const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    struct raw_keys codes = {};
+    uint32_t *left_count = NULL, *kept = NULL;
+    codes.map = keymap_of_codes(key_bytes);
+    TRY(with_key_type(key_bytes, [&](auto key) {
+        const struct partition_memory<decltype(key)> memory = lay_out_partition<decltype(key)>(workspace);
+        left_count = memory.level.left_count;
+        kept = memory.kept_count;
+        return HSORT_OK;
+    }));
+    {
+        device_scope scope(engine);
+        TRY_CUDA(cudaMemcpyAsync(kept, left_count, sizeof *kept, cudaMemcpyDefault, stream));
+    }
+    TRY(cuda_sort_regions(base, key_bytes, map, pieces, count, &codes, workspace, scratch, out));
+    device_scope scope(engine);
+    return cuda_check(cudaMemcpyAsync(left_count, kept, sizeof *kept, cudaMemcpyDefault, stream), "regions in order");
+}
+
 /* Another level for what is left, as segments of scratch [room]. *fits: there was room for each. */
 template <typename K>
 static hsort_status settle_once(struct cuda_engine *engine, const struct raw_keys *raw,
@@ -390,5 +416,6 @@ const struct engine_partition_ops cuda_partition_ops = {
     .scatter = cuda_partition_scatter,
     .region_scratch = cuda_region_scratch,
     .sort_regions = cuda_sort_regions,
+    .order_regions = cuda_order_regions,
     .settle_regions = cuda_settle_regions,
 };

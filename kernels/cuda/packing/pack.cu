@@ -6,8 +6,11 @@
  *     write     keys, ends        ->  words                                  reads the keys again: a word a thread
  *     unpack    words, ends       ->  keys                                   a sum through the block
  *
- * Whether packing pays is known on the device first: where it does not, write copies the keys over what the others have
- * left, so it asks the number of bytes, which lies in the host's memory, and not the ends. Each block of threads asks once. */
+ * All packings of a batch go in one launch of each, a row of the grid for each.
+ *
+ * Whether packing pays is known on the device first: where it does not, write copies the keys over what the others have left, so it
+ * cannot ask the ends. It asks the number of bytes, in the device's memory: all blocks of threads read it, and from the host's memory
+ * that would take longer than to pack a chunk. */
 #include "kernels/cuda/engine/key_type.cuh"
 
 enum {
@@ -20,13 +23,32 @@ enum {
 };
 static_assert(ENGINE_PACK_KEYS % WORD_BITS == 0, "a full block has whole words for each bit");
 
-/* Where the parts of packed keys lie. By value, to kernels. */
+/* One of the packings of a launch: row y of the grid. */
+template <typename K>
+struct packed_keys {
+    K *keys;    /* [count] */
+    K *first;   /* [blocks] what they are packed to begins here */
+    int64_t count;
+    int64_t words;  /* that may be read */
+    int64_t *bytes; /* written: host memory */
+};
+
+/* By value, to kernels. */
+template <typename K>
+struct packed_batch {
+    int count;
+    int64_t blocks_most; /* of one */
+    packed_keys<K> of[CUDA_PACKINGS];
+};
+static_assert(sizeof(packed_batch<uint64_t>) <= 3900, "parameters of a kernel");
+
+/* Where the parts of packed keys lie. */
 template <typename K>
 struct packed_layout {
-    K *first;             /* [blocks] */
-    uint32_t *ends;       /* [blocks + 1] */
-    uint32_t *word;       /* [words] */
-    int64_t count, blocks, words; /* words: that there is room for */
+    K *first;       /* [blocks] */
+    uint32_t *ends; /* [blocks + 1] */
+    uint32_t *word;
+    int64_t blocks;
 };
 
 template <typename K>
@@ -37,15 +59,13 @@ static int64_t head_bytes(int64_t count)
 }
 
 template <typename K>
-static packed_layout<K> layout_of(void *packed, int64_t bytes, int64_t count)
+static __device__ packed_layout<K> layout_of(const packed_keys<K> &own)
 {
     packed_layout<K> layout;
-    layout.count = count;
-    layout.blocks = divide_up(count, (int64_t)ENGINE_PACK_KEYS);
-    layout.first = (K *)packed;
-    layout.ends = (uint32_t *)(layout.first + layout.blocks);
+    layout.blocks = (own.count + ENGINE_PACK_KEYS - 1) / ENGINE_PACK_KEYS;
+    layout.first = own.first;
+    layout.ends = (uint32_t *)(own.first + layout.blocks);
     layout.word = layout.ends + layout.blocks + 1;
-    layout.words = (bytes - head_bytes<K>(count)) / (int64_t)sizeof(uint32_t);
     return layout;
 }
 
@@ -83,11 +103,13 @@ static __device__ K difference_of(const K *__restrict__ keys, int64_t block, int
 
 template <typename K>
 static __global__ void __launch_bounds__(PACK_THREADS)
-    measure_blocks_kernel(const K *__restrict__ keys, packed_layout<K> packed)
+    measure_blocks_kernel(const __grid_constant__ packed_batch<K> batch)
 {
     __shared__ int widest[PACK_WARPS];
+    const packed_keys<K> own = batch.of[blockIdx.y];
+    const packed_layout<K> packed = layout_of(own);
     for (int64_t block = blockIdx.x; block < packed.blocks; block += gridDim.x) {
-        int width = bits_of_key(difference_of(keys, block, keys_in_block(block, packed.count)));
+        int width = bits_of_key(difference_of(own.keys, block, keys_in_block(block, own.count)));
         for (int distance = WARP / 2; distance > 0; distance /= 2)
             width = max(width, __shfl_xor_sync(ALL_LANES, width, distance));
         if (threadIdx.x % WARP == 0)
@@ -96,7 +118,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
         if (threadIdx.x == 0) {
             for (int warp = 1; warp < PACK_WARPS; warp++)
                 width = max(width, widest[warp]);
-            packed.first[block] = keys[block * ENGINE_PACK_KEYS];
+            packed.first[block] = own.keys[block * ENGINE_PACK_KEYS];
             packed.ends[block] = (uint32_t)width;
         }
         __syncthreads();
@@ -124,10 +146,11 @@ static __device__ T block_sum_through(T value, T *sums)
 /* *bytes: what all takes; so many as the keys have, if it would not be less. */
 template <typename K>
 static __global__ void __launch_bounds__(PLACE_THREADS)
-    place_blocks_kernel(packed_layout<K> packed, int64_t head, int64_t *bytes)
+    place_blocks_kernel(const __grid_constant__ packed_batch<K> batch, int64_t *used)
 {
     __shared__ uint64_t sums[PLACE_THREADS / WARP], all;
-    const int64_t plain = packed.count * (int64_t)sizeof(K);
+    const packed_keys<K> own = batch.of[blockIdx.y];
+    const packed_layout<K> packed = layout_of(own);
     uint64_t before = 0;
     if (threadIdx.x == 0)
         packed.ends[packed.blocks] = packed.ends[packed.blocks - 1];
@@ -135,9 +158,8 @@ static __global__ void __launch_bounds__(PLACE_THREADS)
     for (int64_t from = 0; from < packed.blocks; from += PLACE_THREADS) {
         const int64_t block = from + threadIdx.x;
         const bool is_there = block < packed.blocks;
-        const uint64_t own =
-            is_there ? words_for(keys_in_block(block, packed.count), (int)packed.ends[block]) : 0;
-        const uint64_t through = before + block_sum_through(own, sums);
+        const uint64_t words = is_there ? words_for(keys_in_block(block, own.count), (int)packed.ends[block]) : 0;
+        const uint64_t through = before + block_sum_through(words, sums);
         if (is_there)
             packed.ends[block] = (uint32_t)through;
         if (threadIdx.x == PLACE_THREADS - 1)
@@ -146,8 +168,11 @@ static __global__ void __launch_bounds__(PLACE_THREADS)
         before = all;
         __syncthreads();
     }
-    if (threadIdx.x == 0)
-        *(volatile int64_t *)bytes = min(head + (int64_t)before * (int64_t)sizeof(uint32_t), plain);
+    if (threadIdx.x == 0) {
+        const int64_t head = (int64_t)((char *)packed.word - (char *)packed.first);
+        used[blockIdx.y] = min(head + (int64_t)before * (int64_t)sizeof(uint32_t), own.count * (int64_t)sizeof(K));
+        *(volatile int64_t *)own.bytes = used[blockIdx.y];
+    }
 }
 
 /* Word `at` of a block: the differences that have bits of it. */
@@ -166,25 +191,23 @@ static __device__ uint32_t word_of(const K *differences, int number, int width, 
 
 template <typename K>
 static __global__ void __launch_bounds__(PACK_THREADS)
-    write_blocks_kernel(const K *__restrict__ keys, packed_layout<K> packed, const int64_t *bytes)
+    write_blocks_kernel(const __grid_constant__ packed_batch<K> batch, const int64_t *__restrict__ used)
 {
     __shared__ K differences[PACK_THREADS];
-    __shared__ int64_t used;
-    if (threadIdx.x == 0)
-        used = *(const volatile int64_t *)bytes;
-    __syncthreads();
-    const bool is_plain = used == packed.count * (int64_t)sizeof(K);
+    const packed_keys<K> own = batch.of[blockIdx.y];
+    const packed_layout<K> packed = layout_of(own);
+    const bool is_plain = used[blockIdx.y] == own.count * (int64_t)sizeof(K);
     for (int64_t block = blockIdx.x; block < packed.blocks; block += gridDim.x) {
-        const int number = keys_in_block(block, packed.count);
+        const int number = keys_in_block(block, own.count);
         const int64_t at = block * ENGINE_PACK_KEYS + threadIdx.x;
         if (is_plain) {
             if ((int)threadIdx.x < number)
-                packed.first[at] = keys[at];
+                packed.first[at] = own.keys[at];
             continue;
         }
         const uint32_t begin = block > 0 ? packed.ends[block - 1] : 0, words = packed.ends[block] - begin;
         const int width = block == packed.blocks - 1 ? (int)packed.ends[packed.blocks] : (int)(words / WORDS_OF_BIT);
-        differences[threadIdx.x] = difference_of(keys, block, number);
+        differences[threadIdx.x] = difference_of(own.keys, block, number);
         __syncthreads();
         for (uint32_t word = threadIdx.x; word < words; word += PACK_THREADS)
             packed.word[begin + word] = word_of(differences, number, width, (int)word);
@@ -211,29 +234,71 @@ static __device__ K packed_value(const uint32_t *__restrict__ words, int width, 
 /* Whatever ends say, words are read where there are some. */
 template <typename K>
 static __global__ void __launch_bounds__(PACK_THREADS)
-    unpack_blocks_kernel(packed_layout<K> packed, K *__restrict__ keys)
+    unpack_blocks_kernel(const __grid_constant__ packed_batch<K> batch)
 {
     __shared__ K sums[PACK_WARPS];
+    const packed_keys<K> own = batch.of[blockIdx.y];
+    const packed_layout<K> packed = layout_of(own);
     for (int64_t block = blockIdx.x; block < packed.blocks; block += gridDim.x) {
-        const int number = keys_in_block(block, packed.count);
+        const int number = keys_in_block(block, own.count);
         const int64_t begin = block > 0 ? packed.ends[block - 1] : 0;
         int64_t width = block == packed.blocks - 1 ? (int64_t)packed.ends[packed.blocks]
                                                    : ((int64_t)packed.ends[block] - begin) / WORDS_OF_BIT;
-        if (width < 0 || width > (int64_t)(8 * sizeof(K)) || begin + words_for(number, (int)width) > packed.words)
+        if (width < 0 || width > (int64_t)(8 * sizeof(K)) || begin + words_for(number, (int)width) > own.words)
             width = 0;
         const bool is_there = (int)threadIdx.x < number;
-        const K own = is_there ? packed_value<K>(packed.word + begin, (int)width, threadIdx.x) : (K)0;
-        const K sum = block_sum_through(own, sums);
+        const K difference = is_there ? packed_value<K>(packed.word + begin, (int)width, threadIdx.x) : (K)0;
+        const K sum = block_sum_through(difference, sums);
         if (is_there)
-            keys[block * ENGINE_PACK_KEYS + threadIdx.x] = (K)(packed.first[block] + sum);
+            own.keys[block * ENGINE_PACK_KEYS + threadIdx.x] = (K)(packed.first[block] + sum);
     }
 }
 
 /* ---- the operations -------------------------------------------------------------------------------------- */
 
-static unsigned pack_grid(const struct cuda_engine *engine, int64_t blocks)
+/* Blocks of threads in x: all multiprocessors are busy, and a short packing beside long ones has blocks that find nothing. */
+template <typename K>
+static dim3 pack_grid(const struct cuda_engine *engine, const packed_batch<K> &batch)
 {
-    return (unsigned)min(blocks, (int64_t)engine->multiprocessors * PACK_BLOCKS);
+    const int64_t each = divide_up((int64_t)engine->multiprocessors * PACK_BLOCKS, (int64_t)batch.count);
+    return dim3((unsigned)min(batch.blocks_most, each), (unsigned)batch.count);
+}
+
+template <typename K>
+static hsort_status queue_packing(struct cuda_engine *engine, const packed_batch<K> &batch)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    measure_blocks_kernel<K><<<pack_grid(engine, batch), PACK_THREADS, 0, stream>>>(batch);
+    TRY_LAUNCH("widths of packed keys");
+    place_blocks_kernel<K><<<dim3(1, (unsigned)batch.count), PLACE_THREADS, 0, stream>>>(batch, engine->packed_bytes);
+    TRY_LAUNCH("places of packed keys");
+    write_blocks_kernel<K><<<pack_grid(engine, batch), PACK_THREADS, 0, stream>>>(batch, engine->packed_bytes);
+    TRY_LAUNCH("packing of keys");
+    return HSORT_OK;
+}
+
+template <typename K>
+static hsort_status queue_unpacking(struct cuda_engine *engine, const packed_batch<K> &batch)
+{
+    unpack_blocks_kernel<K>
+        <<<pack_grid(engine, batch), PACK_THREADS, 0, engine->streams[STREAM_WORK]>>>(batch);
+    TRY_LAUNCH("unpacking of keys");
+    return HSORT_OK;
+}
+
+/* Add one to a batch; before, queue those so far if there are as many as a launch takes. */
+template <typename K>
+static hsort_status add_packing(struct cuda_engine *engine, hsort_status (*queue)(struct cuda_engine *, const packed_batch<K> &),
+                                const packed_keys<K> &one, packed_batch<K> *batch)
+{
+    if (batch->count == CUDA_PACKINGS) {
+        TRY(queue(engine, *batch));
+        batch->count = 0;
+        batch->blocks_most = 0;
+    }
+    batch->of[batch->count++] = one;
+    batch->blocks_most = max(batch->blocks_most, divide_up(one.count, (int64_t)ENGINE_PACK_KEYS));
+    return HSORT_OK;
 }
 
 static hsort_status copy_plain(const struct cuda_engine *engine, void *to, const void *from, int64_t bytes)
@@ -245,49 +310,45 @@ static hsort_status copy_plain(const struct cuda_engine *engine, void *to, const
         "a copy of keys that are not packed");
 }
 
-static hsort_status cuda_pack(struct engine *base, int key_bytes, const void *keys, int64_t count, void *to,
-                              int64_t *bytes)
+static hsort_status cuda_pack(struct engine *base, int key_bytes, const struct engine_packing *packings, int number)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    cudaStream_t stream = engine->streams[STREAM_WORK];
     TRY(kernel_takes("packing of keys", key_bytes));
-    *bytes = count * key_bytes;
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        const int64_t plain = count * (int64_t)sizeof(K), head = head_bytes<K>(count);
-        if (head >= plain || plain / (int64_t)sizeof(uint32_t) > (int64_t)UINT32_MAX)
-            return copy_plain(engine, to, keys, plain);
-        const packed_layout<K> packed = layout_of<K>(to, plain, count);
-        const unsigned grid = pack_grid(engine, packed.blocks);
-        measure_blocks_kernel<K><<<grid, PACK_THREADS, 0, stream>>>((const K *)keys, packed);
-        TRY_LAUNCH("widths of packed keys");
-        place_blocks_kernel<K><<<1, PLACE_THREADS, 0, stream>>>(packed, head, bytes);
-        TRY_LAUNCH("places of packed keys");
-        write_blocks_kernel<K><<<grid, PACK_THREADS, 0, stream>>>((const K *)keys, packed, bytes);
-        TRY_LAUNCH("packing of keys");
-        return HSORT_OK;
+        packed_batch<K> batch = {};
+        for (int i = 0; i < number; i++) {
+            const struct engine_packing &one = packings[i];
+            const int64_t plain = one.count * (int64_t)sizeof(K);
+            *one.bytes = plain;
+            if (head_bytes<K>(one.count) >= plain || plain / (int64_t)sizeof(uint32_t) > (int64_t)UINT32_MAX)
+                TRY(copy_plain(engine, one.to, one.from, plain));
+            else
+                TRY(add_packing<K>(engine, queue_packing<K>, {(K *)one.from, (K *)one.to, one.count, 0, one.bytes}, &batch));
+        }
+        return batch.count > 0 ? queue_packing(engine, batch) : (hsort_status)HSORT_OK;
     });
 }
 
-static hsort_status cuda_unpack(struct engine *base, int key_bytes, const void *packed, int64_t bytes,
-                                int64_t count, void *keys)
+static hsort_status cuda_unpack(struct engine *base, int key_bytes, const struct engine_packing *packings, int number)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     TRY(kernel_takes("unpacking of keys", key_bytes));
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        const int64_t plain = count * (int64_t)sizeof(K);
-        if (bytes >= plain)
-            return copy_plain(engine, keys, packed, plain);
-        if (bytes < head_bytes<K>(count))
-            return (hsort_status)HSORT_OK;
-        const packed_layout<K> layout = layout_of<K>((void *)packed, bytes, count);
-        unpack_blocks_kernel<K><<<pack_grid(engine, layout.blocks), PACK_THREADS, 0,
-                                  engine->streams[STREAM_WORK]>>>(layout, (K *)keys);
-        TRY_LAUNCH("unpacking of keys");
-        return (hsort_status)HSORT_OK;
+        packed_batch<K> batch = {};
+        for (int i = 0; i < number; i++) {
+            const struct engine_packing &one = packings[i];
+            const int64_t plain = one.count * (int64_t)sizeof(K), words = *one.bytes - head_bytes<K>(one.count);
+            if (*one.bytes >= plain)
+                TRY(copy_plain(engine, one.to, one.from, plain));
+            else if (words >= 0)
+                TRY(add_packing<K>(engine, queue_unpacking<K>,
+                                   {(K *)one.to, (K *)one.from, one.count, words / (int64_t)sizeof(uint32_t), NULL}, &batch));
+        }
+        return batch.count > 0 ? queue_unpacking(engine, batch) : (hsort_status)HSORT_OK;
     });
 }
 

@@ -1,0 +1,150 @@
+/* Regions in order as far as that goes, order_regions(): `test_order_regions host [THREADS]` or `cuda`. Some regions of a shard are
+ * sorted, before and after others are ordered; then what is left of the sorted ones is settled. Every region has its keys,
+ * uniform ones are in order; and what settle_regions() sorts are the sorted regions, not those that were ordered. */
+#include "tests/kernels/partition_trial.h"
+#include "tests/support/pretend.h"
+
+enum { TRIALS = 60, MOST = 200003, LOG = ENGINE_SAMPLE_LOG_MIN, SETTLE_BYTES = 1 << 22, GROUP = 100 /* regions in a call */ };
+
+struct shard {
+    struct keymap map;
+    int64_t count;
+    struct buffer keys, to, workspace, scratch, settle;
+    struct engine_map regions;
+    int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1]; /* none of regions of one value */
+};
+
+/* Bring keys to regions. False: the device has no map. */
+static bool scatter_keys(struct shard *s, const char *keys)
+{
+    static uint64_t codes[KEY_CODE_WORDS << LOG];
+    const int width = s->map.key_bytes;
+    const struct raw_keys raw = {.map = s->map, .from = buffer_keys(&s->keys)};
+    void *workspace = buffer_keys(&s->workspace);
+    bool made, up, down;
+    uint64_t value[KEY_CODE_WORDS];
+    for (int64_t i = 0; i < 1 << LOG; i++)
+        words_store(width, codes, i, keymap_encode(s->map, key_load(width, keys, position_of(i, s->count, LOG))));
+    must(ops->partition->make_map(engine, width, codes, LOG, s->count, workspace, &s->regions, &made), "map");
+    if (!made)
+        return false;
+    must(ops->partition->count(engine, width, &raw, s->count, &s->regions, workspace, s->counts, &up, &down), "count");
+    must(ops->partition->scatter(engine, width, &raw, s->count, &s->regions, workspace, buffer_keys(&s->to)), "scatter");
+    for (int region = 0; region < ENGINE_REGIONS; region++) {
+        if (ops->partition->region_value(engine, width, &s->regions, region, value))
+            s->counts[region] = 0;
+        s->starts[region + 1] = s->starts[region] + s->counts[region];
+    }
+    return true;
+}
+
+/* Sort or order regions from `first` on, every `step`th, each to its own place in `out`: a call for each run of places. */
+static void treat_regions(struct shard *s, int first, int step, bool sort, const struct buffer *out)
+{
+    const int width = s->map.key_bytes;
+    const struct raw_keys codes = {.map = keymap_of_codes(width)};
+    for (int region = first; region < ENGINE_REGIONS; region += step) {
+        struct engine_piece pieces[GROUP];
+        int count = 0, end = region;
+        for (; end < ENGINE_REGIONS && end < region + (step == 1 ? GROUP : 1); end++)
+            if (s->counts[end] > 0)
+                pieces[count++] = (struct engine_piece){(char *)buffer_keys(&s->to) + s->starts[end] * width, s->counts[end], end};
+        char *to = (char *)buffer_keys(out) + s->starts[region] * width;
+        if (count > 0)
+            must(sort ? ops->partition->sort_regions(engine, width, &s->regions, pieces, count, &codes, buffer_keys(&s->workspace),
+                                                     buffer_keys(&s->scratch), to)
+                      : ops->partition->order_regions(engine, width, &s->regions, pieces, count, buffer_keys(&s->workspace),
+                                                      buffer_keys(&s->scratch), to),
+                 "regions");
+        region = end - 1;
+    }
+}
+
+/* Each region of `keys` has the keys of `from`; how many are not in order. */
+static int64_t check_regions(const struct shard *s, const char *from, const char *keys, int first, int step, const char *what)
+{
+    const int width = s->map.key_bytes;
+    int64_t wrong = 0;
+    for (int region = first; region < ENGINE_REGIONS; region += step) {
+        uint64_t expected[2] = {0, 0}, found[2] = {0, 0};
+        for (int64_t i = s->starts[region]; i < s->starts[region + 1]; i++) {
+            key_fingerprint_add(width, key_load(width, from, i), expected);
+            key_fingerprint_add(width, key_load(width, keys, i), found);
+            wrong += i > s->starts[region] && key_load(width, keys, i) < key_load(width, keys, i - 1);
+        }
+        CHECK(memcmp(expected, found, sizeof found) == 0, "%s: region %d has other keys", what, region);
+    }
+    return wrong;
+}
+
+/* Regions 0, 3, 6, ... are sorted, 1, 4, ... ordered, 2, 5, ... sorted after that; or all are ordered in long calls. */
+static void check_order(struct shard *s, bool mixed, bool uniform, const char *what)
+{
+    const size_t bytes = (size_t)(s->count * s->map.key_bytes);
+    struct buffer sorted = buffer_new(NULL, bytes, 0), ordered = buffer_new(NULL, bytes, 0);
+    const struct raw_keys codes = {.map = keymap_of_codes(s->map.key_bytes)};
+    bool unsorted = true;
+    if (mixed)
+        treat_regions(s, 0, 3, true, &sorted);
+    treat_regions(s, mixed, mixed ? 3 : 1, false, &ordered);
+    if (mixed)
+        treat_regions(s, 2, 3, true, &sorted);
+    char *before = alloc_or_exit(bytes + 1);
+    memcpy(before, buffer_result(&ordered, what), bytes);
+    must(ops->partition->settle_regions(engine, s->map.key_bytes, &codes, buffer_keys(&s->workspace), buffer_keys(&s->settle),
+                                        SETTLE_BYTES, &unsorted),
+         what);
+    CHECK(memcmp(before, buffer_result(&ordered, what), bytes) == 0, "%s: ordered keys were settled", what);
+    const char *from = buffer_result(&s->to, what), *now = buffer_result(&ordered, what);
+    const int64_t wrong = check_regions(s, from, now, mixed, mixed ? 3 : 1, what);
+    CHECK(!uniform || wrong == 0, "%s: %lld keys in no order", what, (long long)wrong);
+    for (int first = 0; mixed && first < 3; first += 2) {
+        const int64_t left = check_regions(s, from, buffer_result(&sorted, what), first, 3, what);
+        CHECK(unsorted || left == 0, "%s: %lld keys left unsorted", what, (long long)left);
+    }
+    CHECK(mixed || !unsorted, "%s: something is left", what);
+    buffer_guards(&s->scratch, what);
+    buffer_guards(&s->workspace, what);
+    buffer_free(&sorted), buffer_free(&ordered);
+    free(before);
+}
+
+static void run_trial(int number, uint64_t *random)
+{
+    static const int shapes[] = {UNIFORM, FAR_CLUSTERS, STRAGGLERS, ZIPF, SIGNED, LOW_16_BITS, MAGNITUDES};
+    struct trial trial = {.shape = shapes[number % 7], .ranks = 1, .log = LOG, .kind = kind_of_width(4 << number % 3, number)};
+    trial.count = 1 + (int64_t)(check_random(random) % (number % 2 ? MOST : 5000));
+    snprintf(trial.what, sizeof trial.what, "%s, %lld keys %s %s", ops->name, (long long)trial.count,
+             hsort_type_name((hsort_type)trial.kind), shape_name(trial.shape));
+    struct shard s = {.map = keymap_make((hsort_type)trial.kind, HSORT_ASCENDING), .count = trial.count};
+    const int width = s.map.key_bytes;
+    const size_t bytes = (size_t)(s.count * width);
+    int64_t need = 0;
+    char *keys = trial_keys(&trial, s.map, random);
+    s.keys = buffer_new(keys, bytes, 0);
+    s.to = buffer_new(NULL, bytes, 0);
+    s.workspace = buffer_new(NULL, ops->partition->workspace(engine, width), 0);
+    if (scatter_keys(&s, keys)) {
+        for (int region = 0; region < ENGINE_REGIONS; region++)
+            need += s.counts[region] > 0 ? ops->partition->region_scratch(engine, s.counts[region]) : 0;
+        s.scratch = buffer_new(NULL, (size_t)(need * width), (size_t)width);
+        s.settle = buffer_new(NULL, SETTLE_BYTES, 0);
+        check_order(&s, true, trial.shape == UNIFORM, trial.what);
+        check_order(&s, false, trial.shape == UNIFORM, trial.what);
+        buffer_free(&s.scratch), buffer_free(&s.settle);
+    }
+    buffer_free(&s.keys), buffer_free(&s.to), buffer_free(&s.workspace);
+    free(keys);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t random = check_seed();
+    const char *gpu = pretend_gpu(random);
+    open_engine(argc, argv);
+    printf("test_order_regions %s: seed %llu, GPU %s\n", ops->name, (unsigned long long)random, gpu);
+    for (int number = 0; number < TRIALS && check_failures < 5; number++)
+        run_trial(number, &random);
+    close_engine();
+    return check_failures > 0;
+}

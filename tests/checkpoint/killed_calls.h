@@ -4,9 +4,7 @@
 #ifndef KILLED_CALLS_H
 #define KILLED_CALLS_H
 
-#include <signal.h>
 #include <stdarg.h>
-#include <sys/wait.h>
 #include "tests/checkpoint/checkpoints.h"
 
 static struct comm self;

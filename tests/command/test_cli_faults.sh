@@ -119,7 +119,7 @@ killed_sending()
     before=$(contents)
     for rank in 0 2 4; do
         for nth in 1 13 30; do
-            HYPERSORT_FAULT=kill:$rank:$nth run 5 sort in.raw --type u64 -o out --engine host --exchange partition --transport staged
+            HYPERSORT_FAULT=kill:$rank:$nth patient run 5 sort in.raw --type u64 -o out --engine host --exchange partition --transport staged
             [ "$code" != 0 ] && [ "$code" != 124 ] || fail "rank $rank killed at message $nth: exit code $code"
             for ((i = 0; i < 120; i++)); do
                 compgen -G '*.part' >/dev/null || break

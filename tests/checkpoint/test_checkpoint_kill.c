@@ -1,71 +1,9 @@
 /* A checkpoint under SIGKILL: a child of this process does one step of it and is killed before its 1st, 2nd, ... call that
  * changes a file, and in the middle of a write, until it comes through. After each, the next start must find the state before
- * or after the step, whole, and nothing else in the directory.
- *
- * The calls are caught by the linker (--wrap). The child is forked from one rank that works on MPI_COMM_SELF, where no
- * communication leaves the process. */
-#include <signal.h>
-#include <stdarg.h>
-#include <sys/wait.h>
-#include "tests/checkpoint/checkpoints.h"
+ * or after the step, whole, and nothing else in the directory. */
+#include "tests/checkpoint/killed_calls.h"
 
-static struct comm self;
-static struct work work;
-static long calls_left; /* 0: nobody is killed */
-
-/* ---- The calls ----------------------------------------------------------------------------------------- */
-
-static bool dies_here(void)
-{
-    return calls_left > 0 && --calls_left == 0;
-}
-
-static void pass(void)
-{
-    if (dies_here())
-        raise(SIGKILL);
-}
-
-int __real_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...)
-{
-    va_list rest;
-    va_start(rest, flags);
-    const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
-    va_end(rest);
-    if (flags & O_CREAT)
-        pass();
-    return __real_open64(path, flags, mode);
-}
-
-ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t at);
-ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at);
-ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at)
-{
-    pass();
-    if (dies_here()) {
-        if (__real_pwrite64(fd, bytes, size / 2, at) >= 0)
-            raise(SIGKILL);
-    }
-    return __real_pwrite64(fd, bytes, size, at);
-}
-
-#define CATCH(name, parameters, arguments) \
-    int __real_##name parameters;          \
-    int __wrap_##name parameters;          \
-    int __wrap_##name parameters           \
-    {                                      \
-        pass();                            \
-        return __real_##name arguments;    \
-    }
-CATCH(fallocate64, (int fd, int mode, off_t at, off_t bytes), (fd, mode, at, bytes))
-CATCH(ftruncate64, (int fd, off_t bytes), (fd, bytes))
-CATCH(fsync, (int fd), (fd))
-CATCH(rename, (const char *from, const char *to), (from, to))
-CATCH(unlink, (const char *path), (path))
 CATCH(unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
-CATCH(mkdir, (const char *path, mode_t mode), (path, mode))
 
 /* ---- The steps ----------------------------------------------------------------------------------------- */
 
@@ -102,7 +40,8 @@ static void prepare(enum step step)
 /* A child does the step and is killed at its nth call; false if it came through. */
 static bool kill_at(enum step step, long nth)
 {
-    int ended = 0;
+    char what[64];
+    snprintf(what, sizeof what, "step %d, call %ld", step, nth);
     const pid_t child = fork();
     if (child == 0) {
         struct checkpoint checkpoint;
@@ -114,11 +53,7 @@ static bool kill_at(enum step step, long nth)
         calls_left = 0;
         _exit(status == HSORT_OK && check_failures == 0 ? 0 : 1);
     }
-    CHECK(waitpid(child, &ended, 0) == child, "waitpid");
-    const bool killed = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL;
-    CHECK(killed || (WIFEXITED(ended) && WEXITSTATUS(ended) == 0), "step %d, call %ld: ended with %d", step,
-          nth, ended);
-    return killed;
+    return was_killed(child, what);
 }
 
 /* What the next start finds after `step`, which was perhaps killed. Returns whether the step was done. */

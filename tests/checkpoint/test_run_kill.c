@@ -3,23 +3,15 @@
  * be made, and whatever else it finds must be whole.
  *
  * A loss of power cannot be tried. What can: that nothing which a line of a journal speaks of is still on its way to the disk when
- * the line is written.
- *
- * The calls are caught by the linker (--wrap), as in test_checkpoint_kill.c. */
-#include <signal.h>
-#include <stdarg.h>
+ * the line is written. */
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include "tests/checkpoint/runs.h"
+#include "tests/checkpoint/killed_calls.h"
 
-static struct comm self;
-static struct work work;
 static const struct shape small_shape = {.elements = 100, .part_elements = 30, .fence_elements = 8};
-static long calls_left; /* 0: nobody is killed */
 
 /* ---- What is not on disk yet --------------------------------------------------------------------------- */
 
-static bool is_watched;
 static ino_t dirty[64]; /* files and directories that were changed and not synced since */
 static int dirty_count;
 static int lines; /* of journals, that were written while it was watched */
@@ -30,18 +22,26 @@ static ino_t inode_of(int fd)
     return fstat(fd, &facts) == 0 ? facts.st_ino : 0;
 }
 
-static void clean(ino_t inode)
+static void clean(int fd)
 {
+    const ino_t inode = inode_of(fd);
     for (int i = 0; i < dirty_count; i++)
         if (dirty[i] == inode)
             dirty[i--] = dirty[--dirty_count];
 }
 
-static void soil(ino_t inode)
+static void soil_inode(ino_t inode)
 {
-    clean(inode);
+    for (int i = 0; i < dirty_count; i++)
+        if (dirty[i] == inode)
+            return;
     if (dirty_count < 64)
         dirty[dirty_count++] = inode;
+}
+
+static void soil(int fd)
+{
+    soil_inode(inode_of(fd));
 }
 
 /* The directory of a path. */
@@ -51,50 +51,8 @@ static void soil_names(const char *path)
     struct stat facts;
     snprintf(name, sizeof name, "%s", path);
     *strrchr(name, '/') = '\0';
-    if (is_watched && stat(name, &facts) == 0)
-        soil(facts.st_ino);
-}
-
-/* ---- The calls ----------------------------------------------------------------------------------------- */
-
-static bool dies_here(void)
-{
-    return calls_left > 0 && --calls_left == 0;
-}
-
-static void pass(void)
-{
-    if (dies_here())
-        raise(SIGKILL);
-}
-
-int __real_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...)
-{
-    va_list rest;
-    va_start(rest, flags);
-    const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
-    va_end(rest);
-    if (flags & O_CREAT)
-        pass();
-    const int fd = __real_open64(path, flags, mode);
-    if (flags & O_CREAT && fd >= 0)
-        soil_names(path);
-    return fd;
-}
-
-ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t at);
-ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at);
-ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at)
-{
-    pass();
-    if (dies_here()) {
-        if (__real_pwrite64(fd, bytes, size / 2, at) >= 0)
-            raise(SIGKILL);
-    }
-    soil(inode_of(fd));
-    return __real_pwrite64(fd, bytes, size, at);
+    if (stat(name, &facts) == 0)
+        soil_inode(facts.st_ino);
 }
 
 /* Only journals are written so. */
@@ -107,45 +65,15 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
         if (__real_write(fd, bytes, size / 2) >= 0)
             raise(SIGKILL);
     }
-    if (is_watched) {
+    if (call_watch.changes) {
         CHECK(dirty_count == 0, "a line is written while %d files are not on disk", dirty_count);
         lines++;
+        soil(fd);
     }
-    soil(inode_of(fd));
     return __real_write(fd, bytes, size);
 }
 
-int __real_fsync(int fd);
-int __wrap_fsync(int fd);
-int __wrap_fsync(int fd)
-{
-    pass();
-    clean(inode_of(fd));
-    return __real_fsync(fd);
-}
-
-int __real_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to)
-{
-    pass();
-    soil_names(to);
-    return __real_rename(from, to);
-}
-
-#define CATCH(name, parameters, arguments) \
-    int __real_##name parameters;          \
-    int __wrap_##name parameters;          \
-    int __wrap_##name parameters           \
-    {                                      \
-        pass();                            \
-        return __real_##name arguments;    \
-    }
-CATCH(fallocate64, (int fd, int mode, off_t at, off_t bytes), (fd, mode, at, bytes))
-CATCH(ftruncate64, (int fd, off_t bytes), (fd, bytes))
-CATCH(unlink, (const char *path), (path))
 CATCH(rmdir, (const char *path), (path))
-CATCH(mkdir, (const char *path, mode_t mode), (path, mode))
 
 /* ---- A sort that is killed ----------------------------------------------------------------------------- */
 
@@ -175,7 +103,8 @@ static void do_all(struct call *call)
 /* A child does it all and is killed at its nth call; false if it came through. */
 static bool kill_at(long nth, bool removes)
 {
-    int ended = 0;
+    char what[64];
+    snprintf(what, sizeof what, "call %ld", nth);
     const pid_t child = fork();
     if (child == 0) {
         struct call call;
@@ -188,10 +117,7 @@ static bool kill_at(long nth, bool removes)
         calls_left = 0;
         _exit(check_failures == 0 ? 0 : 1);
     }
-    CHECK(waitpid(child, &ended, 0) == child, "waitpid");
-    const bool killed = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL;
-    CHECK(killed || (WIFEXITED(ended) && WEXITSTATUS(ended) == 0), "call %ld: ended with %d", nth, ended);
-    return killed;
+    return was_killed(child, what);
 }
 
 /* What the next call finds is true, and enough; it can end the sort. */
@@ -254,12 +180,14 @@ static void test_order(void)
     CHECK(file_write(&call.out, 0, 4, "four keys of eight bytes, of a segment") == HSORT_OK, "%s",
           status_text());
     dirty_count = 0;
-    soil(inode_of(call.out.fd));
+    soil(call.out.fd);
     uint64_t random = seed;
-    is_watched = true;
+    call_watch.changes = soil;
+    call_watch.syncs = clean;
+    call_watch.renames = soil_names;
     CHECK(make_segment(&call, 0) == HSORT_OK && make_run(&call, 0, &random) == HSORT_OK, "%s", status_text());
     CHECK(lines == 2 && dirty_count == 0, "%d lines, %d files are not on disk", lines, dirty_count);
-    is_watched = false;
+    memset(&call_watch, 0, sizeof call_watch);
     finish_call(&call);
     expect_end(&work);
 }

@@ -7,8 +7,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
 # shellcheck source=tests/support/held.sh
 . "$SOURCE/tests/support/held.sh"
-seed=${HYPERSORT_SEED:-$RANDOM}
-echo "seed $seed"
+draw_seed
 
 draws()
 {
@@ -17,9 +16,7 @@ draws()
         return
     fi
     mkdir drawn && cd drawn || exit 1
-    : >"$work.out" 2>"$work.err"
-    # shellcheck disable=SC2086  # MPIRUN is words
-    "$python" "$SOURCE/tests/command/disk_draws.py" "$seed" "${DRAW_SECONDS:-10}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
+    python_cases "$python" disk_draws.py "$seed" "${DRAW_SECONDS:-10}"
     cd .. && rm -r drawn
 }
 

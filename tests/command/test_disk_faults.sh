@@ -4,15 +4,10 @@
 # once. One line, the agreed exit code, and nothing is left, unless a disk is full: then the runs stay, and the same command goes on.
 # Later passages of sites are drawn; ALL=1 walks all of them.
 set -uo pipefail
-if [ "${HAS_FAULTS:-OFF}" != ON ]; then
-    echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
-    exit 77
-fi
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-seed=${HYPERSORT_SEED:-$RANDOM}
-RANDOM=$seed
-echo "seed $seed"
+need_faults
+draw_seed
 
 dir=out.hypersort-runs
 keys=(sort in.raw --type u64 -o out --engine host --threads 1 --runs 5)
@@ -213,8 +208,5 @@ ok 0 gen -n 60000 -s "$seed" --dist zipf -o in.raw
 ok 0 sort in.raw --type u64 -o wanted
 ok 0 sort in.raw --record 24 --key @3:u32 -o wanted-records
 echo old >out
-for part in ${PARTS:-sites later_sites direct limits at_once full_disk}; do
-    $part
-    echo "$part: done after $SECONDS s"
-done
+run_parts sites later_sites direct limits at_once full_disk
 finish

@@ -4,17 +4,12 @@
 # are cut, changed, removed; other commands and inputs that were changed are refused. disk_kills.py kills, KILLS times (2) in each
 # phase. Of phases and damages a part is drawn; ALL=1 tries all.
 set -uo pipefail
-if [ "${HAS_FAULTS:-OFF}" != ON ]; then
-    echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
-    exit 77
-fi
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+need_faults
 # shellcheck source=tests/support/held.sh
 . "$SOURCE/tests/support/held.sh"
-seed=${HYPERSORT_SEED:-$RANDOM}
-RANDOM=$seed
-echo "seed $seed"
+draw_seed
 
 runs=12
 keys=(sort in.raw --type u64 -o out --engine host --threads 1 --runs "$runs")
@@ -282,9 +277,5 @@ kills()
 ok 0 gen -n 60000 -s "$seed" --dist zipf -o in.raw
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 ok 0 sort in.raw --type u64 -o wanted
-for part in ${PARTS:-each_phase nothing_twice again_and_again records_too refusals damage kills}; do
-    afresh
-    $part
-    echo "$part: done after $SECONDS s"
-done
+run_parts each_phase nothing_twice again_and_again records_too refusals damage kills
 finish

@@ -358,8 +358,5 @@ PYTHON
 
 [ -n "${PARTS:-}" ] || drawn_groups
 make_hdf5
-for part in ${PARTS:-refusals usage reports pieces elsewhere wrong_library failures_of_ranks stopped full_disk}; do
-    $part
-    echo "$part: done after $SECONDS s"
-done
+run_parts refusals usage reports pieces elsewhere wrong_library failures_of_ranks stopped full_disk
 finish

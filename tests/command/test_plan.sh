@@ -4,16 +4,6 @@ set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
 
-# json PYTHON-EXPRESSION: the last run printed one JSON object, and the expression holds for it as `r`.
-json()
-{
-    if [ -z "$python" ]; then
-        [ "$(wc -l <"$work.out")" = 1 ] || fail "--json: not one line"
-    elif ! "$python" -c "import json, sys; r = json.load(sys.stdin); sys.exit(not ($1))" <"$work.out"; then
-        fail "--json: not so: $1"
-    fi
-}
-
 # has WORDS: the last run printed them.
 has() { grep -qF -- "$1" "$work.out" || fail "stdout lacks '$1'"; }
 

@@ -5,9 +5,7 @@
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-seed=${HYPERSORT_SEED:-$RANDOM}
-RANDOM=$seed
-echo "seed $seed"
+draw_seed
 
 # value NAME: of that member in the last JSON, the last one of this name.
 value() { grep -o "\"$1\": [^,}]*" "$work.out" | tail -n 1 | sed 's/.*: //'; }

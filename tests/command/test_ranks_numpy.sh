@@ -4,12 +4,6 @@
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-if ! numpy=$(python_with numpy); then
-    echo "skipped: no python3 with numpy"
-    exit 77
-fi
-: >"$work.out" 2>"$work.err"
-# shellcheck disable=SC2086  # MPIRUN is words
-"$numpy" "$SOURCE/tests/command/ranks_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${RANK_CASES:-4}" 13 "$HYPERSORT" \
-    $MPIRUN --quiet -n RANKS || fail "cases above"
+need_numpy
+python_cases "$numpy" ranks_numpy.py "${HYPERSORT_SEED:-$RANDOM}" "${RANK_CASES:-4}" 13
 finish

@@ -4,17 +4,11 @@
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-if ! numpy=$(python_with numpy); then
-    echo "skipped: no python3 with numpy"
-    exit 77
-fi
+need_numpy
 
 drawn_ones()
 {
-    : >"$work.out" 2>"$work.err"
-    # shellcheck disable=SC2086  # MPIRUN is words
-    "$numpy" "$SOURCE/tests/command/records_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${RECORD_CASES:-28}" "$HYPERSORT" \
-        $MPIRUN --quiet -n RANKS || fail "cases above"
+    python_cases "$numpy" records_numpy.py "${HYPERSORT_SEED:-$RANDOM}" "${RECORD_CASES:-28}"
 }
 
 # What the cases below begin with.

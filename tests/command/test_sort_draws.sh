@@ -8,8 +8,5 @@ if [ -z "$python" ]; then
     echo "skipped: no python3"
     exit 77
 fi
-: >"$work.out" 2>"$work.err"
-# shellcheck disable=SC2086  # MPIRUN is words
-"$python" "$SOURCE/tests/command/sort_draws.py" "${HYPERSORT_SEED:-$RANDOM}" "${DRAW_SECONDS:-30}" "$HYPERSORT" \
-    $MPIRUN --quiet -n RANKS || fail "cases above"
+python_cases "$python" sort_draws.py "${HYPERSORT_SEED:-$RANDOM}" "${DRAW_SECONDS:-30}"
 finish

@@ -3,17 +3,12 @@
 # other numbers of ranks, until the output is byte for byte that of a run that nobody disturbed. Runs are killed, too, in
 # each phase and while the manifest is written; and what a checkpoint refuses, it refuses before it changes anything.
 set -uo pipefail
-if [ "${HAS_FAULTS:-OFF}" != ON ]; then
-    echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
-    exit 77
-fi
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+need_faults
 # shellcheck source=tests/support/held.sh
 . "$SOURCE/tests/support/held.sh"
-seed=${HYPERSORT_SEED:-$RANDOM}
-RANDOM=$seed
-echo "seed $seed"
+draw_seed
 
 sites=(holdread holdsort holdwrite)
 declare -A said=([holdread]="keys were read" [holdsort]="shards were sorted" [holdwrite]="keys were written")
@@ -321,9 +316,5 @@ ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
 ok 1 sort in.raw --type u64 -o reference
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 echo old >out
-for part in ${PARTS:-each_phase again_and_again without_checkpoint killed refusals full_disk two_passes chunks marking}; do
-    afresh
-    $part
-    echo "$part: done after $SECONDS s"
-done
+run_parts each_phase again_and_again without_checkpoint killed refusals full_disk two_passes chunks marking
 finish

@@ -4,17 +4,11 @@
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
-if ! numpy=$(python_with numpy); then
-    echo "skipped: no python3 with numpy"
-    exit 77
-fi
+need_numpy
 
 drawn_ones()
 {
-    : >"$work.out" 2>"$work.err"
-    # shellcheck disable=SC2086  # MPIRUN is words
-    PYTHONDONTWRITEBYTECODE=1 "$numpy" "$SOURCE/tests/command/unique_numpy.py" "${HYPERSORT_SEED:-$RANDOM}" "${UNIQUE_CASES:-12}" \
-        "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
+    PYTHONDONTWRITEBYTECODE=1 python_cases "$numpy" unique_numpy.py "${HYPERSORT_SEED:-$RANDOM}" "${UNIQUE_CASES:-12}"
 }
 
 make_inputs()

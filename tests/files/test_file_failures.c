@@ -3,10 +3,8 @@
  * was. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include "kernels/base/fault.h"
 #include "tests/support/files.h"
 
@@ -261,15 +259,8 @@ static void test_signals(int signal_number, int rank)
     sigaction(signal_number, NULL, &during);
     CHECK(during.sa_handler != before.sa_handler, "no handler for signal %d", signal_number);
     if (comm.rank == rank) {
-        int ended = 0;
         CHECK(leftovers() == 1, "no temporary");
-        pid_t child = fork();
-        if (child == 0) {
-            raise(signal_number);
-            _exit(0);
-        }
-        CHECK(waitpid(child, &ended, 0) == child && WIFSIGNALED(ended) && WTERMSIG(ended) == signal_number,
-              "signal %d: ended with %d", signal_number, ended);
+        end_child_by(signal_number);
         CHECK(leftovers() == 0, "signal %d left the temporary", signal_number);
     }
     MPI_Barrier(comm.world);

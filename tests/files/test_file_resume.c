@@ -1,9 +1,7 @@
 /* An output that outlasts a stop: what was written is there again, on any number of ranks; what is not the same file is
  * replaced; the signals of a stop leave it, the others take it away; and where an output really goes. */
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include "kernels/base/fault.h"
 #include "tests/support/files.h"
 
@@ -232,14 +230,7 @@ static void test_signals(int signal_number, bool is_stop)
         raise(signal_number);
         CHECK(seen == signal_number, "the handler of signal %d was replaced", signal_number);
     } else if (comm.rank == comm.size - 1) {
-        int ended = 0;
-        const pid_t child = fork();
-        if (child == 0) {
-            raise(signal_number);
-            _exit(0);
-        }
-        CHECK(waitpid(child, &ended, 0) == child && WIFSIGNALED(ended) && WTERMSIG(ended) == signal_number,
-              "signal %d: ended with %d", signal_number, ended);
+        end_child_by(signal_number);
     }
     MPI_Barrier(comm.world);
     CHECK((access(part, F_OK) == 0) == is_stop, "signal %d: the file %s", signal_number,

@@ -94,45 +94,12 @@ void disk_group_close(struct disk_group *group)
 static const struct disk_case *compared; /* by the functions for qsort() */
 static const char *compared_from;
 
-static size_t field_width(const hsort_field *field)
-{
-    return field->bytes ? (size_t)field->bytes : hsort_type_bytes(field->type);
-}
-
-/* A number as this machine has it. */
-static void load_number(const hsort_field *field, const char *from, char *number)
-{
-    const size_t width = field_width(field);
-    for (size_t i = 0; i < width; i++)
-        number[i] = from[field->big_endian ? width - 1 - i : i];
-}
-
-static int compare_records(const struct disk_case *c, const char *a, const char *b)
-{
-    for (int i = 0; i < c->field_count; i++) {
-        const hsort_field *field = &c->fields[i];
-        char left[16], right[16];
-        int found;
-        if (field->bytes) {
-            const int rises = memcmp(a + field->offset, b + field->offset, (size_t)field->bytes);
-            found = field->order == HSORT_DESCENDING ? -rises : rises;
-        } else {
-            load_number(field, a + field->offset, left);
-            load_number(field, b + field->offset, right);
-            found = order_compare(field->type, field->order, left, right);
-        }
-        if (found != 0)
-            return found;
-    }
-    return 0;
-}
-
 static int compare_places(const void *a, const void *b)
 {
     const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
     const size_t bytes = compared->bytes;
-    const int found = compare_records(compared, compared_from + (size_t)left * bytes,
-                                      compared_from + (size_t)right * bytes);
+    const int found = order_compare_fields(compared->fields, compared->field_count, compared_from + (size_t)left * bytes,
+                                           compared_from + (size_t)right * bytes);
     return found ? found : (left > right) - (left < right);
 }
 
@@ -157,7 +124,7 @@ void disk_sort_slowly(const struct disk_case *c, const char *from, int64_t count
 
 static int compare_elements(const struct disk_case *c, const char *a, const char *b)
 {
-    return c->is_records ? compare_records(c, a, b) : order_compare(c->input.type, c->order, a, b);
+    return c->is_records ? order_compare_fields(c->fields, c->field_count, a, b) : order_compare(c->input.type, c->order, a, b);
 }
 
 bool disk_is_in_order(const struct disk_case *c, const char *elements, int64_t count)
@@ -182,7 +149,7 @@ static void draw_records(const struct disk_case *c)
         const char *from = disk_shared->in + c->bytes * (check_random(&random) % (uint64_t)c->different);
         char *to = disk_shared->in + c->bytes * (size_t)i;
         for (int f = 0; f < c->field_count; f++)
-            memcpy(to + c->fields[f].offset, from + c->fields[f].offset, field_width(&c->fields[f]));
+            memcpy(to + c->fields[f].offset, from + c->fields[f].offset, order_field_bytes(&c->fields[f]));
     }
 }
 

@@ -56,24 +56,7 @@ static int64_t index_at(const struct whole *w, int64_t i)
 
 static int compare_fields(const struct whole *w, int64_t a, int64_t b)
 {
-    for (int f = 0; f < w->field_count; f++) {
-        const hsort_field *field = &w->fields[f];
-        unsigned char left[8], right[8];
-        const unsigned char *x = at(w, 0, a) + field->offset, *y = at(w, 0, b) + field->offset;
-        const size_t bytes = hsort_type_bytes(field->type);
-        int found;
-        for (size_t i = 0; field->bytes == 0 && i < bytes; i++) {
-            left[i] = x[field->big_endian ? bytes - 1 - i : i];
-            right[i] = y[field->big_endian ? bytes - 1 - i : i];
-        }
-        found = field->bytes == 0 ? order_compare(field->type, field->order, left, right)
-                                  : memcmp(x, y, (size_t)field->bytes);
-        if (field->bytes != 0 && field->order == HSORT_DESCENDING)
-            found = -found;
-        if (found != 0)
-            return found;
-    }
-    return 0;
+    return order_compare_fields(w->fields, w->field_count, at(w, 0, a), at(w, 0, b));
 }
 
 /* The words of one part, byte by byte. */
@@ -130,10 +113,7 @@ static hsort_check_result check_whole(const struct whole *w, bool with_index)
     hsort_check_result result = {.struct_size = sizeof result};
     void *slice[ARRAYS], *memory[ARRAYS];
     enum buffer_kind kinds[ARRAYS];
-    int64_t first = 0;
-    for (int r = 0; r < rank; r++)
-        first += w->counts[r];
-    const int64_t count = w->counts[rank];
+    const int64_t first = layout_before(w->counts, rank), count = w->counts[rank];
     for (int i = 0; i < ARRAYS; i++)
         slice[i] = make_slice(w, i, first, count, &kinds[i], &memory[i]);
     const int64_t *index = with_index || (count == 0 && draw_own(2)) ? slice[2] : NULL;

@@ -344,12 +344,7 @@ static void check_after_failure(const struct disk_case *c, hsort_status status, 
 #ifdef HSORT_FAULTS
 static const char *name_of(bool is_site, int what)
 {
-    static const char *const words[FAULT_SITES] = {
-#define X(name, word) word,
-        FAULT_SITE_LIST(X)
-#undef X
-    };
-    return is_site ? words[what] : disk_op_names[what];
+    return is_site ? fault_word((enum fault_site)what) : disk_op_names[what];
 }
 
 /* Of the failure of a site, or of a call; `status` where it may be any. */

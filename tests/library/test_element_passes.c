@@ -12,6 +12,7 @@
 #include "tests/support/device_buffer.h"
 #include "tests/support/faults.h"
 #include "tests/support/layout.h"
+#include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
 enum {
@@ -80,11 +81,6 @@ static hsort_context *open_context(size_t limit, bool overwrites)
     return ctx;
 }
 
-static size_t field_bytes(const hsort_field *field)
-{
-    return field->bytes != 0 ? (size_t)field->bytes : hsort_type_bytes(field->type);
-}
-
 /* Bytes of what travels in two passes. */
 static size_t element_bytes(const struct test_case *c)
 {
@@ -147,7 +143,7 @@ static unsigned char *make_records(const struct test_case *c)
          i++) { // keys that differ in a byte of some field, be it the last one
         const hsort_field *field = &c->fields[check_random(&random) % (uint64_t)c->field_count];
         memcpy(pool + i * bytes, pool, bytes);
-        pool[i * bytes + field->offset + check_random(&random) % field_bytes(field)] ^=
+        pool[i * bytes + field->offset + check_random(&random) % order_field_bytes(field)] ^=
             (unsigned char)(1 << i);
     }
     for (size_t i = 0; i < count * bytes; i++)
@@ -156,7 +152,7 @@ static unsigned char *make_records(const struct test_case *c)
         const unsigned char *from = pool + bytes * (check_random(&own) % POOL);
         for (int f = 0; f < c->field_count; f++)
             memcpy(records + i * bytes + c->fields[f].offset, from + c->fields[f].offset,
-                   field_bytes(&c->fields[f]));
+                   order_field_bytes(&c->fields[f]));
     }
     free(pool);
     return records;
@@ -166,7 +162,7 @@ static unsigned char *make_records(const struct test_case *c)
 static struct guarded array_of(const struct test_case *c, const unsigned char *records,
                                const hsort_field *field, enum buffer_kind kind)
 {
-    const size_t bytes = field ? field_bytes(field) : c->record_bytes, offset = field ? field->offset : 0;
+    const size_t bytes = field ? order_field_bytes(field) : c->record_bytes, offset = field ? field->offset : 0;
     const size_t count = (size_t)c->in_counts[rank], skew = field ? 0 : c->seed % 3;
     struct guarded made = guarded_make(NULL, count * bytes, skew, kind);
     for (size_t i = 0; i < count; i++)
@@ -332,13 +328,13 @@ static void draw_fields(struct test_case *c, int key_bytes, uint64_t *random)
                                : 1 + (int)(check_random(random) % (uint64_t)left);
             field->big_endian = 0;
         }
-        left -= (int)field_bytes(field);
+        left -= (int)order_field_bytes(field);
     }
     for (int i = 0; i < c->field_count; i++)
-        if (c->record_bytes < field_bytes(&c->fields[i]))
-            c->record_bytes = field_bytes(&c->fields[i]);
+        if (c->record_bytes < order_field_bytes(&c->fields[i]))
+            c->record_bytes = order_field_bytes(&c->fields[i]);
     for (int i = 0; i < c->field_count; i++)
-        c->fields[i].offset = check_random(random) % (c->record_bytes - field_bytes(&c->fields[i]) + 1);
+        c->fields[i].offset = check_random(random) % (c->record_bytes - order_field_bytes(&c->fields[i]) + 1);
     c->key_bytes = key_bytes;
 }
 
@@ -371,7 +367,7 @@ static struct test_case make_case(enum call call, int key_bytes, size_t record_b
     if (bare) {
         c.fields[0] = draw_number(&random, true);
         c.field_count = 1;
-        c.key_bytes = (int)field_bytes(&c.fields[0]);
+        c.key_bytes = (int)order_field_bytes(&c.fields[0]);
         const size_t least = c.key_bytes > 8 ? (size_t)c.key_bytes : 8; // of which keys are taken, too
         c.record_bytes = call == PAIRS && record_bytes > least ? record_bytes : least;
     } else {

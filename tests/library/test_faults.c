@@ -57,16 +57,6 @@ struct keys {
     _Alignas(16) uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
 };
 
-static const char *word_of(enum fault_site site)
-{
-    static const char *const words[FAULT_SITES] = {
-#define X(name, word) word,
-        FAULT_SITE_LIST(X)
-#undef X
-    };
-    return words[site];
-}
-
 /* Even shards for a sort in place. For the other, nearly all keys come from the first rank and go to the last, so that
  * keys are dealt out anew before and after the exchange. */
 static void make_keys(struct keys *keys, enum deed deed)
@@ -316,7 +306,7 @@ static int walk(enum deed deed, hsort_transport transport, enum fault_site site,
         fault.nth += fault.nth == 0 ? 1 : 1 + (int)(check_random(&random_state) % (uint64_t)steps_most);
         snprintf(faults_case, sizeof faults_case,
                  "%s, transport %d, exchange %d, %lld values, %s fault %d on rank %d of %d", deed_names[deed],
-                 transport, exchange, (long long)values, word_of(site), fault.nth, failing, size);
+                 transport, exchange, (long long)values, fault_word(site), fault.nth, failing, size);
         faults_watch(SECONDS_PER_CASE);
         untouched = run_case(deed, transport, &fault);
     }
@@ -336,7 +326,7 @@ static void walk_all(enum deed deed, hsort_transport transport)
                 if (rank == 0)
                     printf("%s, transport %d, exchange %d, %lld values: %s%d passages of %s on rank %d\n",
                            deed_names[deed], transport, exchange, (long long)values,
-                           steps_most > 1 ? "some of less than " : "", passages, word_of(sites[s]),
+                           steps_most > 1 ? "some of less than " : "", passages, fault_word(sites[s]),
                            failing[f]);
             }
 }

@@ -240,14 +240,6 @@ static hsort_status run_pairs(const struct trial *t, const unsigned char *keys, 
     return status;
 }
 
-static int64_t sum_before(const int64_t *counts)
-{
-    int64_t sum = 0;
-    for (int r = 0; r < rank; r++)
-        sum += counts[r];
-    return sum;
-}
-
 /* `random` is the same on every rank. */
 static void run_trial(struct trial t, uint64_t *random)
 {
@@ -257,9 +249,9 @@ static void run_trial(struct trial t, uint64_t *random)
                   in_counts);
     layout_counts((enum layout)(check_random(random) % LAYOUTS), t.total, size, check_random(random),
                   out_counts);
-    t.in_first = sum_before(in_counts);
+    t.in_first = layout_before(in_counts, rank);
     t.in_count = in_counts[rank];
-    t.out_first = sum_before(out_counts);
+    t.out_first = layout_before(out_counts, rank);
     t.out_count = out_counts[rank];
     snprintf(what, sizeof what,
              "hsort_%s of %lld elements of %zu bytes, keys of %d bytes in %d fields, type %d, %s, %d values "

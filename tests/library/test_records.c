@@ -34,31 +34,6 @@ static int trials[CALLS];
 
 /* ---- the oracle ----------------------------------------------------------------------------------------------------- */
 
-static int compare_numbers(const hsort_field *field, const unsigned char *a, const unsigned char *b)
-{
-    unsigned char left[16], right[16];
-    const size_t bytes = hsort_type_bytes(field->type);
-    for (size_t i = 0; i < bytes; i++) {
-        left[i] = a[field->big_endian ? bytes - 1 - i : i];
-        right[i] = b[field->big_endian ? bytes - 1 - i : i];
-    }
-    return order_compare(field->type, field->order, left, right);
-}
-
-static int compare_elements(const struct trial *t, const unsigned char *a, const unsigned char *b)
-{
-    for (int i = 0; i < t->field_count; i++) {
-        const hsort_field *field = &t->fields[i];
-        int found = field->bytes == 0 ? compare_numbers(field, a + field->offset, b + field->offset)
-                                      : memcmp(a + field->offset, b + field->offset, (size_t)field->bytes);
-        if (field->bytes != 0 && field->order == HSORT_DESCENDING)
-            found = -found;
-        if (found != 0)
-            return found;
-    }
-    return 0;
-}
-
 static const unsigned char *element(const struct trial *t, const unsigned char *all, int64_t i)
 {
     return all + (size_t)i * t->record_bytes;
@@ -75,8 +50,9 @@ static void sort_slowly(const struct trial *t, const unsigned char *all, int64_t
             const int64_t middle = begin + width < t->total ? begin + width : t->total;
             const int64_t end = middle + width < t->total ? middle + width : t->total;
             for (int64_t i = begin, j = middle, to = begin; to < end; to++) {
-                const bool second = i == middle || (j < end && compare_elements(t, element(t, all, order[j]),
-                                                                                element(t, all, order[i])) < 0);
+                const bool second =
+                    i == middle || (j < end && order_compare_fields(t->fields, t->field_count, element(t, all, order[j]),
+                                                                    element(t, all, order[i])) < 0);
                 other[to] = second ? order[j++] : order[i++];
             }
         }
@@ -104,19 +80,6 @@ struct part {
     const int64_t *order; /* of all */
     int64_t in_first, in_count, out_first, out_count;
 };
-
-static int64_t sum_before(const int64_t *counts)
-{
-    int64_t sum = 0;
-    for (int r = 0; r < rank; r++)
-        sum += counts[r];
-    return sum;
-}
-
-static size_t field_bytes(const hsort_field *field)
-{
-    return field->bytes != 0 ? (size_t)field->bytes : hsort_type_bytes(field->type);
-}
 
 /* What comes in of all elements' bytes from `offset` on, and what they are in order. */
 static struct array incoming(const struct part *p, size_t offset, size_t bytes)
@@ -156,7 +119,7 @@ static hsort_status run_records(const struct part *p)
 static hsort_status run_pairs(const struct part *p)
 {
     const struct trial *t = p->t;
-    const size_t offset = t->fields[0].offset, key_bytes = field_bytes(&t->fields[0]);
+    const size_t offset = t->fields[0].offset, key_bytes = order_field_bytes(&t->fields[0]);
     struct array keys = incoming(p, offset, key_bytes), values = incoming(p, 0, t->record_bytes);
     hsort_status status;
     if (t->in_place) {
@@ -185,16 +148,16 @@ static hsort_status run_pairs(const struct part *p)
 static hsort_status run_argsort(const struct part *p)
 {
     const hsort_field *field = &p->t->fields[0];
-    struct array keys = incoming(p, field->offset, field_bytes(field));
+    struct array keys = incoming(p, field->offset, order_field_bytes(field));
     struct array index = array_make(NULL, (size_t)p->out_count * sizeof(int64_t));
-    struct array keys_out = array_make(NULL, (size_t)p->out_count * field_bytes(field));
+    struct array keys_out = array_make(NULL, (size_t)p->out_count * order_field_bytes(field));
     const bool in_place = p->t->in_place, wants_keys = draw(2) == 0;
     const hsort_status status =
         hsort_argsort(ctx, field->type, field->order, keys.memory, p->in_count, (int64_t *)index.memory,
                       !wants_keys ? NULL : in_place ? keys.memory : keys_out.memory, p->out_count, NULL);
     expect(&index, p->order + p->out_first);
     if (wants_keys)
-        expect_order(p, in_place ? &keys : &keys_out, field->offset, field_bytes(field));
+        expect_order(p, in_place ? &keys : &keys_out, field->offset, order_field_bytes(field));
     array_check(&keys, "keys");
     array_check(&keys_out, "keys_out");
     array_check(&index, "index");
@@ -208,7 +171,7 @@ static hsort_status run_columns(const struct part *p)
     const void *memory[FIELDS];
     hsort_field fields[FIELDS];
     for (int i = 0; i < t->field_count; i++) {
-        columns[i] = incoming(p, t->fields[i].offset, field_bytes(&t->fields[i]));
+        columns[i] = incoming(p, t->fields[i].offset, order_field_bytes(&t->fields[i]));
         memory[i] = columns[i].memory;
         fields[i] = t->fields[i];
         fields[i].offset = 0;
@@ -277,7 +240,7 @@ static hsort_status run_select(const struct part *p)
     enum { WANTED = 20 };
     const struct trial *t = p->t;
     const hsort_field *field = &t->fields[0];
-    const size_t key_bytes = field_bytes(field);
+    const size_t key_bytes = order_field_bytes(field);
     const int64_t wanted = t->total > 0 ? WANTED : 0;
     int64_t positions[WANTED] = {0};
     unsigned char selected[WANTED * 16], expected[WANTED * 16];
@@ -325,7 +288,7 @@ static hsort_status run_unique(const struct part *p)
     static const char *const names[] = {"keys_out", "counts", "first", "ids"};
     const struct trial *t = p->t;
     const hsort_field *field = &t->fields[0];
-    const size_t bytes = field_bytes(field), words = (size_t)p->in_count * sizeof(int64_t);
+    const size_t bytes = order_field_bytes(field), words = (size_t)p->in_count * sizeof(int64_t);
     unsigned char *all = pick(t, p->all, t->seed % 4 ? p->order : NULL, 0, t->total, field->offset, bytes);
     struct array keys = array_make(all + (size_t)p->in_first * bytes, (size_t)p->in_count * bytes);
     struct array made[4], *out[4];
@@ -363,9 +326,9 @@ static void run_trial(const struct trial *t)
     const struct part p = {.t = t,
                            .all = all,
                            .order = order,
-                           .in_first = sum_before(t->in_counts),
+                           .in_first = layout_before(t->in_counts, rank),
                            .in_count = t->in_counts[rank],
-                           .out_first = sum_before(t->out_counts),
+                           .out_first = layout_before(t->out_counts, rank),
                            .out_count = t->out_counts[rank]};
     snprintf(what, sizeof what, "%s of %lld elements of %zu bytes, %d fields, first of type %d at %zu of %d bytes, "
              "%d values of a byte, in place %d, repeats %d", call_names[t->call], (long long)t->total, t->record_bytes,
@@ -390,7 +353,7 @@ static hsort_field draw_field(const struct trial *t, size_t most, bool number)
         field.bytes = 1 + (int)draw(most < 16 ? most : 16);
     else
         field.big_endian = !number && draw(3) == 0;
-    field.offset = draw(t->record_bytes - field_bytes(&field) + 1);
+    field.offset = draw(t->record_bytes - order_field_bytes(&field) + 1);
     return field;
 }
 
@@ -407,7 +370,7 @@ static void draw_fields(struct trial *t)
     for (t->field_count = 0; t->field_count < wanted && left > 0; t->field_count++) {
         const size_t most = left < t->record_bytes ? left : t->record_bytes;
         t->fields[t->field_count] = draw_field(t, most, one);
-        left -= field_bytes(&t->fields[t->field_count]);
+        left -= order_field_bytes(&t->fields[t->field_count]);
     }
 }
 

@@ -253,13 +253,12 @@ static void check_way(const struct trial *t, int64_t written)
 static void run_trial(const struct trial *t)
 {
     const size_t width = hsort_type_bytes(t->type);
-    int64_t counts[MOST_RANKS], out_counts[MOST_RANKS], first = 0;
+    int64_t counts[MOST_RANKS], out_counts[MOST_RANKS];
     layout_counts(t->in_layout, t->count, size, t->seed, counts);
     layout_counts(t->out_layout, t->count, size, t->seed + 1, out_counts);
     if (t->in_place)
         memcpy(out_counts, counts, sizeof counts);
-    for (int r = 0; r < rank; r++)
-        first += counts[r];
+    const int64_t first = layout_before(counts, rank);
     snprintf(what, sizeof what, "%s, %lld %s, order %d, layout %d -> %d%s, memory %d, seed %llu",
              shape_names[t->shape], (long long)t->count, hsort_type_name(t->type), t->order, t->in_layout,
              t->out_layout, t->in_place ? " in place" : "", t->kind, (unsigned long long)t->seed);

@@ -298,10 +298,7 @@ static void run_case(struct test_case *c, int number)
     layout_counts(c->out_layout, c->input.count, size, c->seed + 1, out_counts);
     if (c->call == CALL_IN_PLACE)
         memcpy(out_counts, counts, sizeof counts);
-    int64_t first = 0;
-    for (int r = 0; r < rank; r++)
-        first += counts[r];
-
+    const int64_t first = layout_before(counts, rank);
     uint64_t random = c->seed + 1000 * (uint64_t)(rank + 1);
     const bool one_buffer = c->call != CALL_TO;
     const int64_t room = one_buffer && out_counts[rank] > counts[rank] ? out_counts[rank] : counts[rank];

@@ -106,14 +106,6 @@ static void guarded_drop(struct guarded *made)
 
 /* ---- one case ---------------------------------------------------------------------------------------------------- */
 
-static int64_t sum_before(const int64_t *counts)
-{
-    int64_t before = 0;
-    for (int r = 0; r < rank; r++)
-        before += counts[r];
-    return before;
-}
-
 static void check_codes(struct guarded *out, int code_bytes, const key_code *expected, int64_t count)
 {
     int64_t wrong = 0;
@@ -148,7 +140,7 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
                   out_counts);
     if (in_place)
         memcpy(out_counts, counts, sizeof counts);
-    struct guarded in = guarded_make(kind, code_bytes, all + sum_before(counts), counts[rank]);
+    struct guarded in = guarded_make(kind, code_bytes, all + layout_before(counts, rank), counts[rank]);
     struct guarded out = guarded_make(kind, code_bytes, NULL, out_counts[rank]);
     const void *sorted = NULL;
     qsort(all, (size_t)total, sizeof all[0], compare_codes);
@@ -162,7 +154,7 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
         CHECK(device_buffer_copy(result->codes, sorted, result->bytes), "cannot copy");
     CHECK(stats_finish(ctx, total) == HSORT_OK && hsort_get_stats(ctx, &stats) == HSORT_OK && stats.keys == total && stats.passes == (few ? 1 : passes),
           "%s: %lld keys, %lld passes", case_text, (long long)stats.keys, (long long)stats.passes);
-    check_codes(result, code_bytes, all + sum_before(out_counts), out_counts[rank]);
+    check_codes(result, code_bytes, all + layout_before(out_counts, rank), out_counts[rank]);
     guarded_drop(&in);
     guarded_drop(&out);
 }

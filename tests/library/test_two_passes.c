@@ -167,17 +167,15 @@ static void check_stats(const struct test_case *c, const struct little *little, 
 static void run_case(const struct test_case *c, const struct little *little, int number)
 {
     const size_t width = hsort_type_bytes(c->input.type);
-    int64_t counts[MOST_RANKS], out_counts[MOST_RANKS], first = 0;
+    int64_t counts[MOST_RANKS], out_counts[MOST_RANKS];
     describe(c, little, number);
     faults_watch(SECONDS_PER_CASE);
     layout_counts(c->in_layout, c->input.count, size, c->seed, counts);
     layout_counts(c->out_layout, c->input.count, size, c->seed + 1, out_counts);
     if (c->call == CALL_IN_PLACE)
         memcpy(out_counts, counts, sizeof counts);
-    for (int r = 0; r < rank; r++)
-        first += counts[r];
     uint64_t random = c->seed + 1000 * (uint64_t)(rank + 1);
-    const int64_t count = counts[rank], out_count = out_counts[rank];
+    const int64_t first = layout_before(counts, rank), count = counts[rank], out_count = out_counts[rank];
     const bool one_buffer = c->call != CALL_TO;
     const size_t in_bytes = (size_t)count * width, out_bytes = (size_t)out_count * width;
     struct guarded in = guarded_make(one_buffer && out_bytes > in_bytes ? out_bytes : in_bytes, &random);

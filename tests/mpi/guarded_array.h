@@ -4,14 +4,11 @@
 #define GUARDED_ARRAY_H
 
 #include "kernels/spare_memory.h"
-#include "mpi/comm/comm.h"
-#include "tests/support/check.h"
+#include "tests/mpi/rank_engine.h"
 #include "tests/support/faults.h"
 
 enum { GUARD = 64, POISON = 0xa5 };
 
-static struct comm comm;
-static struct engine *engine;
 static struct spare_memory array_memory;
 
 /* A buffer in engine memory, between guards, and what it must hold. */
@@ -20,14 +17,6 @@ struct guarded_array {
     unsigned char *image, *found;
     size_t bytes;
 };
-
-static void copy_and_wait(void *to, const void *from, size_t bytes)
-{
-    hsort_status status = engine->ops->copy(engine, STREAM_WORK, to, from, bytes);
-    if (status == HSORT_OK)
-        status = engine->ops->stream_synchronize(engine, STREAM_WORK);
-    CHECK(status == HSORT_OK, "copy: %s", status_text());
-}
 
 /* Write the image. */
 static void array_put(struct guarded_array *a)

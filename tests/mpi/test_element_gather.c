@@ -519,10 +519,8 @@ static void test_cuda(uint64_t seed)
     const size_t chunk_bytes =
         4096; // a copy to or from a GPU for each: a large element is a thousand of 64 bytes
     const struct transport_options options = {.transport = HSORT_TRANSPORT_AUTO};
-    char why[256];
     int takes;
-    const int devices = cuda_device_count(why, sizeof why);
-    const hsort_status status = engine_open_cuda(comm.node_rank % devices, 0, &engine);
+    const hsort_status status = open_cuda_engine();
     CHECK(status == HSORT_OK, "%s", status_text());
     if (comm_agree(&comm, status) != HSORT_OK)
         return;

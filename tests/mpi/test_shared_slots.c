@@ -6,24 +6,10 @@
 #include <dirent.h>
 #include <string.h>
 #include <unistd.h>
-#include "mpi/comm/comm.h"
-#include "tests/support/ranks.h"
 #include "mpi/transport/shared_slots.h"
+#include "tests/mpi/rank_engine.h"
 
 enum { BYTES = 3 << 16 };
-
-static struct comm comm;
-static struct engine *engine;
-
-static bool has_no_shm; /* this rank */
-
-int __real_shm_open(const char *name, int flags, mode_t mode);
-int __wrap_shm_open(const char *name, int flags, mode_t mode);
-
-int __wrap_shm_open(const char *name, int flags, mode_t mode)
-{
-    return has_no_shm ? -1 : __real_shm_open(name, flags, mode);
-}
 
 static unsigned char slot_byte(int rank, size_t i)
 {
@@ -85,17 +71,11 @@ static void check_sharing(const char *what, size_t bytes, bool unable)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    char why[256] = "";
-    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    const int devices = cuda ? cuda_device_count(why, sizeof why) : 0;
-    if (cuda && devices == 0)
-        return ranks_skip(why);
-    hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
-    if (status == HSORT_OK)
-        status = cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine) : engine_open_host(1, 0, &engine);
-    CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
-    if (comm_agree(&comm, status) != HSORT_OK)
+    int rank, size;
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    if (!open_rank(cuda, engine_open_host))
         return ranks_finish();
     for (int again = 0; again < 3; again++)
         check_sharing("all share", BYTES, false);

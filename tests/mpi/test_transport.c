@@ -5,16 +5,12 @@
  *
  *     test_transport          the host engine, then one whose memory other processes map (shared_engine.h)
  *     test_transport cuda     the cuda engine; rank r of a node takes device r modulo the devices there */
-#include "mpi/comm/comm.h"
 #include "tests/support/faults.h"
-#include "tests/support/ranks.h"
 #include "tests/support/shared_engine.h"
 #include "mpi/transport/transport.h"
+#include "tests/mpi/rank_engine.h"
 
 enum { GUARD = 64, POISON = 0xa5, SIZES = 9, CAPACITY = 16 << 20 };
-
-static struct comm comm;
-static struct engine *engine;
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **opened); /* shared_engine.c wraps it */
 
@@ -62,14 +58,6 @@ static void fill_message(unsigned char *bytes, size_t count, int rank, int numbe
 {
     for (size_t i = 0; i < count; i++)
         bytes[i] = (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101 + (size_t)number * 13);
-}
-
-static void copy_and_wait(void *to, const void *from, size_t bytes)
-{
-    hsort_status status = engine->ops->copy(engine, STREAM_WORK, to, from, bytes);
-    if (status == HSORT_OK)
-        status = engine->ops->stream_synchronize(engine, STREAM_WORK);
-    CHECK(status == HSORT_OK, "copy: %s", status_text());
 }
 
 /* Poison all that this plan could touch; put message `number` of `rank`, of `bytes`, in the middle of it. */
@@ -436,16 +424,6 @@ static void test_transport(open_fn open, hsort_transport kind)
 }
 
 /* staged, where ranks share their slots; where some cannot; and where none may. */
-static bool has_no_shm; /* this rank */
-
-int __real_shm_open(const char *name, int flags, mode_t mode);
-int __wrap_shm_open(const char *name, int flags, mode_t mode);
-
-int __wrap_shm_open(const char *name, int flags, mode_t mode)
-{
-    return has_no_shm ? -1 : __real_shm_open(name, flags, mode);
-}
-
 static hsort_status open_all_share(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                                    struct transport **transport)
 {
@@ -522,12 +500,6 @@ static bool test_choice(bool cuda)
     return takes != 0;
 }
 
-static hsort_status open_engine_of(bool cuda, int devices)
-{
-    return cuda ? engine_open_cuda(comm.node_rank % devices, 0, &engine)
-                : __real_engine_open_host(1, 0, &engine);
-}
-
 enum { WITH_STAGED = 1, WITH_MPI = 2, WITH_IPC = 4 };
 
 static void test_transports(bool on_host, int transports)
@@ -568,17 +540,11 @@ static void test_shared(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    char why[256] = "";
-    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-    const int devices = cuda ? cuda_device_count(why, sizeof why) : 0;
-    if (cuda && devices == 0)
-        return ranks_skip(why);
-    hsort_status status = comm_open(MPI_COMM_WORLD, &comm);
-    if (status == HSORT_OK)
-        status = open_engine_of(cuda, devices);
-    CHECK(status == HSORT_OK, "rank %d: %s", comm.rank, status_text());
-    if (comm_agree(&comm, status) != HSORT_OK)
+    int rank, size;
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    if (!open_rank(cuda, __real_engine_open_host))
         return ranks_finish();
     const bool takes = test_choice(cuda);
     if (cuda && !takes && comm.rank == 0)

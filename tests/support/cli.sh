@@ -26,6 +26,52 @@ if $MPIRUN --version 2>&1 | grep -qE 'Open MPI|OpenRTE'; then
     quiet=--quiet
 fi
 
+# need_faults: skip the test where the build has no fault sites.
+need_faults()
+{
+    if [ "${HAS_FAULTS:-OFF}" != ON ]; then
+        echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
+        exit 77
+    fi
+}
+
+# need_numpy: set $numpy to a Python with NumPy, or skip the test.
+need_numpy()
+{
+    if ! numpy=$(python_with numpy); then
+        echo "skipped: no python3 with numpy"
+        exit 77
+    fi
+}
+
+# draw_seed: set $seed, and have $RANDOM begin with it.
+draw_seed()
+{
+    seed=${HYPERSORT_SEED:-$RANDOM}
+    RANDOM=$seed
+    echo "seed $seed"
+}
+
+# python_cases PYTHON SCRIPT SEED NUMBER...: cases that a script of this folder draws; it is told how to run the command, too.
+python_cases()
+{
+    : >"$work.out" 2>"$work.err"
+    # shellcheck disable=SC2086  # MPIRUN is words
+    "$1" "$SOURCE/tests/command/$2" "${@:3}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
+}
+
+# run_parts PART...: these functions of the test, or those that PARTS names; each begins with `afresh`, if the test has that.
+run_parts()
+{
+    local part
+    # shellcheck disable=SC2048  # PARTS is words
+    for part in ${PARTS:-$*}; do
+        if declare -F afresh >/dev/null; then afresh; fi
+        $part
+        echo "$part: done after $SECONDS s"
+    done
+}
+
 # fail TEXT: count a failure and show the last run.
 fail()
 {

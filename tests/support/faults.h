@@ -9,6 +9,16 @@
 #include "kernels/base/fault.h"
 
 #ifdef HSORT_FAULTS
+static inline const char *fault_word(enum fault_site site)
+{
+    static const char *const words[FAULT_SITES] = {
+#define X(name, word) word,
+        FAULT_SITE_LIST(X)
+#undef X
+    };
+    return words[site];
+}
+
 /* After fault_set(site, nth): was the nth passage never reached? Disarms the site. Not collective. */
 static inline bool fault_untouched(enum fault_site site, int nth)
 {

@@ -7,7 +7,9 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "mpi/comm/comm.h"
 #include "src/files/file.h"
@@ -59,6 +61,19 @@ static inline int leftovers(void)
         count += strstr(entry->d_name, ".hypersort-") != NULL;
     closedir(listing);
     return count;
+}
+
+/* A child that raises this signal must be ended by it. */
+static inline void end_child_by(int signal_number)
+{
+    int ended = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        raise(signal_number);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &ended, 0) == child && WIFSIGNALED(ended) && WTERMSIG(ended) == signal_number,
+          "signal %d: ended with %d", signal_number, ended);
 }
 
 /* A collective call gave `status`: it must be `wanted` on every rank, and then comm.error the same line,

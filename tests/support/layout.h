@@ -46,4 +46,13 @@ static inline void layout_counts(enum layout layout, int64_t total, int size, ui
     counts[check_random(&seed) % (uint64_t)size] += left;
 }
 
+/* What lies before a rank. */
+static inline int64_t layout_before(const int64_t *counts, int rank)
+{
+    int64_t before = 0;
+    for (int lower = 0; lower < rank; lower++)
+        before += counts[lower];
+    return before;
+}
+
 #endif

@@ -147,6 +147,32 @@ static inline int order_compare(hsort_type type, hsort_order order, const void *
     return order == HSORT_DESCENDING && !nans ? -ascending : ascending;
 }
 
+static inline size_t order_field_bytes(const hsort_field *field)
+{
+    return field->bytes != 0 ? (size_t)field->bytes : hsort_type_bytes(field->type);
+}
+
+/* Two elements by their fields: numbers by value, other bytes by memcmp(). */
+static inline int order_compare_fields(const hsort_field *fields, int count, const void *a, const void *b)
+{
+    for (int f = 0; f < count; f++) {
+        const hsort_field *field = &fields[f];
+        const unsigned char *x = (const unsigned char *)a + field->offset, *y = (const unsigned char *)b + field->offset;
+        const size_t bytes = order_field_bytes(field);
+        unsigned char left[16], right[16];
+        for (size_t i = 0; field->bytes == 0 && i < bytes; i++) { // as this machine has them
+            left[i] = x[field->big_endian ? bytes - 1 - i : i];
+            right[i] = y[field->big_endian ? bytes - 1 - i : i];
+        }
+        int found = field->bytes == 0 ? order_compare(field->type, field->order, left, right) : memcmp(x, y, bytes);
+        if (field->bytes != 0 && field->order == HSORT_DESCENDING)
+            found = -found;
+        if (found != 0)
+            return found;
+    }
+    return 0;
+}
+
 /* Sort keys [count] by qsort. Descending: the numbers, which come first, are turned round afterwards. */
 static inline void order_sort(hsort_type type, hsort_order order, void *keys, int64_t count)
 {

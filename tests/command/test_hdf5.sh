@@ -223,6 +223,33 @@ PYTHON
     rm wide.h5 x.h5
 }
 
+# A group of so many datasets that the newer form of HDF5 keeps its links elsewhere in the file; in the order of their making.
+many_datasets()
+{
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+rng = np.random.default_rng(9)
+with h5py.File("many.h5", "w", libver="latest") as file:
+    group = file.create_group("g", track_order=True)
+    for number in range(20):
+        group[f"{number}"] = rng.integers(0, 1 << number, 501)
+PYTHON
+    ok 3 sort many.h5:/g -o x.h5:/g --key 7 -q
+    "$h5py" - <<'PYTHON' || fail "a group of many datasets"
+import h5py
+import numpy as np
+with h5py.File("many.h5") as given, h5py.File("x.h5") as found:
+    order = np.argsort(given["g/7"][...], kind="stable")
+    assert len(found["g"]) == 20
+    for name in given["g"]:
+        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+    lists = [file["g"].id.get_create_plist() for file in (given, found)]
+    assert lists[0].get_link_creation_order() == lists[1].get_link_creation_order() != 0
+PYTHON
+    rm many.h5 x.h5
+}
+
 # Rows that lie in other files: of a virtual dataset, and of one with its data outside. What is written has them itself.
 elsewhere()
 {
@@ -358,7 +385,7 @@ PYTHON
 
 [ -n "${PARTS:-}" ] || drawn_groups
 make_hdf5
-for part in ${PARTS:-refusals usage reports pieces elsewhere wrong_library failures_of_ranks stopped full_disk}; do
+for part in ${PARTS:-refusals usage reports pieces many_datasets elsewhere wrong_library failures_of_ranks stopped full_disk}; do
     $part
     echo "$part: done after $SECONDS s"
 done

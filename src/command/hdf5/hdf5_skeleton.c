@@ -155,13 +155,31 @@ static hsort_status make_dataset(const struct hdf5_in *in, int number, hid_t fil
     return status;
 }
 
+/* How a group is to be stored: as the input's is. The input's list itself also says where in its file many links lie, which HDF5
+ * would take for places in ours. */
+static hid_t make_group_properties(hid_t from)
+{
+    const hid_t given = H5Gget_create_plist(from), properties = H5Pcreate(H5P_GROUP_CREATE);
+    unsigned order = 0, most = 8, least = 6; // HDF5's own
+    H5Pget_link_creation_order(given, &order);
+    H5Pset_link_creation_order(properties, order);
+    H5Pget_link_phase_change(given, &most, &least);
+    H5Pset_link_phase_change(properties, most, least);
+    H5Pget_attr_creation_order(given, &order);
+    H5Pset_attr_creation_order(properties, order);
+    H5Pget_attr_phase_change(given, &most, &least);
+    H5Pset_attr_phase_change(properties, most, least);
+    H5Pset_obj_track_times(properties, false);
+    H5Pclose(given);
+    return properties;
+}
+
 /* The group at the output's place, if it is not the root, which is there. */
 static hid_t make_group(const struct hdf5_in *in, hid_t file, const struct hdf5_place *place, hid_t links)
 {
     if (place->path[1] == '\0')
         return H5Gopen2(file, "/", H5P_DEFAULT);
-    const hid_t properties = H5Gget_create_plist(in->part[0].object);
-    H5Pset_obj_track_times(properties, false);
+    const hid_t properties = make_group_properties(in->part[0].object);
     const hid_t group = H5Gcreate2(file, place->path, links, properties, H5P_DEFAULT);
     H5Pclose(properties);
     return group;

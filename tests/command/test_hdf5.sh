@@ -175,7 +175,11 @@ reports()
 sub/up (a group around it), to of sub (references), reference of id (references)'"
     json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
     ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
-    json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000"
+    json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000 and r['trace'] is None"
+    ok 2 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --trace trace.json --json
+    json "r['trace']['spans'] > 20 and r['trace']['file'] == 'trace.json'"
+    grep -q '"name": "look at rows"' trace.json || fail "the trace of check has no look at rows"
+    refused 2 2 "snap.h5: is the input" check x.h5:/g --key id --against snap.h5:/g --trace snap.h5
     ok 3 sort snap.h5:/g -o traced.h5:/g --key id --trace trace.json --json
     json "r['trace']['spans'] > 50 and r['trace']['file'] == 'trace.json'"
     for words in read "look at rows" write commit; do

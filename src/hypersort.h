@@ -89,7 +89,7 @@ typedef struct hsort_plan_result {
     double engine_bytes;           /* of a rank, besides the caller's buffers: about hsort_workspace(), or
                                       the slots of two passes */
     double caller_bytes;           /* that the caller holds in host memory, sorting in place: shard_bytes */
-    hsort_exchange exchange;       /* that AUTO takes */
+    hsort_exchange exchange;       /* that AUTO takes, where rates.engine_bytes has room for it */
     hsort_plan_exchange bitonic, direct;
     int can_partition;             /* 1: so many ranks could sort by PARTITION; else 0 */
     hsort_plan_exchange partition; /* what that would cost; all 0 if they cannot */

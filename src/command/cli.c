@@ -25,7 +25,7 @@ static hsort_status print_help_or_version(const struct cli_options *options)
 static hsort_status check_clobber(struct comm *comm, const struct cli_options *options)
 {
     const char *const outputs[] = {options->output, options->values_output, options->index, options->counts,
-                                   options->command == CLI_SORT ? options->trace : NULL};
+                                   options->command != CLI_REPORT ? options->trace : NULL};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == HSORT_OK; i++)
         if (outputs[i] && (comm->rank == 0 || file_is_pattern(outputs[i])))

@@ -96,7 +96,7 @@ struct cli_options {
     int files_count;
     const char *output, *against;
     const char *checkpoint;  /* sort: the directory, or NULL */
-    const char *trace;       /* sort, report: the file, or NULL */
+    const char *trace;       /* the file: of report one to read, of others one to write; or NULL */
     const char *memory_size; /* sort: "8G", "50%", or NULL */
     struct cli_texts {
         const char *text[CLI_DIRECTORIES_MAX];

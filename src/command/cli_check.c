@@ -10,6 +10,7 @@
 #include "src/command/records_hdf5.h"
 #include "src/command/records_unique.h"
 #include "src/command/report.h"
+#include "src/command/run_trace.h"
 #include "src/library/verify.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,7 +71,9 @@ static hsort_status read_chunk(const struct scanner *scanner, const struct file_
                                              .user = (void *)file,
                                              .at = at,
                                              .lead = file_in_lead(file, at)};
-    return scanner->engine->ops->transfer(scanner->engine, &transfer, 1, NULL, 0);
+    struct trace_span *span = trace_begin(scanner->comm->trace, "read file");
+    trace_bytes(span, count * key_bytes);
+    return trace_end_with(span, scanner->engine->ops->transfer(scanner->engine, &transfer, 1, NULL, 0));
 }
 
 /* Look for equal neighbours, too: keys as elements whose numbers are all alike. */
@@ -98,6 +101,16 @@ static hsort_status add_counted(struct scanner *scanner, const struct file_in *f
     return HSORT_OK;
 }
 
+/* The keys of the chunk, and their counts. */
+static hsort_status look_at_chunk(struct scanner *scanner, const struct file_in *file, int64_t first,
+                                  int64_t count, struct verifier *verifier, struct verifier *strict)
+{
+    TRY(verify_add(verifier, scanner->engine, scanner->chunk, count));
+    if (strict)
+        TRY(add_strictly(scanner, file, count, strict));
+    return strict && scanner->counts ? add_counted(scanner, file, first, count) : HSORT_OK;
+}
+
 /* strict: or NULL; not NULL is of the file that may have counts. */
 static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier,
                               struct verifier *strict)
@@ -109,11 +122,9 @@ static hsort_status add_share(struct scanner *scanner, const struct file_in *fil
     for (int64_t done = 0; done < count;) {
         const int64_t chunk = count - done < most ? count - done : most;
         TRY(read_chunk(scanner, file, first + done, chunk));
-        TRY(verify_add(verifier, scanner->engine, scanner->chunk, chunk));
-        if (strict)
-            TRY(add_strictly(scanner, file, chunk, strict));
-        if (strict && scanner->counts)
-            TRY(add_counted(scanner, file, first + done, chunk));
+        struct trace_span *span = trace_begin(scanner->comm->trace, "look at keys");
+        trace_keys(span, chunk);
+        TRY(trace_end_with(span, look_at_chunk(scanner, file, first + done, chunk, verifier, strict)));
         done += chunk;
         progress_bytes(&scanner->progress, "check", done, count, file->count * key_bytes);
     }
@@ -179,6 +190,22 @@ static hsort_status fail_order(struct comm *comm, const struct check_report *rep
                        others ? "; nor does it hold the keys of " : "", others ? report->against : "");
 }
 
+/* What is found in the files. Collective. */
+static hsort_status scan_both(struct scanner *scanner, const struct cli_options *options,
+                              const struct file_in *file, const struct file_in *other,
+                              struct check_report *report)
+{
+    const double start = MPI_Wtime();
+    TRY(scan(scanner, file, &report->found, options->unique ? &report->first_repeat : NULL));
+    if (other)
+        TRY(scan(scanner, other, &report->other, NULL));
+    TRY_MPI(MPI_Allreduce(scanner->counted, report->counted, 3, MPI_UINT64_T, MPI_SUM, scanner->comm->world));
+    if (report->found.first_disorder >= 0)
+        TRY(fetch_disorder(scanner->comm, file, report->found.first_disorder, report->disorder));
+    report->seconds = MPI_Wtime() - start;
+    return HSORT_OK;
+}
+
 /* Both scans and the report. `other` is NULL without --against. Collective. */
 static hsort_status check_files(struct scanner *scanner, const struct cli_options *options,
                                 const struct file_in *file, const struct file_in *other)
@@ -192,18 +219,12 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
                                   .unique = options->unique,
                                   .counts = options->counts,
                                   .first_repeat = -1};
-    const double start = MPI_Wtime();
-    TRY(scan(scanner, file, &report.found, options->unique ? &report.first_repeat : NULL));
-    if (other)
-        TRY(scan(scanner, other, &report.other, NULL));
-    TRY_MPI(MPI_Allreduce(scanner->counted, report.counted, 3, MPI_UINT64_T, MPI_SUM, comm->world));
-    const int64_t place = report.found.first_disorder;
-    if (place >= 0)
-        TRY(fetch_disorder(comm, file, place, report.disorder));
-    report.seconds = MPI_Wtime() - start;
-
+    if (scanner->counts)
+        TRY(run_trace_check(comm, options, scanner->counts, NULL));
+    TRY(run_trace_open(comm, options, file, other, &report.trace));
+    TRY(run_trace_close(comm, options, scan_both(scanner, options, file, other, &report), &report.trace));
     TRY(comm_agree(comm, comm->rank == 0 ? report_check(&report, options->json) : HSORT_OK));
-    if (place >= 0)
+    if (report.found.first_disorder >= 0)
         return fail_order(comm, &report);
     if (report.first_repeat >= 0)
         return report_fail(comm, HSORT_MISMATCH, "%s: key %" PRId64 " is that of key %" PRId64 " again",

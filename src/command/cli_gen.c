@@ -7,6 +7,7 @@
 #include "src/command/progress.h"
 #include "src/command/records.h"
 #include "src/command/report.h"
+#include "src/command/run_trace.h"
 
 /* What writes keys: an engine, for its threads, and a chunk of its memory. */
 struct writer {
@@ -35,8 +36,13 @@ static hsort_status write_chunk(const struct writer *writer, int64_t first, int6
                                              .user = (void *)writer->file,
                                              .at = at,
                                              .lead = file_out_lead(writer->file, at)};
+    struct trace_span *span = trace_begin(writer->comm->trace, "make keys");
+    trace_keys(span, count);
     input_fill(writer->input, first, count, writer->chunk);
-    return writer->engine->ops->transfer(writer->engine, NULL, 0, &transfer, 1);
+    trace_end(span);
+    span = trace_begin(writer->comm->trace, "write file");
+    trace_bytes(span, count * key_bytes);
+    return trace_end_with(span, writer->engine->ops->transfer(writer->engine, NULL, 0, &transfer, 1));
 }
 
 /* Make and write this rank's keys [count]. Collective over the node; the caller agrees on the status. */
@@ -64,33 +70,42 @@ static void close_writer(struct writer *writer)
     writer->engine->ops->close(writer->engine);
 }
 
+/* The output, from its creation to its name. Collective. */
+static hsort_status write_key_file(struct comm *comm, const struct cli_options *options,
+                                   const struct input *input, int threads)
+{
+    struct file_out file;
+    const int64_t first = launch_share(input->count, comm->rank, comm->size);
+    const struct file_target target = {.path = options->output,
+                                       .format = options->format,
+                                       .type = input->type,
+                                       .count = input->count,
+                                       .first = first,
+                                       .mine = launch_share(input->count, comm->rank + 1, comm->size) - first,
+                                       .direct_io = options->direct_io,
+                                       .no_clobber = options->no_clobber};
+    TRY(file_create(comm, &target, &file));
+    report_stale(comm, &file);
+    struct writer writer = {.comm = comm, .input = input, .file = &file};
+    progress_start(&writer.progress, progress_choose(options->progress, comm->rank));
+    const hsort_status status = comm_agree(comm, write_share(&writer, threads, first, target.mine));
+    close_writer(&writer);
+    struct trace_span *span = trace_begin(comm->trace, "commit");
+    return trace_end_with(span, launch_commit(comm, &file, status));
+}
+
 hsort_status cli_gen(struct comm *comm, const struct cli_options *options)
 {
     struct input input = {.type = options->type_given ? options->type : HSORT_U64,
                           .seed = options->seed,
                           .count = options->count};
+    struct run_trace trace;
     if (options->key)
         return records_gen(comm, options);
     if (input_parse(options->distribution, &input) != HSORT_OK)
         return report_fail(comm, HSORT_ARGUMENT, "--dist: %s", status_text());
     int threads;
     TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));
-
-    struct file_out file;
-    const int64_t first = launch_share(input.count, comm->rank, comm->size);
-    const struct file_target target = {.path = options->output,
-                                       .format = options->format,
-                                       .type = input.type,
-                                       .count = input.count,
-                                       .first = first,
-                                       .mine = launch_share(input.count, comm->rank + 1, comm->size) - first,
-                                       .direct_io = options->direct_io,
-                                       .no_clobber = options->no_clobber};
-    TRY(file_create(comm, &target, &file));
-    report_stale(comm, &file);
-    struct writer writer = {.comm = comm, .input = &input, .file = &file};
-    progress_start(&writer.progress, progress_choose(options->progress, comm->rank));
-    const hsort_status status = comm_agree(comm, write_share(&writer, threads, first, target.mine));
-    close_writer(&writer);
-    return launch_commit(comm, &file, status);
+    TRY(run_trace_open(comm, options, NULL, NULL, &trace));
+    return run_trace_close(comm, options, write_key_file(comm, options, &input, threads), &trace);
 }

@@ -102,9 +102,9 @@ const char *const cli_notes[CLI_COMMANDS] = {
         "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
         "Several files of one type are sorted as one array, in their order.\n"
         "FILE.h5:/PATH (also .hdf5, .hdf, .he5, .nc) is a group or a dataset of an HDF5 file. Of a group all\n"
-        "datasets that have as many rows as that of the first KEY are sorted, and written as they were stored,\n"
-        "with their attributes and the group's. Its other members, which the report names, and what else the\n"
-        "file has are not copied. What else the file of OUT has stays.\n"
+        "datasets, those of groups in it too, that have as many rows as that of the first KEY are sorted, and\n"
+        "written as they were stored, with attributes, also those of the groups. Other members, which the\n"
+        "report names, and what else the file has are not copied. What else the file of OUT has stays.\n"
         "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
         "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
         "leads to nothing is refused.\n",

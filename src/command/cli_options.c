@@ -134,7 +134,7 @@ const struct option_row cli_rows[] = {
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from"},
-    {"trace", 0, SORT | GATHER | SELECT, FILES, TEXT, "FILE", FIELD(trace),
+    {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, TEXT, "FILE", FIELD(trace),
      "write what each rank did when, for ui.perfetto.dev, also if it fails;\n"
      "'hypersort report' draws it beside the report of sort or gather"},
     {"trace", 0, REPORT, COMMON, TEXT, "FILE", FIELD(trace), "what --trace FILE has written of the same run: a timeline"},
@@ -169,7 +169,7 @@ const struct option_row cli_rows[] = {
      "bytes of one message"},
     {"runs", 0, SORT | PLAN, TUNING, AT_LEAST_1, "N", FIELD(runs),
      "sort by way of the disk, in N runs or more, whatever memory there is"},
-    {"trace-spans", 0, SORT | GATHER | SELECT, TUNING, COUNT, "N", FIELD(sort.trace_spans),
+    {"trace-spans", 0, GEN | SORT | CHECK | GATHER | SELECT, TUNING, COUNT, "N", FIELD(sort.trace_spans),
      "spans of time that --trace keeps of each rank (64K)"},
     {"local", 0, SORT | SELECT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},

@@ -9,6 +9,7 @@
 #include "src/command/record_io.h"
 #include "src/command/records.h"
 #include "src/command/report.h"
+#include "src/command/run_trace.h"
 #include "src/files/gensort.h"
 
 struct gensort_run {
@@ -19,6 +20,7 @@ struct gensort_run {
     struct file_in file;
     struct gensort_summary all; /* the same on every rank */
     double seconds;
+    struct run_trace trace;
 };
 
 /* Look at this rank's share. */
@@ -34,9 +36,13 @@ static hsort_status look_at_share(struct gensort_run *run, struct gensort_summar
         return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
     for (int64_t done = 0; done < count && status == HSORT_OK;) {
         const int64_t part = count - done < MOST ? count - done : MOST;
-        status = record_io_read(&run->io, file, first + done, part, chunk);
+        struct trace_span *span = trace_begin(run->comm->trace, "read file");
+        trace_bytes(span, part * GENSORT_RECORD_BYTES);
+        status = trace_end_with(span, record_io_read(&run->io, file, first + done, part, chunk));
+        span = trace_begin(run->comm->trace, "look at records");
         if (status == HSORT_OK)
             gensort_look(own, chunk, part);
+        trace_end(span);
         done += part;
         progress_bytes(&run->progress, "check", done, count, file->count * GENSORT_RECORD_BYTES);
     }
@@ -103,6 +109,7 @@ static hsort_status print_summary(const struct gensort_run *run)
         json_integer(&json, "duplicate_keys", (int64_t)all->duplicates);
         json_text(&json, "checksum", checksum);
         json_real(&json, "seconds", run->seconds);
+        run_trace_json(&json, &run->trace);
         return report_close_json(&json);
     }
     printf("records      %" PRIu64 " of %d bytes, by keys of %d\n", all->records, (int)GENSORT_RECORD_BYTES,
@@ -110,20 +117,29 @@ static hsort_status print_summary(const struct gensort_run *run)
     printf("checksum     %s\n", checksum);
     printf("duplicates   %" PRIu64 " keys\n", all->duplicates);
     printf("order        %s\n", all->unordered == 0 ? "all records are in order" : "NOT in order");
+    run_trace_print(&run->trace);
     return report_flush();
+}
+
+/* run->all = what the file has. Collective. */
+static hsort_status look_at_shares(struct gensort_run *run)
+{
+    struct gensort_summary own;
+    memset(&own, 0, sizeof own); // its padding travels, too
+    const double start = MPI_Wtime();
+    TRY(comm_agree(run->comm, look_at_share(run, &own)));
+    TRY(join_shares(run, &own));
+    run->seconds = MPI_Wtime() - start;
+    return HSORT_OK;
 }
 
 /* Collective. */
 static hsort_status check_gensort_file(struct gensort_run *run)
 {
     struct comm *comm = run->comm;
-    struct gensort_summary own;
-    memset(&own, 0, sizeof own); // its padding travels, too
-    const double start = MPI_Wtime();
     TRY(comm_agree(comm, comm->rank == 0 ? check_summary_path(run) : HSORT_OK));
-    TRY(comm_agree(comm, look_at_share(run, &own)));
-    TRY(join_shares(run, &own));
-    run->seconds = MPI_Wtime() - start;
+    TRY(run_trace_open(comm, run->options, &run->file, NULL, &run->trace));
+    TRY(run_trace_close(comm, run->options, look_at_shares(run), &run->trace));
     TRY(comm_agree(comm, comm->rank == 0 ? write_summary(run) : HSORT_OK));
     TRY(comm_agree(comm, comm->rank == 0 ? print_summary(run) : HSORT_OK));
     if (run->all.unordered == 0)

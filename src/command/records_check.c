@@ -7,6 +7,7 @@
 #include "src/command/records.h"
 #include "src/command/record_keys.h"
 #include "src/command/records_report.h"
+#include "src/command/run_trace.h"
 #include "src/library/verify.h"
 
 struct check_run {
@@ -50,6 +51,15 @@ static hsort_status open_reader(struct check_run *run)
     return run->chunk ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
 }
 
+/* run->chunk = records [count] from `first` on. */
+static hsort_status read_piece(struct check_run *run, const struct file_in *file, int64_t first,
+                               int64_t count)
+{
+    struct trace_span *span = trace_begin(run->comm->trace, "read file");
+    trace_bytes(span, count * (int64_t)file->element.bytes);
+    return trace_end_with(span, record_io_read(&run->io, file, first, count, run->chunk));
+}
+
 /* Not collective. */
 static hsort_status add_records(struct check_run *run, const struct file_in *file, struct verifier *verifier)
 {
@@ -66,8 +76,9 @@ static hsort_status add_records(struct check_run *run, const struct file_in *fil
                                        .first = first + done,
                                        .step = run->options->unique ? 0 : 1}; // 0: finds equal keys
         record_keys_point(&run->keys, run->chunk, width, rows.field);
-        TRY(record_io_read(&run->io, file, first + done, part, run->chunk));
-        TRY(verify_add_elements(verifier, run->io.engine, &rows));
+        TRY(read_piece(run, file, first + done, part));
+        struct trace_span *span = trace_begin(run->comm->trace, "look at records");
+        TRY(trace_end_with(span, verify_add_elements(verifier, run->io.engine, &rows)));
         done += part;
         progress_bytes(&run->progress, "check", done, count, file->count * (int64_t)width);
     }
@@ -83,6 +94,17 @@ static hsort_status scan_file(struct check_run *run, const struct file_in *file,
     return verify_finish(&verifier, run->comm, result);
 }
 
+/* What is found in the files. Collective. */
+static hsort_status scan_files(struct check_run *run, struct records_check_report *report)
+{
+    const double start = MPI_Wtime();
+    TRY(scan_file(run, &run->file, &report->found));
+    if (run->has_other)
+        TRY(scan_file(run, &run->other, &report->other));
+    report->seconds = MPI_Wtime() - start;
+    return HSORT_OK;
+}
+
 /* Both scans and the report. Collective. */
 static hsort_status check_record_files(struct check_run *run)
 {
@@ -93,11 +115,8 @@ static hsort_status check_record_files(struct check_run *run)
                                           .key = options->key,
                                           .ranks = comm->size,
                                           .unique = options->unique};
-    const double start = MPI_Wtime();
-    TRY(scan_file(run, &run->file, &report.found));
-    if (run->has_other)
-        TRY(scan_file(run, &run->other, &report.other));
-    report.seconds = MPI_Wtime() - start;
+    TRY(run_trace_open(comm, options, &run->file, run->has_other ? &run->other : NULL, &report.trace));
+    TRY(run_trace_close(comm, options, scan_files(run, &report), &report.trace));
     TRY(comm_agree(comm, comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));
 
     const int64_t place = report.found.first_disorder;

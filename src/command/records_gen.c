@@ -10,6 +10,7 @@
 #include "src/command/record_keys.h"
 #include "src/command/records.h"
 #include "src/command/report.h"
+#include "src/command/run_trace.h"
 #include "src/files/gensort.h"
 #include "src/files/input.h"
 
@@ -97,11 +98,15 @@ static hsort_status write_records(struct gen_run *run, const struct file_out *fi
     TRY(open_writer(run));
     for (int64_t done = 0; done < run->count;) {
         const int64_t part = run->count - done < run->most ? run->count - done : run->most;
+        struct trace_span *span = trace_begin(run->comm->trace, "make records");
         if (run->options->gensort)
             fill_gensort(run, run->first + done, part);
         else
             fill_chunk(run, run->first + done, part);
-        TRY(record_io_write(&run->io, file, run->first + done, part, run->records));
+        trace_end(span);
+        span = trace_begin(run->comm->trace, "write file");
+        trace_bytes(span, part * (int64_t)run->options->record_bytes);
+        TRY(trace_end_with(span, record_io_write(&run->io, file, run->first + done, part, run->records)));
         done += part;
         progress_bytes(&run->progress, "write", done, run->count,
                        run->input.count * (int64_t)run->options->record_bytes);
@@ -109,30 +114,42 @@ static hsort_status write_records(struct gen_run *run, const struct file_out *fi
     return HSORT_OK;
 }
 
-hsort_status records_gen(struct comm *comm, const struct cli_options *options)
+/* The output, from its creation to its name. Collective. */
+static hsort_status write_record_file(struct gen_run *run)
 {
-    struct gen_run run = {.comm = comm, .options = options};
-    const hsort_status parsed = parse_field(&run);
-    if (parsed != HSORT_OK) // the same on every rank
-        return report_fail(comm, parsed, "%s", status_text());
+    struct comm *comm = run->comm;
+    const struct cli_options *options = run->options;
     const struct npy_element element = {.bytes = options->record_bytes, .dimensions = 1};
-    run.first = launch_share(options->count, comm->rank, comm->size);
-    run.count = launch_share(options->count, comm->rank + 1, comm->size) - run.first;
     const struct file_target target = {.path = options->output,
                                        .format = options->format,
                                        .element = &element,
                                        .count = options->count,
-                                       .first = run.first,
-                                       .mine = run.count,
+                                       .first = run->first,
+                                       .mine = run->count,
                                        .direct_io = options->direct_io,
                                        .no_clobber = options->no_clobber};
     struct file_out file;
     TRY(file_create(comm, &target, &file));
     report_stale(comm, &file);
-    progress_start(&run.progress, progress_choose(options->progress, comm->rank));
-    const hsort_status status = comm_agree(comm, write_records(&run, &file));
+    progress_start(&run->progress, progress_choose(options->progress, comm->rank));
+    const hsort_status status = comm_agree(comm, write_records(run, &file));
+    struct trace_span *span = trace_begin(comm->trace, "commit");
+    return trace_end_with(span, launch_commit(comm, &file, status));
+}
+
+hsort_status records_gen(struct comm *comm, const struct cli_options *options)
+{
+    struct gen_run run = {.comm = comm, .options = options};
+    struct run_trace trace;
+    const hsort_status parsed = parse_field(&run);
+    if (parsed != HSORT_OK) // the same on every rank
+        return report_fail(comm, parsed, "%s", status_text());
+    run.first = launch_share(options->count, comm->rank, comm->size);
+    run.count = launch_share(options->count, comm->rank + 1, comm->size) - run.first;
+    TRY(run_trace_open(comm, options, NULL, NULL, &trace));
+    const hsort_status status = run_trace_close(comm, options, write_record_file(&run), &trace);
     record_io_close(&run.io);
     free(run.records);
     free(run.keys);
-    return launch_commit(comm, &file, status);
+    return status;
 }

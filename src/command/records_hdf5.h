@@ -2,8 +2,8 @@
  * elsewhere hdf5/no_hdf5.c stands in its place, and refuses.
  *
  *     group     ParticleIDs   Coordinates (N, 3)   Velocities (N, 3)   Header           a row: what has the same first index in
- *     row 0        7 ...        x y z                 u v w            (not of N          all datasets of N of them
- *     row 1        3 ...        x y z                 u v w             rows: left)
+ *     row 0        7 ...        x y z                 u v w            (not of N          all datasets of N of them, also in
+ *     row 1        3 ...        x y z                 u v w             rows: left)       groups in the group
  *
  *     keys      read; argsort: the index, which is all that stays
  *     dataset   one after another: read, gather by the index, check, write. So memory holds two of them at a time, not all */

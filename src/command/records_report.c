@@ -242,6 +242,7 @@ static hsort_status print_checked_json(const struct records_check_report *report
         json_null(&json, "against");
     }
     json_real(&json, "seconds", report->seconds);
+    run_trace_json(&json, &report->trace);
     return report_close_json(&json);
 }
 
@@ -264,5 +265,6 @@ hsort_status records_report_check(const struct records_check_report *report, boo
         printf(", %" PRId64 " records: %s\n", report->other.count,
                records_report_same(report) ? "the same records" : "NOT THE SAME RECORDS");
     }
+    run_trace_print(&report->trace);
     return report_flush();
 }

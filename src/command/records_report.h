@@ -47,6 +47,7 @@ struct records_check_report {
     hsort_check_result found, other; /* of the two files; unstable is a record with the key of the one before it */
     bool unique;                     /* there may be none */
     double seconds;
+    struct run_trace trace;
 };
 
 /* Add what the last call of the library did. Not collective. Errors HSORT_ARGUMENT: there was none. */

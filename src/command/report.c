@@ -323,6 +323,7 @@ static hsort_status print_check_json(const struct check_report *report)
         json_null(&json, "against");
     }
     json_real(&json, "seconds", report->seconds);
+    run_trace_json(&json, &report->trace);
     return report_close_json(&json);
 }
 
@@ -348,5 +349,6 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf(", %" PRId64 " keys: %s\n", report->other.count,
                report_same_keys(report) ? "the same keys" : "NOT THE SAME KEYS");
     }
+    run_trace_print(&report->trace);
     return report_flush();
 }

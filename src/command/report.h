@@ -57,6 +57,7 @@ struct check_report {
     const char *counts;              /* or NULL; then the keys of the file, each so often, are those of the other one: */
     uint64_t counted[3];             /* their fingerprint and number */
     double seconds;
+    struct run_trace trace;
 };
 
 struct disk_rate;

@@ -19,7 +19,7 @@ static hsort_status check_other_outputs(const struct cli_options *options, int r
     struct hdf5_place place;
     const bool in_hdf5 = hdf5_place_is(options->output) && hdf5_place_parse(options->output, &place) == HSORT_OK;
     const char *const others[] = {in_hdf5 ? place.file : options->output, options->values_output, options->index,
-                                  options->counts};
+                                  options->counts, options->summary};
     char other[PATH_MAX];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (int rank = 0; others[i] && rank < (file_is_pattern(others[i]) ? ranks : 1); rank++)
@@ -102,6 +102,35 @@ hsort_status run_trace_end(struct comm *comm, const struct cli_options *options,
     if (written == HSORT_OK || status != HSORT_OK) // the first cause is told
         return status;
     return report_fail(comm, written, "%s", hsort_last_error(ctx));
+}
+
+hsort_status run_trace_open(struct comm *comm, const struct cli_options *options, const struct file_in *in,
+                            const struct file_in *other, struct run_trace *trace)
+{
+    hsort_options sort = options->sort;
+    *trace = (struct run_trace){.path = options->trace};
+    if (!options->trace)
+        return HSORT_OK;
+    TRY(run_trace_check(comm, options, in, other));
+    sort.engine = HSORT_ENGINE_HOST;
+    sort.binding = HSORT_BINDING_NONE; // a trace changes nothing
+    run_trace_options(options, &sort);
+    const hsort_status status = hsort_create(comm->world, &sort, &trace->ctx);
+    if (status != HSORT_OK)
+        return report_fail(comm, status, "%s", hsort_last_error(NULL));
+    status_clear();
+    run_trace_begin(comm, trace->ctx);
+    return HSORT_OK;
+}
+
+hsort_status run_trace_close(struct comm *comm, const struct cli_options *options, hsort_status status,
+                             struct run_trace *trace)
+{
+    hsort_context *ctx = trace->ctx;
+    const hsort_status ended = run_trace_end(comm, options, ctx, status, trace);
+    if (!launch_lost(comm, ended))
+        hsort_destroy(&ctx);
+    return ended;
 }
 
 void run_trace_print(const struct run_trace *trace)

@@ -1,9 +1,12 @@
-/* --trace FILE of sort, gather and select: what the ranks did when (hsort_write_trace()), of the command's files and checks as well.
+/* --trace FILE: what the ranks did when (hsort_write_trace()), of the command's files and checks as well.
  *
  *     run_trace_check()     can FILE be written? Before there is work to lose
  *     run_trace_options()   the context records
  *     run_trace_begin()     so does what the command does by its communicator
  *     run_trace_end()       after the work, also if it failed: the file; the communicator records no more
+ *
+ *     run_trace_open()      all before the work, and
+ *     run_trace_close()     what is after it, of a command that has no context: check and gen
  *
  * Without --trace none of them does anything. */
 #ifndef RUN_TRACE_H
@@ -16,11 +19,12 @@ struct run_trace {
     const char *path; /* as the command line has it; NULL: there is no trace */
     bool is_written;
     int64_t spans, lost; /* of all ranks */
+    hsort_context *ctx;  /* from run_trace_open() to run_trace_close(), or NULL */
 };
 
 enum { RUN_TRACE_SPANS = 1 << 16 }; /* of each rank, unless --trace-spans says it */
 
-/* Collective. in, other: the inputs, of which FILE may be none; other may be NULL. Errors, the same on every rank: HSORT_IO, HSORT_ARGUMENT. */
+/* Collective. in, other: the inputs, of which FILE may be none, or NULL. Errors, the same on every rank: HSORT_IO, HSORT_ARGUMENT. */
 hsort_status run_trace_check(struct comm *comm, const struct cli_options *options, const struct file_in *in,
                              const struct file_in *other);
 
@@ -32,6 +36,15 @@ void run_trace_begin(struct comm *comm, const hsort_context *ctx);
  * cannot be written. Collective. */
 hsort_status run_trace_end(struct comm *comm, const struct cli_options *options, hsort_context *ctx,
                            hsort_status status, struct run_trace *trace);
+
+/* run_trace_check(), and a context of the host engine that does nothing but record. Collective. Errors of both, the same on every
+ * rank: then there is nothing to close. */
+hsort_status run_trace_open(struct comm *comm, const struct cli_options *options, const struct file_in *in,
+                            const struct file_in *other, struct run_trace *trace);
+
+/* run_trace_end(), and the end of that context. Collective. */
+hsort_status run_trace_close(struct comm *comm, const struct cli_options *options, hsort_status status,
+                             struct run_trace *trace);
 
 /* The line of a report, and its member of an object, null where there is no trace. */
 void run_trace_print(const struct run_trace *trace);

@@ -46,12 +46,12 @@ static bool partition_is_possible(int ranks)
     return ranks > 1 && ranks <= PARTITION_RANKS_MAX;
 }
 
-/* The exchange that AUTO takes. */
+/* The exchange that AUTO takes; partitions: it may be partition. */
 static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const hsort_plan_result *plan,
-                                    int key_bytes)
+                                    int key_bytes, bool partitions)
 {
     const unsigned usable = 1u << HSORT_EXCHANGE_BITONIC | 1u << HSORT_EXCHANGE_DIRECT |
-                            (plan->can_partition ? 1u << HSORT_EXCHANGE_PARTITION : 0);
+                            (partitions ? 1u << HSORT_EXCHANGE_PARTITION : 0);
     const struct exchange_ops *ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_RAW, usable,
                                                      rates->engine, ranks, plan->shard_capacity, key_bytes);
     if (!ops)
@@ -116,6 +116,22 @@ static void plan_counted(const hsort_rates *rates, const struct cost_network *ne
     plan->counted = cost_counted(network, rates, key_bytes, count);
 }
 
+/* Which exchange, and what it takes of the engine. Where the others have room, and partition has not, one of them runs. */
+static void plan_exchange(const hsort_rates *rates, int ranks, bool crosses, int key_bytes, double fraction,
+                          hsort_plan_result *plan)
+{
+    const double limit = rates->engine_bytes, others = (2 + fraction) * plan->shard_bytes;
+    plan->engine_bytes = others;
+    plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, plan->can_partition);
+    if (plan->exchange != HSORT_EXCHANGE_PARTITION)
+        return;
+    plan->engine_bytes += (double)partition_memory_keys(ranks, crosses, plan->shard_capacity) * key_bytes;
+    if (limit == 0 || others > limit || plan->engine_bytes <= limit)
+        return;
+    plan->engine_bytes = others;
+    plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, false);
+}
+
 /* The plan for arguments that have been checked. */
 static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per_node, int key_bytes,
                               int64_t count, hsort_plan_result *plan)
@@ -137,11 +153,8 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
         plan->partition = cost_exchange(&network, rates, key_bytes, count, HSORT_EXCHANGE_PARTITION);
         plan->partition_crossing = cost_crossing(&network, key_bytes, count, HSORT_EXCHANGE_PARTITION);
     }
-    plan->exchange = auto_exchange(rates, ranks, plan, key_bytes);
     const double fraction = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_FRACTION;
-    plan->engine_bytes = (2 + fraction) * plan->shard_bytes;
-    if (plan->exchange == HSORT_EXCHANGE_PARTITION)
-        plan->engine_bytes += (double)partition_memory_keys(ranks, ranks > ranks_per_node, plan->shard_capacity) * key_bytes;
+    plan_exchange(rates, ranks, ranks > ranks_per_node, key_bytes, fraction, plan);
     return plan_passes(rates, &network, count, key_bytes, fraction, plan);
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Sorts of HDF5 by the command against NumPy: hdf5_numpy.py SEED CASES HYPERSORT MPIRUN...
 
-Drawn are groups of datasets and datasets alone: types (both byte orders, structures, strings, enumerations, opaque and odd ones),
-shapes, chunks, filters, attributes; one file or several; keys, ranks, and what is in the output's file before. All is read back by
-h5py and compared byte for byte with NumPy's stable order. Runs in an empty directory; exits with 1 if a case failed.
+Drawn are groups of datasets, with groups in them, and datasets alone: types (both byte orders, structures, strings, enumerations,
+opaque and odd ones), shapes, chunks, filters, attributes; links that lead to groups again, also to those around them; one file or
+several; keys, ranks, and what is in the output's file before. All is read back by h5py and compared byte for byte with NumPy's stable
+order. Runs in an empty directory; exits with 1 if a case failed.
 """
 
 import os
@@ -18,6 +19,7 @@ from records_numpy import codes_of, draw_values
 RANKS = [1, 2, 3, 5, 7]
 NUMBERS = ["<u4", ">u4", "<i4", "<u8", ">u8", ">i8", "<i8", "<f4", ">f4", "<f8", ">f8", "|u1", "|i1", "<u2", ">i2", "<f2", ">f2"]
 TEXTS = ["S1", "S5", "S16"]
+GROUPS = ["stars", "stars/in er", "stars/in er/dust", "a.b", "none", "Mass"]  # in the group that is sorted
 
 
 def bytes_of(rows):
@@ -126,13 +128,19 @@ class HDF5Case:
         if self.alone and self.place == "/":
             self.place = "/data"
         self.columns, self.keys = {}, []
+        self.groups = [] if self.alone or rng.random() < 0.3 else GROUPS
+        self.again = self.groups and rng.random() < 0.5  # links lead to groups again
         self.draw_columns()
         self.make_inputs()
+        if self.again:
+            self.add_again()
 
     def draw_columns(self):
         rng = self.rng
         for number in range(1 if self.alone else int(rng.integers(1, 7))):
             name = ["ParticleIDs", "Coordinates", "a b", "it's", "Mass.es", "Größe"][number]
+            if self.groups and rng.random() < 0.6:
+                name = f"{rng.choice(self.groups[:4])}/{name}"
             dtype, parts = draw_type(rng)
             shape = [(), (), (3,), (2, 2), (0,)][rng.integers(2 if self.alone else 5)]
             if number == 0 and not self.alone:
@@ -166,10 +174,34 @@ class HDF5Case:
                     put_attributes(marks, dataset)
                 if not self.alone:
                     put_attributes(marks, group)
-                    if self.place != "/":
-                        group.create_group("sub")["more"] = np.arange(3)
-                        group["short"] = np.arange(self.count + 1)
+                    group["short"] = np.arange(self.count + 1)
+                    self.make_groups(marks, group)
                 file.attrs["of the file"] = 1
+
+    def make_groups(self, rng, group):
+        """Groups and their attributes; what in them stays behind; and links."""
+        for name in self.groups:
+            put_attributes(rng, group.require_group(name))
+            group[name]["soft"] = h5py.SoftLink("/nowhere")
+            if name != "none":
+                group[name]["short"] = np.arange(self.count + 1)
+        if self.again:
+            group["stars/in er/up"] = group["stars"]
+            group["stars/top"] = group
+            group["a.b/self"] = group["a.b"]
+            group["more"] = group["stars/in er"]
+            group["none/same"] = group[next(iter(self.columns))]
+
+    def add_again(self):
+        """What comes under two names. Of the group of the first one the link "up" then leads to no group around it."""
+        below = {"more": "stars/in er", "more/up": "stars", "more/dust": "stars/in er/dust"}
+        groups = self.groups + list(below)
+        columns = {"none/same": self.columns[next(iter(self.columns))]}
+        for new, old in below.items():
+            columns |= {f"{new}/{name[len(old) + 1:]}": column for name, column in self.columns.items()
+                        if name.rpartition("/")[0] == old}
+        self.groups, self.columns = groups, self.columns | columns
+        self.keys.append(("none/same", self.keys[0][1]))
 
     def run(self, *words, code=0):
         if self.why:
@@ -223,9 +255,7 @@ class HDF5Case:
                 self.why.append("what was there has changed")
             if not self.alone:
                 self.why.append(same_attributes(given[self.place], found[self.place]))
-                names = set(found[self.place]) - ({"c"} if self.place == "/a/b" else set())
-                if names != set(self.columns):
-                    self.why.append(f"datasets {names}")
+                self.compare_members(given[self.place], found[self.place])
             for name, (_, _, rows) in self.columns.items():
                 path = self.place if self.alone else f"{self.place.rstrip('/')}/{name}"
                 dataset = found[path]
@@ -233,6 +263,18 @@ class HDF5Case:
                 if dataset.shape != rows.shape or bytes_of(dataset[...]) != bytes_of(rows[order]):
                     self.why.append(f"{name}: other rows")
         self.why = [why for why in self.why if why]
+
+    def compare_members(self, given, found):
+        """The groups, with their attributes, and which datasets there are."""
+        members = {}
+        found.visititems(lambda name, member: members.update({name: member}))
+        datasets = {name for name, member in members.items() if isinstance(member, h5py.Dataset)}
+        if datasets != set(self.columns) or set(members) - datasets != set(self.groups):
+            self.why.append(f"members {sorted(members)}, not {sorted(self.columns)} and {self.groups}")
+            return
+        self.why += [same_attributes(given[name], found[name]) for name in self.groups]
+        if any("soft" in found[name] for name in self.groups):
+            self.why.append("a link has come along")
 
     def damage(self, places, keys):
         """Two rows change places in one dataset, or one byte changes: check must find it."""

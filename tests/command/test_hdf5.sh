@@ -49,6 +49,11 @@ with h5py.File("snap.h5", "w") as file:
     group["one"] = 7
     group["soft"] = h5py.SoftLink("/g/id")
     group["sub/more"] = np.arange(1000)
+    group["sub/few"] = np.arange(3)
+    group["sub/soft"] = h5py.SoftLink("/g/id")
+    group["sub/up"] = group
+    group["sub/type"] = np.dtype("<f4")
+    group["sub"].attrs["to"] = group.ref
     group["id"].attrs["reference"] = group.ref
     file["same/id"] = np.zeros(100, "<i4")
     file["same/number"] = np.arange(100)
@@ -107,6 +112,9 @@ refusals()
     refused 0 2 "snap.h5:/g: has no dataset 'nope', which --key names" sort snap.h5:/g -o x.h5:/g --key nope:desc
     refused 0 2 "snap.h5:/g: has no dataset with rows 'one'" sort snap.h5:/g -o x.h5:/g --key one
     refused 0 2 "snap.h5:/g: has no dataset 'soft'" sort snap.h5:/g -o x.h5:/g --key soft
+    refused 0 2 "snap.h5:/g: has no dataset 'sub', which --key names" sort snap.h5:/g -o x.h5:/g --key sub
+    refused 0 2 "snap.h5:/g: has no dataset 'sub/nope', which --key names" sort snap.h5:/g -o x.h5:/g --key sub/nope
+    refused 0 2 "snap.h5:/g: has no dataset 'sub/up/id', which --key names" sort snap.h5:/g -o x.h5:/g --key sub/up/id
     refused 0 2 "snap.h5:/g: is a group: say by --key NAME" sort snap.h5:/g -o x.h5:/g
     refused 0 2 "snap.h5:/keys: has plain keys" sort snap.h5:/keys -o x.h5:/g --key 0
     refused 0 2 "snap.h5:/g/kind: is not of plain numbers in one dimension: say by --key which" sort snap.h5:/g/kind -o x.h5:/g
@@ -161,11 +169,17 @@ reports()
 {
     local words
     ok 3 sort snap.h5:/g -o x.h5:/g --key id,pos[1]:desc --json
-    json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc' and r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos']"
-    json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub (a group), reference of id (references)'"
+    json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc'"
+    json "r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos', 'sub/more']"
+    json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub/few (3 rows), sub/soft (a link), sub/type (a type), \
+sub/up (a group around it), to of sub (references), reference of id (references)'"
     json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
     ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
-    json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000"
+    json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000 and r['trace'] is None"
+    ok 2 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --trace trace.json --json
+    json "r['trace']['spans'] > 20 and r['trace']['file'] == 'trace.json'"
+    grep -q '"name": "look at rows"' trace.json || fail "the trace of check has no look at rows"
+    refused 2 2 "snap.h5: is the input" check x.h5:/g --key id --against snap.h5:/g --trace snap.h5
     ok 3 sort snap.h5:/g -o traced.h5:/g --key id --trace trace.json --json
     json "r['trace']['spans'] > 50 and r['trace']['file'] == 'trace.json'"
     for words in read "look at rows" write commit; do
@@ -197,6 +211,81 @@ reports()
     rm -f x.h5 once.h5 few.h5 one.h5 five.h5
 }
 
+# Groups in groups, of names that could be taken for others.
+groups()
+{
+    local ranks
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+rng = np.random.default_rng(8)
+with h5py.File("nested.h5", "w", libver="latest") as file:
+    group = file.create_group("g")
+    group["a"] = np.array([(i, -i) for i in range(501)], [("b/c", "<i4"), ("d", "<i4")])
+    group["a.b/c"] = rng.integers(0, 50, 501)
+    group["x/z"] = rng.random(501)
+    group["x.y"] = rng.random(501)
+    for number in range(20): # so many links that HDF5 keeps them in another way
+        group[f"x/in/{number}"] = rng.integers(0, 1 << number, 501).astype(">u4")
+    group["again"] = group["x/in"]
+    group.create_group("x/in/none/at all").attrs["why"] = "empty"
+    file["few"] = np.arange(3)
+    above = file.create_group("above/g")
+    above["id"] = np.arange(9)
+    above["up"] = file["above"]
+    file["above/beside"] = np.arange(9)
+    deep = file.create_group("deep")
+    deep["id"] = np.arange(9)
+    deep.create_group("/".join(["d"] * 33))
+    file.create_group("bound/" + "/".join(["d"] * 31))["v"] = np.arange(9)
+    file["bound/id"] = np.arange(9)
+    many = file.create_group("many")
+    many["id"] = np.arange(9)
+    for number in range(11): # each has two names in the one before
+        inner = many.create_group("0")
+        many["1"] = inner
+        many = inner
+    file["long/id"] = np.arange(9)
+    file["long/" + "n" * 2000 + "/" + "n" * 2100] = np.arange(9)
+PYTHON
+    for ranks in 1 2 3 5; do
+        ok "$ranks" sort nested.h5:/g -o x.h5:/g --key a.b/c,again/7:desc -q
+        ok "$ranks" check x.h5:/g --key a.b/c,x/in/7:desc --against nested.h5:/g
+        "$h5py" - <<'PYTHON' || fail "groups in groups on $ranks ranks"
+import h5py
+import numpy as np
+with h5py.File("nested.h5") as given, h5py.File("x.h5") as found:
+    order = np.lexsort([~given["g/x/in/7"][...], given["g/a.b/c"][...]])
+    numbers = [str(number) for number in range(20)]
+    names = ["a", "a.b/c", "x/z", "x.y"] + ["x/in/" + n for n in numbers] + ["again/" + n for n in numbers]
+    for name in names:
+        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+    members = []
+    found["g"].visit(members.append)
+    groups = ["a.b", "x", "x/in", "x/in/none", "x/in/none/at all", "again", "again/none", "again/none/at all"]
+    assert sorted(members) == sorted(names + groups), members
+    assert found["g/x/in/none/at all"].attrs["why"] == "empty"
+PYTHON
+    done
+    ok 2 sort nested.h5:/above/g -o x.h5:/g --key up/beside --json
+    json "r['datasets'] == ['id', 'up/beside'] and r['left'] == 'up/g (a group around it)'"
+    ok 2 sort nested.h5:/above -o x.h5:/h --key g/id --json
+    json "r['datasets'] == ['beside', 'g/id'] and r['left'] == 'g/up (a group around it)'"
+    ok 2 sort nested.h5:/bound -o x.h5:/g --key id --json
+    json "len(r['datasets']) == 2 and r['left'] is None"
+    refused 0 2 "nested.h5:/deep: 'd/d/|/d' is more than 32 groups deep" sort nested.h5:/deep -o y.h5:/g --key id
+    refused 0 2 "nested.h5:/many: '|': more than 1024 names lead to groups that have several names" \
+        sort nested.h5:/many -o y.h5:/g --key id
+    refused 0 2 "nested.h5:/long: 'nnn|...' is too long a name" sort nested.h5:/long -o y.h5:/g --key id
+    refused 2 2 "snap.h5:/g: dataset 'a' cannot be opened" sort nested.h5:/g snap.h5:/g -o y.h5:/g --key a.d
+    ok 2 sort nested.h5:/g -o y.h5:/g --key a.d -q
+    "$h5py" -c 'import h5py
+with h5py.File("y.h5", "r+") as file: del file["g/x/z"]'
+    refused 0 2 "nested.h5:/g: has dataset 'x/z', and y.h5:/g has none of that name" \
+        check nested.h5:/g --key a.d --against y.h5:/g
+    rm nested.h5 x.h5 y.h5
+}
+
 # Rows that are written in several pieces, of which ranks have different numbers; in chunks that no border respects.
 pieces()
 {
@@ -221,6 +310,33 @@ with h5py.File("wide.h5") as given, h5py.File("x.h5") as found:
         assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
 PYTHON
     rm wide.h5 x.h5
+}
+
+# A group of so many datasets that the newer form of HDF5 keeps its links elsewhere in the file; in the order of their making.
+many_datasets()
+{
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+rng = np.random.default_rng(9)
+with h5py.File("many.h5", "w", libver="latest") as file:
+    group = file.create_group("g", track_order=True)
+    for number in range(20):
+        group[f"{number}"] = rng.integers(0, 1 << number, 501)
+PYTHON
+    ok 3 sort many.h5:/g -o x.h5:/g --key 7 -q
+    "$h5py" - <<'PYTHON' || fail "a group of many datasets"
+import h5py
+import numpy as np
+with h5py.File("many.h5") as given, h5py.File("x.h5") as found:
+    order = np.argsort(given["g/7"][...], kind="stable")
+    assert len(found["g"]) == 20
+    for name in given["g"]:
+        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+    lists = [file["g"].id.get_create_plist() for file in (given, found)]
+    assert lists[0].get_link_creation_order() == lists[1].get_link_creation_order() != 0
+PYTHON
+    rm many.h5 x.h5
 }
 
 # Rows that lie in other files: of a virtual dataset, and of one with its data outside. What is written has them itself.
@@ -358,5 +474,5 @@ PYTHON
 
 [ -n "${PARTS:-}" ] || drawn_groups
 make_hdf5
-run_parts refusals usage reports pieces elsewhere wrong_library failures_of_ranks stopped full_disk
+run_parts refusals usage reports groups pieces many_datasets elsewhere wrong_library failures_of_ranks stopped full_disk
 finish

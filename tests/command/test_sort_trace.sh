@@ -1,6 +1,6 @@
 #!/bin/bash
-# --trace FILE: the file of every kind of sort, of gather and select, on several numbers of ranks, beside its report; a buffer that is too small; names
-# that cannot be written; sorts that fail.
+# --trace FILE: the file of every kind of sort, of gather, select, check and gen, on several numbers of ranks, beside its report; a
+# buffer that is too small; names that cannot be written; what fails.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -34,6 +34,7 @@ END
 
 ok 0 gen -n 300K --type u64 -o keys.npy
 ok 0 gen -n 100K --record 24 --key @0:u64 -o records.bin
+printf 'no npy' >broken.npy
 for ranks in 1 2 3 5 7 8; do
     traced "$ranks" keys.npy -o sorted.npy
     has "local sort"
@@ -62,8 +63,45 @@ ok 3 select keys.npy --at 0,50% --trace trace.json --json
 json "r['trace']['spans'] > 20 and r['trace']['file'] == 'trace.json'"
 for span in read "select keys" "local sort"; do has "$span"; done
 refused 2 2 "keys.npy|is the input" select keys.npy --at 0 --trace keys.npy
-ok 2 sort keys.npy -o distinct.npy --unique --trace trace.json
+ok 2 sort keys.npy -o distinct.npy --unique --counts counts.npy --trace trace.json
 has "find equal keys"
+# check and gen have no context but that which records.
+for ranks in 1 2 3 5 7; do
+    ok "$ranks" gen -n 300K --type u64 -o made.npy --trace trace.json
+    "$python" "$check" trace.json /dev/null "$ranks" >"$work.out" || fail "the trace of gen on $ranks ranks"
+    cmp -s made.npy keys.npy || fail "gen writes other keys with a trace"
+    for span in "make keys" "write file" commit; do has "$span"; done
+    ok "$ranks" check sorted.npy --against keys.npy --trace trace.json --json
+    cp "$work.out" report.json
+    "$python" "$check" trace.json report.json "$ranks" >"$work.out" || fail "the trace of check on $ranks ranks"
+    for span in "read file" "look at keys"; do has "$span"; done
+done
+ok 3 gen -n 100K --record 24 --key @0:u64 -o made.bin --trace trace.json
+"$python" "$check" trace.json /dev/null 3 >"$work.out" || fail "the trace of gen of records"
+for span in "make records" "write file" commit; do has "$span"; done
+ok 2 check sorted.bin --record 24 --key @0:u64 --against records.bin --trace trace.json
+grep -qE '^trace +trace.json, [0-9]+ spans$' "$work.out" || fail "the report of a check of records does not name the trace"
+for span in "read file" "look at records"; do has "$span"; done
+ok 2 gen -n 10000 --format gensort -o made.bin --trace trace.json
+has "make records"
+run 2 check made.bin --format gensort --trace trace.json # not in order
+[ "$code" = 1 ] && grep -qE '^trace +trace.json, [0-9]+ spans$' "$work.out" || fail "a check that finds disorder: exit code $code"
+for span in "read file" "look at records"; do has "$span"; done
+ok 0 check sorted.npy --json
+json "r['trace'] is None"
+ok 3 check sorted.npy --trace trace.json --trace-spans 5 --json
+json "r['trace']['spans'] == 15 and r['trace']['lost_spans'] > 0 and r['trace']['written']"
+refused 2 2 "keys.npy|is the input" check sorted.npy --against keys.npy --trace keys.npy
+refused 2 2 "counts.npy|is the input" check distinct.npy --unique --counts counts.npy --against keys.npy --trace counts.npy
+refused 0 2 "sums|two outputs" check made.bin --format gensort --summary sums --trace sums
+refused 3 2 "new.npy|two outputs" gen -n 5 -o new.npy --trace new.npy
+refused 3 2 "new.2.npy|two outputs" gen -n 5 -o new.%r.npy --trace new.2.npy
+refused 3 3 "none/trace.json: cannot create" gen -n 5 -o new.npy --trace none/trace.json
+refused 2 2 "trace.json|no-clobber" gen -n 5 -o new.npy --trace trace.json --no-clobber
+refused 2 2 "trace.json|no-clobber" gather keys.npy --by index.npy -o new.npy --trace trace.json --no-clobber
+rm trace.json
+refused 2 2 "--dist: " gen -n 5 -o new.npy --dist none --trace trace.json
+refused 2 2 "broken.npy" check broken.npy --trace trace.json
 # Two passes: the engine holds a part. By way of the disk: with a thread that sorts beside.
 traced 3 keys.npy -o sorted.npy --device-memory 1500K
 has "pass 2: segments"
@@ -100,7 +138,6 @@ refused 0 3 "/dev/null|regular file" sort keys.npy -o sorted.npy --trace /dev/nu
 refused 3 2 "trace.json|no-clobber" sort keys.npy -o sorted.npy --trace trace.json --no-clobber
 refused 0 2 "--trace-spans without --trace" sort keys.npy -o sorted.npy --trace-spans 100
 refused 3 2 "sorted.2.npy|two outputs" sort keys.npy -o sorted.%r.npy --trace sorted.2.npy
-printf 'no npy' >broken.npy
 rm trace.json
 refused 0 2 "broken.npy" sort broken.npy -o sorted.npy --trace trace.json
 
@@ -130,6 +167,16 @@ if [ "$HAS_FAULTS" = ON ]; then
     done
     grep -q 'trace.json: cannot write the trace: No space left' "$work.err" || fail "a trace that cannot be written has no line"
     grep -q 'NOT WRITTEN' "$work.out" || fail "the report does not say that the trace was not written"
+    # gen and check that fail have one, too, and their own line.
+    for command in "gen -n 300K -o new.npy --direct-io off" "check sorted.npy"; do
+        [ "${command%% *}" = gen ] && site=write || site=read
+        # shellcheck disable=SC2086  # words
+        HYPERSORT_FAULT=$site:1:1 run 3 $command --trace trace.json
+        [ "$code" = 3 ] && [ ! -e new.npy ] && [ "$(wc -l <"$work.err")" = 1 ] && [ -e trace.json ] ||
+            fail "$command with a failing $site ends with $code: $(ls)"
+        has agree
+        rm -f trace.json
+    done
 fi
 ls | grep -q 'part$' && fail "a temporary was left: $(ls)"
 finish

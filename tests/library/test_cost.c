@@ -332,6 +332,16 @@ static void test_choices(void)
         CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
                   plan.exchange == (ranks <= 128 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
               "%d ranks and many keys", ranks);
+    // Where memory does for the other exchanges alone, one of them runs, in one pass.
+    CHECK(hsort_plan(&rates, 8, 8, HSORT_U64, INT64_C(1) << 32, &plan) == HSORT_OK, "plan");
+    const double room[] = {plan.engine_bytes, plan.engine_bytes - 1, 2.06 * plan.shard_bytes, 2 * plan.shard_bytes};
+    for (int i = 0; i < 4; i++) {
+        rates.engine_bytes = room[i];
+        CHECK(hsort_plan(&rates, 8, 8, HSORT_U64, INT64_C(1) << 32, &plan) == HSORT_OK &&
+                  plan.passes == (i < 3 ? 1 : 2) && plan.engine_bytes <= room[i] &&
+                  (i == 3 || plan.exchange == (i == 0 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT)),
+              "%g bytes: %lld passes, exchange %d", room[i], (long long)plan.passes, plan.exchange);
+    }
     // On the host steps take next to no time: there the rounds of the network are left from some thousand keys a rank on.
     CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK,
           "rates");

@@ -10,6 +10,7 @@
 #include "src/command/record_io.h"
 #include "src/command/records_hdf5.h"
 #include "src/command/records_report.h"
+#include "src/command/run_trace.h"
 
 struct hdf5_look {
     struct comm *comm;
@@ -87,7 +88,9 @@ static hsort_status join_rows(struct hdf5_look *look, const struct hdf5_in *in, 
     for (int c = 0; c < in->columns; c++) {
         const size_t bytes = in->column[c].row_bytes, width = in->row_bytes;
         char *to = look->rows + in->column[c].offset;
-        TRY(hdf5_read_rows(in, c, first, count, look->of_column));
+        struct trace_span *span = trace_begin(look->comm->trace, "read file");
+        trace_bytes(span, count * (int64_t)bytes);
+        TRY(trace_end_with(span, hdf5_read_rows(in, c, first, count, look->of_column)));
 #pragma omp parallel for schedule(static)
         for (int64_t i = 0; i < count; i++)
             memcpy(to + (size_t)i * width, look->of_column + (size_t)i * bytes, bytes);
@@ -106,7 +109,8 @@ static hsort_status add_rows(struct hdf5_look *look, const struct hdf5_in *in, s
         struct engine_elements rows =
             record_keys_elements(&look->keys, look->rows, in->row_bytes, first + done, part);
         rows.step = look->options->unique ? 0 : 1; // 0: finds equal keys
-        TRY(verify_add_elements(verifier, look->io.engine, &rows));
+        struct trace_span *span = trace_begin(look->comm->trace, "look at rows");
+        TRY(trace_end_with(span, verify_add_elements(verifier, look->io.engine, &rows)));
         progress_bytes(&look->progress, "check", done + part, count, in->count * (int64_t)in->row_bytes);
     }
     return file_check_unchanged(&in->files);
@@ -118,6 +122,17 @@ static hsort_status scan_hdf5(struct hdf5_look *look, const struct hdf5_in *in, 
     verify_start(&verifier, keymap_of_codes(sizeof(uint128)));
     TRY(comm_agree(look->comm, add_rows(look, in, &verifier)));
     return verify_finish(&verifier, look->comm, result);
+}
+
+/* What is found in the files. Collective. */
+static hsort_status scan_both_hdf5(struct hdf5_look *look, struct records_check_report *report)
+{
+    const double start = MPI_Wtime();
+    TRY(scan_hdf5(look, &look->file, &report->found));
+    if (look->options->against)
+        TRY(scan_hdf5(look, &look->other, &report->other));
+    report->seconds = MPI_Wtime() - start;
+    return HSORT_OK;
 }
 
 /* ---- The command: collective --------------------------------------------------------------------------------------- */
@@ -153,11 +168,9 @@ static hsort_status check_rows(struct hdf5_look *look)
                                           .unique = options->unique};
     TRY(open_looked_at(look));
     TRY(comm_agree(look->comm, take_row_buffers(look)));
-    const double start = MPI_Wtime();
-    TRY(scan_hdf5(look, &look->file, &report.found));
-    if (options->against)
-        TRY(scan_hdf5(look, &look->other, &report.other));
-    report.seconds = MPI_Wtime() - start;
+    TRY(run_trace_open(look->comm, options, &look->file.files, options->against ? &look->other.files : NULL,
+                       &report.trace));
+    TRY(run_trace_close(look->comm, options, scan_both_hdf5(look, &report), &report.trace));
     TRY(comm_agree(look->comm,
                    look->comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));
     return judge_rows(look, &report);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "src/command/hdf5/hdf5_error.h"
+#include "src/command/hdf5/hdf5_walk.h"
 #include "src/command/report.h"
 
 enum { LEFT_SHOWN = 400 }; // characters
@@ -83,44 +84,40 @@ static hsort_status look_at_dataset(const char *path, hid_t dataset, struct hdf5
     return status;
 }
 
+static hsort_status fail_names(const struct hdf5_in *in)
+{
+    return status_fail(HSORT_HOST_MEMORY, "%s: no memory for the names of its members", in->files.path);
+}
+
 /* A place for one more column, with its name. */
 static hsort_status add_column(struct hdf5_in *in, const char *name)
 {
     struct hdf5_column *more = realloc(in->column, (size_t)(in->columns + 1) * sizeof *more);
-    if (more) {
-        in->column = more;
-        more[in->columns] = (struct hdf5_column){.name = strdup(name), .type = H5I_INVALID_HID};
-        if (more[in->columns].name) {
-            in->columns++;
-            return HSORT_OK;
-        }
-    }
-    return status_fail(HSORT_HOST_MEMORY, "%s: no memory for the names of its datasets", in->files.path);
-}
-
-/* ---- The group: which datasets have N rows ------------------------------------------------------------------ */
-
-/* A member of the group: *dataset, if a hard link leads to one, else -1, and *why says what it is. Errors HSORT_FORMAT: damaged, or
- * of a later version of HDF5. */
-static hsort_status open_member(const struct hdf5_in *in, const char *name, hid_t *dataset, const char **why)
-{
-    const hid_t group = in->part[0].object;
-    H5L_info_t link;
-    *dataset = H5I_INVALID_HID;
-    *why = "a link";
-    if (H5Lget_info(group, name, &link, H5P_DEFAULT) >= 0 && link.type != H5L_TYPE_HARD)
-        return HSORT_OK;
-    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-    if (object < 0)
-        return hdf5_fail(HSORT_FORMAT, "%s: '%.100s' cannot be opened", in->files.path, name);
-    const H5I_type_t kind = H5Iget_type(object);
-    *why = kind == H5I_GROUP ? "a group" : "a type";
-    if (kind == H5I_DATASET)
-        *dataset = object;
-    else
-        H5Oclose(object);
+    if (!more)
+        return fail_names(in);
+    in->column = more;
+    more[in->columns] = (struct hdf5_column){.name = strdup(name), .type = H5I_INVALID_HID};
+    if (!more[in->columns].name)
+        return fail_names(in);
+    in->columns++;
     return HSORT_OK;
 }
+
+/* One more group below the one that is sorted. */
+static hsort_status add_group(struct hdf5_in *in, const char *name)
+{
+    char **more = realloc(in->group, (size_t)(in->groups + 1) * sizeof *more);
+    if (!more)
+        return fail_names(in);
+    in->group = more;
+    more[in->groups] = strdup(name);
+    if (!more[in->groups])
+        return fail_names(in);
+    in->groups++;
+    return HSORT_OK;
+}
+
+/* ---- The group, and groups in it: which datasets have N rows --------------------------------------------------- */
 
 /* Tell of a member that does not come along. */
 static void leave(struct hdf5_in *in, const char *name, const char *why)
@@ -133,85 +130,60 @@ static void leave(struct hdf5_in *in, const char *name, const char *why)
     hdf5_text_add(&in->left, "%s%.100s (%s)", in->left.length > 0 ? ", " : "", name, why);
 }
 
-/* Call for each member of the first file's group, by name. */
-static hsort_status for_each_member(struct hdf5_in *in,
-                                    hsort_status (*call)(struct hdf5_in *, const char *, void *), void *user)
-{
-    const hid_t group = in->part[0].object;
-    H5G_info_t facts;
-    if (H5Gget_info(group, &facts) < 0)
-        return hdf5_fail(HSORT_FORMAT, "%s: cannot be looked at", in->files.path);
-    for (hsize_t i = 0; i < facts.nlinks; i++) {
-        const ssize_t length =
-            H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, NULL, 0, H5P_DEFAULT);
-        char *name = length >= 0 ? malloc((size_t)length + 1) : NULL;
-        if (!name || H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, (size_t)length + 1,
-                                        H5P_DEFAULT) < 0) {
-            free(name);
-            return hdf5_fail(HSORT_FORMAT, "%s: the names of its members cannot be read", in->files.path);
-        }
-        const hsort_status status = call(in, name, user);
-        free(name);
-        TRY(status);
-    }
-    return HSORT_OK;
-}
-
 /* The dataset that the first key names: the longest name that --key begins with. */
 struct named {
+    struct hdf5_in *in;
     const char *key;
     size_t length;
     int64_t rows;
 };
 
-static hsort_status match_member(struct hdf5_in *in, const char *name, void *user)
+/* hdf5_visit. */
+static hsort_status match_member(void *user, const char *name, hid_t object, const char *why)
 {
     struct named *named = user;
     const size_t length = strlen(name);
-    const char *why;
-    hid_t dataset;
-    if (length <= named->length || strncmp(named->key, name, length) != 0 ||
-        !memchr(".[,:", named->key[length], 5))
+    if (why || H5Iget_type(object) != H5I_DATASET || length <= named->length ||
+        strncmp(named->key, name, length) != 0 || !memchr(".[,:", named->key[length], 5))
         return HSORT_OK; // 5: also the 0 at its end
-    TRY(open_member(in, name, &dataset, &why));
-    if (dataset < 0)
-        return HSORT_OK;
     named->length = length;
-    named->rows = rows_of(dataset);
-    H5Dclose(dataset);
+    named->rows = rows_of(object);
     return HSORT_OK;
 }
 
-/* Datasets of so many rows are columns. */
-static hsort_status take_member(struct hdf5_in *in, const char *name, void *user)
+/* hdf5_visit: datasets of so many rows are columns, groups are groups. */
+static hsort_status take_member(void *user, const char *name, hid_t object, const char *why)
 {
     const struct named *named = user;
-    const char *why;
+    struct hdf5_in *in = named->in;
     char rows[40];
-    hid_t dataset;
-    TRY(open_member(in, name, &dataset, &why));
-    if (dataset < 0) {
+    if (why) {
         leave(in, name, why);
         return HSORT_OK;
     }
-    const int64_t count = rows_of(dataset);
-    hsort_status status = HSORT_OK;
+    if (H5Iget_type(object) == H5I_GROUP)
+        return add_group(in, name);
+    const int64_t count = rows_of(object);
     if (count == named->rows) {
-        status = add_column(in, name);
-        if (status == HSORT_OK)
-            status = look_at_dataset(in->files.path, dataset, &in->column[in->columns - 1]);
-    } else {
-        snprintf(rows, sizeof rows, "%" PRId64 " rows", count);
-        leave(in, name, count < 0 ? "no rows" : rows);
+        TRY(add_column(in, name));
+        return look_at_dataset(in->files.path, object, &in->column[in->columns - 1]);
     }
-    H5Dclose(dataset);
-    return status;
+    snprintf(rows, sizeof rows, "%" PRId64 " rows", count);
+    leave(in, name, count < 0 ? "no rows" : rows);
+    return HSORT_OK;
+}
+
+/* For qsort(): with "/" in names the order of the walk is another. */
+static int order_columns(const void *a, const void *b)
+{
+    const struct hdf5_column *one = a, *other = b;
+    return strcmp(one->name, other->name);
 }
 
 static hsort_status list_columns(struct hdf5_in *in, const char *key)
 {
     const char *name = strrchr(in->place.path, '/') + 1, *path = in->files.path;
-    struct named named = {.key = key ? key : "", .rows = -1};
+    struct named named = {.in = in, .key = key ? key : "", .rows = -1};
     if (in->is_dataset) {
         if (rows_of(in->part[0].object) < 0)
             return status_fail(HSORT_FORMAT, "%s: has no dimension along which it could be sorted", path);
@@ -221,12 +193,14 @@ static hsort_status list_columns(struct hdf5_in *in, const char *key)
     if (!key)
         return status_fail(HSORT_ARGUMENT, "%s: is a group: say by --key NAME by which of its datasets",
                            path);
-    TRY(for_each_member(in, match_member, &named));
+    TRY(hdf5_walk(path, in->part[0].object, match_member, &named));
     if (named.rows < 0)
         return status_fail(HSORT_ARGUMENT, "%s: has no dataset%s '%.*s', which --key names", path,
                            named.length > 0 ? " with rows" : "",
                            (int)(named.length > 0 ? named.length : strcspn(key, ",:[")), key);
-    return for_each_member(in, take_member, &named);
+    TRY(hdf5_walk(path, in->part[0].object, take_member, &named));
+    qsort(in->column, (size_t)in->columns, sizeof *in->column, order_columns);
+    return HSORT_OK;
 }
 
 /* ---- The files ---------------------------------------------------------------------------------------------- */
@@ -406,8 +380,11 @@ void hdf5_close_in(struct hdf5_in *in)
         if (in->column[c].type >= 0)
             H5Tclose(in->column[c].type);
     }
+    for (int i = 0; i < in->groups; i++)
+        free(in->group[i]);
     free(in->part);
     free(in->column);
+    free(in->group);
     free(in->left.text);
     free(in->descr.text);
     if (in->opened)

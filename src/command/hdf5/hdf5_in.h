@@ -1,6 +1,6 @@
-/* The datasets of N rows of a group, or one dataset, of one file or of several, one behind the other. Every rank opens and reads
- * them by itself, without MPI: what is damaged is then an error of one rank, which tells the others, and none waits inside of
- * HDF5 for another. */
+/* The datasets of N rows of a group and of the groups in it, or one dataset, of one file or of several, one behind the other. Every
+ * rank opens and reads them by itself, without MPI: what is damaged is then an error of one rank, which tells the others, and none
+ * waits inside of HDF5 for another. */
 #ifndef HDF5_IN_H
 #define HDF5_IN_H
 
@@ -12,7 +12,7 @@
 #include "src/files/hdf5_place.h"
 
 struct hdf5_column {
-    char *name;     /* in the group; of a dataset alone its last name; owned */
+    char *name;     /* from the group on: x, sub/x; of a dataset alone its last name; owned */
     hid_t type;     /* as in the file: rows are moved as they are */
     int dimensions; /* of a row: 0, a number or a structure */
     hsize_t extent[H5S_MAX_RANK];
@@ -39,6 +39,8 @@ struct hdf5_in {
     struct hdf5_part *part;     /* [files.parts] owned */
     struct hdf5_column *column; /* [columns] owned, in the order of their names */
     int columns;
+    char **group; /* [groups] names of the groups in it, outer ones first; owned, as are the names */
+    int groups;
     int64_t count;          /* rows of all files */
     size_t row_bytes;       /* of all columns */
     struct hdf5_text left;  /* what of the group does not come along, with commas, and why; empty: nothing */

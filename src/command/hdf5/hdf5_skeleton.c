@@ -7,12 +7,26 @@
 #include <unistd.h>
 #include "src/command/hdf5/hdf5_error.h"
 
+struct skeleton {
+    const struct hdf5_in *in;
+    const struct hdf5_place *place; /* where it goes */
+    const struct file_out *out;
+    hid_t file, links;      /* the file, open; how links are made in it */
+    struct hdf5_text *left; /* attributes that cannot be copied are added */
+};
+
+/* path [HDF5_PATH_ROOM] = that of what is called `name` in the group at `place`. */
+static void member_path(const struct hdf5_place *place, const char *name, char *path)
+{
+    snprintf(path, HDF5_PATH_ROOM, "%s/%s", place->path[1] ? place->path : "", name);
+}
+
 void hdf5_column_path(const struct hdf5_in *in, int column, const struct hdf5_place *place, char *path)
 {
     if (in->is_dataset)
         snprintf(path, HDF5_PATH_ROOM, "%s", place->path);
     else
-        snprintf(path, HDF5_PATH_ROOM, "%s/%s", place->path[1] ? place->path : "", in->column[column].name);
+        member_path(place, in->column[column].name, path);
 }
 
 /* ---- Attributes ---------------------------------------------------------------------------------------------- */
@@ -69,9 +83,9 @@ static herr_t copy_attribute(hid_t from, hid_t object, const char *name, bool *l
 }
 
 /* All of an object; `what` is for texts. */
-static hsort_status copy_attributes(hid_t from, hid_t to, const char *path, const char *what,
-                                    struct hdf5_text *left)
+static hsort_status copy_attributes(const struct skeleton *made, hid_t from, hid_t to, const char *what)
 {
+    const char *path = made->in->files.part[0].path;
     H5O_info_t facts;
     if (H5Oget_info(from, &facts) < 0)
         return hdf5_fail(HSORT_FORMAT, "%s: %s: its attributes cannot be read", path, what);
@@ -90,7 +104,8 @@ static hsort_status copy_attributes(hid_t from, hid_t to, const char *path, cons
         if (failed < 0)
             return hdf5_fail(HSORT_IO, "%s: attribute '%.100s' of %s cannot be copied", path, name, what);
         if (stays)
-            hdf5_text_add(left, "%s%.100s of %s (references)", left->length > 0 ? ", " : "", name, what);
+            hdf5_text_add(made->left, "%s%.100s of %s (references)", made->left->length > 0 ? ", " : "", name,
+                          what);
     }
     return HSORT_OK;
 }
@@ -129,10 +144,9 @@ static hid_t make_space(hid_t dataset, int64_t count)
     return H5Screate_simple(rank, extent, most);
 }
 
-static hsort_status make_dataset(const struct hdf5_in *in, int number, hid_t file,
-                                 const struct hdf5_place *place, const struct file_out *out, hid_t links,
-                                 struct hdf5_text *left)
+static hsort_status make_dataset(const struct skeleton *made, int number)
 {
+    const struct hdf5_in *in = made->in;
     const hid_t from = in->part[0].dataset[number];
     const hid_t properties = make_properties(from);
     const bool chunked = H5Pget_layout(properties) == H5D_CHUNKED;
@@ -143,44 +157,77 @@ static hsort_status make_dataset(const struct hdf5_in *in, int number, hid_t fil
         const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
         H5Sset_extent_simple(space, rank, extent, NULL);
     }
-    hdf5_column_path(in, number, place, path);
-    const hid_t to = H5Dcreate2(file, path, in->column[number].type, space, links, properties, H5P_DEFAULT);
+    hdf5_column_path(in, number, made->place, path);
+    const hid_t to =
+        H5Dcreate2(made->file, path, in->column[number].type, space, made->links, properties, H5P_DEFAULT);
     hsort_status status =
-        to >= 0 ? copy_attributes(from, to, in->files.part[0].path, in->column[number].name, left)
-                : hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be made", out->path, path);
+        to >= 0 ? copy_attributes(made, from, to, in->column[number].name)
+                : hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be made", made->out->path, path);
     if (to >= 0 && H5Dclose(to) < 0 && status == HSORT_OK)
-        status = hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be made", out->path, path);
+        status = hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be made", made->out->path, path);
     H5Pclose(properties);
     H5Sclose(space);
     return status;
 }
 
-/* The group at the output's place, if it is not the root, which is there. */
-static hid_t make_group(const struct hdf5_in *in, hid_t file, const struct hdf5_place *place, hid_t links)
+/* ---- Groups -------------------------------------------------------------------------------------------------- */
+
+/* How a group is to be stored: as the input's is. The input's list itself also says where in its file many links lie, which HDF5
+ * would take for places in ours. */
+static hid_t make_group_properties(hid_t from)
 {
-    if (place->path[1] == '\0')
-        return H5Gopen2(file, "/", H5P_DEFAULT);
-    const hid_t properties = H5Gget_create_plist(in->part[0].object);
+    const hid_t given = H5Gget_create_plist(from), properties = H5Pcreate(H5P_GROUP_CREATE);
+    unsigned order = 0, most = 8, least = 6; // HDF5's own
+    H5Pget_link_creation_order(given, &order);
+    H5Pset_link_creation_order(properties, order);
+    H5Pget_link_phase_change(given, &most, &least);
+    H5Pset_link_phase_change(properties, most, least);
+    H5Pget_attr_creation_order(given, &order);
+    H5Pset_attr_creation_order(properties, order);
+    H5Pget_attr_phase_change(given, &most, &least);
+    H5Pset_attr_phase_change(properties, most, least);
     H5Pset_obj_track_times(properties, false);
-    const hid_t group = H5Gcreate2(file, place->path, links, properties, H5P_DEFAULT);
-    H5Pclose(properties);
-    return group;
+    H5Pclose(given);
+    return properties;
 }
 
-static hsort_status fill_file(const struct hdf5_in *in, hid_t file, const struct hdf5_place *place,
-                              const struct file_out *out, hid_t links, struct hdf5_text *left)
+/* A group like `from`, with its attributes; the root is there. `what` is for texts. */
+static hsort_status make_group(const struct skeleton *made, hid_t from, const char *path, const char *what)
 {
-    if (!in->is_dataset) {
-        const hid_t group = make_group(in, file, place, links);
-        if (group < 0)
-            return hdf5_fail(HSORT_IO, "%s: group '%.100s' cannot be made", out->path, place->path);
-        const hsort_status status =
-            copy_attributes(in->part[0].object, group, in->files.part[0].path, "the group", left);
-        H5Gclose(group);
-        TRY(status);
-    }
+    const hid_t properties = make_group_properties(from);
+    const hid_t group = path[1] == '\0' ? H5Gopen2(made->file, path, H5P_DEFAULT)
+                                        : H5Gcreate2(made->file, path, made->links, properties, H5P_DEFAULT);
+    H5Pclose(properties);
+    if (group < 0)
+        return hdf5_fail(HSORT_IO, "%s: group '%.100s' cannot be made", made->out->path, path);
+    const hsort_status status = copy_attributes(made, from, group, what);
+    H5Gclose(group);
+    return status;
+}
+
+/* A group within the one that is sorted. */
+static hsort_status make_inner_group(const struct skeleton *made, const char *name)
+{
+    char path[HDF5_PATH_ROOM];
+    member_path(made->place, name, path);
+    const hid_t from = H5Gopen2(made->in->part[0].object, name, H5P_DEFAULT);
+    if (from < 0)
+        return hdf5_fail(HSORT_FORMAT, "%s: group '%.100s' cannot be opened", made->in->files.part[0].path,
+                         name);
+    const hsort_status status = make_group(made, from, path, name);
+    H5Gclose(from);
+    return status;
+}
+
+static hsort_status fill_file(const struct skeleton *made)
+{
+    const struct hdf5_in *in = made->in;
+    if (!in->is_dataset)
+        TRY(make_group(made, in->part[0].object, made->place->path, "the group"));
+    for (int i = 0; i < in->groups; i++)
+        TRY(make_inner_group(made, in->group[i]));
     for (int i = 0; i < in->columns; i++)
-        TRY(make_dataset(in, i, file, place, out, links, left));
+        TRY(make_dataset(made, i));
     return HSORT_OK;
 }
 
@@ -283,15 +330,14 @@ static hsort_status begin_file(const struct file_out *out, const struct hdf5_pla
 hsort_status hdf5_make_skeleton(const struct hdf5_in *in, const struct hdf5_place *place,
                                 const struct file_out *out, struct hdf5_text *left)
 {
-    hid_t file = H5I_INVALID_HID;
-    const hid_t links = H5Pcreate(H5P_LINK_CREATE);
-    H5Pset_create_intermediate_group(links, 1);
-    H5Pset_char_encoding(links, H5T_CSET_UTF8);
-    hsort_status status = begin_file(out, place, &file);
+    struct skeleton made = {in, place, out, H5I_INVALID_HID, H5Pcreate(H5P_LINK_CREATE), left};
+    H5Pset_create_intermediate_group(made.links, 1);
+    H5Pset_char_encoding(made.links, H5T_CSET_UTF8);
+    hsort_status status = begin_file(out, place, &made.file);
     if (status == HSORT_OK)
-        status = fill_file(in, file, place, out, links, left);
-    if (file >= 0 && H5Fclose(file) < 0 && status == HSORT_OK)
+        status = fill_file(&made);
+    if (made.file >= 0 && H5Fclose(made.file) < 0 && status == HSORT_OK)
         status = hdf5_fail(HSORT_IO, "%s: cannot be made", out->path);
-    H5Pclose(links);
+    H5Pclose(made.links);
     return status;
 }

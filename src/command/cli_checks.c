@@ -116,11 +116,6 @@ static hsort_status check_disk(const struct cli_options *options)
 {
     const struct comm none = {.node_size = 1};
     size_t bytes;
-    if (options->runs > 0 && (options->index || options->values || options->unique))
-        return cli_complain(options, "--runs: only keys or records alone are sorted by way of the disk");
-    if (options->runs > 0 && options->output && file_is_pattern(options->output))
-        return cli_complain(options,
-                            "--runs: a file per rank, as '%%r' makes, is not written by way of the disk");
     if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK) {
         status_clear(); // this says more
         return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",

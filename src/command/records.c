@@ -154,14 +154,18 @@ hsort_status records_take(const struct record_run *run, size_t bytes, void *arra
                                 run->elements.in.path, run->count, bytes);
 }
 
+uint64_t records_bytes(const struct record_run *run)
+{
+    return (uint64_t)run->elements.bytes * (wants_elements(run) ? 2 : 1) + (uint64_t)run->values.bytes * 2 +
+           (run->indexed ? sizeof(int64_t) + (run->options->key ? (size_t)run->keys.key_bytes : 0) : 0) +
+           (run->options->unique ? unique_bytes(&run->keys, !run->options->key) + sizeof(int64_t) : 0);
+}
+
 /* All that a rank takes; it asks first, with the other ranks of its node. */
 static hsort_status take_columns(struct record_run *run)
 {
     const bool sorted = wants_elements(run);
-    const uint64_t bytes =
-        (uint64_t)run->elements.bytes * (sorted ? 2 : 1) + (uint64_t)run->values.bytes * 2 +
-        (run->indexed ? sizeof(int64_t) + (run->options->key ? (size_t)run->keys.key_bytes : 0) : 0) +
-        (run->options->unique ? unique_bytes(&run->keys, !run->options->key) + sizeof(int64_t) : 0);
+    const uint64_t bytes = records_bytes(run);
     const uint64_t all = run->count > 0 && bytes > UINT64_MAX / (uint64_t)run->count
                              ? UINT64_MAX
                              : bytes * (uint64_t)run->count;

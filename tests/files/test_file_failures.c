@@ -127,7 +127,7 @@ int __wrap_link(const char *from, const char *to)
 /* As many outputs at a time as there may be, which appear together or not at all, and one more. */
 static void test_several_outputs(void)
 {
-    static const char *const names[FILE_OUTPUTS] = {"first.bin", "second.bin", "third.bin", "fourth.bin"};
+    static const char *const names[FILE_OUTPUTS] = {"first.bin", "second.bin", "third.bin", "fourth.bin", "fifth.bin"};
     for (int fails = 1; fails >= 0; fails--) {
         struct file_out files[FILE_OUTPUTS], *list[FILE_OUTPUTS], more;
         for (int i = 0; i < FILE_OUTPUTS; i++) {

@@ -98,7 +98,7 @@ static hsort_status check_records(const struct cli_options *options)
                             "--format gensort: check counts its duplicates by itself, without --unique");
     if (options->key && options->type_given)
         return cli_complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
-    if (!options->values != !options->values_output)
+    if (!options->values != !options->values_output && options->command != CLI_PLAN)
         return cli_complain(options, "--values and -O: one lacks the other");
     if (options->value_bytes > 0 && !options->values)
         return cli_complain(options, "--value-bytes without --values");

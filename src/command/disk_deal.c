@@ -36,7 +36,7 @@ const char *disk_deal_main_output(const struct cli_options *options)
     return outputs.path[i];
 }
 
-static void add_column(struct disk_deal *deal, struct deal_column column)
+static void add_deal_column(struct disk_deal *deal, struct deal_column column)
 {
     deal->column[deal->columns++] = column;
     deal->element_bytes += column.bytes;
@@ -55,20 +55,20 @@ void disk_deal_describe(const struct cli_options *options, const struct file_in 
                                .needed = options->unique || options->index || values};
     for (int i = 0; i <= DEAL_COLUMNS; i++)
         deal->needed = deal->needed || (outputs.path[i] && file_is_pattern(outputs.path[i]));
-    add_column(deal, (struct deal_column){.in = in,
+    add_deal_column(deal, (struct deal_column){.in = in,
                                           .bytes = in->element.bytes,
                                           .path = options->output,
                                           .format = options->output_format,
                                           .type = in->type,
                                           .element = options->key ? &in->element : NULL});
     if (values)
-        add_column(deal, (struct deal_column){.in = values,
+        add_deal_column(deal, (struct deal_column){.in = values,
                                               .bytes = values->element.bytes,
                                               .path = options->values_output,
                                               .type = in->type,
                                               .element = &values->element});
     if (options->index)
-        add_column(deal, (struct deal_column){
+        add_deal_column(deal, (struct deal_column){
                              .bytes = sizeof(int64_t), .path = options->index, .type = HSORT_I64});
 }
 
@@ -161,7 +161,7 @@ hsort_status disk_deal_join(const struct disk_deal *deal, int64_t at, size_t byt
 
 /* ---- Outputs ------------------------------------------------------------------------------------------- */
 
-static void make_tag(const struct disk_deal *deal, char *tag)
+static void make_deal_tag(const struct disk_deal *deal, char *tag)
 {
     snprintf(tag, TAG_ROOM, "%016" PRIx64 "-dealt", deal->tag); // not the name of what segments go to
 }
@@ -188,7 +188,7 @@ hsort_status disk_deal_create(struct comm *comm, struct disk_deal *deal, int64_t
 {
     const struct deal_column counts = {.path = deal->options->counts, .type = HSORT_I64};
     char tag[TAG_ROOM];
-    make_tag(deal, tag);
+    make_deal_tag(deal, tag);
     for (int i = 0; i <= deal->columns; i++) {
         const struct deal_column *column = i < deal->columns ? &deal->column[i] : &counts;
         const struct file_target target = {.path = column->path,

@@ -91,7 +91,7 @@ static void pack_column(const struct deal_run *run, size_t base, size_t bytes, i
 }
 
 /* Elements of an output from `first` of all on. */
-static hsort_status write_part(struct deal_run *run, int out, int64_t first, int64_t count, const void *part)
+static hsort_status write_dealt(struct deal_run *run, int out, int64_t first, int64_t count, const void *part)
 {
     const struct file_out *file = &run->deal->out[out];
     const struct engine_elements rows = record_keys_elements(NULL, part, file->key_bytes, first, count);
@@ -113,7 +113,7 @@ static hsort_status write_columns(struct deal_run *run, int64_t first, int64_t c
             continue;
         if (deal->columns > 1)
             pack_column(run, base[c], deal->column[c].bytes, count);
-        TRY(write_part(run, out, first, count, deal->columns > 1 ? run->packed : run->elements));
+        TRY(write_dealt(run, out, first, count, deal->columns > 1 ? run->packed : run->elements));
     }
     return HSORT_OK;
 }
@@ -208,7 +208,7 @@ static hsort_status end_runs(struct deal_run *run, int64_t from, int64_t count)
         unique_weigh(run->code_bytes, code_at(run, from), run->counts, count, run->sum);
     for (int out = 0; out < run->deal->outs && count > 0; out++)
         if (run->deal->column_of[out] == DEAL_COLUMNS)
-            TRY(write_part(run, out, run->kept_before + run->counted, count, run->counts));
+            TRY(write_dealt(run, out, run->kept_before + run->counted, count, run->counts));
     run->counted += count;
     return HSORT_OK;
 }
@@ -343,7 +343,7 @@ static hsort_status check_seen(struct deal_run *run, const hsort_check_result *w
 }
 
 /* As unique_check(): keys rise and none is there twice; with their counts they are the keys that were sorted. */
-static hsort_status check_unique(struct deal_run *run)
+static hsort_status check_kept_keys(struct deal_run *run)
 {
     hsort_check_result found;
     uint64_t all[3];
@@ -388,7 +388,7 @@ static hsort_status deal_and_check(struct deal_run *run, const hsort_check_resul
     if (run->looks)
         TRY(check_seen(run, wanted));
     if (run->looks && run->unique)
-        TRY(check_unique(run));
+        TRY(check_kept_keys(run));
     for (int out = 0; out < run->deal->outs && run->rereads; out++)
         TRY(reread_output(run, out));
     return HSORT_OK;

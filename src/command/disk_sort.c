@@ -214,7 +214,7 @@ static void remove_files(struct disk_sort *disk)
 }
 
 /* The outputs that were dealt out. */
-static hsort_status end_outputs(struct disk_sort *disk, hsort_status status)
+static hsort_status end_dealt(struct disk_sort *disk, hsort_status status)
 {
     return disk->deal.needed ? disk_deal_end(disk->comm, &disk->deal, status) : status;
 }
@@ -241,7 +241,7 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
     const bool stays =
         lost || full || status == HSORT_STOPPED || (!disk->is_open && disk->checkpoint.found);
     if (!lost)
-        status = end_outputs(disk, status);
+        status = end_dealt(disk, status);
     if (stays && !lost)
         leave_files(disk);
     if (!stays)

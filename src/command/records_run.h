@@ -48,7 +48,8 @@ struct record_run {
 hsort_status records_take(const struct record_run *run, size_t bytes, void *array);
 
 /* Bytes of host memory that a rank takes for each of its elements, where all of them lie there. Pure. */
-uint64_t records_bytes(const struct record_run *run);
+uint64_t records_bytes(const struct cli_options *options, const struct record_keys *keys, size_t element_bytes,
+                       size_t value_bytes);
 
 /* Note in the report what was seen before and after. Collective. Errors HSORT_MISMATCH, agreed. */
 hsort_status records_compare(struct record_run *run, const hsort_check_result *before,

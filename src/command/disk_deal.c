@@ -11,6 +11,7 @@
 
 enum {
     TAG_ROOM = 32,
+    JOINED_ONCE = 1 << 20, /* bytes of elements: what a thread reads of each column is in memory besides */
     RANKS_SKIPPED = 64 /* of a killed run's ranks so many in a row may have no file, and further ones still one */
 };
 
@@ -149,12 +150,15 @@ static hsort_status join_column(const struct disk_deal *deal, const struct deal_
 
 hsort_status disk_deal_join(const struct disk_deal *deal, int64_t at, size_t bytes, void *to)
 {
-    int64_t base = 0;
     if (deal->columns == 1)
         return file_read_at(deal->column[0].in, at, bytes, to);
-    for (int i = 0; i < deal->columns; i++) {
-        TRY(join_column(deal, &deal->column[i], base, at, bytes, to));
-        base += (int64_t)deal->column[i].bytes;
+    for (size_t done = 0; done < bytes; done += JOINED_ONCE) {
+        const size_t part = bytes - done < JOINED_ONCE ? bytes - done : JOINED_ONCE;
+        int64_t base = 0;
+        for (int i = 0; i < deal->columns; i++) {
+            TRY(join_column(deal, &deal->column[i], base, at + (int64_t)done, part, (char *)to + done));
+            base += (int64_t)deal->column[i].bytes;
+        }
     }
     return HSORT_OK;
 }

@@ -54,7 +54,7 @@ static hsort_status take_deal_memory(struct deal_run *run)
 {
     const struct disk_deal *deal = run->deal;
     const size_t each = 2 * deal->element_bytes + BESIDE_BYTES;
-    const size_t most = deal->memory_bytes / 2 / each, usual = CLI_CHUNK_BYTES / deal->element_bytes;
+    const size_t most = deal->memory_bytes / 4 / each, usual = CLI_CHUNK_BYTES / deal->element_bytes;
     run->block = (int64_t)(most < usual ? most : usual);
     run->block = run->block > 0 ? run->block : 1;
     const size_t count = (size_t)run->block + 1;

@@ -12,7 +12,8 @@
 enum {
     TAG_ROOM = 32,
     JOINED_ONCE = 1 << 20, /* bytes of elements: what a thread reads of each column is in memory besides */
-    RANKS_SKIPPED = 64 /* of a killed run's ranks so many in a row may have no file, and further ones still one */
+    RANKS_SKIPPED =
+        64 /* of a killed run's ranks so many in a row may have no file, and further ones still one */
 };
 
 /* ---- What is wanted ------------------------------------------------------------------------------------ */
@@ -57,20 +58,20 @@ void disk_deal_describe(const struct cli_options *options, const struct file_in 
     for (int i = 0; i <= DEAL_COLUMNS; i++)
         deal->needed = deal->needed || (outputs.path[i] && file_is_pattern(outputs.path[i]));
     add_deal_column(deal, (struct deal_column){.in = in,
-                                          .bytes = in->element.bytes,
-                                          .path = options->output,
-                                          .format = options->output_format,
-                                          .type = in->type,
-                                          .element = options->key ? &in->element : NULL});
+                                               .bytes = in->element.bytes,
+                                               .path = options->output,
+                                               .format = options->output_format,
+                                               .type = in->type,
+                                               .element = options->key ? &in->element : NULL});
     if (values)
         add_deal_column(deal, (struct deal_column){.in = values,
-                                              .bytes = values->element.bytes,
-                                              .path = options->values_output,
-                                              .type = in->type,
-                                              .element = &values->element});
+                                                   .bytes = values->element.bytes,
+                                                   .path = options->values_output,
+                                                   .type = in->type,
+                                                   .element = &values->element});
     if (options->index)
-        add_deal_column(deal, (struct deal_column){
-                             .bytes = sizeof(int64_t), .path = options->index, .type = HSORT_I64});
+        add_deal_column(
+            deal, (struct deal_column){.bytes = sizeof(int64_t), .path = options->index, .type = HSORT_I64});
 }
 
 /* Add what a file of values is. */
@@ -226,7 +227,7 @@ hsort_status disk_deal_open(struct comm *comm, struct disk_deal *deal)
     if (!deal->needed || deal->options->unique)
         return HSORT_OK;
     return disk_deal_create(comm, deal, deal->count, first,
-                          launch_share(deal->count, comm->rank + 1, comm->size) - first);
+                            launch_share(deal->count, comm->rank + 1, comm->size) - first);
 }
 
 bool disk_deal_is_full(const struct disk_deal *deal)

@@ -36,15 +36,15 @@ struct deal_run {
 
     /* with --unique: */
     int code_bytes;
-    char *codes; /* [1 + block] the first is that of the run whose end is not known yet */
-    int64_t *heads, *counts;          /* [1 + block] each */
+    char *codes;             /* [1 + block] the first is that of the run whose end is not known yet */
+    int64_t *heads, *counts; /* [1 + block] each */
     bool has_before;
-    key_code before;                  /* of the element before the block */
-    int64_t kept, kept_before;        /* of this rank, and of those before it */
-    int64_t first_head, next_head;    /* of this rank, or -1; of those behind it, or the end */
-    int64_t open_head;                /* where the run begins whose end is not known yet, or -1 */
-    int64_t dealt, counted;           /* of those kept */
-    struct verifier strict;           /* what is kept */
+    key_code before;               /* of the element before the block */
+    int64_t kept, kept_before;     /* of this rank, and of those before it */
+    int64_t first_head, next_head; /* of this rank, or -1; of those behind it, or the end */
+    int64_t open_head;             /* where the run begins whose end is not known yet, or -1 */
+    int64_t dealt, counted;        /* of those kept */
+    struct verifier strict;        /* what is kept */
     uint64_t sum[3];
 };
 
@@ -298,7 +298,8 @@ static hsort_status join_heads(struct deal_run *run)
     const int size = run->comm->size;
     const int64_t mine[2] = {run->kept, run->first_head};
     int64_t *all = malloc(2 * (size_t)size * sizeof *all);
-    TRY(comm_agree(run->comm, all ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for %d ranks", size)));
+    TRY(comm_agree(run->comm,
+                   all ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for %d ranks", size)));
     const hsort_status status = comm_agree(
         run->comm, comm_check(MPI_Allgather(mine, 2, MPI_INT64_T, all, 2, MPI_INT64_T, run->comm->world),
                               "MPI_Allgather", true));
@@ -351,11 +352,10 @@ static hsort_status check_kept_keys(struct deal_run *run)
     TRY_MPI(MPI_Allreduce(run->sum, all, 3, MPI_UINT64_T, MPI_SUM, run->comm->world));
     run->deal->unique_ok = found.first_disorder < 0 && found.first_unstable < 0 &&
                            found.count == run->deal->distinct && all[0] == 0 && all[1] == 0 && all[2] == 0;
-    return run->deal->unique_ok
-               ? HSORT_OK
-               : report_fail(run->comm, HSORT_MISMATCH,
-                             "%s: what is kept is not one of each key; nothing was written",
-                             run->deal->main_output);
+    return run->deal->unique_ok ? HSORT_OK
+                                : report_fail(run->comm, HSORT_MISMATCH,
+                                              "%s: what is kept is not one of each key; nothing was written",
+                                              run->deal->main_output);
 }
 
 /* Look at what an output has, against what was written to it. */

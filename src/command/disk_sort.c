@@ -101,15 +101,15 @@ static hsort_status open_disk_files(struct disk_sort *disk, hsort_order order, s
     struct disk_deal *deal = &disk->deal;
     const char *output = deal->main_output;
     char text[PATH_MAX];
-    struct run_files_target runs = {
-        .temporary = options->temporary.text,
-        .temporary_count = options->temporary.count,
-        .temporary_limit = (int64_t)options->temporary_limit,
-        .other_bytes = deal->needed ? deal->count * (int64_t)deal->element_bytes : 0,
-        .output = output,
-        .direct_io = options->direct_io,
-        .checkpoint = &disk->checkpoint,
-        .out = &disk->out};
+    struct run_files_target runs = {.temporary = options->temporary.text,
+                                    .temporary_count = options->temporary.count,
+                                    .temporary_limit = (int64_t)options->temporary_limit,
+                                    .other_bytes =
+                                        deal->needed ? deal->count * (int64_t)deal->element_bytes : 0,
+                                    .output = output,
+                                    .direct_io = options->direct_io,
+                                    .checkpoint = &disk->checkpoint,
+                                    .out = &disk->out};
     if (runs.temporary_count == 0) {
         runs.temporary = beside_output;
         runs.temporary_count = 1;
@@ -173,7 +173,8 @@ static hsort_status complete_line(struct disk_sort *disk, hsort_status status, b
         return status;
     const char *known = run_files_error(disk->files);
     snprintf(line, sizeof line, "%s", known[0] ? known : disk->comm->error);
-    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), &none, &some));
+    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), &none,
+                   &some));
     *full = some;
     if (some)
         return report_fail(
@@ -238,8 +239,7 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
     if (!lost)
         status = complete_line(disk, status, &full);
     // Of an earlier run what it has made, where this one could not even begin.
-    const bool stays =
-        lost || full || status == HSORT_STOPPED || (!disk->is_open && disk->checkpoint.found);
+    const bool stays = lost || full || status == HSORT_STOPPED || (!disk->is_open && disk->checkpoint.found);
     if (!lost)
         status = end_dealt(disk, status);
     if (stays && !lost)

@@ -26,7 +26,8 @@ bool plan_is_of_elements(const struct cli_options *options)
 
 int plan_deal_reads(const struct cli_options *options)
 {
-    const bool deals = options->values || options->index || (options->output && file_is_pattern(options->output));
+    const bool deals =
+        options->values || options->index || (options->output && file_is_pattern(options->output));
     return options->unique ? 2 : deals ? 1 : 0;
 }
 

@@ -34,8 +34,7 @@ static hsort_status lacks_arrays(const struct record_run *run, size_t memory_byt
 {
     int64_t least, most;
     TRY(comm_range(run->comm, run->count, &least, &most));
-    const uint64_t bytes =
-        records_bytes(run->options, &run->keys, run->elements.bytes, run->values.bytes);
+    const uint64_t bytes = records_bytes(run->options, &run->keys, run->elements.bytes, run->values.bytes);
     *lacks = most > 0 && bytes > memory_bytes / (uint64_t)most;
     return HSORT_OK;
 }

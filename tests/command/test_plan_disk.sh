@@ -16,11 +16,11 @@ value() { grep -o "\"$1\": [^,}]*" "$work.out" | tail -n 1 | sed 's/.*: //'; }
 # what else is asked for: some of values, index, unique, rank.
 compare()
 {
-    local ranks=$1 words=$4 name of_plan line what made output="-o out.raw" beside=${5:-} sorted
+    local ranks=$1 words=$4 name of_plan line what made output="-o out.raw" beside=${5:-} sorted moved=
     local -A bytes=([u32]=4 [20:u64]=20 [f64]=8 [gensort]=100 [u128]=16 [64:bytes16]=64 [u64]=8)
     for name in $beside; do
         case $name in
-            values) words+=" --values in.raw --value-bytes ${bytes[$2]}" ;;
+            values) words+=" --values in.raw --value-bytes ${bytes[$2]}" moved="-O out.values" ;;
             index) words+=" --index out.index" ;;
             unique) words+=" --unique" ;;
             rank) output="-o out.%r.raw" ;;
@@ -40,7 +40,7 @@ compare()
     if [ "$line" != null ]; then
         lacking=$((lacking + 1))
         # shellcheck disable=SC2086
-        run "$ranks" sort in.raw $what --engine host --threads 1 $words $([[ $beside != *values* ]] || echo "-O out.values")
+        run "$ranks" sort in.raw $what --engine host --threads 1 $words $moved
         if [ "$code" != 5 ] || ! grep -qF " elements of " "$work.err"; then
             fail "$words, $3 $2 on $ranks ranks: plan says that memory lacks, the sort does not: $line"
         fi
@@ -54,7 +54,7 @@ compare()
     fi
     of_plan=$(for name in needed runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')
     # shellcheck disable=SC2086
-    ok "$ranks" sort in.raw $what --engine host --threads 1 $words --json $([[ $beside != *values* ]] || echo "-O out.values")
+    ok "$ranks" sort in.raw $what --engine host --threads 1 $words --json $moved
     line=$(grep -o '"passes": [0-9]*' "$work.out" | sed 's/.*: 2/true/; s/.*: 1/false/')
     line="$line $(for name in runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')"
     [ "$of_plan" = "$line" ] || fail "$words, $3 $2 on $ranks ranks: plan says $of_plan, the sort $line"

@@ -34,6 +34,7 @@
     X(FAULT_HOLD_READ, "holdread")   /* the command waits before a chunk is read: see stop_hold() */      \
     X(FAULT_HOLD_SORT, "holdsort")   /* ... between local sort and exchange */                            \
     X(FAULT_HOLD_WRITE, "holdwrite") /* ... before a chunk is written */                                  \
+    X(FAULT_HOLD_DEAL, "holddeal")   /* ... before sorted elements are dealt out to several files */      \
     X(FAULT_DIRECT, "direct")        /* O_DIRECT is refused: at open, or at a later request */            \
     X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */ \
     X(FAULT_BLOCKS_163, "blocks163") /* blocks of the GPU seem to have 163 KiB of shared memory */        \

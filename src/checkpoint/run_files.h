@@ -34,7 +34,8 @@ struct run_files; /* one sort's runs */
 struct run_files_target {
     const char *const *temporary; /* [temporary_count] directories, borrowed; all ranks see each */
     int temporary_count;          /* at least 1 */
-    int64_t temporary_limit;      /* bytes of all runs with fences; 0: none */
+    int64_t temporary_limit;      /* bytes of all runs with fences, and of what else the sort has there; 0: none */
+    int64_t other_bytes;          /* of that */
     const char *output;           /* as the user names it */
     hsort_choice direct_io;
     const struct checkpoint *checkpoint; /* open, borrowed */

@@ -184,7 +184,7 @@ static hsort_status find_made(struct run_files *files, const struct written_plan
 static hsort_status check_room(const struct run_files *files)
 {
     const struct run_plan *plan = &files->plan;
-    int64_t needed[files->target.temporary_count], all = 0;
+    int64_t needed[files->target.temporary_count], all = files->target.other_bytes;
     bool ends = true; // all segments are made: no run is needed any more
     memset(needed, 0, sizeof needed);
     for (int64_t i = 0; i < plan->parts; i++) {
@@ -198,7 +198,7 @@ static hsort_status check_room(const struct run_files *files)
         return HSORT_OK;
     if (files->target.temporary_limit > 0 && all > files->target.temporary_limit)
         return status_fail(HSORT_IO,
-                           "%s: the runs of this sort take %" PRId64 " bytes, --temp-limit is %" PRId64,
+                           "%s: the runs of this sort, and what else it keeps there, take %" PRId64 " bytes, --temp-limit is %" PRId64,
                            files->where, all, files->target.temporary_limit);
     return run_directories_check_space(files->directory, files->target.temporary_count, needed);
 }

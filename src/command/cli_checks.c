@@ -98,7 +98,7 @@ static hsort_status check_records(const struct cli_options *options)
                             "--format gensort: check counts its duplicates by itself, without --unique");
     if (options->key && options->type_given)
         return cli_complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
-    if (!options->values != !options->values_output)
+    if (!options->values != !options->values_output && options->command != CLI_PLAN)
         return cli_complain(options, "--values and -O: one lacks the other");
     if (options->value_bytes > 0 && !options->values)
         return cli_complain(options, "--value-bytes without --values");
@@ -116,11 +116,6 @@ static hsort_status check_disk(const struct cli_options *options)
 {
     const struct comm none = {.node_size = 1};
     size_t bytes;
-    if (options->runs > 0 && (options->index || options->values || options->unique))
-        return cli_complain(options, "--runs: only keys or records alone are sorted by way of the disk");
-    if (options->runs > 0 && options->output && file_is_pattern(options->output))
-        return cli_complain(options,
-                            "--runs: a file per rank, as '%%r' makes, is not written by way of the disk");
     if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK) {
         status_clear(); // this says more
         return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",

@@ -56,6 +56,8 @@ const struct option_row cli_rows[] = {
     {"output", 'o', GEN | SORT | GATHER, COMMON, TEXT, "FILE", FIELD(output),
      "the file to write; one of that name is replaced, once this one is whole;\n"
      "with %r, the rank, in it: a file per rank"},
+    {"output", 'o', PLAN, COMMON, TEXT, "FILE", FIELD(output),
+     "what it would write: nothing is; %r in it counts"},
     {"output", 'o', REPORT, COMMON, TEXT, "FILE", FIELD(output), "the page to write (RUN, ending in .html)"},
     {"no-clobber", 0, GEN | SORT | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(no_clobber),
      "replace no file: it is an error if one is there"},
@@ -75,19 +77,19 @@ const struct option_row cli_rows[] = {
      "--format gensort: the number of the first record (0)"},
     {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
      "--format gensort: write what valsort -o does; valsort -s reads it"},
-    {"unique", 0, SORT | CHECK, COMMON, FLAG, NULL, FIELD(unique),
+    {"unique", 0, SORT | CHECK | PLAN, COMMON, FLAG, NULL, FIELD(unique),
      "one of each key: of equal ones, or of records with equal keys, the\n"
      "first; check: no key may be there twice"},
     {"counts", 0, SORT | CHECK, COMMON, TEXT, "FILE", FIELD(counts),
      "with --unique: write how many there were of each key, <i8; check: with\n"
      "--against OTHER, which must hold each key as often as this says"},
-    {"index", 0, SORT, COMMON, TEXT, "FILE", FIELD(index),
+    {"index", 0, SORT | PLAN, COMMON, TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
-    {"values", 0, SORT, COMMON, TEXT, "FILE", FIELD(values),
+    {"values", 0, SORT | PLAN, COMMON, TEXT, "FILE", FIELD(values),
      "a second file of as many elements of any kind, which move along"},
     {"values-output", 'O', SORT, COMMON, TEXT, "FILE", FIELD(values_output),
      "the file to write the values to"},
-    {"value-bytes", 0, SORT, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
+    {"value-bytes", 0, SORT | PLAN, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
     {"type", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)),
      FIELD(type),
      "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
@@ -144,7 +146,8 @@ const struct option_row cli_rows[] = {
     {"temporary-directory", 'T', SORT | PLAN, FILES, TEXTS, "DIR", FIELD(temporary),
      "where sorted runs lie then (the directory of OUT); more than one -T:\n"
      "they take turns. All ranks must see them"},
-    {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit), "bytes of runs on disk at most"},
+    {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit),
+     "bytes there at most"},
     {"disk", 0, PLAN | INFO, FILES, TEXT, "DIR", FIELD(disk),
      "measure how fast the disk of DIR is read and written, by all ranks at\n"
      "once, with a file of 1 GiB at most that is gone afterwards"},

@@ -222,14 +222,16 @@ static void print_plans(const struct cli_options *options, const struct file_in 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
 /* A sort that goes by way of the disk takes two passes, whose runs are not in memory. */
-static hsort_status add_disk(struct plan_disk *disk, const struct file_in *file, const hsort_rates *rates,
+static hsort_status add_disk(const struct cli_options *options, struct plan_disk *disk,
+                             const struct file_in *file, const hsort_rates *rates,
                              int ranks, int ranks_per_node, hsort_plan_result *plan)
 {
     const struct disk_question question = {.rates = rates,
                                            .ranks = ranks,
                                            .count = file->count,
                                            .key_bytes = (int)hsort_type_bytes(file->type),
-                                           .plan = plan};
+                                           .plan = plan,
+                                           .deal_reads = plan_deal_reads(options)};
     bool by_disk;
     TRY(plan_disk_add(disk, question, ranks_per_node, &by_disk));
     if (!by_disk)
@@ -251,7 +253,7 @@ static hsort_status make_plans(const struct cli_options *options, const struct f
         const int ranks = options->ranks[i], per_node = plan_ranks_per_node(options, ranks);
         plans[i].struct_size = sizeof plans[i];
         TRY(hsort_plan(&rates, ranks, per_node, file->type, file->count, &plans[i]));
-        TRY(add_disk(disk, file, &rates, ranks, per_node, &plans[i]));
+        TRY(add_disk(options, disk, file, &rates, ranks, per_node, &plans[i]));
     }
     if (options->json)
         print_plans_json(options, file, &rates, plans, disk);
@@ -269,7 +271,7 @@ hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
                                        .format = options->format,
                                        .type = options->type_given ? &options->type : NULL,
                                        .direct_io = HSORT_CHOICE_OFF};
-    if (options->key)
+    if (plan_is_of_elements(options))
         return plan_records(comm, options);
     TRY(file_open(comm, &source, &file));
     hsort_status status = plan_disk_open(&disk, comm, options);

@@ -313,8 +313,11 @@ static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
 
 static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
 {
+    const struct record_keys keys = record_keys_bare(run->in.type, run->order);
+    struct disk_deal deal;
+    disk_deal_describe(run->options, &run->in, NULL, &keys, true, &deal);
     hsort_status status =
-        disk_sort_open(run->comm, run->options, &run->in, NULL, run->order, memory_bytes, &run->disk);
+        disk_sort_open(run->comm, run->options, &deal, run->order, memory_bytes, &run->disk);
     if (status == HSORT_OK) {
         report_stale(run->comm, &run->disk.out);
         share_set_output(&run->share, &run->disk.out, NULL);
@@ -322,6 +325,10 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     }
     if (status == HSORT_STOPPED)
         status = say_stopped(run);
+    if (status == HSORT_OK)
+        status = disk_sort_deal(&run->disk, run->options->no_verify ? NULL : &run->check.after,
+                                &run->progress);
+    run->report.fingerprint_ok = run->report.fingerprint_ok && !run->disk.deal.differs;
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "commit");
     status = trace_end_with(span, disk_sort_end(&run->disk, status));

@@ -7,11 +7,10 @@
 #include "src/command/stop.h"
 
 /* DIR. Not collective. */
-static hsort_status name_directory(const struct cli_options *options, char *name)
+static hsort_status name_directory(const struct cli_options *options, const char *output, char *name)
 {
     if (!options->checkpoint)
-        return run_files_name(options->temporary.count > 0 ? options->temporary.text[0] : NULL,
-                              options->output, name);
+        return run_files_name(options->temporary.count > 0 ? options->temporary.text[0] : NULL, output, name);
     if (strlen(options->checkpoint) >= PATH_MAX)
         return status_fail(HSORT_IO, "%.200s: is too long a name", options->checkpoint);
     strcpy(name, options->checkpoint);
@@ -19,11 +18,11 @@ static hsort_status name_directory(const struct cli_options *options, char *name
 }
 
 /* A plan of runs stands beside the manifest, or --checkpoint is of a sort in memory. Not collective. */
-static bool plan_is_there(const struct cli_options *options)
+static bool plan_is_there(const struct cli_options *options, const char *output)
 {
     char name[PATH_MAX], path[PATH_MAX + 16];
     const char *temporary = options->temporary.count > 0 ? options->temporary.text[0] : NULL;
-    if (run_files_name(temporary, options->output, name) != HSORT_OK) {
+    if (run_files_name(temporary, output, name) != HSORT_OK) {
         status_clear(); // to write there fails with that cause
         return false;
     }
@@ -34,8 +33,7 @@ static bool plan_is_there(const struct cli_options *options)
 hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *options, bool *begun)
 {
     int64_t none, some;
-    const bool mine =
-        comm->rank == 0 && options->output && !file_is_pattern(options->output) && plan_is_there(options);
+    const bool mine = comm->rank == 0 && plan_is_there(options, disk_deal_main_output(options));
     TRY(comm_range(comm, mine, &none, &some));
     *begun = some;
     return HSORT_OK;
@@ -51,24 +49,64 @@ hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *optio
     return HSORT_OK;
 }
 
-static hsort_status open_disk_files(struct disk_sort *disk, const struct file_in *in,
-                                    const struct npy_element *element, hsort_order order, size_t memory_bytes)
+/* name [PATH_MAX] = `path` as a name in which no % means anything else. Not collective. */
+static hsort_status escape_name(const char *path, char *name)
+{
+    size_t length = 0;
+    for (const char *at = path; *at && length + 2 < PATH_MAX; at++) {
+        name[length++] = *at;
+        if (*at == '%')
+            name[length++] = '%';
+    }
+    name[length] = '\0';
+    return length + 2 < PATH_MAX ? HSORT_OK : status_fail(HSORT_IO, "%.200s: is too long a name", path);
+}
+
+/* Open what segments go to: the output itself, or DIR/sorted, in which elements of all columns lie. */
+static hsort_status open_sorted(struct disk_sort *disk, bool *kept)
+{
+    const struct cli_options *options = disk->options;
+    const struct disk_deal *deal = &disk->deal;
+    const struct deal_column *column = &deal->column[0];
+    const struct npy_element joined = {.bytes = deal->element_bytes};
+    char *part = disk->checkpoint.part, name[PATH_MAX];
+    struct file_target target = {.path = options->output,
+                                 .format = options->output_format,
+                                 .type = column->type,
+                                 .element = column->element,
+                                 .count = deal->count,
+                                 .input = column->in,
+                                 .direct_io = options->direct_io,
+                                 .no_clobber = options->no_clobber};
+    if (deal->needed) {
+        hsort_status status = HSORT_OK;
+        if (snprintf(part, PATH_MAX, "%s/" DISK_SORTED, disk->directory) >= PATH_MAX)
+            status = status_fail(HSORT_IO, "%.200s: is too long a name", disk->directory);
+        if (status == HSORT_OK)
+            status = escape_name(part, name);
+        TRY(comm_agree(disk->comm, status));
+        target.path = name;
+        target.format = FILE_RAW;
+        target.element = &joined;
+        target.no_clobber = false;
+    }
+    return file_resume(disk->comm, &target, part, &disk->out, kept);
+}
+
+static hsort_status open_disk_files(struct disk_sort *disk, hsort_order order, size_t memory_bytes)
 {
     static const char *const beside_output[] = {NULL};
     struct comm *comm = disk->comm;
     const struct cli_options *options = disk->options;
-    const struct file_target target = {.path = options->output,
-                                       .format = options->output_format,
-                                       .type = in->type,
-                                       .element = element,
-                                       .count = in->count,
-                                       .input = in,
-                                       .direct_io = options->direct_io,
-                                       .no_clobber = options->no_clobber};
+    struct disk_deal *deal = &disk->deal;
+    const char *output = deal->main_output;
+    char text[PATH_MAX];
     struct run_files_target runs = {.temporary = options->temporary.text,
                                     .temporary_count = options->temporary.count,
                                     .temporary_limit = (int64_t)options->temporary_limit,
-                                    .output = options->output,
+                                    .other_bytes =
+                                        deal->needed ? deal->count * (int64_t)deal->element_bytes : 0,
+                                    .output = output,
                                     .direct_io = options->direct_io,
                                     .checkpoint = &disk->checkpoint,
                                     .out = &disk->out};
@@ -76,33 +114,45 @@ static hsort_status open_disk_files(struct disk_sort *disk, const struct file_in
         runs.temporary = beside_output;
         runs.temporary_count = 1;
     }
-    TRY(comm_agree(comm, name_directory(options, disk->directory)));
-    TRY(checkpoint_open(comm, disk->directory, in, options->output, options->output_format, order,
-                        options->key, &disk->checkpoint));
+    TRY(comm_agree(comm, name_directory(options, output, disk->directory)));
+    TRY(disk_deal_text(comm, deal, text, sizeof text));
+    TRY(checkpoint_open(comm, disk->directory, deal->column[0].in, output,
+                        output == options->output ? options->output_format : FILE_AUTO, order,
+                        text[0] ? text : NULL, &disk->checkpoint));
     disk->has_checkpoint = true;
-    TRY(file_resume(comm, &target, disk->checkpoint.part, &disk->out, &runs.kept));
+    TRY(open_sorted(disk, &runs.kept));
     disk->has_output = true;
+    deal->tag = disk->checkpoint.id;
+    deal->memory_bytes = memory_bytes;
+    TRY(disk_deal_open(comm, deal));
     TRY(comm_agree(comm, run_files_open(comm, &runs, &disk->files)));
     struct run_store *store = run_files_store(disk->files);
     store->memory_bytes = memory_bytes;
     store->parts = options->runs;
+    disk->is_open = true;
     return HSORT_OK;
 }
 
-hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options, const struct file_in *in,
-                            const struct npy_element *element, hsort_order order, size_t memory_bytes,
+hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options,
+                            const struct disk_deal *deal, hsort_order order, size_t memory_bytes,
                             struct disk_sort *disk)
 {
-    *disk = (struct disk_sort){.comm = comm, .options = options};
-    if (file_is_pattern(options->output))
-        return report_fail(
-            comm, HSORT_ARGUMENT,
-            "%s: memory of %zu bytes on each rank does not do, and a file per rank, as '%%r' makes, is not "
-            "written by way of the disk: give one output, or more --memory",
-            options->output, memory_bytes);
+    *disk = (struct disk_sort){.comm = comm, .options = options, .deal = *deal};
     if (!options->checkpoint)
         stop_watch();
-    return open_disk_files(disk, in, element, order, memory_bytes);
+    return open_disk_files(disk, order, memory_bytes);
+}
+
+hsort_status disk_sort_deal(struct disk_sort *disk, const hsort_check_result *wanted,
+                            struct progress *progress)
+{
+    if (!disk->deal.needed)
+        return HSORT_OK;
+    struct trace_span *span = trace_begin(disk->comm->trace, "deal out");
+    const hsort_status status =
+        trace_end_with(span, disk_deal_out(disk->comm, &disk->deal, &disk->out, wanted, progress));
+    return status == HSORT_STOPPED ? stop_say(disk->comm, "the result was dealt out", disk->directory)
+                                   : status;
 }
 
 const struct run_store *disk_sort_store(const struct disk_sort *disk)
@@ -123,7 +173,8 @@ static hsort_status complete_line(struct disk_sort *disk, hsort_status status, b
         return status;
     const char *known = run_files_error(disk->files);
     snprintf(line, sizeof line, "%s", known[0] ? known : disk->comm->error);
-    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files), &none, &some));
+    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), &none,
+                   &some));
     *full = some;
     if (some)
         return report_fail(
@@ -163,6 +214,22 @@ static void remove_files(struct disk_sort *disk)
         checkpoint_remove(disk->comm, &disk->checkpoint);
 }
 
+/* The outputs that were dealt out. */
+static hsort_status end_dealt(struct disk_sort *disk, hsort_status status)
+{
+    return disk->deal.needed ? disk_deal_end(disk->comm, &disk->deal, status) : status;
+}
+
+/* What segments went to, and is not to stay: the output, or DIR/sorted. */
+static hsort_status end_sorted(struct disk_sort *disk, hsort_status status)
+{
+    if (disk->has_output && !disk->deal.needed)
+        return launch_commit(disk->comm, &disk->out, status);
+    if (disk->has_output)
+        file_drop(disk->comm, &disk->out);
+    return status;
+}
+
 hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
 {
     bool full = false;
@@ -171,11 +238,14 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
     const bool lost = launch_lost(disk->comm, status);
     if (!lost)
         status = complete_line(disk, status, &full);
-    const bool stays = lost || full || status == HSORT_STOPPED;
+    // Of an earlier run what it has made, where this one could not even begin.
+    const bool stays = lost || full || status == HSORT_STOPPED || (!disk->is_open && disk->checkpoint.found);
+    if (!lost)
+        status = end_dealt(disk, status);
     if (stays && !lost)
         leave_files(disk);
-    if (!stays && disk->has_output)
-        status = launch_commit(disk->comm, &disk->out, status);
+    if (!stays)
+        status = end_sorted(disk, status);
     if (!stays)
         remove_files(disk);
     run_files_close(disk->files);

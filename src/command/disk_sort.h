@@ -3,7 +3,8 @@
  *
  *     DIR          a checkpoint, of --checkpoint or else OUT.hypersort-runs: every run and every part of the output that is
  *                  written counts, whatever ends this run of the command
- *     the output   under the checkpoint's name for it, until it is whole
+ *     the output   under the checkpoint's name for it, until it is whole; or DIR/sorted, from which outputs are dealt out
+ *                  (disk_deal.h)
  *     the runs     in the temporary directories
  *
  *     ended by                         stays                      the next start of the same command
@@ -16,7 +17,10 @@
 #include <limits.h>
 #include "src/checkpoint/run_files.h"
 #include "src/command/cli.h"
+#include "src/command/disk_deal.h"
 #include "src/command/report.h"
+
+#define DISK_SORTED "sorted" /* in DIR */
 
 struct disk_sort {
     struct comm *comm;
@@ -24,8 +28,10 @@ struct disk_sort {
     char directory[PATH_MAX]; /* DIR */
     bool has_checkpoint, has_output;
     struct checkpoint checkpoint;
-    struct file_out out;
+    struct file_out out;     /* what segments go to */
     struct run_files *files; /* owned */
+    bool is_open;            /* all of it: the sort may begin */
+    struct disk_deal deal;
     int64_t run_bytes;       /* on disk, of all ranks: what disk_sort_end() found */
     struct report_kept kept; /* of earlier runs of the command: the same */
 };
@@ -39,15 +45,21 @@ hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *optio
 
 /* Open checkpoint, output and runs, new ones or those of an earlier run. From here on SIGUSR1 and SIGTERM are kept
  * (stop.h). Collective.
- *   element  what the output holds if not keys of in->type, or NULL
+ *   deal     described: what is sorted, and where it goes to
  *   disk     [1] written; disk_sort_end() ends it, also after an error
- * Errors   agreed: checkpoint_open()'s, file_resume()'s, run_files_open()'s; HSORT_ARGUMENT: a file per rank. */
-hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options, const struct file_in *in,
-                            const struct npy_element *element, hsort_order order, size_t memory_bytes,
+ * Errors   agreed: checkpoint_open()'s, file_resume()'s, file_create()'s, run_files_open()'s. */
+hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options,
+                            const struct disk_deal *deal, hsort_order order, size_t memory_bytes,
                             struct disk_sort *disk);
 
 /* For the library. Borrowed. */
 const struct run_store *disk_sort_store(const struct disk_sort *disk);
+
+/* After the sort: fill the outputs, if they are to be dealt out. Collective.
+ *   wanted   what the sorted elements are like; NULL: nobody looks
+ * Errors   agreed: disk_deal_out()'s; HSORT_STOPPED with its line. */
+hsort_status disk_sort_deal(struct disk_sort *disk, const hsort_check_result *wanted,
+                            struct progress *progress);
 
 /* End it, after work that ended with `status`: see above. Collective.
  * Errors   `status`, those of file_commit(). The line of a disk that is full says what stays. */

@@ -4,11 +4,12 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include "src/command/launch.h"
+#include "src/command/plan_records.h"
 #include "src/command/progress.h"
 
 static bool is_asked(const struct cli_options *options)
 {
-    return options->key || options->memory_size || options->runs > 0 || options->disk ||
+    return plan_is_of_elements(options) || options->memory_size || options->runs > 0 || options->disk ||
            options->temporary.count > 0 || options->disk_rates[0] > 0 || options->disk_rates[1] > 0;
 }
 
@@ -111,6 +112,9 @@ void plan_disk_print(const struct plan_disk *disk, int i)
     else
         printf("  the disk   takes %" PRId64 " runs, %s; %" PRId64 " segments\n", forecast->parts,
                progress_size(forecast->temporary_bytes, temporary), forecast->parts);
+    if (forecast->sorted_bytes > 0)
+        printf("             and %s that are dealt out to several files\n",
+               progress_size(forecast->sorted_bytes, temporary));
     if (forecast->cost.total_seconds > 0)
         printf("             runs %.3g s, cuts %.3g s, segments %.3g s: %.3g s in all\n",
                seconds[HSORT_PHASE_LOCAL_SORT], seconds[HSORT_PHASE_EXCHANGE], seconds[HSORT_PHASE_MERGE],
@@ -160,8 +164,9 @@ void plan_disk_json(struct json *json, const struct plan_disk *disk, int i)
     json_integer(json, "fixed_bytes_per_rank", (int64_t)forecast->fixed_bytes);
     json_integer(json, "runs", forecast->parts);
     json_integer(json, "segments", forecast->parts);
-    json_integer(json, disk->options->key ? "records_per_run" : "keys_per_run", forecast->part_elements);
+    json_integer(json, plan_is_of_elements(disk->options) ? "records_per_run" : "keys_per_run", forecast->part_elements);
     json_integer(json, "run_bytes_on_disk", forecast->temporary_bytes);
+    json_integer(json, "sorted_bytes_on_disk", forecast->sorted_bytes);
     if (cost->total_seconds > 0) {
         json_open(json, "phases", '{');
         json_real(json, "local_sort", cost->seconds[HSORT_PHASE_LOCAL_SORT]);

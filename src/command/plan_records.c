@@ -6,15 +6,30 @@
 #include "src/command/plan_rates.h"
 #include "src/command/progress.h"
 #include "src/command/record_io.h"
+#include "src/command/records_run.h"
 #include "src/command/report.h"
 
 struct records_plan {
     const struct cli_options *options;
     struct file_in file;
     struct record_keys keys;
+    size_t value_bytes;   /* 0: no values */
+    size_t element_bytes; /* of what is sorted by way of the disk */
     hsort_rates rates;
     struct plan_disk disk;
 };
+
+bool plan_is_of_elements(const struct cli_options *options)
+{
+    return options->key || options->values || options->index || options->unique;
+}
+
+int plan_deal_reads(const struct cli_options *options)
+{
+    const bool deals =
+        options->values || options->index || (options->output && file_is_pattern(options->output));
+    return options->unique ? 2 : deals ? 1 : 0;
+}
 
 /* Of the rank that has most. */
 static int64_t most_records(const struct records_plan *plan, int ranks)
@@ -24,12 +39,21 @@ static int64_t most_records(const struct records_plan *plan, int ranks)
 
 static hsort_status add_ranks(struct records_plan *plan, int ranks)
 {
-    const struct disk_question question = {.rates = &plan->rates,
-                                           .ranks = ranks,
-                                           .count = plan->file.count,
-                                           .element_bytes = plan->file.element.bytes,
-                                           .fields = plan->keys.fields,
-                                           .field_count = plan->keys.count};
+    const struct cli_options *options = plan->options;
+    const size_t bytes = plan->file.element.bytes, values = plan->value_bytes;
+    const bool indexed = options->index || (options->key && options->values);
+    struct disk_question question = {.rates = &plan->rates,
+                                     .ranks = ranks,
+                                     .count = plan->file.count,
+                                     .element_bytes = plan->element_bytes,
+                                     .in_bytes = bytes + values,
+                                     .out_bytes = bytes + values + (indexed ? sizeof(int64_t) : 0),
+                                     .carried_bytes = bytes > values ? bytes : values,
+                                     .fields = plan->keys.fields,
+                                     .field_count = plan->keys.count,
+                                     .deal_reads = plan_deal_reads(options)};
+    if (values > 0 || options->index || options->unique)
+        question.array_bytes = records_bytes(options, &plan->keys, bytes, values);
     bool by_disk;
     return plan_disk_add(&plan->disk, question, plan_ranks_per_node(plan->options, ranks), &by_disk);
 }
@@ -38,7 +62,7 @@ static hsort_status add_ranks(struct records_plan *plan, int ranks)
 
 static void print_records_plan(const struct records_plan *plan)
 {
-    const size_t bytes = plan->file.element.bytes;
+    const size_t bytes = plan->element_bytes;
     char size[16], share[16], engine[16];
     printf("input        ");
     report_name(plan->file.path);
@@ -60,7 +84,7 @@ static void print_records_plan(const struct records_plan *plan)
 
 static void print_records_json(const struct records_plan *plan)
 {
-    const int64_t bytes = (int64_t)plan->file.element.bytes;
+    const int64_t bytes = (int64_t)plan->element_bytes;
     struct json json = {false};
     json_open(&json, NULL, '{');
     json_integer(&json, "schema_version", 1);
@@ -108,17 +132,45 @@ static hsort_status plan_and_print(struct records_plan *plan)
     return report_flush();
 }
 
+/* The inputs: collective. */
+static hsort_status open_inputs(struct comm *comm, struct records_plan *plan)
+{
+    const struct cli_options *options = plan->options;
+    struct file_source source = record_io_source(options);
+    source.direct_io = HSORT_CHOICE_OFF;
+    source.any = options->key != NULL;
+    source.type = options->type_given ? &options->type : NULL;
+    TRY(file_open(comm, &source, &plan->file));
+    plan->keys = record_keys_bare(plan->file.type, HSORT_ASCENDING);
+    const hsort_status parsed =
+        options->key ? record_keys_parse(options->key, &plan->file, &plan->keys) : HSORT_OK;
+    hsort_status status = comm_agree(comm, parsed);
+    const struct file_source values = {.paths = &options->values,
+                                       .paths_count = 1,
+                                       .any = true,
+                                       .record_bytes = options->value_bytes,
+                                       .record_word = "--value-bytes"};
+    struct file_in file;
+    if (status == HSORT_OK && options->values) {
+        status = file_open(comm, &values, &file);
+        plan->value_bytes = status == HSORT_OK ? file.element.bytes : 0;
+        if (status == HSORT_OK)
+            file_close(&file);
+    }
+    plan->element_bytes =
+        plan->file.element.bytes + plan->value_bytes + (options->index ? sizeof(int64_t) : 0);
+    return status;
+}
+
 hsort_status plan_records(struct comm *comm, const struct cli_options *options)
 {
     struct records_plan plan = {.options = options};
-    struct file_source source = record_io_source(options);
-    source.direct_io = HSORT_CHOICE_OFF;
-    TRY(file_open(comm, &source, &plan.file));
-    hsort_status status = comm_agree(comm, record_keys_parse(options->key, &plan.file, &plan.keys));
+    hsort_status status = open_inputs(comm, &plan);
     if (status == HSORT_OK)
         status = plan_disk_open(&plan.disk, comm, options);
     if (status == HSORT_OK)
         status = comm_agree(comm, comm->rank == 0 ? plan_and_print(&plan) : HSORT_OK);
-    file_close(&plan.file);
+    if (plan.file.path)
+        file_close(&plan.file);
     return status;
 }

@@ -1,9 +1,15 @@
-/* hypersort plan --key: what sorting records would take. */
+/* hypersort plan --key, --values, --index, --unique: what sorting records, or keys with what travels with them, would take. */
 #ifndef PLAN_RECORDS_H
 #define PLAN_RECORDS_H
 
 #include "src/command/cli.h"
 #include "src/command/launch.h"
+
+/* Is it a sort of those? Not collective. */
+bool plan_is_of_elements(const struct cli_options *options);
+
+/* How often what is sorted by way of the disk would be read to be dealt out to several files; 0: it would not be. Not collective. */
+int plan_deal_reads(const struct cli_options *options);
 
 /* Memory, and the way by the disk; of times those of that way alone. Rank 0 prints. Collective.
  * Errors agreed: file_open()'s; HSORT_ARGUMENT: the key; disk_rate_measure()'s. */

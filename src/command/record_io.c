@@ -115,6 +115,13 @@ static hsort_status read_back(struct record_io *io, const struct file_out *file,
     return io->engine->ops->transfer(io->engine, &transfer, 1, NULL, 0);
 }
 
+hsort_status record_io_read_back(struct record_io *io, const struct file_out *file, int64_t first,
+                                 int64_t count, void *memory)
+{
+    const int64_t width = (int64_t)file->key_bytes;
+    return read_back(io, file, first * width, count * width, memory);
+}
+
 hsort_status record_io_verify_back(struct record_io *io, const struct file_out *file, int64_t first,
                                    int64_t count, const struct record_keys *keys, struct verifier *verifier)
 {

@@ -36,6 +36,10 @@ hsort_status record_io_read(struct record_io *io, const struct file_in *file, in
 hsort_status record_io_write(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
                              const void *memory);
 
+/* memory = elements of an output. Errors: file_read_back_at()'s. */
+hsort_status record_io_read_back(struct record_io *io, const struct file_out *file, int64_t first,
+                                 int64_t count, void *memory);
+
 /* *same: the output has these elements. Errors also HSORT_HOST_MEMORY. */
 hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
                                int64_t count, const void *memory, bool *same);

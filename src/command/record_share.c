@@ -206,14 +206,24 @@ static hsort_status read_in_records(void *user, int64_t at, size_t bytes, void *
     struct record_share *share = user;
     struct trace_span *span = trace_begin(share->comm->trace, "read file");
     trace_bytes(span, (int64_t)bytes);
-    TRY(trace_end_with(span, file_read_at(share->in, first_byte(share) + at, bytes, host)));
+    TRY(trace_end_with(span, share->joined ? disk_deal_join(share->joined, first_byte(share) + at, bytes, host)
+                                           : file_read_at(share->in, first_byte(share) + at, bytes, host)));
     return share->looks ? look_at_bytes(&share->before, at, bytes, host) : HSORT_OK;
 }
 
 static size_t lead_of_records_in(void *user, int64_t at)
 {
     const struct record_share *share = user;
-    return file_in_lead(share->in, first_byte(share) + at);
+    // Of several columns no place is better than another.
+    return share->joined && share->joined->columns > 1 ? 0 : file_in_lead(share->in, first_byte(share) + at);
+}
+
+static hsort_status check_unchanged(const struct record_share *share)
+{
+    for (int i = 0; share->joined && i < share->joined->columns; i++)
+        if (share->joined->column[i].in)
+            TRY(file_check_unchanged(share->joined->column[i].in));
+    return file_check_unchanged(share->in);
 }
 
 static hsort_status end_records_in(void *user, int64_t done, hsort_status mine)
@@ -221,7 +231,7 @@ static hsort_status end_records_in(void *user, int64_t done, hsort_status mine)
     struct record_share *share = user;
     show_records(share, "read", done);
     if (mine == HSORT_OK)
-        mine = file_check_unchanged(share->in);
+        mine = check_unchanged(share);
     return end_records(share, &share->read_seconds, mine);
 }
 

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include "src/command/progress.h"
+#include "src/command/disk_deal.h"
 #include "src/command/stop.h"
 #include "src/command/record_keys.h"
 #include "src/library/key_stream.h"
@@ -36,6 +37,7 @@ struct record_share {
     struct progress *progress;
     const struct file_in *in; /* borrowed */
     const struct file_out *out;
+    const struct disk_deal *joined; /* then a record is an element of all its columns; or NULL. Set before the sort */
     size_t record_bytes;
     int64_t first, count;  /* records of this rank, among all */
     bool looks;            /* at what passes; else the two looks are empty */

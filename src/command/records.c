@@ -9,6 +9,17 @@
 #include "src/command/record_io.h"
 #include "src/command/records_run.h"
 
+static bool wants_elements(const struct cli_options *options)
+{
+    return options->output || options->unique || !options->no_verify;
+}
+
+/* Are positions found, for a file or to bring elements there? */
+static bool is_indexed(const struct cli_options *options)
+{
+    return options->index || (options->key && options->values);
+}
+
 /* ---- Inputs: collective -------------------------------------------------------------------------------- */
 
 static hsort_status open_elements(struct record_run *run)
@@ -59,7 +70,7 @@ static hsort_status open_columns(struct record_run *run)
 {
     TRY(open_elements(run));
     TRY(open_values(run));
-    run->indexed = run->options->index || (run->options->key && run->options->values);
+    run->indexed = is_indexed(run->options);
     run->out_total = run->elements.in.count;
     run->first = launch_share(run->elements.in.count, run->comm->rank, run->comm->size);
     run->count = launch_share(run->elements.in.count, run->comm->rank + 1, run->comm->size) - run->first;
@@ -140,11 +151,6 @@ static hsort_status end_outputs(struct record_run *run, hsort_status status)
 
 /* ---- Memory: not collective ---------------------------------------------------------------------------- */
 
-static bool wants_elements(const struct record_run *run)
-{
-    return run->options->output || run->options->unique || !run->options->no_verify;
-}
-
 hsort_status records_take(const struct record_run *run, size_t bytes, void *array)
 {
     void *memory = malloc((size_t)run->count * bytes + 1);
@@ -154,14 +160,21 @@ hsort_status records_take(const struct record_run *run, size_t bytes, void *arra
                                 run->elements.in.path, run->count, bytes);
 }
 
+uint64_t records_bytes(const struct cli_options *options, const struct record_keys *keys, size_t element_bytes,
+                       size_t value_bytes)
+{
+    const size_t of_key = options->key ? (size_t)keys->key_bytes : 0;
+    return (uint64_t)element_bytes * (wants_elements(options) ? 2 : 1) + (uint64_t)value_bytes * 2 +
+           (is_indexed(options) ? sizeof(int64_t) + of_key : 0) +
+           (options->unique ? unique_bytes(keys, !options->key) + sizeof(int64_t) : 0);
+}
+
 /* All that a rank takes; it asks first, with the other ranks of its node. */
 static hsort_status take_columns(struct record_run *run)
 {
-    const bool sorted = wants_elements(run);
+    const bool sorted = wants_elements(run->options);
     const uint64_t bytes =
-        (uint64_t)run->elements.bytes * (sorted ? 2 : 1) + (uint64_t)run->values.bytes * 2 +
-        (run->indexed ? sizeof(int64_t) + (run->options->key ? (size_t)run->keys.key_bytes : 0) : 0) +
-        (run->options->unique ? unique_bytes(&run->keys, !run->options->key) + sizeof(int64_t) : 0);
+        records_bytes(run->options, &run->keys, run->elements.bytes, run->values.bytes);
     const uint64_t all = run->count > 0 && bytes > UINT64_MAX / (uint64_t)run->count
                              ? UINT64_MAX
                              : bytes * (uint64_t)run->count;

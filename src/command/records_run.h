@@ -47,6 +47,10 @@ struct record_run {
  * HSORT_HOST_MEMORY. */
 hsort_status records_take(const struct record_run *run, size_t bytes, void *array);
 
+/* Bytes of host memory that a rank takes for each of its elements, where all of them lie there. Pure. */
+uint64_t records_bytes(const struct cli_options *options, const struct record_keys *keys, size_t element_bytes,
+                       size_t value_bytes);
+
 /* Note in the report what was seen before and after. Collective. Errors HSORT_MISMATCH, agreed. */
 hsort_status records_compare(struct record_run *run, const hsort_check_result *before,
                              const hsort_check_result *after);
@@ -58,11 +62,11 @@ hsort_status records_call(struct record_run *run);
  * the library's, the files', HSORT_MISMATCH. */
 hsort_status records_stream(struct record_run *run);
 
-/* Are records alone to be sorted by way of the disk? Collective.
+/* Is it all to be sorted by way of the disk? Collective.
  *   memory_bytes  [1] written: of a rank */
 hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, bool *on_disk);
 
-/* Sort them so, from the inputs to the output, which has its name then. Collective. Errors agreed: the library's, the files',
+/* Sort it so, from the inputs to the outputs, which have their names then. Collective. Errors agreed: the library's, the files',
  * HSORT_MISMATCH, HSORT_STOPPED. */
 hsort_status records_by_disk(struct record_run *run, size_t memory_bytes);
 

@@ -58,6 +58,7 @@ struct file_target {
     const struct file_in *other_input; /* the same */
     hsort_choice direct_io;
     bool no_clobber; /* it replaces no file, not even one that appears while it is written */
+    const char *tag; /* of the temporary name of file_create(), the same on every rank; NULL: one that no other run has */
 };
 
 /* Callers that move many keys do so in chunks whose borders lie at multiples of this in the file: then all of a rank's
@@ -107,6 +108,7 @@ struct file_out {
     bool no_clobber;
     bool replaces; /* on rank 0, or of an own file: a file of that name was there, whose mode and owner it gets */
     struct stat rights;
+    bool was_full; /* the disk had no room for it: known also after its end */
 };
 
 /* Open files, read their headers on rank 0, and check the sizes against them. Collective.
@@ -142,7 +144,7 @@ hsort_status file_check_unchanged(const struct file_in *file);
 
 void file_close(struct file_in *file); /* not collective */
 
-enum { FILE_OUTPUTS = 4 };
+enum { FILE_OUTPUTS = 5 };
 
 /* Does this name of an output have a %r in it? Not collective. */
 bool file_is_pattern(const char *path);
@@ -178,6 +180,13 @@ void file_find_stale(const struct file_out *file, char *name);
 /* End an output that is not whole: close it, and leave it under its temporary name. Frees *file. Collective.
  * */
 void file_leave(struct comm *comm, struct file_out *file);
+
+/* The same, and remove it. */
+void file_drop(struct comm *comm, struct file_out *file);
+
+/* name [PATH_MAX] = the temporary name of an output at `path` of this rank by file_target.tag; the output may be no input. Not
+ * collective. Errors as file_output_name(). */
+hsort_status file_name_tagged(const char *path, int rank, const char *tag, char *name);
 
 /* Is there no file where the output at `path` of a rank goes, nor will be one that it replaces? Not collective.
  * Errors HSORT_ARGUMENT (there is), HSORT_IO (none can be there). */

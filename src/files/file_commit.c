@@ -259,3 +259,8 @@ void file_leave(struct comm *comm, struct file_out *file)
 {
     file_release(comm, file, true);
 }
+
+void file_drop(struct comm *comm, struct file_out *file)
+{
+    file_release(comm, file, false);
+}

@@ -138,6 +138,14 @@ hsort_status file_temporary_name(const char *path, const char *tag, char *name)
     return HSORT_OK;
 }
 
+hsort_status file_name_tagged(const char *path, int rank, const char *tag, char *name)
+{
+    char chosen[PATH_MAX];
+    struct stat there;
+    TRY(file_choose_path(path, rank, NULL, chosen, &there));
+    return file_temporary_name(chosen, tag, name);
+}
+
 /* Is `name` a temporary name of an output called `base`? */
 static bool is_temporary_of(const char *name, const char *base)
 {

@@ -54,11 +54,15 @@ struct names {
 
 enum { TAG_ROOM = 64 };
 
-/* What tells the temporary names of this run from those of others: tag [TAG_ROOM]. With the time, because in a container
- * the next run may have the number of one that was killed. */
-static void make_tag(char *tag)
+/* What tells the temporary names of this run from those of others, unless the target says it: tag [TAG_ROOM]. With the time, because
+ * in a container the next run may have the number of one that was killed. */
+static void make_tag(const struct file_target *target, char *tag)
 {
     struct timespec now;
+    if (target->tag) {
+        snprintf(tag, TAG_ROOM, "%s", target->tag);
+        return;
+    }
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(tag, TAG_ROOM, "%ld-%09ld", (long)getpid(), now.tv_nsec);
 }
@@ -158,7 +162,9 @@ static hsort_status create_temporary(const struct file_target *target, int rank,
     if (file->fd < 0)
         return status_fail(HSORT_IO, "%s: cannot create %s: %s", names->path, names->temporary,
                            strerror(errno));
-    TRY(file_reserve(names->path, file->fd, bytes));
+    const hsort_status reserved = file_reserve(names->path, file->fd, bytes);
+    file->was_full = reserved != HSORT_OK && (errno == ENOSPC || errno == EDQUOT);
+    TRY(reserved);
     return block_write_cached(names->path, file->fd, 0, (size_t)file->data_offset, header);
 }
 
@@ -193,6 +199,7 @@ static hsort_status open_temporary(struct file_out *file, const struct names *na
 
 void file_release(struct comm *comm, struct file_out *file, bool stays)
 {
+    const bool was_full = file->was_full || block_was_full(file->blocks);
     block_close(file->blocks);
     if (file->fd >= 0)
         close(file->fd);
@@ -201,7 +208,7 @@ void file_release(struct comm *comm, struct file_out *file, bool stays)
     file_guard_end(file->guard);
     free(file->path);
     free(file->temporary);
-    *file = (struct file_out){.fd = -1};
+    *file = (struct file_out){.fd = -1, .was_full = was_full};
 }
 
 /* Remember the names, and be ready to write. */
@@ -220,7 +227,7 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
 {
     char tag[TAG_ROOM];
     bool same_node = false;
-    make_tag(tag);
+    make_tag(target, tag);
     hsort_status status =
         comm->rank == 0 ? create_temporary(target, 0, temporary, tag, header, file, names) : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK)
@@ -245,7 +252,7 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
 {
     char tag[TAG_ROOM] = "";
     int64_t all = 0;
-    make_tag(tag);
+    make_tag(target, tag);
     hsort_status status = comm_check(MPI_Bcast(tag, TAG_ROOM, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
     const hsort_status summed = comm_sum(comm, target->mine, &all);
     status = status == HSORT_OK ? summed : status;

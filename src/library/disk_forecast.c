@@ -68,7 +68,7 @@ static hsort_status elements_need_disk(struct planned_sort *sort, size_t *one_pa
 {
     const struct disk_question *q = sort->question;
     const int64_t capacity = pass_parts(q->count, q->ranks);
-    const size_t share = (size_t)capacity * q->element_bytes;
+    const size_t share = (size_t)capacity * q->out_bytes;
     const int bits = sort->key_bits + element_position_bits(q->count);
     const struct element_sizes sizes = {.ranks = q->ranks,
                                         .total = q->count,
@@ -77,14 +77,15 @@ static hsort_status elements_need_disk(struct planned_sort *sort, size_t *one_pa
                                         .code_bytes = element_code_bytes(bits),
                                         .rung = -1,
                                         .in_two_rounds = bits > ELEMENT_CODE_BITS,
-                                        .carried_bytes = q->element_bytes};
+                                        .carried_bytes = q->carried_bytes};
     struct element_need need;
     TRY(element_need_find(&sizes, workspace_of_planned, sort, &need));
-    const size_t all = 2 * share + element_need_bytes(&need);
+    const size_t all = (size_t)capacity * (q->in_bytes + q->out_bytes) + element_need_bytes(&need);
     const size_t of_gpu =
         all > planned_engine_bytes(q) ? share : 2 * share; // host memory beside it: runs, or both files
     *one_pass_bytes = all;
-    *needs = q->wanted_parts > 0 || (sort->host ? all : of_gpu) > q->memory_bytes;
+    *needs = q->wanted_parts > 0 || (sort->host ? all : of_gpu) > q->memory_bytes ||
+             (size_t)capacity * q->array_bytes > q->memory_bytes;
     return HSORT_OK;
 }
 
@@ -97,6 +98,20 @@ static hsort_status count_key_bits(struct planned_sort *sort)
     TRY(element_take_fields(&order, q->fields, q->field_count, q->element_bytes));
     sort->key_bits = element_place_fields(order.fields, order.field_count, 0);
     return HSORT_OK;
+}
+
+/* What the outputs take that are dealt out. */
+static void add_deal(const struct disk_question *q, size_t element_bytes, struct disk_forecast *forecast)
+{
+    const double bytes = (double)q->count * (double)element_bytes;
+    if (q->deal_reads == 0)
+        return;
+    forecast->sorted_bytes = q->count * (int64_t)element_bytes;
+    if (forecast->cost.total_seconds <= 0)
+        return;
+    const double seconds = q->deal_reads * bytes / q->disk.read + bytes / q->disk.write;
+    forecast->cost.seconds[HSORT_PHASE_MERGE] += seconds;
+    forecast->cost.total_seconds += seconds;
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------- */
@@ -130,6 +145,7 @@ static hsort_status forecast_parts(struct planned_sort *sort, struct disk_foreca
     if (q->disk.read > 0 && q->disk.write > 0)
         forecast->cost = cost_disk_passes(q->rates, &q->disk, &plan, q->ranks,
                                           codes_of(sort, plan.part_elements).bytes, !bare);
+    add_deal(q, sizes.element_bytes, forecast);
     return HSORT_OK;
 }
 

@@ -25,14 +25,19 @@ struct disk_question {
     const hsort_plan_result *plan; /* of them, and of these ranks, by hsort_plan() */
     /* or elements */
     size_t element_bytes;      /* 0: bare keys */
+    size_t in_bytes, out_bytes, carried_bytes; /* of an element in memory: as it comes, as it goes, and of its widest column */
+    size_t array_bytes; /* host memory for each element where all lie there, as a whole; 0: they may pass in streams */
     const hsort_field *fields; /* [field_count] of them that are keys */
     int field_count;
+    /* and either may be dealt out to several files (then by reading what is sorted so often): */
+    int deal_reads;
 };
 
 struct disk_forecast {
     bool by_disk;
     int64_t parts, part_elements;    /* runs, and segments, of all ranks; elements of one */
     int64_t temporary_bytes;         /* of runs and their fences */
+    int64_t sorted_bytes;            /* of what is then dealt out, beside them */
     size_t fixed_bytes;              /* of a rank, beside memory_bytes */
     size_t one_pass_bytes;           /* engine memory for elements, of a rank, in one pass; bare keys: 0, their plan knows it */
     struct hsort_plan_exchange cost; /* seconds of the phases; all 0 if the disk's rates are not known */

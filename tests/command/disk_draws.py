@@ -3,7 +3,7 @@
 
 Drawn are what is sorted (keys of each type, records by fields, raw records, records of the sort benchmarks), number of runs and of
 ranks; one input or several, raw, .npy, big-endian .npy; how it is verified; one or two temporary directories; how the output is
-named. In turn first, so that each comes; "all": each number of runs on each number of ranks with each of what is sorted. Every
+named; what else is asked for: values, an index, of each key one and how many, a file per rank. In turn first, so that each comes; "all": each number of runs on each number of ranks with each of what is sorted. Every
 output is compared byte for byte with that of the sort in memory, and with NumPy's where both know an order; the report must name
 so many runs as there must be, and nothing else may be left. Runs in an empty directory. Exits with 1 if a case failed, and prints
 the command of each that did.
@@ -29,7 +29,9 @@ KINDS = {
     "what": WHAT, "runs": RUNS, "ranks": RANKS, "inputs": [1, 2, 5], "form": ["raw", "npy", "swapped"], "few": [False, True],
     "reverse": [False, True], "verify": [[], ["--no-verify"], ["--verify=reread"], ["--verify"]], "direct": ["auto", "on", "off"],
     "temporary": [0, 1, 2], "name": ["relative", "absolute", "link"], "to": ["raw", "npy"], "checkpoint": [False, False, True],
-    "special": [False, False, True], "rank_memory": [None, None, 900 << 10],
+    "special": [False, False, True], "rank_memory": [None, None, 900 << 10], "beside": [
+        "", "rank", "unique", "values", "index", "", "index only", "unique counts", "values index", "", "unique values",
+        "unique counts values index", "rank index", "rank unique counts", "rank unique values index counts", "rank values"],
 }
 
 
@@ -155,17 +157,56 @@ def name_output(case):
     return last, last
 
 
+def draw_beside(draw, case, count):
+    """Words that ask for what is beside the output, with %s where the names of outputs differ, and the suffixes of these outputs."""
+    beside, words, suffixes = case["beside"].split(), [], []
+    if "values" in beside:
+        width = int(draw.choice([1, 3, 8, 40]))
+        with open("values.bin", "wb") as file:
+            file.write(draw.bytes(width * count))
+        words += ["--values", "values.bin", "--value-bytes", str(width), "-O", "%s.values.bin"]
+        suffixes.append(".values.bin")
+    if "index" in beside:
+        words += ["--index", "%s.index.npy"]
+        suffixes.append(".index.npy")
+    if "unique" in beside:
+        words += ["--unique"]
+    if "counts" in beside:
+        words += ["--counts", "%s.counts.npy"]
+        suffixes.append(".counts.npy")
+    return words, suffixes
+
+
+def read_outputs(case, name):
+    """What is in an output, or in its files of all ranks; which are then removed."""
+    names = [name.replace("%r", str(rank)) for rank in range(case["ranks"])] if "%r" in name else [name]
+    data = b"".join(bytes_of(name) for name in names)
+    for name in names:
+        os.remove(name)
+    return data
+
+
+def why_not_beside(case, suffixes):
+    """What is wrong with the outputs beside the first one."""
+    stem = "disk.%r" if "rank" in case["beside"] else "disk"
+    for suffix in suffixes:
+        if read_outputs(case, stem + suffix) != read_outputs(case, "memory" + suffix):
+            return f"what is beside the output, {suffix}, is not that of the sort in memory"
+    return ""
+
+
 def why_not(case, ended, words, elements, given, output):
     """What is wrong with a run that has ended."""
     if ended.returncode or ended.stderr:
         return ended.stderr.strip() or "no error line"
     report = json.loads(ended.stdout)
-    wanted = bytes_of("memory" + os.path.splitext(output)[1])
-    ordered = numpy_sorted(case, words, elements)
+    has_output = "only" not in case["beside"]
+    wanted = bytes_of("memory" + os.path.splitext(output)[1]) if has_output else b""
+    ordered = numpy_sorted(case, words, elements) if has_output and "unique" not in case["beside"] else None
     runs = wanted_runs(case, len(elements))
-    if case["name"] == "link" and not os.path.islink(given):
+    if has_output and case["name"] == "link" and not os.path.islink(given):
         return "the link was replaced"
-    if bytes_of(output) != wanted:
+    if has_output and (read_outputs(case, given) if "%r" in given else bytes_of(output)) != wanted:
         return "the output is not that of the sort in memory"
     if ordered is not None and wanted != ordered.tobytes():
         return "the sort in memory has not NumPy's order"
@@ -208,20 +249,27 @@ def run_in_memory_of(command, size):
 
 
 def run_case(draw, case, launch):
+    by_rank, has_output = "rank" in case["beside"], "only" not in case["beside"]
+    case["name"] = "relative" if by_rank or not has_output else case["name"]
     names, elements = write_inputs(draw, case, launch)
     words, temporary = own_words(case, draw), ["one", "two"][:case["temporary"]]
+    beside, suffixes = draw_beside(draw, case, len(elements))
     given, output = name_output(case)
+    given = given.replace("out", "out.%r") if by_rank else given
     for directory in temporary:
         os.mkdir(directory)
-    subprocess.run([launch[-1], "sort", *names, "-o", "memory" + os.path.splitext(output)[1], *words, "--threads", "1"], check=True,
-                   capture_output=True)
+    in_memory = ["-o", "memory" + os.path.splitext(output)[1]] if has_output else []
+    subprocess.run([launch[-1], "sort", *names, *in_memory, *words, *[word.replace("%s", "memory") for word in beside], "--threads", "1"],
+                   check=True, capture_output=True)
     command = [word if word != "RANKS" else str(case["ranks"]) for word in launch]
-    command += ["sort", *names, "-o", given, *words, "--runs", str(case["runs"]), "--direct-io", case["direct"], *case["verify"], "--json",
-                "--threads", "1", "--engine", "host"]
+    command += ["sort", *names, *(["-o", given] if has_output else []), *words, "--runs", str(case["runs"]), "--direct-io",
+                case["direct"], *case["verify"], "--json", "--threads", "1", "--engine", "host"]
+    command += [word.replace("%s", "disk.%r" if by_rank else "disk") for word in beside]
     command += [word for directory in temporary for word in ("-T", directory)]
-    command += ["--checkpoint", "kept"] if case["checkpoint"] else []
+    command += ["--checkpoint", "kept"] if case["checkpoint"] and not case["beside"] else []
     ended = run_in_memory_of(command, case["rank_memory"])
-    why = why_not(case, ended, words, elements, given, output)
+    why = why_not(case, ended, words, elements, given, output) or why_not_beside(case, suffixes)
+    names += ["values.bin"] if "values" in case["beside"] else []
     kept = os.listdir("kept") if os.path.isdir("kept") else []
     if os.path.isdir("kept") and not kept:
         os.rmdir("kept")

@@ -106,18 +106,31 @@ in_memory()
         ok 2 sort in.raw --type u64 -o out.raw --engine host -S $size --json
         json "r['passes'] == 1 and r['runs'] == 0 and r['segments'] == 0"
     done
-    # What goes with keys is sorted in memory, by --device-memory in passes.
-    ok 2 sort in.raw --type u64 -o out.raw --index index.npy --engine host -S 600K
-    ok 2 sort in.raw --type u64 -o out.raw --unique --engine host -S 600K
-    ok 2 sort in.raw --type u64 -o out.raw --values in.raw --value-bytes 8 -O values.raw --engine host -S 600K
+    # So it is of what goes with keys, and of files of ranks.
+    ok 2 sort in.raw --type u64 -o out.raw --index index.npy --engine host -S 64M --json
+    json "r['passes'] == 1"
+    ok 2 sort in.raw --type u64 -o out.raw --unique --engine host -S 64M --json
+    json "r['passes'] == 1"
+    ok 2 sort in.raw --type u64 -o out.%r.raw --engine host -S 64M --json
+    json "r['passes'] == 1"
+    # Where it lacks they take the disk.
+    ok 2 sort in.raw --type u64 -o out.raw --index index.npy --engine host -S 1500K --json
+    json "r['passes'] == 2 and r['run_bytes_on_disk'] > 16 * 300000"
+    ok 2 sort in.raw --type u64 -o out.raw --unique --engine host -S 1500K --json
+    json "r['passes'] == 2 and r['verify']['unique_ok']"
+    ok 2 sort in.raw --type u64 -o out.%r.raw --engine host -S 1500K --json
+    json "r['passes'] == 2"
+    ok 2 sort in.raw --type u64 -o out.raw --values in.raw --value-bytes 8 -O values.raw --engine host -S 1500K --json
+    json "r['passes'] == 2"
     cmp -s out.raw values.raw || fail "values of -S are not those of their keys"
+    cat out.0.raw out.1.raw | cmp -s - out.raw || fail "files of ranks of -S are not the output"
     # Keys of 1 and 2 bytes are counted, and no keys are none.
     ok 2 gen -n 1M --type u16 -o short.npy
     ok 2 sort short.npy -o out.npy -S 600K --runs 5 --json
     json "r['passes'] == 1"
     : >none.raw
     ok 2 sort none.raw --type u32 -o out.raw --runs 5 -S 600K
-    rm out.raw out.npy short.npy none.raw index.npy values.raw
+    rm out*.raw out.npy short.npy none.raw index.npy values.raw
 }
 
 # least WORDS...: the amount of memory that the last line says would do.
@@ -131,11 +144,6 @@ refusals()
     done
     refused 0 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
     refused 0 2 "--temporary-directory: '' is no DIR" sort in.raw --type u64 -o out.raw -T ""
-    refused 0 2 "--runs: only keys or records alone" sort in.raw --type u64 --index out.npy --runs 3
-    refused 0 2 "--runs: only keys or records alone" sort in.raw --type u64 -o out.raw --runs 3 --unique
-    refused 0 2 "--runs: a file per rank" sort in.raw --type u64 -o out.%r.raw --runs 3
-    refused 2 2 "out.%r.raw: memory of 614400 bytes on each rank does not do|a file per rank|--memory" \
-        sort in.raw --type u64 -o out.%r.raw -S 600K --engine host
     # Memory that does not do, and what would.
     for word in "--type u64" "--record 8 --key @0:u64"; do
         # shellcheck disable=SC2086  # words

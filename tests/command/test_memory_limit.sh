@@ -1,5 +1,5 @@
 #!/bin/bash
-# A true cgroup with a memory limit, of version 1 or 2, where this process may make one: a sort of keys or records that wants more
+# A true cgroup with a memory limit, of version 1 or 2, where this process may make one: a sort that wants more
 # goes by way of the disk and is not killed; what has no such way, or was told of more memory than there is, ends with exit code 5
 # and one line, and leaves nothing; a sort that wants less goes through in memory.
 set -uo pipefail
@@ -65,6 +65,8 @@ too_much()
 
 ok 1 gen -n 16M --type u64 -o in.npy # 128 MiB
 ok 1 sort in.npy -o wanted.npy
+ok 1 sort in.npy --index wanted-index.npy
+ok 1 sort in.npy -o wanted-unique.npy --unique
 echo old >out.npy
 before=$(contents)
 for ranks in 1 2 3; do
@@ -79,8 +81,17 @@ for ranks in 1 2 3; do
         json "r['passes'] == 2 and r['runs'] > $ranks"
         rm -f sorted.npy
         too_much $ranks "$mib" sort in.npy -o out.npy -S 8G
-        too_much $ranks "$mib" sort in.npy --index out.npy
-        too_much $ranks "$mib" sort in.npy -o out.npy --unique
+        # What goes with keys takes more besides: a thread's part of each column, and the outputs' requests.
+        [ $ranks = 1 ] || [ "$mib" -gt 200 ] || continue
+        for words in "--index index.npy" "-o unique.npy --unique"; do
+            # shellcheck disable=SC2086  # words
+            limited $ranks "$mib" sort in.npy $words
+            name=$(cut -d " " -f 2 <<<"$words")
+            if [ "$code" != 0 ] || [ -s "$work.err" ] || ! cmp -s "wanted-$name" "$name"; then
+                fail "$words, $ranks ranks with $mib MiB: exit code $code, or another output"
+            fi
+            rm -f "$name"
+        done
     done
     limited $ranks 1500 sort in.npy -o sorted.npy --json
     [ "$code" = 0 ] || fail "$ranks ranks with 1500 MiB: exit code $code"

@@ -10,10 +10,21 @@ draw_seed
 # value NAME: of that member in the last JSON, the last one of this name.
 value() { grep -o "\"$1\": [^,}]*" "$work.out" | tail -n 1 | sed 's/.*: //'; }
 
-# compare RANKS WHAT COUNT WORDS: plan and sort say the same. WHAT: a type of keys, or records: BYTES:TYPE, or gensort.
+# compare RANKS WHAT COUNT WORDS [BESIDE]: plan and sort say the same. WHAT: a type of keys, or records: BYTES:TYPE, or gensort. BESIDE:
+# what else is asked for: some of values, index, unique, rank.
 compare()
 {
-    local ranks=$1 words=$4 name of_plan line what made
+    local ranks=$1 words=$4 name of_plan line what made output="-o out.raw" beside=${5:-} sorted moved=
+    local -A bytes=([u32]=4 [20:u64]=20 [f64]=8 [gensort]=100 [u128]=16 [64:bytes16]=64 [u64]=8)
+    for name in $beside; do
+        case $name in
+            values) words+=" --values in.raw --value-bytes ${bytes[$2]}" moved="-O out.values" ;;
+            index) words+=" --index out.index" ;;
+            unique) words+=" --unique" ;;
+            rank) output="-o out.%r.raw" ;;
+        esac
+    done
+    words+=" $output"
     case $2 in
         gensort) what="--format gensort" made=$what ;;
         *:*) what="--record ${2%:*} --key @3:${2#*:}" made="--record ${2%:*} --key @3:u64" ;;
@@ -27,15 +38,21 @@ compare()
     if [ "$line" != null ]; then
         lacking=$((lacking + 1))
         # shellcheck disable=SC2086
-        run "$ranks" sort in.raw $what -o out.raw --engine host --threads 1 $words
+        run "$ranks" sort in.raw $what --engine host --threads 1 $words $moved
         if [ "$code" != 5 ] || ! grep -qF " elements of " "$work.err"; then
             fail "$words, $3 $2 on $ranks ranks: plan says that memory lacks, the sort does not: $line"
         fi
         return
     fi
+    sorted=$((bytes[$2]))
+    [[ $beside != *values* ]] || sorted=$((2 * sorted))
+    [[ $beside != *index* ]] || sorted=$((sorted + 8))
+    if [ "$(value needed)" = true ] && [ -n "$beside" ]; then
+        [ "$(value sorted_bytes_on_disk)" = $(($3 * sorted)) ] || fail "$words: plan deals out $(value sorted_bytes_on_disk) bytes"
+    fi
     of_plan=$(for name in needed runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')
     # shellcheck disable=SC2086
-    ok "$ranks" sort in.raw $what -o out.raw --engine host --threads 1 $words --json
+    ok "$ranks" sort in.raw $what --engine host --threads 1 $words --json $moved
     line=$(grep -o '"passes": [0-9]*' "$work.out" | sed 's/.*: 2/true/; s/.*: 1/false/')
     line="$line $(for name in runs segments run_bytes_on_disk; do value $name; done | tr '\n' ' ')"
     [ "$of_plan" = "$line" ] || fail "$words, $3 $2 on $ranks ranks: plan says $of_plan, the sort $line"
@@ -44,7 +61,7 @@ compare()
 
 plans()
 {
-    local i ranks keys type memory types=(u32 20:u64 f64 gensort u128 64:bytes16)
+    local i ranks keys type memory beside=("" unique "values index" rank "index" "unique values" "" "rank index") types=(u32 20:u64 f64 gensort u128 64:bytes16)
     by_disk=0 in_memory=0 lacking=0
     compare 1 u64 0 "-S 1M"
     compare 2 u16 1000 "-S 1M"
@@ -53,17 +70,19 @@ plans()
     compare 3 u64 300000 "-S 1M"
     compare 2 f64 200000 "-S 50% --runs 7"
     compare 2 gensort 20000 "-S 1G"
+    compare 3 u64 60000 "-S 2M --runs 9" "values index unique rank"
     for i in $(seq "${DRAWS:-6}"); do
         ranks=$(((RANDOM % 5) + 1)) type=${types[i % 6]} keys=$((1 + (RANDOM << 15 | RANDOM) % 1000000))
         case $type in gensort | *:*) keys=$((keys / 8 + 1)) ;; esac
         memory=$((200000 + (RANDOM << 15 | RANDOM) % 4000000))
-        compare "$ranks" "$type" "$keys" "-S $memory$([ $((RANDOM % 3)) = 0 ] && echo " --runs $((1 + RANDOM % 60))")"
+        [ $((RANDOM % 3)) != 0 ] || memory=$((memory * 10))
+        compare "$ranks" "$type" "$keys" "-S $memory$([ $((RANDOM % 3)) = 0 ] && echo " --runs $((1 + RANDOM % 60))")" "${beside[(i + RANDOM) % 8]}"
     done
     echo "$by_disk by way of the disk, $in_memory in memory, $lacking with too little of it"
     if [ $((by_disk < 2 || in_memory < 3 || lacking < 1)) = 1 ]; then
         fail "cases of a kind are missing"
     fi
-    rm -f in.raw out.raw
+    rm -f in.raw out.*
 }
 
 # What plan prints, with rates and without.

@@ -1,0 +1,303 @@
+#!/bin/bash
+# Sorts by way of the disk whose result is dealt out to several files: values, an index, of each key one with counts, a file per rank.
+# Stopped in each phase or killed and begun again on other numbers of ranks; other commands and inputs that were changed meanwhile;
+# each fault site; damage; refusals. disk_draws.py draws their options. Of phases and passages a part is drawn; ALL=1 tries all.
+set -uo pipefail
+if [ "${HAS_FAULTS:-OFF}" != ON ]; then
+    echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
+    exit 77
+fi
+# shellcheck source=tests/support/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
+# shellcheck source=tests/support/held.sh
+. "$SOURCE/tests/support/held.sh"
+seed=${HYPERSORT_SEED:-$RANDOM}
+RANDOM=$seed
+echo "seed $seed"
+
+# With so little memory a rank deals out in several blocks.
+common=(sort in.raw --type u64 --engine host --threads 1 --runs 6 -S 3M)
+values=(--values values.raw --value-bytes 12)
+# choose() names these.
+# shellcheck disable=SC2034
+{
+    beside=("${common[@]}" "${values[@]}" -o out -O vout --index index)
+    unique=("${common[@]}" "${values[@]}" -o out -O vout --index index --unique --counts counts)
+    by_rank=("${common[@]}" "${values[@]}" -o out.%r -O vout.%r --index index)
+    keys=("${common[@]}" -o out.%r)
+}
+kinds=(beside unique by_rank keys)
+declare -A files=([beside]="out vout index" [unique]="out vout index counts" [by_rank]="out.%r vout.%r index" [keys]="out.%r")
+declare -A exits=([alloc]=5 [read]=3 [short]=3 [commit]=3 [changed]=3 [mpi]=6 [kernel]=70 [copy]=70)
+
+# choose KIND: $command is its sort, $dir where it keeps what it has.
+choose()
+{
+    local -n words=$1
+    kind=$1 command=("${words[@]}") dir=out.hypersort-runs
+    [[ ${files[$1]} != out.* ]] || dir=out.0.hypersort-runs
+}
+
+# names RANKS: the outputs of $kind, of so many ranks.
+names()
+{
+    local name rank
+    for name in ${files[$kind]}; do
+        [[ $name = *%r ]] || echo "$name"
+        for ((rank = 0; rank < $1; rank++)); do
+            [[ $name != *%r ]] || echo "${name/\%r/$rank}"
+        done
+    done
+}
+
+# afresh: old outputs, and nothing of an earlier run.
+afresh()
+{
+    local name
+    rm -rf ./*hypersort-* out* vout* index* counts*
+    for name in $(names 2); do
+        echo old >"$name"
+    done
+}
+
+untouched() # TEXT
+{
+    local name
+    for name in $(names 2); do
+        cmp -s "$name" <(echo old) || fail "$1: $name was touched"
+    done
+}
+
+# finished RANKS TEXT: the last run sorted, on so many ranks; all outputs are those of a sort in memory, and nothing else is left.
+finished()
+{
+    local name rank place=wanted
+    [ "$kind" != unique ] || place=wanted-unique
+    if [ "$code" != 0 ] || [ -s "$work.err" ]; then
+        fail "$kind, $2: exit code $code"
+    fi
+    for name in ${files[$kind]}; do
+        if [[ $name = *%r ]]; then
+            for ((rank = 0; rank < $1; rank++)); do cat "${name/\%r/$rank}"; done
+        else
+            cat "$name"
+        fi | cmp -s - "$place/${name%.%r}" || fail "$kind, $2: $name is not that of a sort in memory"
+    done
+    if compgen -G '*hypersort-*' >/dev/null; then
+        fail "$kind, $2: files are left: $(find . -path "./*hypersort-*" | tr '\n' ' ')"
+    fi
+    afresh
+}
+
+# left TEXT [INSIDE OUTSIDE]: of ours only names like these are there, in $dir and beside it.
+left()
+{
+    local others
+    others=$(find . -path './*hypersort-*' | grep -Ev "^\./($dir(/(manifest|plan|sorted|journal-[0-9]+|run-[0-9]{6}${2:-}))?${3:-})$")
+    [ -z "$others" ] || fail "$kind, $1: left are $others"
+    [ -e "$dir/sorted" ] || fail "$kind, $1: what was sorted is gone"
+}
+
+# stop SITE:RANK:NTH RANKS WORDS: a run that is held there and stopped while WORDS.
+stop()
+{
+    begin "$2" "$1" "${command[@]}"
+    local held=${1#*:}
+    if drawn 2; then kill -USR1 "$pid"; else kill -TERM "$(rank_pid "${held%%:*}")"; fi
+    end
+    if [ "$code" != 75 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
+        ! grep -q "^hypersort: stopped by SIG[A-Z0-9]* while $3; $dir/manifest says how far it got" "$work.err"; then
+        fail "$kind, $1 on $2 ranks: exit code $code, or not one line"
+    fi
+    untouched "$kind, $1 on $2 ranks"
+    left "$1 on $2 ranks"
+}
+
+# drawn OUT-OF: true so often, or always.
+drawn() { [ -n "${ALL:-}" ] || [ $((RANDOM % $1)) = 0 ]; }
+
+made() { cat "$dir"/journal-* 2>/dev/null | grep -c "^$1 "; }
+
+# In each phase, on each number of ranks; then on another number, where nothing that is made is made again.
+each_phase()
+{
+    local ranks site words what
+    local -A next=([1]=5 [2]=1 [3]=8 [5]=3 [7]=2 [8]=7)
+    local -A said=([holdread]="[a-z]* were read" [holdwrite]="[a-z]* were written" [holddeal]="the result was dealt out")
+    for what in "${kinds[@]}"; do
+        choose "$what" && afresh
+        for ranks in 1 2 3 5 7 8; do
+            for site in holdread holdwrite holddeal; do
+                drawn 6 || { [ $site = holddeal ] && drawn 2; } || continue
+                words=${said[$site]}
+                stop "$site:$((RANDOM % ranks)):1" "$ranks" "$words"
+                kept="\"kept_runs\": $(made run), \"kept_segments\": $(made segment)"
+                [ $site != holddeal ] || [ "$(made segment)" = "$(made run)" ] || fail "$kind: dealt out before all was sorted"
+                run "${next[$ranks]}" "${command[@]}" --json
+                grep -qF "$kept" "$work.out" || fail "$kind, $site on $ranks ranks: the report does not say what was kept: $kept"
+                finished "${next[$ranks]}" "$site on $ranks ranks, then on ${next[$ranks]}"
+            done
+        done
+    done
+}
+
+# Stopped while it deals out, later and later, until it is over; --verify=reread as well.
+while_dealing()
+{
+    local nth what
+    for what in unique by_rank; do
+        choose "$what" && afresh
+        for ((nth = 1; nth < 60; nth += 1 + RANDOM % 4)); do
+            begin 2 holddeal:1:$nth "${command[@]}" --verify=reread
+            grep -q '^hypersort: held ' "$work.err" || break
+            kill -USR1 "$pid"
+            end
+            [ "$code" = 75 ] || fail "$kind, block $nth: exit code $code"
+            untouched "$kind, block $nth"
+            left "block $nth"
+        done
+        end
+        [ $nth -gt 2 ] || fail "$kind: dealt out in fewer than two blocks"
+        finished 2 "after stops in blocks up to $nth"
+    done
+}
+
+# Killed outright while it deals out, on more ranks than go on: files of ranks that are no more go, too.
+kills()
+{
+    local ranks what pids
+    for what in "${kinds[@]}"; do
+        choose "$what" && afresh
+        for ranks in 2 5 8; do
+            drawn 2 || continue
+            begin "$ranks" "holddeal:$((RANDOM % ranks)):$([ "$what" = unique ] && echo $((1 + RANDOM % 2)) || echo 1)" "${command[@]}"
+            # shellcheck disable=SC2046  # words
+            pids="$pid $(cat /proc/"$pid"/task/*/children)"
+            # shellcheck disable=SC2086  # words
+            kill -KILL $pids 2>/dev/null
+            end
+            # shellcheck disable=SC2086  # words
+            gone $pids
+            : >"$work.err"
+            untouched "$kind, killed on $ranks ranks"
+            left "killed on $ranks ranks" "|\.hypersort-lock" "|(out|vout|index|counts)[.0-9]*\.hypersort-[0-9a-f]{16}-dealt\.part"
+            run 3 "${command[@]}"
+            finished 3 "killed on $ranks ranks"
+        done
+    done
+}
+
+# flip FILE AT: turn a bit of that byte.
+flip()
+{
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059  # the format is the byte
+    printf "\\x$(printf %02x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# Other commands on what was stopped, and inputs and files that were changed meanwhile.
+others()
+{
+    local what
+    choose beside && afresh
+    stop holddeal:0:1 2 "the result was dealt out"
+    refused 2 2 "$dir/manifest: is of a sort by u64 --values --index to |not by bare keys|remove it" "${common[@]}" -o out
+    refused 0 2 "$dir/manifest: is of a sort by u64 --values --index to |not by u64 --unique --values --index" \
+        "${command[@]}" --unique
+    refused 3 2 "$dir/manifest: is of a sort by " "${command[@]/#index/other}"
+    refused 2 2 "$dir/manifest: is of a sort by " "${command[@]/#vout/vout.%r}"
+    touch values.raw
+    refused 2 2 "$dir/manifest: is of a sort by " "${command[@]}"
+    touch -d "2002-02-03" values.raw
+    run 3 sort in.raw --type u64 --engine host "${values[@]}" -o out -O vout --index index # without --runs, too
+    finished 3 "others, then without --runs"
+    choose keys && afresh
+    stop holdwrite:0:1 2 "[a-z]* were written"
+    refused 2 2 "$dir/manifest: is of a sort by u64 %r to |remove it" "${common[@]}" -o out.0
+    run 5 "${command[@]}"
+    finished 5 "others, by rank"
+    for what in "${kinds[@]}"; do # the file of sorted elements is gone, or changed
+        choose "$what" && afresh
+        stop holddeal:0:1 2 "the result was dealt out"
+        rm $dir/sorted
+        run 3 "${command[@]}"
+        finished 3 "what was sorted is gone"
+        stop holddeal:0:1 2 "the result was dealt out"
+        flip $dir/sorted $((RANDOM + RANDOM))
+        run 3 "${command[@]}" --json
+        [ "$code" = 1 ] || fail "$kind, damaged: exit code $code"
+        grep -q "$dir/sorted: what was sorted is not what is read back; nothing was written" "$work.err" || fail "$kind, damaged: the line"
+        json "not r['verify']['fingerprint_ok']"
+        untouched "$kind, damaged"
+        compgen -G '*hypersort-*' >/dev/null && fail "$kind, damaged: something stays"
+        afresh
+    done
+}
+
+# Each fault site at drawn passages: one line and nothing is left, but of a full disk, after which the same command goes on.
+faults()
+{
+    local site rank nth what ranks
+    for what in "${kinds[@]}"; do
+        choose "$what" && afresh
+        for site in "${!exits[@]}" write; do
+            drawn 2 || continue
+            rank=$((RANDOM % 3))
+            for ((nth = 1; nth < 400; nth += ${ALL:+-20} + 21 + RANDOM % (${ALL:+-20} + 21))); do
+                HYPERSORT_FAULT=$site:$rank:$nth run 3 "${command[@]}" --verify=reread
+                [ "$code" != 0 ] || break
+                untouched "$kind, $site:$rank:$nth"
+                if [ "$site" = write ]; then
+                    if [ "$code" != 3 ] || [ "$(wc -l <"$work.err")" != 1 ]; then
+                        fail "$kind, $site:$rank:$nth: exit code $code, or not one line"
+                    fi
+                    if compgen -G '*hypersort-*' >/dev/null; then
+                        grep -q "bytes of runs stay in $dir: the same command goes on when there is room" "$work.err" ||
+                            fail "$kind, $site:$rank:$nth: the line does not say what stays"
+                    fi
+                    ranks=$((1 + RANDOM % 3))
+                    run $ranks "${command[@]}"
+                    finished $ranks "after $site:$rank:$nth"
+                elif [ "$code" != "${exits[$site]}" ] || [ "$(wc -l <"$work.err")" != 1 ] || compgen -G '*hypersort-*' >/dev/null; then
+                    fail "$kind, $site:$rank:$nth: exit code $code, not ${exits[$site]}, or not one line, or files are left"
+                    afresh
+                fi
+            done
+            [ "$nth" -lt 400 ] || fail "$kind, $site:$rank: still broken at passage $nth"
+            echo "$kind, $site:$rank: fewer than $nth passages"
+            # What removes runs reads their plan first: where that fails they stay, and the sort is none the worse for it.
+            if [[ $code = 0 && $site =~ ^(read|short)$ && -e $dir/plan && ! -e $dir/manifest && ! -e $dir/sorted ]]; then
+                rm -r "$dir"
+            fi
+            [ "$site" = write ] || finished 3 "$site:$rank:$nth"
+        done
+    done
+}
+
+# Refused before anything is sorted.
+refusals()
+{
+    choose beside && afresh
+    refused 2 3 "there/index: cannot create" "${common[@]}" "${values[@]}" -o out -O vout --index there/index
+    refused 2 2 "is to be two outputs at once" "${common[@]}" "${values[@]}" -o out -O vout --index out
+    refused 2 2 "vout: is there already, and --no-clobber keeps it" "${common[@]}" "${values[@]}" -o new -O vout --no-clobber
+    refused 0 2 "--checkpoint: only sorts of keys or records alone can be resumed" "${command[@]}" --checkpoint kept
+    refused 0 2 "--checkpoint: a file per rank" "${keys[@]}" --checkpoint kept
+    refused 2 3 "the runs of this sort, and what else it keeps there, take |--temp-limit is 3000000" "${command[@]}" --temp-limit 3000000
+    refused 2 2 "values.raw: has |in.raw has " "${common[@]}" --values values.raw --value-bytes 24 -o out -O vout
+    untouched "refusals"
+}
+
+ok 0 gen -n 60000 -s "$seed" --type u64 --dist zipf -o in.raw
+ok 0 gen -n 180000 -s "$seed" --type u32 -o values.raw
+touch -d "2002-02-03" in.raw values.raw
+mkdir wanted wanted-unique
+ok 0 sort in.raw --type u64 "${values[@]}" -o wanted/out -O wanted/vout --index wanted/index
+ok 0 sort in.raw --type u64 "${values[@]}" -o wanted-unique/out -O wanted-unique/vout --index wanted-unique/index --unique \
+    --counts wanted-unique/counts
+for part in ${PARTS:-each_phase while_dealing kills others faults refusals}; do
+    $part
+    echo "$part: done after $SECONDS s"
+done
+finish

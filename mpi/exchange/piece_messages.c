@@ -1,4 +1,6 @@
-/* A message is a part of a piece that fits a buffer. Both sides go through them in one order for each pair of
+/* Who reads a rank's memory gets no messages from it. Of the others:
+ *
+ * A message is a part of a piece that fits a buffer. Both sides go through them in one order for each pair of
  * ranks: by run, then along the piece; MPI delivers messages of a pair in the order of their sends.
  *
  *     sender      run's memory --Isend-->        all of a round at once: they need no buffer
@@ -10,6 +12,8 @@
  * Receives wait for the sends of others, sends for nobody but their receiver, and no receive for a send of its own
  * rank: so no ranks can wait for each other in a ring, however different their rounds are.
  *
+ * Pieces that are read need no round: runs stay as they are until all ranks agree at the end of the last one.
+ *
  * Not by the transports: sendrecv() takes one piece at a time and returns when it is there, but a round has a
  * piece of each run of each rank, and is to go on while the engine sorts. Not by MPI_Alltoallv or derived types:
  * their counts are ints, and neither fills bounded buffers while earlier ones are copied on. */
@@ -17,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "mpi/comm/process_memory.h"
 
 enum { TAG_PIECE = 6 };
 
@@ -39,17 +44,26 @@ struct piece_buffer {
     size_t bytes, place;
 };
 
+/* A rank whose runs this one reads: what a transfer's move() is given. */
+struct piece_owner {
+    const struct piece_messages *messages;
+    int rank;
+};
+
 struct piece_messages {
     struct piece_plan plan;
     int64_t own_runs, own_segments;
-    int64_t *lengths;       /* [segments of all * own_runs] elements of each own run in each segment */
-    int64_t *arrives;       /* for each rank r from arrives_first[r] on [own_segments * runs_of[r]] */
+    int64_t *arrives;       /* for each rank r from arrives_first[r] on [(own_segments + 1) * runs_of[r]] its cut_offset */
     int64_t *arrives_first; /* [size + 1] */
-    int *counts;            /* [4 * size] of the exchange of lengths */
+    int *counts;            /* [4 * size] of the exchange of them */
     const int64_t *cut_offset;
     const char *const *run;
+    uint64_t *address;    /* for each rank r from runs_first[r] on [runs_of[r]] where its runs lie in its memory */
+    int64_t *runs_first;  /* [size + 1] */
+    struct process_memory theirs;
+    struct piece_owner *owners; /* [size] */
     MPI_Request *sends;       /* [sends_most] of a round */
-    int64_t sends_most, sent; /* sent: in this round */
+    int64_t sends_most, sends_begun; /* in this round */
     char *memory;             /* of all buffers; pinned */
     struct piece_buffer buffer[PIECE_BUFFERS];
 
@@ -57,7 +71,8 @@ struct piece_messages {
     struct piece_cursor cursor; /* the next message to post */
     bool all_posted;
     int64_t posted, taken; /* messages of this round */
-    struct traffic traffic;
+    struct traffic sent, shown;
+    double began; /* the first round; 0: not yet */
 };
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -69,7 +84,10 @@ void piece_messages_close(struct piece_messages *m)
     for (int i = 0; i < PIECE_BUFFERS; i++)
         m->plan.engine->ops->event_destroy(m->plan.engine, m->buffer[i].copied);
     m->plan.engine->ops->free_host(m->plan.engine, m->memory);
-    free(m->lengths);
+    process_memory_close(&m->theirs);
+    free(m->address);
+    free(m->runs_first);
+    free(m->owners);
     free(m->arrives);
     free(m->arrives_first);
     free(m->counts);
@@ -90,25 +108,30 @@ static hsort_status make_buffers(struct piece_messages *m)
     return HSORT_OK;
 }
 
-static hsort_status make_length_tables(struct piece_messages *m)
+static hsort_status make_piece_tables(struct piece_messages *m)
 {
     const struct piece_plan *plan = &m->plan;
     const int size = plan->comm->size;
-    const int64_t all_segments = plan->first_segment[size];
+    const size_t ranks = (size_t)size;
     int64_t runs = 0;
     for (int rank = 0; rank < size; rank++)
         runs += plan->runs_of[rank];
     // One more each: none may be of 0 bytes, which is NULL for some.
-    m->lengths = calloc((size_t)(all_segments * m->own_runs + 1), sizeof *m->lengths);
-    m->arrives = calloc((size_t)(m->own_segments * runs + 1), sizeof *m->arrives);
-    m->arrives_first = calloc((size_t)size + 1, sizeof *m->arrives_first);
-    m->counts = calloc(4 * (size_t)size, sizeof *m->counts);
-    if (!m->lengths || !m->arrives || !m->arrives_first || !m->counts || fault_hit(FAULT_ALLOC))
-        return status_fail(HSORT_HOST_MEMORY, "no memory for the lengths of %lld pieces",
-                           (long long)(all_segments * m->own_runs + m->own_segments * runs));
-    for (int rank = 0; rank < size; rank++)
-        m->arrives_first[rank + 1] = m->arrives_first[rank] + m->own_segments * plan->runs_of[rank];
-    return HSORT_OK;
+    m->arrives = calloc((size_t)((m->own_segments + 1) * runs + 1), sizeof *m->arrives);
+    m->address = calloc((size_t)runs + 1, sizeof *m->address);
+    m->arrives_first = calloc(ranks + 1, sizeof *m->arrives_first);
+    m->runs_first = calloc(ranks + 1, sizeof *m->runs_first);
+    m->counts = calloc(4 * ranks, sizeof *m->counts);
+    m->owners = calloc(ranks, sizeof *m->owners);
+    if (!m->arrives || !m->address || !m->arrives_first || !m->runs_first || !m->counts || !m->owners || fault_hit(FAULT_ALLOC))
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the places of %lld pieces",
+                           (long long)((m->own_segments + 1) * runs));
+    for (int rank = 0; rank < size; rank++) {
+        m->arrives_first[rank + 1] = m->arrives_first[rank] + (m->own_segments + 1) * plan->runs_of[rank];
+        m->runs_first[rank + 1] = m->runs_first[rank] + plan->runs_of[rank];
+        m->owners[rank] = (struct piece_owner){.messages = m, .rank = rank};
+    }
+    return process_memory_open(size, &m->theirs);
 }
 
 hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_messages **messages)
@@ -123,7 +146,7 @@ hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_mes
     m->plan = *plan;
     m->own_runs = plan->runs_of[rank];
     m->own_segments = plan->first_segment[rank + 1] - plan->first_segment[rank];
-    hsort_status status = make_length_tables(m);
+    hsort_status status = make_piece_tables(m);
     if (status == HSORT_OK)
         status = make_buffers(m);
     if (status == HSORT_OK)
@@ -133,19 +156,26 @@ hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_mes
     return status;
 }
 
-/* ---- lengths ------------------------------------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------------------------------------- */
 
 /* Bytes of own run `run` in a segment of all ranks'. */
 static size_t length_out(const struct piece_messages *m, int64_t segment, int64_t run)
 {
-    return (size_t)m->lengths[segment * m->own_runs + run] * m->plan.element_bytes;
+    const int64_t *cut = m->cut_offset + segment * m->own_runs + run;
+    return (size_t)(cut[m->own_runs] - cut[0]) * m->plan.element_bytes;
 }
 
-/* Bytes of run `run` of rank `from` in this rank's segment of `round`. */
+/* Where the piece of run `run` of rank `from` for this rank's segment of `round` begins in the run, in elements. */
+static const int64_t *cut_in(const struct piece_messages *m, int from, int64_t round, int64_t run)
+{
+    return &m->arrives[m->arrives_first[from] + round * m->plan.runs_of[from] + run];
+}
+
+/* Bytes of that piece. */
 static size_t length_in(const struct piece_messages *m, int from, int64_t round, int64_t run)
 {
-    const int64_t at = m->arrives_first[from] + round * m->plan.runs_of[from] + run;
-    return (size_t)m->arrives[at] * m->plan.element_bytes;
+    const int64_t *cut = cut_in(m, from, round, run);
+    return (size_t)(cut[m->plan.runs_of[from]] - cut[0]) * m->plan.element_bytes;
 }
 
 /* The same of all its runs. */
@@ -155,6 +185,15 @@ static size_t rank_length_in(const struct piece_messages *m, int from, int64_t r
     for (int64_t run = 0; run < m->plan.runs_of[from]; run++)
         bytes += length_in(m, from, round, run);
     return bytes;
+}
+
+/* Where in the slot the pieces of rank `from` begin. */
+static size_t rank_place(const struct piece_messages *m, int from, int64_t round)
+{
+    size_t place = 0;
+    for (int rank = 0; rank < from; rank++)
+        place += rank_length_in(m, rank, round);
+    return place;
 }
 
 /* Rank `to`'s segment of `round` among those of all, or -1. */
@@ -174,15 +213,15 @@ static int64_t sends_of_round(const struct piece_messages *m, int64_t round)
 {
     int64_t sends = 0;
     for (int to = 0; to < m->plan.comm->size; to++) {
-        const int64_t segment = to == m->plan.comm->rank ? -1 : segment_of(m, to, round);
+        const int64_t segment = to == m->plan.comm->rank || m->theirs.is_read[to] ? -1 : segment_of(m, to, round);
         for (int64_t run = 0; run < m->own_runs && segment >= 0; run++)
             sends += message_count(m, length_out(m, segment, run));
     }
     return sends;
 }
 
-/* Send each rank the lengths for its segments. Collective. */
-static hsort_status exchange_lengths(struct piece_messages *m)
+/* Send each rank the cuts around its segments: those of two that follow each other overlap by a row. Collective. */
+static hsort_status exchange_cuts(struct piece_messages *m)
 {
     const struct piece_plan *plan = &m->plan;
     const int size = plan->comm->size;
@@ -190,26 +229,42 @@ static hsort_status exchange_lengths(struct piece_messages *m)
         *receive_at = receives + size;
     for (int rank = 0; rank < size; rank++) {
         const int64_t segments = plan->first_segment[rank + 1] - plan->first_segment[rank];
-        sends[rank] = (int)(segments * m->own_runs);
+        sends[rank] = (int)((segments + 1) * m->own_runs);
         send_at[rank] = (int)(plan->first_segment[rank] * m->own_runs);
         receives[rank] = (int)(m->arrives_first[rank + 1] - m->arrives_first[rank]);
         receive_at[rank] = (int)m->arrives_first[rank];
     }
-    return comm_check(MPI_Alltoallv(m->lengths, sends, send_at, MPI_INT64_T, m->arrives, receives, receive_at,
+    return comm_check(MPI_Alltoallv(m->cut_offset, sends, send_at, MPI_INT64_T, m->arrives, receives, receive_at,
                                     MPI_INT64_T, plan->comm->world),
                       "MPI_Alltoallv", true);
+}
+
+/* Learn where all ranks' runs lie. Collective. */
+static hsort_status exchange_addresses(struct piece_messages *m)
+{
+    const struct piece_plan *plan = &m->plan;
+    const int size = plan->comm->size, own = plan->comm->rank;
+    int *counts = m->counts, *at = counts + size;
+    for (int rank = 0; rank < size; rank++) {
+        counts[rank] = (int)plan->runs_of[rank];
+        at[rank] = (int)m->runs_first[rank];
+    }
+    for (int64_t run = 0; run < m->own_runs; run++)
+        m->address[m->runs_first[own] + run] = (uint64_t)(uintptr_t)m->run[run];
+    return comm_check(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, m->address, counts, at, MPI_UINT64_T,
+                                     plan->comm->world),
+                      "MPI_Allgatherv", true);
 }
 
 hsort_status piece_messages_plan(struct piece_messages *m, const int64_t *cut_offset, const char *const *run)
 {
     if (!m)
         return HSORT_OK;
-    const int64_t all = m->plan.first_segment[m->plan.comm->size] * m->own_runs;
     m->cut_offset = cut_offset;
     m->run = run;
-    for (int64_t i = 0; i < all; i++)
-        m->lengths[i] = cut_offset[i + m->own_runs] - cut_offset[i];
-    hsort_status status = exchange_lengths(m);
+    hsort_status status = exchange_cuts(m);
+    keep_first_error(&status, process_memory_find(m->plan.comm, m->plan.reads, &m->theirs));
+    keep_first_error(&status, exchange_addresses(m));
     for (int64_t round = 0; round < m->plan.rounds; round++) {
         const int64_t sends = sends_of_round(m, round);
         m->sends_most = sends > m->sends_most ? sends : m->sends_most;
@@ -224,10 +279,55 @@ hsort_status piece_messages_plan(struct piece_messages *m, const int64_t *cut_of
 
 int64_t piece_messages_before(const struct piece_messages *m, int64_t round)
 {
-    size_t bytes = 0;
-    for (int from = 0; m && from < m->plan.comm->rank && round < m->own_segments; from++)
-        bytes += rank_length_in(m, from, round);
-    return m ? (int64_t)(bytes / m->plan.element_bytes) : 0;
+    if (!m || round >= m->own_segments)
+        return 0;
+    return (int64_t)(rank_place(m, m->plan.comm->rank, round) / m->plan.element_bytes);
+}
+
+/* ---- what this rank reads ------------------------------------------------------------------------------ */
+
+/* engine_transfer.move(): from an address in the owner's memory on. */
+static hsort_status read_from_owner(void *owner, int64_t at, size_t bytes, void *host)
+{
+    const struct piece_owner *from = owner;
+    return process_memory_read(&from->messages->theirs, from->rank, (uint64_t)at, bytes, host);
+}
+
+int64_t piece_messages_reads_most(const struct piece_messages *m)
+{
+    int64_t most = 0;
+    for (int from = 0; m && from < m->plan.comm->size; from++)
+        most += m->theirs.reads[from] ? m->plan.runs_of[from] : 0;
+    return most;
+}
+
+/* Those of one rank, the first at `place`. */
+static int reads_of_rank(struct piece_messages *m, int from, int64_t round, size_t place, struct engine_transfer *transfers,
+                         size_t *places)
+{
+    int found = 0;
+    for (int64_t run = 0; run < m->plan.runs_of[from]; run++) {
+        const size_t bytes = length_in(m, from, round, run),
+                     at = (size_t)*cut_in(m, from, round, run) * m->plan.element_bytes;
+        if (bytes == 0)
+            continue;
+        places[found] = place;
+        transfers[found++] = (struct engine_transfer){.bytes = bytes,
+                                                      .move = read_from_owner,
+                                                      .user = &m->owners[from],
+                                                      .at = (int64_t)(m->address[m->runs_first[from] + run] + at)};
+        place += bytes;
+    }
+    return found;
+}
+
+int piece_messages_reads(struct piece_messages *m, int64_t round, struct engine_transfer *transfers, size_t *places)
+{
+    int found = 0;
+    for (int from = 0; m && from < m->plan.comm->size && round < m->own_segments; from++)
+        if (m->theirs.reads[from])
+            found += reads_of_rank(m, from, round, rank_place(m, from, round), transfers + found, places + found);
+    return found;
 }
 
 /* ---- sends --------------------------------------------------------------------------------------------- */
@@ -238,15 +338,24 @@ static hsort_status send_piece(struct piece_messages *m, int to, const char *fro
     hsort_status status = HSORT_OK;
     for (size_t done = 0; done < bytes;) {
         const size_t some = bytes - done < most ? bytes - done : most;
-        MPI_Request *request = &m->sends[m->sent++];
+        MPI_Request *request = &m->sends[m->sends_begun++];
         *request = MPI_REQUEST_NULL;
         keep_first_error(&status, comm_check(MPI_Isend(from + done, (int)some, MPI_BYTE, to, TAG_PIECE,
                                                        m->plan.comm->world, request),
                                              "MPI_Isend", true));
         done += some;
     }
-    traffic_add(&m->traffic, m->plan.comm, to, bytes, bytes);
+    traffic_add(&m->sent, m->plan.comm, to, bytes, bytes);
     return status;
+}
+
+/* Rank `to` gets a piece: by message, unless it reads this rank's memory. */
+static hsort_status give_piece(struct piece_messages *m, int to, const char *from, size_t bytes)
+{
+    if (!m->theirs.is_read[to])
+        return send_piece(m, to, from, bytes);
+    traffic_add(&m->shown, m->plan.comm, to, bytes, bytes);
+    return HSORT_OK;
 }
 
 /* All sends of the round, first to the next rank, so that not all begin with rank 0. */
@@ -254,16 +363,16 @@ static hsort_status send_round(struct piece_messages *m)
 {
     const int rank = m->plan.comm->rank, size = m->plan.comm->size;
     hsort_status status = HSORT_OK;
-    m->sent = 0;
+    m->sends_begun = 0;
     for (int step = 1; step < size; step++) {
         const int to = (rank + step) % size;
-        const int64_t segment = segment_of(m, to, m->round), before = m->traffic.bytes;
-        struct trace_span *span = trace_begin(m->plan.comm->trace, "send pieces");
+        const int64_t segment = segment_of(m, to, m->round), before = m->sent.bytes + m->shown.bytes;
+        struct trace_span *span = trace_begin(m->plan.comm->trace, m->theirs.is_read[to] ? "show pieces" : "send pieces");
         for (int64_t run = 0; run < m->own_runs && segment >= 0; run++) {
             const size_t at = (size_t)m->cut_offset[segment * m->own_runs + run] * m->plan.element_bytes;
-            keep_first_error(&status, send_piece(m, to, m->run[run] + at, length_out(m, segment, run)));
+            keep_first_error(&status, give_piece(m, to, m->run[run] + at, length_out(m, segment, run)));
         }
-        trace_sent(span, to, m->traffic.bytes - before);
+        trace_sent(span, to, m->sent.bytes + m->shown.bytes - before);
         trace_end(span);
     }
     return status;
@@ -277,23 +386,16 @@ static int source_of(const struct piece_messages *m, int step)
     return (m->plan.comm->rank - step + size) % size;
 }
 
-/* Where in the slot the pieces of rank `from` begin. */
-static size_t rank_place(const struct piece_messages *m, int from)
-{
-    size_t place = 0;
-    for (int rank = 0; rank < from; rank++)
-        place += rank_length_in(m, rank, m->round);
-    return place;
-}
-
 /* The next message of the round to receive: its source, bytes and place. False: there is none any more. */
 static bool next_message(struct piece_messages *m, int *from, size_t *bytes, size_t *place)
 {
     struct piece_cursor *c = &m->cursor;
     for (; c->step < m->plan.comm->size; c->step++, c->run = 0, c->at_rank = false) {
         *from = source_of(m, c->step);
+        if (m->theirs.reads[*from])
+            continue;
         if (!c->at_rank)
-            c->place = rank_place(m, *from);
+            c->place = rank_place(m, *from, m->round);
         c->at_rank = true;
         for (; c->run < m->plan.runs_of[*from]; c->run++, c->done = 0) {
             const size_t rest = length_in(m, *from, m->round, c->run) - c->done;
@@ -363,13 +465,14 @@ hsort_status piece_messages_begin(struct piece_messages *m, int64_t round)
     if (!m)
         return HSORT_OK;
     const double began = MPI_Wtime();
+    m->began = m->began > 0 ? m->began : began;
     m->round = round;
     m->cursor = (struct piece_cursor){.step = 1};
     m->posted = m->taken = 0;
     m->all_posted = round >= m->own_segments;
     hsort_status status = post_receives(m);
     keep_first_error(&status, send_round(m));
-    m->traffic.seconds += MPI_Wtime() - began;
+    m->sent.seconds += MPI_Wtime() - began;
     return status;
 }
 
@@ -385,12 +488,19 @@ hsort_status piece_messages_finish(struct piece_messages *m, char *slot)
             keep_first_error(&status, take_message(m, slot));
     }
     keep_first_error(
-        &status, comm_check(MPI_Waitall((int)m->sent, m->sends, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
-    m->traffic.seconds += MPI_Wtime() - began;
+        &status, comm_check(MPI_Waitall((int)m->sends_begun, m->sends, MPI_STATUSES_IGNORE), "MPI_Waitall", true));
+    m->sent.seconds += MPI_Wtime() - began;
     return status;
 }
 
-struct traffic piece_messages_traffic(const struct piece_messages *m)
+struct traffic piece_messages_sent(const struct piece_messages *m)
 {
-    return m ? m->traffic : (struct traffic){0};
+    return m ? m->sent : (struct traffic){0};
+}
+
+struct traffic piece_messages_shown(const struct piece_messages *m)
+{
+    struct traffic shown = m ? m->shown : (struct traffic){0};
+    shown.seconds = shown.bytes > 0 ? MPI_Wtime() - m->began : 0;
+    return shown;
 }

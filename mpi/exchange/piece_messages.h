@@ -1,5 +1,7 @@
-/* Pieces of runs on their way to the ranks whose segments they belong to, a round of segments at a time, by MPI
- * from the run's memory into a slot of engine memory. Elements may have any number of bytes.
+/* Pieces of runs on their way to the ranks whose segments they belong to, a round of segments at a time, into a slot of engine
+ * memory. Out of the memory of a rank of this node the reader takes them itself, if the system lets it
+ * (mpi/comm/process_memory.h), as transfers like those of its own pieces; else they come by MPI, from the run's memory. Elements
+ * may have any number of bytes.
  *
  * Segments of all ranks are numbered through the ranks: first_segment[r] is the first of rank r. In round k each
  * rank r gets the pieces of its segment first_segment[r] + k, if it has that many. In the slot they lie in the
@@ -7,7 +9,7 @@
  *
  *     rank 0's runs   a a a | b b          rank 1's runs   c c | d          segment 1 belongs to rank 1
  *     lengths         segment 0: 2 1   segment 1: 1 1      segment 0: 1 0   segment 1: 1 1
- *     slot of rank 0: a a b c          slot of rank 1: a b c d              a, b by message, c, d by itself
+ *     slot of rank 0: a a b c          slot of rank 1: a b c d              a, b of rank 0, c, d of its own
  */
 #ifndef PIECE_MESSAGES_H
 #define PIECE_MESSAGES_H
@@ -30,6 +32,7 @@ struct piece_plan {
     const int64_t *runs_of;       /* [size] runs of each rank */
     const int64_t *first_segment; /* [size + 1] */
     int64_t rounds;               /* segments of the rank that has most */
+    bool reads;                   /* ranks of a node read each other's runs, where they can; the same on every rank */
 };
 
 /* Make tables and buffers; a rank that is alone needs neither, and gets none. *messages is NULL after an error.
@@ -38,26 +41,35 @@ hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_mes
 
 void piece_messages_close(struct piece_messages *messages); /* NULL is fine; not collective */
 
-/* Tell every rank how long the pieces for its segments are. Collective.
+/* Tell every rank where the pieces for its segments lie, and find out who reads whose memory. Collective.
  *   cut_offset  [(segments of all + 1) * own runs] where each segment begins in each own run; borrowed
- *   run         [own runs] the memory of each own run; borrowed
+ *   run         [own runs] the memory of each own run; borrowed. It stays as it is until all ranks agree, after the last round
  * Errors   this rank's own; the caller agrees on it before the first round. */
 hsort_status piece_messages_plan(struct piece_messages *messages, const int64_t *cut_offset,
                                  const char *const *run);
+
+/* Pieces that this rank reads itself in a round at most. Not collective. */
+int64_t piece_messages_reads_most(const struct piece_messages *messages);
+
+/* The pieces of other ranks' runs that this rank reads itself in `round`: transfers for the engine, and where in the slot each
+ * belongs, in bytes; [piece_messages_reads_most()] each. Returns their number. Not collective. */
+int piece_messages_reads(struct piece_messages *messages, int64_t round, struct engine_transfer *transfers, size_t *places);
 
 /* Of a segment that this rank has in `round`: elements that come from lower ranks' runs, so that its own begin
  * behind them. Not collective. */
 int64_t piece_messages_before(const struct piece_messages *messages, int64_t round);
 
-/* Begin a round: all sends of it, and receives for the buffers. Collective, with piece_messages_finish().
+/* Begin a round: all sends of it, and receives for the buffers. What others read counts as sent. Collective, with piece_messages_finish().
  * Errors   this rank's own; it has kept to the schedule. */
 hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round);
 
-/* End the round: pieces of other ranks are copied to `slot` on STREAM_IN, and this rank's have left. Copies may
+/* End the round: pieces that came by MPI are copied to `slot` on STREAM_IN, and this rank's have left. Copies may
  * be under way on return; buffers are not used again before that. Errors as above. */
 hsort_status piece_messages_finish(struct piece_messages *messages, char *slot);
 
-/* What has gone to other ranks since piece_messages_open(), and the time spent in here. Not collective. */
-struct traffic piece_messages_traffic(const struct piece_messages *messages);
+/* What has gone to other ranks by MPI since piece_messages_open(), and the time spent in here; what they have read, and the time
+ * since the first round. Not collective. */
+struct traffic piece_messages_sent(const struct piece_messages *messages);
+struct traffic piece_messages_shown(const struct piece_messages *messages);
 
 #endif

@@ -351,17 +351,14 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
     const double away = 1 - 1.0 / network->size, steps = (double)runs + 2,
                  share = s.shard_bytes / (double)runs;
     const double copy = rate(rates, HSORT_RATE_HOST_COPY), keys = (double)s.capacity / (double)runs;
-    const bool far = network->size > network->ranks_per_node;
+    const int far_ranks = network->size > network->ranks_per_node ? network->size - network->ranks_per_node : 0;
     const double sort = keys / sort_rate(rates, key_bytes) + rate(rates, HSORT_RATE_STEP);
     const double step = larger_of(copy > 0 ? share / copy : 0, sort);
-    const double near = rate(rates, HSORT_RATE_LINK);
-    const double way = far                              ? rate(rates, HSORT_RATE_NETWORK)
-                       : near < STAGED_BYTES_PER_SECOND ? near
-                                                        : STAGED_BYTES_PER_SECOND;
-    const double messages = share * away / way; // from host memory, whatever GPUs have between them
+    // From host memory, whatever GPUs have between them. On a node as own pieces are, which the step has.
+    const double messages = share * far_ranks / network->size / rate(rates, HSORT_RATE_NETWORK);
     struct hsort_plan_exchange cost = {.moved_bytes_largest = s.shard_bytes * away,
                                        .moved_bytes = (double)total * key_bytes * away,
-                                       .messages = (double)runs * (double)runs * (network->size - 1)};
+                                       .messages = (double)runs * (double)runs * far_ranks};
     cost.messages_all = cost.messages * network->size;
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = steps * step;
     cost.seconds[HSORT_PHASE_MERGE] = steps * larger_of(step, messages);

@@ -36,12 +36,12 @@ void pipeline_close(struct pipeline *p)
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-/* Let the pieces of an item lie in the slot, one behind the other. */
+/* Say where in the slot the pieces of an item lie. */
 static void place_pieces(const struct pipeline_item *item, char *slot)
 {
-    size_t at = item->at;
+    size_t at = 0;
     for (int piece = 0; piece < item->piece_count; piece++) {
-        item->pieces[piece].memory = slot + at;
+        item->pieces[piece].memory = slot + (item->places ? item->places[piece] : at);
         at += item->pieces[piece].bytes;
     }
 }

@@ -17,10 +17,9 @@
 /* What comes in as one, is sorted as one, and goes out to one place. The pipeline sets the `memory` of transfers. */
 struct pipeline_item {
     int64_t count; /* elements; 0: nothing */
-    /* Pieces of it, which lie in the slot one behind the other from byte `at` on; read in the call. */
-    struct engine_transfer *pieces;
+    struct engine_transfer *pieces; /* [piece_count] of it; read in the call */
     int piece_count;
-    size_t at;
+    const size_t *places; /* [piece_count] where in the slot each lies, in bytes; NULL: one behind the other */
     struct engine_transfer out; /* of `count` elements; done before pipeline_drain() returns */
 };
 

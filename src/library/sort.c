@@ -446,8 +446,10 @@ static hsort_status keep_stats(const struct sort *s)
                               .passes = s->passes,
                               .runs = s->runs,
                               .segments = s->segments};
-    if (s->passes == 2) // what went by MPI, and not by the transport
+    if (s->passes == 2) { // what went by MPI or was read, and not by the transport
         stats_of_traffic(&own, HSORT_TRANSPORT_MPI, &s->messages);
+        stats_of_traffic(&own, HSORT_TRANSPORT_STAGED, &s->shown);
+    }
     if (s->are_codes || s->elements) { // inside of another call, which has statistics of its own
         stats_add(s->ctx, &own, s->seconds);
         return HSORT_OK;

@@ -42,7 +42,7 @@ struct sort {
 
     int passes; /* 1, or 2: not all ranks' keys fit into their engines' memory. The same on every rank */
     int64_t runs, segments; /* of this rank, in two passes */
-    struct traffic messages; /* what it sent then, which no transport counts */
+    struct traffic messages, shown; /* what it sent then, and what others read, which no transport counts */
     enum key_form form;
     const void *held;     /* where the keys lie: the caller's input, or x.keys */
     struct exchange x;    /* x.current_offset: their global positions */

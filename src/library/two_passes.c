@@ -34,7 +34,8 @@ struct passes {
     const char **run;               /* [own runs] */
     int64_t *position;              /* [segments of all + 1] */
     int64_t *cut_offset;            /* [(segments of all + 1) * own runs] */
-    struct engine_transfer *pieces; /* [own runs] */
+    struct engine_transfer *pieces; /* [runs of all ranks]: those of a segment at most */
+    size_t *places;                 /* the same: where in the slot each belongs */
 
     struct run_cuts *cuts;
     struct piece_messages *messages;
@@ -113,6 +114,7 @@ static hsort_status make_pass_tables(struct passes *p)
     const hsort_context *ctx = p->s->ctx;
     const int size = ctx->comm.size;
     const int64_t runs = p->s->runs;
+    size_t all_runs = 1;
     p->runs_of = calloc((size_t)size, sizeof *p->runs_of);
     p->first_segment = calloc((size_t)size + 1, sizeof *p->first_segment);
     if (!p->runs_of || !p->first_segment || fault_hit(FAULT_ALLOC))
@@ -122,14 +124,16 @@ static hsort_status make_pass_tables(struct passes *p)
         p->runs_of[rank] = pass_parts(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
         p->first_segment[rank + 1] = p->first_segment[rank] + segments;
         p->rounds = segments > p->rounds ? segments : p->rounds;
+        all_runs += (size_t)p->runs_of[rank];
     }
     const size_t cuts = (size_t)p->first_segment[size] + 1, some_runs = (size_t)runs + 1;
     p->run_count = calloc(some_runs, sizeof *p->run_count);
     p->run = calloc(some_runs, sizeof *p->run);
-    p->pieces = calloc(some_runs, sizeof *p->pieces);
+    p->pieces = calloc(all_runs, sizeof *p->pieces);
+    p->places = calloc(all_runs, sizeof *p->places);
     p->position = calloc(cuts, sizeof *p->position);
     p->cut_offset = calloc(cuts * some_runs, sizeof *p->cut_offset);
-    if (!p->run_count || !p->run || !p->pieces || !p->position || !p->cut_offset || fault_hit(FAULT_ALLOC))
+    if (!p->run_count || !p->run || !p->pieces || !p->places || !p->position || !p->cut_offset || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs %zu times", (long long)runs, cuts);
     return HSORT_OK;
 }
@@ -200,7 +204,8 @@ static hsort_status take_pass_memory(struct passes *p)
                                                                                        : PIECE_BUFFER_BYTES,
                                     .runs_of = p->runs_of,
                                     .first_segment = p->first_segment,
-                                    .rounds = p->rounds};
+                                    .rounds = p->rounds,
+                                    .reads = ctx->options.shared_memory != HSORT_CHOICE_OFF};
     return piece_messages_open(&plan, &p->messages);
 }
 
@@ -229,6 +234,7 @@ static void free_passes(struct passes *p)
     free(p->run_count);
     free(p->run);
     free(p->pieces);
+    free(p->places);
     free(p->position);
     free(p->cut_offset);
 }
@@ -332,27 +338,32 @@ static hsort_status cut_runs(struct passes *p)
 
 /* ---- pass 2: segments ---------------------------------------------------------------------------------- */
 
-/* This rank's segment of a round, with the pieces of its own runs; of 0 elements if it has none. */
+/* This rank's segment of a round, with the pieces of its own runs and of those that it reads; of 0 elements if it has none. */
 static struct pipeline_item segment_of_round(struct passes *p, int64_t round)
 {
     const struct sort *s = p->s;
     const int64_t segment = p->first_segment[s->ctx->comm.rank] + round;
-    struct pipeline_item item = {.pieces = p->pieces};
+    struct pipeline_item item = {.pieces = p->pieces, .places = p->places};
     if (round >= s->segments)
         return item;
+    size_t place = (size_t)piece_messages_before(p->messages, round) * p->pipeline.element_bytes;
     item.count = smaller_of(p->slot, s->out_count - round * p->slot);
     item.out = part_of(p, s->sink, s->out, round, item.count);
-    item.at = (size_t)piece_messages_before(p->messages, round) * p->pipeline.element_bytes;
     for (int64_t run = 0; run < s->runs; run++) {
         const int64_t *cut = p->cut_offset + segment * s->runs + run;
         const int64_t count = cut[s->runs] - cut[0];
-        if (count > 0)
-            p->pieces[item.piece_count++] = run_transfer(p, run, cut[0], count);
+        if (count == 0)
+            continue;
+        p->places[item.piece_count] = place;
+        p->pieces[item.piece_count] = run_transfer(p, run, cut[0], count);
+        place += p->pieces[item.piece_count++].bytes;
     }
+    item.piece_count +=
+        piece_messages_reads(p->messages, round, p->pieces + item.piece_count, p->places + item.piece_count);
     return item;
 }
 
-/* pipeline.fetch: the pieces of other ranks. */
+/* pipeline.fetch: the pieces that come by message. */
 static hsort_status fetch_pieces(void *passes, char *slot)
 {
     struct passes *p = passes;
@@ -384,7 +395,8 @@ static hsort_status make_segments(struct passes *p)
     hsort_status status = HSORT_OK;
     p->in_pass_2 = true;
     p->pipeline.fetch = fetch_pieces;
-    p->pipeline.in_waits = p->run_bytes > 0 || s->in_space == SPACE_HOST;
+    p->pipeline.in_waits =
+        p->run_bytes > 0 || s->in_space == SPACE_HOST || piece_messages_reads_most(p->messages) > 0;
     p->pipeline.out_waits = s->out_space == SPACE_HOST;
     if (s->sink)
         s->sink->begin(s->sink->user);
@@ -412,8 +424,9 @@ static hsort_status run_passes(struct passes *p)
     span = trace_begin(ctx->comm.trace, "pass 2: segments");
     hsort_status status = trace_end_with(span, make_segments(p));
     sort_end_pass(s, HSORT_PHASE_MERGE);
-    s->messages = piece_messages_traffic(p->messages);
-    s->x.moved_bytes = s->messages.bytes;
+    s->messages = piece_messages_sent(p->messages);
+    s->shown = piece_messages_shown(p->messages);
+    s->x.moved_bytes = s->messages.bytes + s->shown.bytes;
     s->form = FORM_DELIVERED;
     TRY(context_agree(ctx, status));
     return s->sink ? stream_check_end(s) : HSORT_OK;

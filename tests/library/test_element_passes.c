@@ -37,7 +37,7 @@ struct test_case {
     int key_bytes;
     size_t record_bytes; /* of records, or of values */
     int64_t total, slot; /* slot: elements that the limit has slots for */
-    bool few_keys, in_place, wants_keys, overwrites;
+    bool few_keys, in_place, wants_keys, overwrites, reads;
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
     uint64_t seed;
 };
@@ -62,14 +62,14 @@ static int cases[CALLS];
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
 
-static hsort_context *open_context(size_t limit, bool overwrites)
+static hsort_context *open_context(size_t limit, bool overwrites, bool reads)
 {
     hsort_options options;
     hsort_context *ctx;
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = engine;
     options.transport = HSORT_TRANSPORT_STAGED;
-    options.shared_memory = HSORT_CHOICE_OFF;
+    options.shared_memory = reads ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
     options.exchange = HSORT_EXCHANGE_DIRECT;
     options.threads = 1; // the workspace of more would be most of the memory
     options.device_memory_limit = limit;
@@ -379,6 +379,7 @@ static struct test_case make_case(enum call call, int key_bytes, size_t record_b
     c.in_place = call != COLUMNS && check_random(&random) % 3 == 0;
     c.wants_keys = check_random(&random) % 3 > 0;
     c.overwrites = check_random(&random) % 2;
+    c.reads = check_random(&random) % 2;
     c.total = elements_for(&c, runs) * size + (int64_t)(check_random(&random) % 3);
     layout_counts((enum layout)(check_random(&random) % LAYOUTS), c.total, size, check_random(&random),
                   c.in_counts);
@@ -408,7 +409,7 @@ static struct test_case draw_case(uint64_t seed, int number)
 
 static void run_in_own_context(const struct test_case *c)
 {
-    hsort_context *ctx = open_context(limit_for(c), c->overwrites);
+    hsort_context *ctx = open_context(limit_for(c), c->overwrites, c->reads);
     run_case(c, ctx);
     hsort_destroy(&ctx);
 }
@@ -449,7 +450,7 @@ static void test_by_turns(uint64_t seed)
     struct test_case c = make_case(RECORDS, 16, 40, 8000, 10, seed | 1);
     c.few_keys = true; // that differ in a byte, since the seed is odd
     c.overwrites = false;
-    hsort_context *ctx = open_context(limit_for(&c), false);
+    hsort_context *ctx = open_context(limit_for(&c), false, true);
     for (int turn = 0; turn < 3; turn++) {
         unsigned char few[2][3] = {{7, 1, 2}, {5, 3, 4}};
         uint64_t keys[4] = {4, 3, 2, 1};
@@ -483,7 +484,7 @@ static void test_refusals(void)
         MPI_Abort(MPI_COMM_WORLD, 1);
     for (int i = 0; i < COUNT * BYTES; i++)
         records[i] = before[i] = (unsigned char)check_random(&random);
-    hsort_context *ctx = open_context(2048, false);
+    hsort_context *ctx = open_context(2048, false, true);
     const hsort_status status = hsort_sort_records(ctx, records, BYTES, &field, 1, COUNT, NULL);
     CHECK(status == (engine == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY : HSORT_HOST_MEMORY) &&
               strstr(hsort_last_error(ctx), "20000 elements: two passes take at least "),
@@ -506,7 +507,7 @@ int main(int argc, char **argv)
     const bool every = argc > 1 && strcmp(argv[argc - 1], "all") == 0;
     const uint64_t seed = ranks_seed();
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
-    whole = open_context(0, false);
+    whole = open_context(0, false, false);
     test_refusals();
     if (!cuda)
         test_by_turns(seed);

@@ -32,6 +32,7 @@ static int rank, size;
 static hsort_engine engine;
 static hsort_exchange exchange; /* of all contexts */
 static size_t limit;            /* of engine memory, of all contexts; 0: none */
+static hsort_choice shared;     /* memory of ranks of a node, of all contexts */
 static hsort_type key_type = HSORT_U64; /* of sorts of bare keys; narrower ones lie in the first bytes of the arrays */
 static int steps_most = 1;      /* from one passage that fails to the next; more than 1: drawn */
 static uint64_t random_state;   /* of those draws, the same on all ranks */
@@ -81,6 +82,7 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
     options.exchange = exchange;
     options.threads = 1;
     options.device_memory_limit = limit;
+    options.shared_memory = shared;
     options.local_rung = limit > 0 ? RUNG_NETWORK : -1; // needs no workspace, which would be most of the limit
     options.chunk_bytes =
         exchange == HSORT_EXCHANGE_PARTITION ? 64 * CHUNK_SCALE : 64; // a swap takes several pieces
@@ -414,6 +416,9 @@ static void walk_two_passes(void)
     walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_CHECK_PAIRS, HSORT_TRANSPORT_STAGED);
+    shared = HSORT_CHOICE_OFF; // pieces of runs then come by message
+    walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
+    shared = HSORT_CHOICE_AUTO;
 }
 
 static void walk_types(void)

@@ -31,7 +31,7 @@ struct test_case {
 struct little {
     hsort_context *ctx;
     int64_t slot;
-    bool overwrites;
+    bool overwrites, reads; /* reads: ranks may read each other's runs */
 };
 
 /* One rank's keys between canaries. */
@@ -48,14 +48,14 @@ static char case_text[256];
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-static hsort_context *open_context(size_t limit, bool overwrites, const char *why)
+static hsort_context *open_context(size_t limit, bool overwrites, bool reads, const char *why)
 {
     hsort_options options;
     hsort_context *ctx;
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = engine;
     options.transport = HSORT_TRANSPORT_STAGED;
-    options.shared_memory = HSORT_CHOICE_OFF;
+    options.shared_memory = reads ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
     options.exchange = HSORT_EXCHANGE_DIRECT;
     options.chunk_bytes = 4096;
     options.threads = 1; // the workspace of more would be most of the memory
@@ -77,10 +77,10 @@ static size_t limit_for(int64_t slot)
     return need + need / 63 + 1;
 }
 
-static struct little open_little(int64_t slot, bool overwrites)
+static struct little open_little(int64_t slot, bool overwrites, bool reads)
 {
-    return (struct little){open_context(limit_for(slot), overwrites, "a context with little memory"), slot,
-                           overwrites};
+    return (struct little){open_context(limit_for(slot), overwrites, reads, "a context with little memory"), slot,
+                           overwrites, reads};
 }
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
@@ -110,10 +110,10 @@ static void guarded_drop(struct guarded *made, const char *name)
 static void describe(const struct test_case *c, const struct little *little, int number)
 {
     snprintf(case_text, sizeof case_text,
-             "case %d: %lld %s %s:%d, order %d, layouts %d -> %d, call %d, slots of %lld, overwrites %d",
+             "case %d: %lld %s %s:%d, order %d, layouts %d -> %d, call %d, slots of %lld, overwrites %d, reads %d",
              number, (long long)c->input.count, hsort_type_name(c->input.type),
              distribution_word(c->input.distribution), c->input.parameter, c->order, c->in_layout,
-             c->out_layout, c->call, (long long)little->slot, little->overwrites);
+             c->out_layout, c->call, (long long)little->slot, little->overwrites, little->reads);
     snprintf(faults_case, sizeof faults_case, "%.120s", case_text);
 }
 
@@ -159,6 +159,10 @@ static void check_stats(const struct test_case *c, const struct little *little, 
         sent += stats.paths[path].moved_bytes;
     CHECK(sent == stats.moved_bytes && (size > 1 || sent == 0), "%s: %lld bytes moved, %lld by paths",
           case_text, (long long)stats.moved_bytes, (long long)sent);
+    CHECK(stats.paths[HSORT_TRANSPORT_STAGED].moved_bytes == 0 ||
+              (little->reads && stats.paths[HSORT_TRANSPORT_MPI].moved_bytes == 0),
+          "%s: %lld bytes were read, %lld came by message", case_text,
+          (long long)stats.paths[HSORT_TRANSPORT_STAGED].moved_bytes, (long long)stats.paths[HSORT_TRANSPORT_MPI].moved_bytes);
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         CHECK(stats.seconds[phase] >= 0 && stats.seconds[phase] <= stats.total_seconds, "%s: phase %d",
               case_text, phase);
@@ -247,7 +251,7 @@ static int run_drawn(uint64_t seed, int number, double seconds)
         // On a GPU from the size on from which the workspace is as large as for any other few keys.
         const int64_t slot = engine == HSORT_ENGINE_CUDA ? INT64_C(16384) << check_random(&random) % 6
                                                          : INT64_C(256) << check_random(&random) % 4;
-        struct little little = open_little(slot, check_random(&random) % 2);
+        struct little little = open_little(slot, check_random(&random) % 2, check_random(&random) % 2);
         for (int i = 0; i < CASES_PER_LIMIT; i++, number++) {
             struct test_case c = draw_case(check_random(&random));
             c.input.count = keys_for(&c, slot, draw_runs(&random), &random);
@@ -264,8 +268,8 @@ static int run_drawn(uint64_t seed, int number, double seconds)
 static int run_matrix(uint64_t seed, int number)
 {
     static const int64_t runs[] = {5, 17, 200};
-    for (int overwrites = 0; overwrites < 2; overwrites++) {
-        struct little little = open_little(300, overwrites);
+    for (int way = 0; way < 4; way++) {
+        struct little little = open_little(300, way % 2, way / 2);
         for (int type = HSORT_U32; type <= HSORT_U128; type++)
             for (int order = HSORT_ASCENDING; order <= HSORT_DESCENDING; order++)
                 for (int kind = 0; kind < INPUTS; kind++)
@@ -289,7 +293,7 @@ static int run_matrix(uint64_t seed, int number)
 /* What fits is sorted in one pass by the same context, before and after what does not. */
 static void test_both_ways(uint64_t seed)
 {
-    struct little little = open_little(2000, false);
+    struct little little = open_little(2000, false, true);
     for (int i = 0; i < 3; i++) {
         uint64_t keys[64];
         hsort_stats stats = {.struct_size = sizeof stats};
@@ -328,7 +332,7 @@ static void test_least(void)
     size_t least = 0;
     for (int i = 0; i < 3; i++) {
         const size_t limit = i == 0 ? 4096 : i == 1 ? least - 64 : least;
-        hsort_context *ctx = open_context(limit, false, "the least");
+        hsort_context *ctx = open_context(limit, false, true, "the least");
         const hsort_status status = hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, COUNT, NULL);
         const char *says = strstr(hsort_last_error(ctx), "two passes take at least ");
         if (i < 2) {
@@ -373,7 +377,7 @@ int main(int argc, char **argv)
     const bool every = argc > 1 && strcmp(argv[argc - 1], "all") == 0;
     const uint64_t seed = ranks_seed();
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
-    whole = open_context(0, false, "a context without a limit");
+    whole = open_context(0, false, false, "a context without a limit");
     test_option();
     test_least();
     test_both_ways(seed + (uint64_t)rank);

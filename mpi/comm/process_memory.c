@@ -1,0 +1,90 @@
+#include "mpi/comm/process_memory.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "kernels/base/first_error.h"
+
+/* What a rank says of its memory: where some bytes lie, and what they are. A process id alone may name another process, one of
+ * the reader's container. */
+struct memory_sample {
+    uint64_t process, address, bytes;
+};
+
+enum { SAMPLE_NUMBERS = sizeof(struct memory_sample) / sizeof(uint64_t) };
+
+void process_memory_close(struct process_memory *memory)
+{
+    free(memory->process);
+    free(memory->reads);
+    free(memory->is_read);
+    free(memory->samples);
+    *memory = (struct process_memory){0};
+}
+
+hsort_status process_memory_open(int size, struct process_memory *memory)
+{
+    *memory = (struct process_memory){0};
+    memory->process = calloc((size_t)size, sizeof *memory->process);
+    memory->reads = calloc((size_t)size, sizeof *memory->reads);
+    memory->is_read = calloc((size_t)size, sizeof *memory->is_read);
+    memory->samples = calloc((size_t)size, sizeof *memory->samples);
+    if (memory->process && memory->reads && memory->is_read && memory->samples && !fault_hit(FAULT_ALLOC))
+        return HSORT_OK;
+    return status_fail(HSORT_HOST_MEMORY, "no memory to read that of %d processes", size);
+}
+
+/* Read up to `bytes`; 0: it cannot be. */
+static size_t read_some(int64_t process, uint64_t address, size_t bytes, void *to)
+{
+    const struct iovec here = {.iov_base = to, .iov_len = bytes};
+    const struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes}; // NOLINT: it is not of this process
+    ssize_t done;
+    do
+        done = process_vm_readv((pid_t)process, &here, 1, &there, 1, 0);
+    while (done < 0 && errno == EINTR);
+    return done > 0 ? (size_t)done : 0;
+}
+
+/* Read what each rank of the node says it has. */
+static void try_reading(const struct comm *comm, struct process_memory *memory)
+{
+    for (int peer = 0; peer < comm->size; peer++) {
+        const struct memory_sample *sample = &memory->samples[peer];
+        uint64_t bytes = 0;
+        memory->process[peer] = (int64_t)sample->process;
+        if (peer != comm->rank && sample->process != 0 && comm_is_near(comm, peer))
+            memory->reads[peer] =
+                read_some(memory->process[peer], sample->address, sizeof bytes, &bytes) == sizeof bytes && bytes == sample->bytes;
+    }
+}
+
+hsort_status process_memory_find(struct comm *comm, bool wanted, struct process_memory *memory)
+{
+    const uint64_t shown = (uint64_t)trace_now() * 2 + 1; // other bytes on each rank
+    const struct memory_sample own = {
+        .process = wanted ? (uint64_t)getpid() : 0, .address = (uint64_t)(uintptr_t)&shown, .bytes = shown};
+    hsort_status status = comm_gather_words(comm, (const uint64_t *)&own, SAMPLE_NUMBERS, (uint64_t *)memory->samples);
+    if (status == HSORT_OK)
+        try_reading(comm, memory);
+    // Behind it nobody reads `shown` any more.
+    keep_first_error(&status, comm_check(MPI_Alltoall(memory->reads, 1, MPI_C_BOOL, memory->is_read, 1, MPI_C_BOOL, comm->world),
+                                         "MPI_Alltoall", true));
+    return status;
+}
+
+hsort_status process_memory_read(const struct process_memory *memory, int peer, uint64_t address, size_t bytes, void *to)
+{
+    size_t done = 0;
+    while (done < bytes && !fault_hit(FAULT_COPY)) {
+        const size_t some = read_some(memory->process[peer], address + done, bytes - done, (char *)to + done);
+        if (some == 0)
+            break;
+        done += some;
+    }
+    if (done < bytes)
+        return status_fail(HSORT_MPI, "cannot read %zu bytes of rank %d's memory: %s", bytes - done, peer,
+                           errno != 0 ? strerror(errno) : "fault switched on");
+    return HSORT_OK;
+}

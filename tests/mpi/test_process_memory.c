@@ -1,0 +1,116 @@
+/* Ranks of a node read each other's memory: whole pieces, from any address, by several threads at a time. Where nobody is to, or
+ * the system forbids it, nobody does, and both sides know. A read of memory that is not there is an error, not a crash. */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "mpi/comm/process_memory.h"
+#include "tests/support/faults.h"
+#include "tests/support/ranks.h"
+
+enum { BYTES = 5 << 20, READS = 40 };
+
+static struct comm comm;
+static unsigned char *own, *got; /* [BYTES] */
+
+static unsigned char byte_of(int rank, size_t i)
+{
+    return (unsigned char)(i * 37 + (i >> 8) * 11 + (size_t)rank * 89);
+}
+
+/* Does the system let one process read another's memory? A child and its parent say. */
+static bool system_allows(void)
+{
+    int said = 0;
+    static const int shown = 4711;
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        int read = 0;
+        const struct iovec here = {&read, sizeof read}, there = {(void *)&shown, sizeof shown};
+        _exit(process_vm_readv(parent, &here, 1, &there, 1, 0) == (ssize_t)sizeof read && read == shown ? 7 : 8);
+    }
+    return child > 0 && waitpid(child, &said, 0) == child && WIFEXITED(said) && WEXITSTATUS(said) == 7;
+}
+
+/* Each rank reads parts of every other one's memory, drawn by the seed, one by each thread. */
+static void read_parts(const struct process_memory *memory, const uint64_t *address, int peer, uint64_t seed)
+{
+#pragma omp parallel for num_threads(3)
+    for (int i = 0; i < READS; i++) {
+        uint64_t random = seed + (uint64_t)i * 977;
+        const size_t room = BYTES / READS, place = (size_t)i * room, bytes = check_random(&random) % (room + 1),
+                     at = check_random(&random) % (BYTES - bytes + 1);
+        memset(got + place, 0xee, room);
+        CHECK(process_memory_read(memory, peer, address[peer] + at, bytes, got + place) == HSORT_OK, "rank %d: %s", comm.rank,
+              status_text());
+        for (size_t b = 0; b < room; b++)
+            CHECK(got[place + b] == (b < bytes ? byte_of(peer, at + b) : 0xee), "rank %d: byte %zu of %zu from %d, seed %llu",
+                  comm.rank, b, bytes, peer, (unsigned long long)seed);
+    }
+}
+
+static void check_reads(uint64_t seed, bool allowed)
+{
+    struct process_memory memory;
+    uint64_t address[64];
+    const uint64_t mine = (uint64_t)(uintptr_t)own;
+    CHECK(process_memory_open(comm.size, &memory) == HSORT_OK && process_memory_find(&comm, true, &memory) == HSORT_OK &&
+              comm_gather_words(&comm, &mine, 1, address) == HSORT_OK,
+          "rank %d: %s", comm.rank, status_text());
+    for (int peer = 0; peer < comm.size; peer++) {
+        CHECK(memory.reads[peer] == (allowed && peer != comm.rank) && memory.is_read[peer] == memory.reads[peer],
+              "rank %d and %d: reads %d, is read %d", comm.rank, peer, memory.reads[peer], memory.is_read[peer]);
+        if (!memory.reads[peer])
+            continue;
+        read_parts(&memory, address, peer, seed + (uint64_t)(comm.rank * 64 + peer));
+        status_clear();
+        CHECK(process_memory_read(&memory, peer, 8, 8, got) == HSORT_MPI && strstr(status_text(), "cannot read 8 bytes of rank "),
+              "no error from address 8: %s", status_text());
+        status_clear();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    process_memory_close(&memory);
+}
+
+/* Nobody is to; and a rank without memory for its tables. */
+static void check_none(void)
+{
+    struct process_memory memory;
+    CHECK(process_memory_open(comm.size, &memory) == HSORT_OK && process_memory_find(&comm, false, &memory) == HSORT_OK,
+          "rank %d: %s", comm.rank, status_text());
+    for (int peer = 0; peer < comm.size; peer++)
+        CHECK(!memory.reads[peer] && !memory.is_read[peer], "rank %d reads %d", comm.rank, peer);
+    process_memory_close(&memory);
+#ifdef HSORT_FAULTS
+    fault_set(FAULT_ALLOC, 1);
+    CHECK(process_memory_open(comm.size, &memory) == HSORT_HOST_MEMORY, "memory for tables");
+    status_clear();
+    process_memory_close(&memory);
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    const uint64_t seed = ranks_seed();
+    const bool allowed = system_allows();
+    own = malloc(BYTES);
+    got = malloc(BYTES);
+    if (!own || !got || comm_open(MPI_COMM_WORLD, &comm) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    for (size_t i = 0; i < BYTES; i++)
+        own[i] = byte_of(rank, i);
+    if (rank == 0 && !allowed)
+        printf("the system lets no process read another's memory: only that is looked at\n");
+    check_none();
+    check_reads(seed, allowed);
+    comm_close(&comm);
+    free(own);
+    free(got);
+    return ranks_finish();
+}

@@ -77,6 +77,7 @@ hsort_status process_memory_find(struct comm *comm, bool wanted, struct process_
 hsort_status process_memory_read(const struct process_memory *memory, int peer, uint64_t address, size_t bytes, void *to)
 {
     size_t done = 0;
+    errno = 0;
     while (done < bytes && !fault_hit(FAULT_COPY)) {
         const size_t some = read_some(memory->process[peer], address + done, bytes - done, (char *)to + done);
         if (some == 0)

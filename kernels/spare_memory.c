@@ -30,8 +30,8 @@ size_t spare_idle_bytes(const struct spare_memory *spare)
     return bytes;
 }
 
-/* Where memory is short, drop what nobody has. Not by a second try: a failure of alloc() is never one that did not count. */
-static hsort_status make_room(struct spare_memory *spare, size_t bytes)
+/* Not by a second try: a failure of alloc() is never one that did not count. */
+hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
 {
     size_t free_bytes;
     if (spare_idle_bytes(spare) == 0)
@@ -50,7 +50,7 @@ hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory)
         return HSORT_OK;
     struct spare_block *block = find_block(spare, bytes);
     if (!block) {
-        TRY(make_room(spare, bytes));
+        TRY(spare_make_room(spare, bytes));
         TRY(engine->ops->alloc(engine, bytes, memory));
         if (!(block = empty_block(spare)))
             return HSORT_OK; // it is freed when it is given back

@@ -1,5 +1,5 @@
 /* Engine memory that a call takes, gives back, and the next one takes again: to get gigabytes from a driver takes longer than
- * to sort them. No other process maps such memory while nobody has it. */
+ * to sort them. No other process maps such memory. */
 #ifndef SPARE_MEMORY_H
 #define SPARE_MEMORY_H
 
@@ -22,6 +22,9 @@ struct spare_memory {
 /* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. Where there is none left,
  * blocks that nobody has are freed for it. Errors: those of the engine's alloc(). */
 hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory);
+
+/* If the engine has not so many bytes left, free the blocks that nobody has. Errors: those of its memory_free(). */
+hsort_status spare_make_room(struct spare_memory *spare, size_t bytes);
 
 /* NULL is fine. */
 void spare_give(struct spare_memory *spare, void *memory);

@@ -393,7 +393,8 @@ HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *con
  * All three in host, device or managed memory; index 8-byte aligned, in and out of no alignment. An element
  * crosses between ranks once for each index that names it.
  * Memory   engine memory for those arrays that lie in host memory; on several ranks up to 40 bytes for each
- *          index, while it runs. All of it must fit. */
+ *          index, while it runs, and two slices of 64 MiB at most, of which ctx keeps one. All
+ *          of it must fit. */
 HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                     const int64_t *index, void *out, int64_t out_count, void *stream);
 

@@ -9,8 +9,12 @@
  * There are P - 1 steps, as in exchange_direct.c: in step s rank r sends to r + s and receives from r - s. Elements go in
  * slices, through two buffers; a slice of the sender and one of the receiver are the same elements:
  *
- *     gather     owner    in  --take, at asked-->   out_slice --sendrecv--> in_slice  --place, at places-->  out
- *     scatter             in  --take, at places-->  out_slice --sendrecv--> in_slice  --place, at asked-->   out   the owner
+ *     gather     owner    in  --take, at asked-->   slice --sendrecv--> in_slice  --place, at places-->  out
+ *     scatter             in  --take, at places-->  slice --sendrecv--> in_slice  --place, at asked-->   out   the owner
+ *     positions           wanted  ----copy------->  slice --sendrecv--> asked                                      the owner
+ *
+ * Only what is sent may come to be mapped by others (transport.h). All of it lies in the one slice, which outlasts the gather,
+ * so that mappings are opened once, and the rest can be freed when nobody needs it.
  *
  * The slices of a step are as many as the longer of its two lists has. Both ranks of a pair know the list between them, and
  * count its slices from the first on; where a side's list has ended it sends or receives 0 bytes. So no rank has to know what
@@ -22,12 +26,13 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 
-enum { SLICE_BYTES = 64 << 20, CODE_BITS_NARROW = 64 };
+enum { SLICE_BYTES = 64 << 20, CODE_BITS_NARROW = 64, ROOM_PARTS = 8 };
 
 struct element_gather {
     struct comm *comm;
     struct spare_memory *spare; /* of the engine */
     struct engine *engine;
+    struct gather_slice *slice; /* what goes to others */
     struct transport *transport;
     const int64_t *offset, *index;
     int64_t count;
@@ -41,10 +46,9 @@ struct element_gather {
     int64_t *places; /* [count] whose entry of index each of them is */
     int64_t *asked;  /* [asked_offset[size]] global positions */
 
-    size_t slice_bytes; /* of a slice at most, unless it is one element */
-    int64_t most;       /* elements between this rank and any one, itself included */
-    size_t slices_fit;  /* bytes of the elements that the slices have been made for; 0: there are none */
-    char *out_slice, *in_slice;
+    int64_t most;      /* elements between this rank and any one, itself included */
+    size_t slices_fit; /* bytes of the elements that the slices have been made for; 0: there are none */
+    char *in_slice;    /* what comes from others */
 };
 
 /* Positions that say which elements of an array [elements] are meant; its first one has position `first`. */
@@ -59,7 +63,7 @@ struct element_walk {
     struct element_gather *gather;
     bool gathers; /* elements go to who names them; otherwise from there to their owner */
     size_t element_bytes;
-    int64_t slice; /* elements of a slice at most */
+    int64_t slice; /* elements of a slice at most; a rank alone has none */
     const char *in;
     char *out;
     int64_t *moved_bytes;
@@ -67,7 +71,8 @@ struct element_walk {
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
-static hsort_status make_gather(struct comm *comm, struct spare_memory *spare, struct element_gather **gather)
+static hsort_status make_gather(struct comm *comm, struct spare_memory *spare, struct gather_slice *slice,
+                                struct element_gather **gather)
 {
     const size_t size = (size_t)comm->size, entries = 3 * size + 2;
     struct element_gather *g = calloc(1, sizeof *g);
@@ -80,7 +85,7 @@ static hsort_status make_gather(struct comm *comm, struct spare_memory *spare, s
     g->comm = comm;
     g->spare = spare;
     g->engine = spare->engine;
-    g->slice_bytes = SLICE_BYTES;
+    g->slice = slice;
     g->tables = tables;
     g->wanted_offset = tables;
     g->asked_offset = tables + size + 1;
@@ -93,24 +98,85 @@ void element_gather_close(struct element_gather *g)
 {
     if (!g)
         return;
-    void *const memory[] = {g->wanted, g->places, g->asked, g->out_slice, g->in_slice};
+    void *const memory[] = {g->wanted, g->places, g->asked, g->in_slice};
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
         spare_give(g->spare, memory[i]);
     free(g->tables);
     free(g);
 }
 
-void element_gather_limit_slices(struct element_gather *g, size_t bytes)
+/* ---- slices -------------------------------------------------------------------------------------------- */
+
+static size_t lesser_bytes(size_t a, size_t b)
 {
-    g->slice_bytes = bytes;
+    return a < b ? a : b;
 }
 
-/* Let no rank map memory of another one, so that it may be freed. Collective. */
-static hsort_status unmap_elements(struct element_gather *g)
+size_t gather_slice_room(size_t bytes)
 {
-    if (g->transport->ops->forget)
-        g->transport->ops->forget(g->transport, FORGET_ALL);
-    return comm_agree(g->comm, HSORT_OK);
+    size_t step = 1;
+    bytes = lesser_bytes(bytes, SLICE_BYTES);
+    while (step <= bytes / (2 * ROOM_PARTS))
+        step *= 2;
+    return (bytes + step - 1) / step * step;
+}
+
+/* Bytes that go at a time, unless one element has more. */
+static size_t slice_bytes(const struct element_gather *g)
+{
+    return g->slice->most_bytes > 0 ? lesser_bytes(g->slice->most_bytes, SLICE_BYTES) : SLICE_BYTES;
+}
+
+/* Elements of a slice at most: the same on every rank. */
+static int64_t slice_elements(const struct element_gather *g, size_t element_bytes)
+{
+    const size_t elements = slice_bytes(g) / element_bytes;
+    return elements > 0 ? (int64_t)elements : 1;
+}
+
+/* Elements of the slice of a list of `count` that begins at `at`; 0 behind its end. */
+static int64_t slice_length(int64_t count, int64_t at, int64_t most)
+{
+    const int64_t left = at < count ? count - at : 0;
+    return left < most ? left : most;
+}
+
+/* Other ranks have unmapped a slice that grows. */
+static hsort_status grow_slice(struct element_gather *g, size_t bytes)
+{
+    struct gather_slice *slice = g->slice;
+    if (slice->bytes >= bytes)
+        return HSORT_OK;
+    g->engine->ops->free(g->engine, slice->memory); // first: both at once would need the sum
+    slice->memory = NULL;
+    slice->bytes = 0;
+    TRY(spare_make_room(g->spare, bytes));
+    TRY(g->engine->ops->alloc(g->engine, bytes, &slice->memory));
+    slice->bytes = bytes;
+    return HSORT_OK;
+}
+
+/* Have slices for elements of so many bytes, unless there are some for such or larger ones: that all ranks decide alike.
+ * Slices for larger elements suit smaller ones: they hold as many elements as there are, or slice_bytes(), or one element.
+ * Collective; errors are agreed. */
+static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
+{
+    const size_t all = (size_t)g->most * element_bytes, least = slice_bytes(g);
+    const size_t bytes = lesser_bytes(all, element_bytes > least ? element_bytes : least);
+    const size_t room = gather_slice_room(bytes);
+    if (element_bytes <= g->slices_fit)
+        return HSORT_OK;
+    TRY(transport_unmap(g->transport, g->comm, g->slice->bytes < room));
+    g->slices_fit = 0;
+    spare_give(g->spare, g->in_slice);
+    g->in_slice = NULL;
+    hsort_status status = grow_slice(g, room);
+    if (status == HSORT_OK)
+        status = spare_take(g->spare, bytes, (void **)&g->in_slice);
+    status = comm_agree(g->comm, status);
+    if (status == HSORT_OK)
+        g->slices_fit = element_bytes;
+    return status;
 }
 
 /* ---- which elements are wanted ------------------------------------------------------------------------- */
@@ -258,22 +324,33 @@ static hsort_status tell_counts(struct element_gather *g)
     return status;
 }
 
-/* Send every rank the positions of its elements that this one names. Collective. */
+/* Send a rank the positions of its elements that this one names, and receive another one's, slice by slice. Collective. */
+static hsort_status tell_step(struct element_gather *g, int to, int from)
+{
+    const int64_t slice = slice_elements(g, sizeof *g->wanted), send = g->asks[to],
+                  receive = g->asked_offset[from + 1] - g->asked_offset[from];
+    hsort_status status = HSORT_OK;
+    int64_t moved_bytes = 0;
+    for (int64_t at = 0; at < send || at < receive; at += slice) {
+        const size_t out_bytes = (size_t)slice_length(send, at, slice) * sizeof *g->wanted;
+        const size_t in_bytes = (size_t)slice_length(receive, at, slice) * sizeof *g->asked;
+        int64_t *in = in_bytes > 0 ? g->asked + g->asked_offset[from] + at : NULL;
+        if (out_bytes > 0)
+            keep_first_error(&status, g->engine->ops->copy(g->engine, STREAM_WORK, g->slice->memory,
+                                                           g->wanted + g->wanted_offset[to] + at, out_bytes));
+        keep_first_error(&status, g->transport->ops->sendrecv(g->transport, to, g->slice->memory, out_bytes,
+                                                              from, in, in_bytes, &moved_bytes));
+    }
+    return status;
+}
+
+/* Collective. */
 static hsort_status tell_positions(struct element_gather *g)
 {
     const int rank = g->comm->rank, size = g->comm->size;
     hsort_status status = HSORT_OK;
-    int64_t moved_bytes = 0;
-    for (int step = 1; step < size; step++) {
-        const int to = (rank + step) % size, from = (rank - step + size) % size;
-        const int64_t send = g->asks[to], receive = g->asked_offset[from + 1] - g->asked_offset[from];
-        const int64_t *out = send > 0 ? g->wanted + g->wanted_offset[to] : NULL;
-        int64_t *in = receive > 0 ? g->asked + g->asked_offset[from] : NULL;
-        if (send > 0 || receive > 0)
-            keep_first_error(
-                &status, g->transport->ops->sendrecv(g->transport, to, out, (size_t)send * sizeof *out, from,
-                                                     in, (size_t)receive * sizeof *in, &moved_bytes));
-    }
+    for (int step = 1; step < size; step++)
+        keep_first_error(&status, tell_step(g, (rank + step) % size, (rank - step + size) % size));
     return status;
 }
 
@@ -285,22 +362,18 @@ static hsort_status make_lists(struct element_gather *g)
     if (status == HSORT_OK)
         status = spare_take(g->spare, (size_t)g->asked_offset[g->comm->size] * sizeof *g->asked,
                             (void **)&g->asked);
-    status = comm_agree(g->comm, status);
-    if (status != HSORT_OK)
-        return status;
-    status = comm_agree(g->comm, tell_positions(g));
-    if (status != HSORT_OK)
-        (void)unmap_elements(g); // the lists will be freed
-    return status;
+    TRY(comm_agree(g->comm, status));
+    TRY(make_slices(g, sizeof *g->wanted));
+    return comm_agree(g->comm, tell_positions(g));
 }
 
-hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct transport *transport,
-                                 const int64_t *offset, const int64_t *index, int64_t count,
-                                 struct element_gather **gather)
+hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct gather_slice *slice,
+                                 struct transport *transport, const int64_t *offset, const int64_t *index,
+                                 int64_t count, struct element_gather **gather)
 {
     struct element_gather *g = NULL;
     *gather = NULL;
-    hsort_status status = make_gather(comm, spare, &g);
+    hsort_status status = make_gather(comm, spare, slice, &g);
     if (status == HSORT_OK) {
         g->transport = transport;
         g->offset = offset;
@@ -349,19 +422,12 @@ static struct element_list receives_from(const struct element_walk *w, int peer)
     return w->gathers ? list_of_places(w->gather, peer) : list_of_owner(w->gather, peer);
 }
 
-/* Elements of the slice of a list that begins at `at`; 0 behind its end. */
-static int64_t slice_length(const struct element_walk *w, const struct element_list *list, int64_t at)
-{
-    const int64_t left = at < list->count ? list->count - at : 0;
-    return left < w->slice ? left : w->slice;
-}
-
 /* A slice of in -> slice. */
 static hsort_status take_slice(const struct element_walk *w, const struct element_list *list, int64_t at,
                                void *slice)
 {
     struct engine *engine = w->gather->engine;
-    const int64_t some = slice_length(w, list, at);
+    const int64_t some = slice_length(list->count, at, w->slice);
     int64_t outside = 0;
     if (some > 0)
         TRY(engine->ops->take(engine, w->element_bytes, slice, w->in, list->elements, list->positions + at,
@@ -374,7 +440,7 @@ static hsort_status place_slice(const struct element_walk *w, const struct eleme
                                 const void *slice)
 {
     struct engine *engine = w->gather->engine;
-    const int64_t some = slice_length(w, list, at);
+    const int64_t some = slice_length(list->count, at, w->slice);
     int64_t outside = 0;
     if (some > 0)
         TRY(engine->ops->place(engine, w->element_bytes, w->out, list->elements, slice, list->positions + at,
@@ -388,8 +454,8 @@ static hsort_status move_own(const struct element_walk *w)
     const struct element_gather *g = w->gather;
     const struct element_list from = sends_to(w, g->comm->rank), to = receives_from(w, g->comm->rank);
     for (int64_t at = 0; at < from.count; at += w->slice) {
-        TRY(take_slice(w, &from, at, g->out_slice));
-        TRY(place_slice(w, &to, at, g->out_slice));
+        TRY(take_slice(w, &from, at, g->slice->memory));
+        TRY(place_slice(w, &to, at, g->slice->memory));
     }
     return HSORT_OK;
 }
@@ -401,11 +467,11 @@ static hsort_status move_step(const struct element_walk *w, int to, int from)
     const struct element_list sends = sends_to(w, to), receives = receives_from(w, from);
     hsort_status status = HSORT_OK;
     for (int64_t at = 0; at < sends.count || at < receives.count; at += w->slice) {
-        const size_t send_bytes = (size_t)slice_length(w, &sends, at) * w->element_bytes;
-        const size_t receive_bytes = (size_t)slice_length(w, &receives, at) * w->element_bytes;
-        keep_first_error(&status, take_slice(w, &sends, at, g->out_slice));
+        const size_t send_bytes = (size_t)slice_length(sends.count, at, w->slice) * w->element_bytes;
+        const size_t receive_bytes = (size_t)slice_length(receives.count, at, w->slice) * w->element_bytes;
+        keep_first_error(&status, take_slice(w, &sends, at, g->slice->memory));
         keep_first_error(&status,
-                         g->transport->ops->sendrecv(g->transport, to, g->out_slice, send_bytes, from,
+                         g->transport->ops->sendrecv(g->transport, to, g->slice->memory, send_bytes, from,
                                                      g->in_slice, receive_bytes, w->moved_bytes));
         keep_first_error(&status, place_slice(w, &receives, at, g->in_slice));
     }
@@ -427,38 +493,6 @@ static hsort_status move_alone(const struct element_walk *w)
     return check_inside(outside, g->count, g->offset[1]);
 }
 
-static int64_t slice_elements(const struct element_gather *g, size_t element_bytes)
-{
-    const size_t elements = g->slice_bytes / element_bytes;
-    return elements > 0 ? (int64_t)elements : 1;
-}
-
-/* Make slices for elements of so many bytes, unless there are some for such or larger ones: that all ranks decide alike.
- * Slices for larger elements suit smaller ones: they hold as many elements as there are, or slice_bytes, or one element.
- * Collective; errors are agreed. */
-static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
-{
-    const size_t all = (size_t)g->most * element_bytes;
-    const size_t full = element_bytes > g->slice_bytes ? element_bytes : g->slice_bytes;
-    const size_t bytes = all < full ? all : full;
-    if (element_bytes <= g->slices_fit)
-        return HSORT_OK;
-    hsort_status status = g->slices_fit > 0 ? unmap_elements(g) : HSORT_OK;
-    if (status != HSORT_OK)
-        return status;
-    g->slices_fit = 0;
-    spare_give(g->spare, g->out_slice);
-    spare_give(g->spare, g->in_slice);
-    g->out_slice = g->in_slice = NULL;
-    status = spare_take(g->spare, bytes, (void **)&g->out_slice);
-    if (status == HSORT_OK)
-        status = spare_take(g->spare, bytes, (void **)&g->in_slice);
-    status = comm_agree(g->comm, status);
-    if (status == HSORT_OK)
-        g->slices_fit = element_bytes;
-    return status;
-}
-
 /* Collective. */
 static hsort_status walk_elements(const struct element_walk *w)
 {
@@ -474,15 +508,16 @@ static hsort_status walk_elements(const struct element_walk *w)
 static hsort_status run_walk(struct element_gather *g, bool gathers, size_t element_bytes, const void *in,
                              void *out, int64_t *moved_bytes)
 {
-    const struct element_walk walk = {.gather = g,
-                                      .gathers = gathers,
-                                      .element_bytes = element_bytes,
-                                      .slice = slice_elements(g, element_bytes),
-                                      .in = in,
-                                      .out = out,
-                                      .moved_bytes = moved_bytes};
-    if (!comm_is_alone(g->comm))
+    struct element_walk walk = {.gather = g,
+                                .gathers = gathers,
+                                .element_bytes = element_bytes,
+                                .in = in,
+                                .out = out,
+                                .moved_bytes = moved_bytes};
+    if (!comm_is_alone(g->comm)) {
+        walk.slice = slice_elements(g, element_bytes);
         TRY(make_slices(g, element_bytes));
+    }
     return walk_elements(&walk);
 }
 

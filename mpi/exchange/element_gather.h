@@ -22,33 +22,43 @@
 
 struct element_gather;
 
+/* What other ranks may map of this rank's memory: one allocation, through which all goes that leaves, and which gathers that
+ * follow each other share. To map memory takes longer than to carry a million elements. All 0 at first, but for `most_bytes`. */
+struct gather_slice {
+    void *memory; /* [bytes] of the engine's alloc(); whose the struct is frees it */
+    size_t bytes;
+    size_t most_bytes; /* that go at a time, or one element; 0: 64 MiB. The same on every rank */
+};
+
+/* Bytes of a slice's memory where so many go from a rank to another, or 64 MiB: a little more, so that it need not grow where
+ * the next gather is like this one. Pure. */
+size_t gather_slice_room(size_t bytes);
+
 /* Learn who means which elements. Collective.
- *   spare      all engine memory is taken from it, and given back by close(); borrowed until then
- *   transport  a rank that is alone needs none
+ *   spare      all other engine memory is taken from it, and given back by close(); borrowed until then
+ *   slice      borrowed until close(); grows here and in runs, after all ranks have unmapped what they mapped. To be freed as
+ *              other memory that the transport was given: transport_unmap(). A rank that is alone needs none
+ *   transport  so does that
  *   offset     [size + 1] global position of each rank's first element of the array that the index is into; borrowed until
  *              close(), the same on every rank
  *   index      [count] global positions, any, also repeated; engine memory, not changed, borrowed until close()
  *   gather     [1] written; NULL after an error
  * Memory   engine memory: 32 bytes for each entry, or 24 if 64 bits hold the number of elements beside that of entries, what
  *          the engine's sort needs, and 8 bytes for each entry of other ranks that means an element here; until close() 16
- *          and 8. A rank that is alone takes none.
+ *          and 8, and two slices, one of them the caller's, of 64 MiB each or what goes between any two ranks. A rank that is
+ *          alone takes none.
  * Errors   agreed: HSORT_ARGUMENT, a position outside of the array; HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_MPI, those of
  *          the engine. */
-hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct transport *transport,
-                                 const int64_t *offset, const int64_t *index, int64_t count,
-                                 struct element_gather **gather);
-
-/* Let slices have at most so many bytes (64 MiB without it), or one element: the same number on every rank, and before the
- * first run. Not collective. */
-void element_gather_limit_slices(struct element_gather *gather, size_t bytes);
+hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct gather_slice *slice,
+                                 struct transport *transport, const int64_t *offset, const int64_t *index,
+                                 int64_t count, struct element_gather **gather);
 
 /* out[i] = in[index[i]]. Collective. As often as wanted, for elements of any size.
  *   element_bytes  1 .. 65536, the same on every rank
  *   in             [offset[rank + 1] - offset[rank]] elements, not changed
  *   out            [count] elements; overlaps nothing; undefined after an error
  *   moved_bytes    grows by what this rank has sent; the positions that open() sends are not counted
- * Memory   engine memory until close(): two slices, of 64 MiB each or what all elements between any two ranks take. They are
- *          made anew where elements are larger than in all runs before.
+ * Memory   the slices are made anew where elements are larger than in all runs before.
  * Errors   agreed, as above. Complete on return. */
 hsort_status element_gather_run(struct element_gather *gather, size_t element_bytes, const void *in,
                                 void *out, int64_t *moved_bytes);
@@ -58,8 +68,7 @@ hsort_status element_gather_run(struct element_gather *gather, size_t element_by
 hsort_status element_scatter_run(struct element_gather *gather, size_t element_bytes, const void *in,
                                  void *out, int64_t *moved_bytes);
 
-/* NULL is fine. Other ranks may have mapped its memory: after forget() of the transport on every rank, and an agreement
- * (transport.h pictures it). After open() has failed there is nothing to close. Not collective otherwise. */
+/* NULL is fine. No other rank maps what is given back here. After open() has failed there is nothing to close. Not collective. */
 void element_gather_close(struct element_gather *gather);
 
 #endif

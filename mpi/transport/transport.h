@@ -104,8 +104,8 @@ struct transport_ops {
      *
      * In sendrecv() rank 1 may have mapped `keys`; after the agreement it certainly does not map them.
      *
-     * CALLERS at the end of every public call (context_finish()), ALL before a context's own buffers are
-     * freed (context_unmap(), hsort_destroy()). Not collective. */
+     * CALLERS at the end of every public call (context_finish()), ALL before memory that lasts is freed
+     * (transport_unmap()). Not collective. */
     void (*forget)(struct transport *transport, enum transport_forget what);
 };
 
@@ -154,6 +154,10 @@ static inline void trace_shown(struct trace_span *span, int peer, size_t bytes)
 
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
+
+/* Before engine memory is freed that others may map: if any rank says that it `frees` some, no rank maps another's
+ * afterwards. Collective. Errors HSORT_MPI. */
+hsort_status transport_unmap(struct transport *transport, struct comm *comm, bool frees);
 
 /* The transport that has streams: this one, or the one underneath. Not collective. */
 struct transport *transport_messenger(struct transport *transport);

@@ -98,6 +98,18 @@ hsort_transport transport_path(const struct transport *transport, int peer)
     return transport->ops->path ? transport->ops->path(transport, peer) : transport->ops->kind;
 }
 
+hsort_status transport_unmap(struct transport *transport, struct comm *comm, bool frees)
+{
+    int64_t none_frees, some_frees;
+    if (!transport->ops->forget)
+        return HSORT_OK;
+    TRY(comm_range(comm, frees, &none_frees, &some_frees));
+    if (!some_frees)
+        return HSORT_OK;
+    transport->ops->forget(transport, FORGET_ALL);
+    return comm_agree(comm, HSORT_OK);
+}
+
 struct transport *transport_messenger(struct transport *transport)
 {
     while (!transport->ops->stream_begin)

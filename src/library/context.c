@@ -90,14 +90,7 @@ hsort_status context_agree(hsort_context *ctx, hsort_status mine)
 
 hsort_status context_unmap(hsort_context *ctx, bool frees)
 {
-    int64_t none_frees, some_frees;
-    if (!ctx->transport->ops->forget)
-        return HSORT_OK;
-    TRY(comm_range(&ctx->comm, frees, &none_frees, &some_frees));
-    if (!some_frees)
-        return HSORT_OK;
-    forget(ctx, FORGET_ALL);
-    return comm_agree(&ctx->comm, HSORT_OK);
+    return transport_unmap(ctx->transport, &ctx->comm, frees);
 }
 
 hsort_status context_finish(hsort_context *ctx, hsort_status mine)
@@ -395,6 +388,7 @@ void hsort_destroy(hsort_context **ctx)
         c->engine->ops->free(c->engine, c->buffer[1]);
         c->engine->ops->free(c->engine, c->workspace);
         c->engine->ops->free(c->engine, c->codes);
+        c->engine->ops->free(c->engine, c->slice.memory);
         spare_drop(&c->spare);
         c->engine->ops->close(c->engine);
     }

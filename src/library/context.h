@@ -8,6 +8,7 @@
 #include "kernels/spare_memory.h"
 #include "hypersort.h"
 #include "mpi/comm/placement.h"
+#include "mpi/exchange/element_gather.h"
 #include "mpi/transport/transport.h"
 #include "src/library/verify.h"
 
@@ -27,6 +28,7 @@ struct hsort_context {
     struct spare_memory spare; /* of calls on elements; its engine is set with the one above */
     void *codes; /* [codes_bytes] of elements: element_order.c */
     size_t codes_bytes;
+    struct gather_slice slice; /* of elements on their way: element_carry() */
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
     void *exchange_tables[HSORT_EXCHANGES]; /* of exchange_ops.open() */

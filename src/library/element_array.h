@@ -23,7 +23,7 @@ hsort_status element_array_room(hsort_context *ctx, void *callers, size_t bytes,
 /* Bring a result to the caller. Not collective; complete when STREAM_WORK is. */
 hsort_status element_array_deliver(hsort_context *ctx, const struct element_array *array);
 
-/* Free what is owned. Other ranks map it no longer. Not collective. */
+/* Free what is owned, which no other rank maps. Not collective. */
 void element_array_free(hsort_context *ctx, struct element_array *array);
 
 #endif

@@ -1,17 +1,9 @@
 #include "src/library/element_need.h"
 #include "kernels/base/key_width.h"
+#include "mpi/exchange/element_gather.h"
 #include "src/library/pass_plan.h"
 
-enum {
-    CARRY_BYTES = 40, /* for each entry of an index, of element_gather_open() */
-    CARRY_SLICES = 2,
-    CARRY_SLICE_BYTES = 64 << 20
-};
-
-static size_t lesser_bytes(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+enum { CARRY_BYTES = 40 /* for each entry of an index, of element_gather_open() */ };
 
 /* Between the two rounds of long keys, beside the arrays. */
 static size_t round_bytes(const struct element_sizes *sizes)
@@ -21,20 +13,22 @@ static size_t round_bytes(const struct element_sizes *sizes)
                                 : 0;
 }
 
-/* To carry elements, or the words between two rounds and the keys after them. Between two ranks of a sort go at most all of
- * either's. */
+/* To carry elements, or the words between two rounds and the keys after them; and before that the positions of either.
+ * Between two ranks of a sort go at most all of either's. */
 static hsort_status carry_bytes(const struct element_sizes *sizes, element_workspace_fn workspace, void *user,
-                                size_t *bytes)
+                                size_t *bytes, size_t *slice)
 {
-    const size_t carried = sizes->carried_bytes, words = sizes->in_two_rounds ? sizeof(uint128) : 0,
+    const size_t carried = sizes->carried_bytes,
+                 words = sizes->in_two_rounds ? sizeof(uint128) : sizeof(int64_t),
                  most = carried > words ? carried : words;
     const int64_t count = sizes->count > sizes->out_count ? sizes->count : sizes->out_count;
-    *bytes = 0;
-    if (most == 0 || sizes->ranks == 1)
+    *bytes = *slice = 0;
+    if ((carried == 0 && !sizes->in_two_rounds) || sizes->ranks == 1)
         return HSORT_OK;
     TRY(workspace(user, -1, (int)sizeof(key_code), sizes->out_count, bytes));
     *bytes += (size_t)sizes->out_count * CARRY_BYTES;
-    *bytes += CARRY_SLICES * lesser_bytes((size_t)count * most, CARRY_SLICE_BYTES);
+    *slice = gather_slice_room((size_t)count * most);
+    *bytes += *slice; // what comes goes through one as large, which nobody else maps
     return HSORT_OK;
 }
 
@@ -45,7 +39,7 @@ hsort_status element_need_find(const struct element_sizes *sizes, element_worksp
     const size_t width = (size_t)sizes->code_bytes;
     size_t carry;
     TRY(workspace(user, sizes->rung, sizes->code_bytes, capacity, &need->workspace));
-    TRY(carry_bytes(sizes, workspace, user, &carry));
+    TRY(carry_bytes(sizes, workspace, user, &carry, &need->slice));
     need->index = sizes->carried_bytes > 0 ? (size_t)sizes->out_count * sizeof(int64_t) : 0;
     need->apart = round_bytes(sizes) + carry;
     need->codes = (size_t)(sizes->count + sizes->out_count) * width;
@@ -55,5 +49,5 @@ hsort_status element_need_find(const struct element_sizes *sizes, element_worksp
 
 size_t element_need_bytes(const struct element_need *need)
 {
-    return need->index + need->apart + need->codes + 2 * need->buffer + need->workspace;
+    return need->index + need->apart + need->slice + need->codes + 2 * need->buffer + need->workspace;
 }

@@ -23,6 +23,7 @@ struct element_sizes {
 struct element_need {
     size_t index;     /* the order, beside the elements */
     size_t apart;     /* between two rounds, and to carry elements to other ranks */
+    size_t slice;     /* through which they go there */
     size_t codes;     /* as they come and go */
     size_t buffer;    /* each of the two that sorts of codes take */
     size_t workspace; /* of the codes' sort */

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
-#include "mpi/exchange/element_gather.h"
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
 
@@ -394,12 +393,11 @@ static hsort_status find_in_two_rounds(struct element_order *order)
         status = run_first_round(order, &b);
     if (status == HSORT_OK)
         status = run_second_round(order, &b);
-    const hsort_status unmapped = context_unmap(ctx, true);
     element_array_free(ctx, &b.keys);
     element_array_free(ctx, &b.upper);
     element_array_free(ctx, &b.positions);
     element_array_free(ctx, &b.second);
-    return status != HSORT_OK ? status : unmapped;
+    return status;
 }
 
 /* The keys in order, where no code holds a whole one: they are carried there. NULL: this rank wants none. Collective. */
@@ -435,13 +433,13 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
     struct element_gather *gather;
     int64_t moved = 0;
     stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
-    TRY(element_gather_open(&ctx->comm, &ctx->spare, ctx->transport, offset, index, count, &gather));
+    TRY(element_gather_open(&ctx->comm, &ctx->spare, &ctx->slice, ctx->transport, offset, index, count,
+                            &gather));
     const hsort_status status =
         (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
-    const hsort_status unmapped = context_unmap(ctx, true);
     element_gather_close(gather);
     stats_book(ctx, HSORT_PHASE_GATHER);
-    return status != HSORT_OK ? status : unmapped;
+    return status;
 }
 
 void element_order_close(struct element_order *order)

@@ -83,6 +83,7 @@ static hsort_status need_codes(const struct element_order *order, size_t carried
     struct element_need of;
     TRY(element_need_find(&sizes, workspace_of_context, ctx, &of));
     need_kept(need, of.index + of.apart, 0);
+    need_kept(need, of.slice, ctx->slice.bytes);
     need_kept(need, of.codes, ctx->codes_bytes);
     need_kept(need, of.buffer, ctx->buffer_bytes[0]);
     need_kept(need, of.buffer, ctx->buffer_bytes[1]);
@@ -96,7 +97,7 @@ static hsort_status need_pairs(hsort_context *ctx, const struct engine_pairs *pa
     size_t workspace;
     TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &workspace));
     need_kept(need, workspace, ctx->workspace_bytes);
-    need->kept += ctx->codes_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1];
+    need->kept += ctx->codes_bytes + ctx->slice.bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1];
     return HSORT_OK;
 }
 
@@ -110,8 +111,8 @@ static hsort_status find_need(const struct element_order *order, const struct el
                        : need_codes(order, columns->carried_bytes, need));
     need->kept += ctx->exchange_bytes;
     TRY(sort_engine_bytes(ctx, &have));
-    need->free = have - ctx->buffer_bytes[0] - ctx->buffer_bytes[1] - ctx->workspace_bytes +
-                 spare_idle_bytes(&ctx->spare);
+    need->free = have - ctx->buffer_bytes[0] - ctx->buffer_bytes[1] - ctx->workspace_bytes -
+                 ctx->slice.bytes + spare_idle_bytes(&ctx->spare);
     return HSORT_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "src/library/narrow_counts.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
+#include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
 
 size_t narrow_table_bytes(int key_bytes)
@@ -41,10 +42,7 @@ static hsort_status take_engine_memory(struct narrow_counts *n, size_t piece_byt
     hsort_context *ctx = n->ctx;
     if (drops) {
         spare_drop(&ctx->spare);
-        context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
-        context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-        context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
+        sort_drop_memory(ctx);
     }
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, narrow_table_bytes(n->map.key_bytes)));
     TRY(context_piece_bytes(ctx, &piece_bytes));

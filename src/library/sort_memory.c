@@ -123,9 +123,10 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
 }
 
-/* Of several ranks, all have unmapped them: sort_outgrows(). */
+/* Of several ranks, all have unmapped them: sort_outgrows(). Codes stay: they may be what is sorted. */
 static void drop_buffers(hsort_context *ctx)
 {
+    context_drop(ctx, &ctx->slice.memory, &ctx->slice.bytes);
     context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
     context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
     context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
@@ -172,7 +173,8 @@ hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes)
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
     if (ctx->info.gpu_sharers > 1 && ctx->options.device_memory_limit == 0) // a limit is each rank's own
         free_bytes /= (size_t)ctx->info.gpu_sharers;
-    *bytes = free_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes;
+    *bytes =
+        free_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes + ctx->slice.bytes;
     return HSORT_OK;
 }
 
@@ -183,6 +185,7 @@ void sort_drop_memory(hsort_context *ctx)
     context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
     context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
     context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
+    context_drop(ctx, &ctx->slice.memory, &ctx->slice.bytes);
 }
 
 /* Does this rank lack the engine memory for one pass? The caller's memory, which is the host's, lends none. */

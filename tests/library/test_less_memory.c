@@ -1,6 +1,6 @@
 /* A rank that is alone where its keys fit into the engine's memory, but not twice: the sort takes less scratch, down to
  * 1/64. Several ranks need the room: keys in engine memory are refused on every rank then, those in host memory sorted in
- * two passes, as all are that do not fit at all.
+ * two passes, as all are that do not fit at all. What a sort of records keeps makes way for keys, and the other way round.
  *
  *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up: the linker puts
  *                             __wrap_engine_open_host() in the place of engine_open_host() (--wrap)
@@ -9,7 +9,7 @@
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { COUNT = 1 << 19, FEW = 1 << 17 };
+enum { COUNT = 1 << 19, FEW = 1 << 17, RECORDS = 256, RECORD_WORDS = 512 };
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
@@ -114,6 +114,44 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     keys_are_far = false;
 }
 
+/* Records in the reverse order, most of which change ranks, in one pass. */
+static void check_records(hsort_context *ctx)
+{
+    const hsort_field field = {.type = HSORT_U64};
+    hsort_stats stats = {.struct_size = sizeof stats};
+    const int64_t first = (int64_t)rank * RECORDS, total = (int64_t)size * RECORDS;
+    static uint64_t records[RECORDS][RECORD_WORDS];
+    for (int i = 0; i < RECORDS; i++)
+        for (int word = 0; word < RECORD_WORDS; word++)
+            records[i][word] = (uint64_t)(total - 1 - first - i);
+    const hsort_status status = hsort_sort_records(ctx, records, sizeof *records, &field, 1, RECORDS, NULL);
+    CHECK(status == HSORT_OK, "records: status %d, %s", status, hsort_last_error(ctx));
+    CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 1, "records: %d passes",
+          (int)stats.passes);
+    for (int i = 0; i < RECORDS; i++)
+        for (int word = 0; word < RECORD_WORDS; word++)
+            CHECK(records[i][word] == (uint64_t)(first + i), "rank %d: word %d of record %d", rank, word, i);
+}
+
+/* Memory for the keys of one pass, and hardly more. */
+static void check_turns(bool cuda, uint64_t *random)
+{
+    size_t bytes;
+    hsort_context *ctx = open_context(cuda, HSORT_EXCHANGE_BITONIC, 0);
+    CHECK(hsort_workspace(ctx, HSORT_U64, COUNT, &bytes) == HSORT_OK, "no workspace");
+    hsort_destroy(&ctx);
+    keys_are_far = true;
+    ctx = open_context(cuda, HSORT_EXCHANGE_BITONIC, bytes / 32 * 33);
+    for (int turn = 0; turn < 3; turn++) {
+        check_records(ctx);
+        const int64_t count = turn == 1 ? 2 * COUNT : COUNT; // for which a rank alone takes less scratch
+        check_sort(ctx, HSORT_U64, HSORT_ASCENDING, count, count > COUNT && size > 1 ? 2 : 1, "after records",
+                   random);
+    }
+    hsort_destroy(&ctx);
+    keys_are_far = false;
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t shares[] = {2, 3, 8, 50, 0};
@@ -126,5 +164,6 @@ int main(int argc, char **argv)
             check_share(cuda, far, HSORT_F64, shares[i], &random);
             check_share(cuda, far, HSORT_U32, shares[i], &random);
         }
+    check_turns(cuda, &random);
     return ranks_finish();
 }

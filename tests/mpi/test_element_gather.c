@@ -7,6 +7,7 @@
  *     huge       one rank claims 2^61 elements, of which only the first exist: codes of 16 bytes on ranks with 4 entries or
  *                more, of 8 on the others
  *     outside    a position outside of the array, on one rank: the same error on all
+ *     again      what other ranks map of the slice stays mapped from one list to the next
  *     faults     each passage of each site fails, on the first, a middle and the last rank: the same error on all, and the next
  *                gather is right
  *
@@ -44,6 +45,7 @@ struct trial {
 };
 
 static struct spare_memory spare;
+static struct gather_slice slice;
 static struct transport *transport;
 
 /* ---- trials ------------------------------------------------------------------------------------------------------- */
@@ -159,6 +161,18 @@ static void draw_trial(struct trial *t, int number, uint64_t seed)
     snprintf(faults_case, sizeof faults_case, "trial %d: %s%s, %lld elements, %lld entries, slices of %zu",
              number, kind_names[t->kind], huge ? ", huge" : "", (long long)t->elements, (long long)t->entries,
              t->slice_bytes);
+}
+
+/* A trial in which every rank has elements, and entries that name some of anybody's. */
+static void make_even_trial(struct trial *t, uint64_t seed)
+{
+    make_trial(t, 5 * comm.size, 6 * comm.size, true, seed);
+    for (int rank = 0; rank <= comm.size; rank++) {
+        t->offset[rank] += 5 * rank - t->element_first[rank];
+        t->element_first[rank] = 5 * rank;
+        t->entry_first[rank] = 6 * rank;
+    }
+    make_index(t, &seed);
 }
 
 /* This rank's index. */
@@ -295,21 +309,20 @@ static hsort_status open_gather(const struct trial *t, const struct guarded_arra
     status_clear();
     comm.error[0] = '\0';
     spare.engine = engine;
-    const hsort_status status = element_gather_open(&comm, &spare, comm_is_alone(&comm) ? NULL : transport,
-                                                    t->offset, array_at(index), own_entries(t), gather);
+    slice.most_bytes = t->slice_bytes;
+    const hsort_status status = element_gather_open(&comm, &spare, comm_is_alone(&comm) ? NULL : &slice,
+                                                    comm_is_alone(&comm) ? NULL : transport, t->offset,
+                                                    array_at(index), own_entries(t), gather);
     CHECK((status == HSORT_OK) == (*gather != NULL), "%s: status %d", faults_case, status);
-    if (status == HSORT_OK && t->slice_bytes > 0)
-        element_gather_limit_slices(*gather, t->slice_bytes);
     return status;
 }
 
-/* As its contract wants it. */
-static void close_gather(struct element_gather *gather)
+/* As its contract wants it. Collective. */
+static void drop_slice(void)
 {
-    if (transport->ops->forget)
-        transport->ops->forget(transport, FORGET_ALL);
-    comm_agree(&comm, HSORT_OK);
-    element_gather_close(gather);
+    CHECK(transport_unmap(transport, &comm, true) == HSORT_OK, "%s", comm.error);
+    engine->ops->free(engine, slice.memory);
+    slice = (struct gather_slice){0};
 }
 
 static void check_trial(const struct trial *t)
@@ -323,10 +336,44 @@ static void check_trial(const struct trial *t)
         check_gather(gather, t, t->sizes[run]);
         check_scatter(gather, t, t->sizes[run]);
     }
-    close_gather(gather);
+    element_gather_close(gather);
+    spare_drop(&spare); // which no rank maps
     array_check(&index, "index");
     array_drop(&index);
     faults_watch(0);
+}
+
+/* ---- mappings ----------------------------------------------------------------------------------------------------- */
+
+/* Other lists of the same sizes: what is sent lies where it lay, and nobody maps it anew. */
+static void test_again(uint64_t seed)
+{
+    const bool all_map = engine->ops->kind == HSORT_ENGINE_HOST && transport->ops->forget && !shared_may_map;
+    static struct trial t;
+    drop_slice();
+    for (int again = 0; again < 3; again++) {
+        const int before = shared_opened;
+        t = (struct trial){.kind = KIND_RANDOM, .sizes = {4, 12, 3}, .slice_bytes = 40};
+        make_even_trial(&t, seed);
+        snprintf(faults_case, sizeof faults_case, "the same sizes, %d before", again);
+        check_trial(&t);
+        CHECK(again > 0 ? shared_opened == before : shared_opened > before || !all_map,
+              "%s: rank %d: %d mappings opened", faults_case, comm.rank, shared_opened - before);
+    }
+}
+
+/* Memory of slices: enough, little more, never beyond that of the largest, and the same for sizes close to each other. */
+static void test_slice_room(uint64_t *random)
+{
+    const size_t largest = gather_slice_room(SIZE_MAX);
+    CHECK(largest == 64 << 20 && gather_slice_room(largest - 1) == largest && gather_slice_room(0) == 0,
+          "%zu", largest);
+    for (int i = 0; i < 1000; i++) {
+        const size_t bytes = 1 + (size_t)(check_random(random) >> (38 + i % 26)),
+                     room = gather_slice_room(bytes);
+        CHECK(room >= bytes && room - bytes <= bytes / 8 && gather_slice_room(room) == room,
+              "%zu bytes: room for %zu", bytes, room);
+    }
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------- */
@@ -395,8 +442,10 @@ static hsort_status run_failing(const struct trial *t, const struct guarded_arra
     struct guarded_array entries = make_elements(1, 0, own_entries(t), t->sizes[1], true);
     struct element_gather *gather;
     int64_t moved = 0;
-    if (site == FAULT_ALLOC)
-        spare_drop(&spare); // all that is taken is allocated; else that would only take time
+    if (site == FAULT_ALLOC) { // all that is taken is allocated; else that would only take time
+        spare_drop(&spare);
+        drop_slice();
+    }
     fault_pause(false);
     hsort_status status = open_gather(t, index, &gather);
     if (status == HSORT_OK)
@@ -404,7 +453,7 @@ static hsort_status run_failing(const struct trial *t, const struct guarded_arra
     if (status == HSORT_OK)
         status = element_scatter_run(gather, t->sizes[1], array_at(&entries), array_at(&elements), &moved);
     fault_pause(true);
-    close_gather(gather);
+    element_gather_close(gather);
     array_drop(&elements);
     array_drop(&entries);
     return status;
@@ -435,13 +484,7 @@ static void test_failure(uint64_t seed)
 {
     const int ranks[] = {0, comm.size / 2, comm.size - 1};
     struct trial t = {.kind = KIND_RANDOM, .sizes = {8, 12, 4}, .slice_bytes = 36};
-    make_trial(&t, 5 * comm.size, 6 * comm.size, true, seed);
-    for (int rank = 0; rank <= comm.size; rank++) { // every rank has elements and entries
-        t.offset[rank] += 5 * rank - t.element_first[rank];
-        t.element_first[rank] = 5 * rank;
-        t.entry_first[rank] = 6 * rank;
-    }
-    make_index(&t, &seed);
+    make_even_trial(&t, seed);
     fault_pause(true);
     for (int site = 0; site < (int)(sizeof sites / sizeof sites[0]); site++)
         for (int i = 0; i < 3; i++) {
@@ -470,12 +513,14 @@ static void test_over(const char *name, hsort_status opened, uint64_t seed)
         draw_trial(&t, i, check_random(&seed));
         check_trial(&t);
     }
+    test_again(check_random(&seed));
     test_outside(check_random(&seed));
 #ifdef HSORT_FAULTS
     test_failure(check_random(&seed));
 #endif
     if (comm.rank == 0)
         printf("%s: %d trials\n", name, TRIALS);
+    drop_slice();
     transport->ops->close(transport);
     transport = NULL;
 }
@@ -537,6 +582,8 @@ int main(int argc, char **argv)
     if (!ranks_begin(argc, argv, &rank, &size, &cuda))
         return CHECK_SKIPPED;
     const uint64_t seed = ranks_seed();
+    uint64_t random = seed;
+    test_slice_room(&random);
     if (comm_open(MPI_COMM_WORLD, &comm) != HSORT_OK || size > MOST_RANKS)
         MPI_Abort(MPI_COMM_WORLD, 1);
     (cuda ? test_cuda : test_host)(seed);

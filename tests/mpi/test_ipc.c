@@ -1,5 +1,5 @@
 /* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory;
- * mappings are made once and are gone before memory is; both sides of a pair take the same way whatever one
+ * mappings are made once, also over calls on elements, and are gone before memory is; both sides of a pair take the same way whatever one
  * of them cannot do; with a fault at every step nobody hangs; and who chooses it gets it, or hears why
  * not. */
 #include "mpi/comm/comm.h"
@@ -241,6 +241,54 @@ static void check_bitonic(uint64_t seed)
     shared_free(keys);
 }
 
+enum { ELEMENTS = 3000, ELEMENT_BYTES = 40, TURNS = 3 };
+
+/* Each call that carries elements, on the same ones in each turn. */
+static void carry_elements(hsort_context *ctx, uint64_t seed)
+{
+    static unsigned char elements[ELEMENTS * ELEMENT_BYTES], carried[ELEMENTS * ELEMENT_BYTES];
+    static uint128 keys[ELEMENTS];
+    static int64_t index[ELEMENTS];
+    const hsort_field fields[] = {{.type = HSORT_I32, .offset = 4}, {.type = HSORT_F64, .offset = 24}};
+    hsort_status status[5];
+    for (size_t i = 0; i < sizeof elements; i++)
+        elements[i] = (unsigned char)check_random(&seed);
+    for (int i = 0; i < ELEMENTS; i++)
+        keys[i] = (uint128)check_random(&seed) << 64 | check_random(&seed);
+    status[0] = hsort_argsort(ctx, HSORT_U64, HSORT_ASCENDING, keys, ELEMENTS, index, NULL, ELEMENTS, NULL);
+    status[1] = hsort_gather(ctx, elements, ELEMENTS, ELEMENT_BYTES, index, carried, ELEMENTS, NULL);
+    status[2] = hsort_sort_records(ctx, elements, ELEMENT_BYTES, fields, 2, ELEMENTS, NULL);
+    status[3] = hsort_sort_pairs(ctx, HSORT_U128, HSORT_ASCENDING, keys, index, 8, ELEMENTS, NULL);
+    status[4] = hsort_sort_pairs(ctx, HSORT_U32, HSORT_DESCENDING, keys, carried, 3, ELEMENTS, NULL);
+    for (int call = 0; call < 5; call++)
+        CHECK(status[call] == HSORT_OK, "call %d: %s", call, hsort_last_error(ctx));
+}
+
+/* What a turn has mapped serves the next one; in the first one memory grows, so that some is mapped but in the second. */
+static void check_calls_on_elements(uint64_t seed)
+{
+    const hsort_exchange exchanges[] = {HSORT_EXCHANGE_BITONIC, HSORT_EXCHANGE_DIRECT,
+                                        HSORT_EXCHANGE_PARTITION};
+    hsort_options options;
+    hsort_context *ctx;
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.threads = 1;
+    options.transport = HSORT_TRANSPORT_IPC;
+    for (int i = 0; i < 3; i++) {
+        options.exchange = exchanges[i];
+        CHECK(hsort_create(comm.world, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+        for (int turn = 0; ctx && turn < TURNS; turn++) {
+            const int before = shared_opened;
+            carry_elements(ctx, seed);
+            CHECK(turn == 1 || (shared_opened > before) == (turn == 0),
+                  "exchange %s, turn %d: %d mappings opened", hsort_exchange_name(exchanges[i]), turn,
+                  shared_opened - before);
+        }
+        hsort_destroy(&ctx);
+    }
+}
+
 #ifdef HSORT_FAULTS
 /* What rank `teller` of the ranks 0 and 1 says. */
 static bool from_rank(int teller, bool said)
@@ -454,6 +502,7 @@ int main(int argc, char **argv)
         close_ipc();
     }
     check_bitonic(seed);
+    check_calls_on_elements(seed + (uint64_t)comm.rank);
     check_two_underneath();
     shared_may_map = shared_some_may;
     if (open_ipc())

@@ -161,9 +161,8 @@ static hsort_status grow_slice(struct element_gather *g, size_t bytes)
  * Collective; errors are agreed. */
 static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
 {
-    const size_t all = (size_t)g->most * element_bytes, least = slice_bytes(g);
-    const size_t bytes = lesser_bytes(all, element_bytes > least ? element_bytes : least);
-    const size_t room = gather_slice_room(bytes);
+    const size_t full = slice_bytes(g) > element_bytes ? slice_bytes(g) : element_bytes;
+    const size_t room = gather_slice_room(lesser_bytes((size_t)g->most * element_bytes, full));
     if (element_bytes <= g->slices_fit)
         return HSORT_OK;
     TRY(transport_unmap(g->transport, g->comm, g->slice->bytes < room));
@@ -172,7 +171,7 @@ static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
     g->in_slice = NULL;
     hsort_status status = grow_slice(g, room);
     if (status == HSORT_OK)
-        status = spare_take(g->spare, bytes, (void **)&g->in_slice);
+        status = spare_take(g->spare, room, (void **)&g->in_slice);
     status = comm_agree(g->comm, status);
     if (status == HSORT_OK)
         g->slices_fit = element_bytes;

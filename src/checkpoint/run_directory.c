@@ -281,13 +281,16 @@ void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run
         closedir(listing);
 }
 
-void run_directory_remove(const char *path, uint64_t id)
+void run_directory_remove(const struct run_directory *directory, uint64_t id)
 {
+    const char *path = directory->path;
     char name[PATH_MAX];
     struct written_plan plan;
     bool found = false;
     const bool was_clear = status_text()[0] == '\0';
-    if (access(path, X_OK) == 0 && read_plan(path, &plan, &found) == HSORT_OK && found && plan.id == id) {
+    const bool there = access(path, X_OK) == 0, read = there && read_plan(path, &plan, &found) == HSORT_OK;
+    // A plan that cannot be read now is the one that was found here, or written.
+    if (read ? found && plan.id == id : there && directory->has_plan) {
         run_directory_clean(path, NULL, NULL);
         unlink(plan_path(path, name));
         rmdir(path);

@@ -44,7 +44,7 @@ hsort_status run_directory_check(const char *path, const struct written_plan *pl
 void run_directory_clean(const char *path, bool (*stays)(void *user, int64_t run), void *user);
 
 /* Remove runs and plan, if the plan has this id, and then RUNS, if it is empty. Failures are ignored. Not collective. */
-void run_directory_remove(const char *path, uint64_t id);
+void run_directory_remove(const struct run_directory *directory, uint64_t id);
 
 /* The name of a run's file: path [PATH_MAX]; until it is whole it has another one. Not collective. */
 void run_directory_name_run(const char *path, int64_t run, bool whole, char *name);

@@ -401,7 +401,7 @@ void run_files_remove(struct comm *comm, struct run_files *files)
     run_files_forget(files);
     (void)comm_agree(comm, HSORT_OK); // nobody has a run open any more
     for (int i = 0; i < files->target.temporary_count && comm->rank == 0; i++)
-        run_directory_remove(files->directory[i].path, files->target.checkpoint->id);
+        run_directory_remove(&files->directory[i], files->target.checkpoint->id);
     if (comm->rank == 0)
         run_journals_remove(files->target.checkpoint->directory);
     (void)comm_agree(comm, HSORT_OK);

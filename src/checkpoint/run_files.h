@@ -2,8 +2,9 @@
  * again after a stop or a crash on any number of ranks, goes on.
  *
  *     DIR/manifest            what the command is (checkpoint.h): DIR is its directory
- *     DIR/journal-RANK        text: a line for each run and each segment that this rank has made, each with a checksum of its
- *                             own; only ever appended to and synced, so a torn last line is no line
+ *     DIR/journal-RANK        text: a line for each run and each segment that this rank has made, and what is noted of pieces
+ *                             (run_notes.h), each with a checksum of its own; only ever appended to and synced, so a torn
+ *                             last line is no line
  *     RUNS/plan               text: id of the manifest, elements, element_bytes, part_elements, fence_elements, DIR, checksum
  *     RUNS/run-000007         a run, then its fences (run_store.h); RUNS/run-000007.part until it is whole
  *

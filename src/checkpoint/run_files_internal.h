@@ -52,6 +52,15 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan);
 /* Close all that is open, and forget what open() has found. Runs that were begun and not ended go. */
 void run_files_forget(struct run_files *files);
 
+/* words [RUN_OUTPUT_WORDS] = what file an open output is: its inode and the time of its birth, if that is known. */
+enum { RUN_OUTPUT_WORDS = 3 };
+hsort_status run_files_identify(const struct file_out *out, uint64_t *words);
+
+/* Rank 0 sends words [count] of so many bytes to all. Collective; the caller agrees on the status, which is `before` if that is an
+ * error. */
+hsort_status run_files_share(struct comm *comm, hsort_status before, void *words, int64_t count,
+                             MPI_Datatype type, size_t bytes);
+
 /* Bytes of a run's file; its path [PATH_MAX], which is another one until it is whole. */
 int64_t run_file_bytes(const struct run_plan *plan, int64_t run);
 void run_file_name(const struct run_files *files, int64_t run, bool whole, char *path);

@@ -79,18 +79,25 @@ static hsort_status find_or_begin_runs(struct run_files *files, int64_t most, st
     return HSORT_OK;
 }
 
-/* What file the output is, for the checksums of segments, after `lost` others. */
-static hsort_status describe_output(const struct run_files *files, const struct written_plan *plan,
-                                    int64_t lost, struct line_seeds *seeds)
+hsort_status run_files_identify(const struct file_out *out, uint64_t *words)
 {
     struct statx facts;
-    const struct file_out *out = files->target.out;
     memset(&facts, 0, sizeof facts);
     if (statx(out->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &facts) != 0)
         return status_fail(HSORT_IO, "%s: cannot be looked at: %s", out->temporary, strerror(errno));
     const bool dated = facts.stx_mask & STATX_BTIME;
-    const uint64_t words[] = {(uint64_t)lost, facts.stx_ino, dated ? (uint64_t)facts.stx_btime.tv_sec : 0,
-                              dated ? facts.stx_btime.tv_nsec : 0};
+    words[0] = facts.stx_ino;
+    words[1] = dated ? (uint64_t)facts.stx_btime.tv_sec : 0;
+    words[2] = dated ? facts.stx_btime.tv_nsec : 0;
+    return HSORT_OK;
+}
+
+/* What file the output is, for the checksums of segments, after `lost` others. */
+static hsort_status describe_output(const struct run_files *files, const struct written_plan *plan,
+                                    int64_t lost, struct line_seeds *seeds)
+{
+    uint64_t words[1 + RUN_OUTPUT_WORDS] = {(uint64_t)lost};
+    TRY(run_files_identify(files->target.out, words + 1));
     *seeds = line_seeds_make(plan, words, sizeof words / sizeof *words);
     return HSORT_OK;
 }
@@ -167,7 +174,7 @@ static hsort_status find_made(struct run_files *files, const struct written_plan
     TRY(run_journals_read(files->target.checkpoint->directory, &text, &bytes));
     hsort_status status =
         describe_output(files, plan, 0, &files->seeds); // those of runs are so for any output
-    const int64_t lost = run_journals_output(text, bytes, &files->seeds);
+    const int64_t lost = run_journals_last(text, bytes, &files->seeds, OUTPUT_LINE);
     if (status == HSORT_OK)
         status = describe_output(files, plan, lost, &files->seeds);
     if (status == HSORT_OK)
@@ -198,7 +205,8 @@ static hsort_status check_room(const struct run_files *files)
         return HSORT_OK;
     if (files->target.temporary_limit > 0 && all > files->target.temporary_limit)
         return status_fail(HSORT_IO,
-                           "%s: the runs of this sort, and what else it keeps there, take %" PRId64 " bytes, --temp-limit is %" PRId64,
+                           "%s: the runs of this sort, and what else it keeps there, take %" PRId64
+                           " bytes, --temp-limit is %" PRId64,
                            files->where, all, files->target.temporary_limit);
     return run_directories_check_space(files->directory, files->target.temporary_count, needed);
 }
@@ -259,9 +267,8 @@ static hsort_status take_plan(struct run_files *files, const struct written_plan
     return HSORT_OK;
 }
 
-/* Rank 0 sends words [count] to all. Collective; the caller agrees on the status, which is `before` if that is an error. */
-static hsort_status share_words(struct comm *comm, hsort_status before, void *words, int64_t count,
-                                MPI_Datatype type, size_t bytes)
+hsort_status run_files_share(struct comm *comm, hsort_status before, void *words, int64_t count,
+                             MPI_Datatype type, size_t bytes)
 {
     enum { WORDS_ONCE = 1 << 20 };
     hsort_status status = before;
@@ -279,10 +286,10 @@ static hsort_status share_facts(struct run_files *files)
 {
     struct run_plan *plan = &files->plan;
     enum { SEED_WORDS = sizeof files->seeds / sizeof(uint64_t) };
-    hsort_status status = share_words(files->comm, HSORT_OK, plan->runs, 2 * plan->parts * RUN_FACTS_WORDS,
-                                      MPI_UINT64_T, sizeof(uint64_t));
-    status = share_words(files->comm, status, files->place, plan->parts, MPI_INT, sizeof(int));
-    status = share_words(files->comm, status, &files->seeds, SEED_WORDS, MPI_UINT64_T, sizeof(uint64_t));
+    hsort_status status = run_files_share(files->comm, HSORT_OK, plan->runs,
+                                          2 * plan->parts * RUN_FACTS_WORDS, MPI_UINT64_T, sizeof(uint64_t));
+    status = run_files_share(files->comm, status, files->place, plan->parts, MPI_INT, sizeof(int));
+    status = run_files_share(files->comm, status, &files->seeds, SEED_WORDS, MPI_UINT64_T, sizeof(uint64_t));
     for (int64_t i = 0; i < plan->parts; i++)
         files->run[i].made = plan->runs[i].is_made;
     return status;
@@ -295,7 +302,8 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
     const char *directory = files->target.checkpoint->directory;
     struct told told = {.plan = describe_plan(files, plan)};
     hsort_status status =
-        comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, plan->most_elements, &told.plan)) : HSORT_OK;
+        comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, plan->most_elements, &told.plan))
+                        : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK && !files->target.checkpoint->found)
         run_journals_remove(directory); // of a sort whose manifest is gone
     told.began = files->began;
@@ -364,7 +372,7 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan)
         unlink(files->journal.path);
     for (int i = 0; i < files->target.temporary_count && files->comm->rank == 0; i++) {
         if (files->began)
-            run_directory_remove(files->directory[i].path, files->target.checkpoint->id);
+            run_directory_remove(&files->directory[i], files->target.checkpoint->id);
         if (files->directory[i].made)
             rmdir(files->directory[i].path); // if it is empty
     }

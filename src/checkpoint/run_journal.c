@@ -70,7 +70,8 @@ struct line_seeds line_seeds_make(const struct written_plan *plan, const uint64_
     const uint64_t words[] = {plan->id, (uint64_t)plan->elements, (uint64_t)plan->element_bytes,
                               (uint64_t)plan->part_elements, (uint64_t)plan->fence_elements};
     const uint64_t runs = checksum_add(CHECKSUM_START, words, sizeof words);
-    return (struct line_seeds){runs, checksum_add(runs, output, (size_t)count * sizeof *output)};
+    return (struct line_seeds){.runs = runs,
+                               .segments = checksum_add(runs, output, (size_t)count * sizeof *output)};
 }
 
 static int print_code(char *text, size_t room, key_code code)
@@ -78,19 +79,36 @@ static int print_code(char *text, size_t room, key_code code)
     return snprintf(text, room, " %016" PRIx64 "%016" PRIx64, (uint64_t)(code >> 64), (uint64_t)code);
 }
 
+static const char *const line_words[] = {"run", "segment", "output", "dealing", "counted", "dealt"};
+
+static bool has_facts(enum run_line_kind kind)
+{
+    return kind == RUN_LINE || kind == SEGMENT_LINE;
+}
+
+static bool has_note(enum run_line_kind kind)
+{
+    return kind == COUNTED_LINE || kind == DEALT_LINE;
+}
+
+static int print_facts(char *text, size_t room, const struct run_facts *facts)
+{
+    int bytes =
+        snprintf(text, room, " %" PRIu64 " %016" PRIx64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64,
+                 facts->count, facts->fingerprint[0], facts->fingerprint[1], facts->in_order, facts->fences);
+    bytes += print_code(text + bytes, room - (size_t)bytes, facts->first);
+    return bytes + print_code(text + bytes, room - (size_t)bytes, facts->last);
+}
+
 size_t run_line_format(const struct run_line *line, const struct line_seeds *seeds, char *text)
 {
-    static const char *const words[] = {"run", "segment", "output"};
-    const struct run_facts *facts = &line->facts;
-    int bytes = snprintf(text, RUN_LINE_ROOM, "%s %" PRId64, words[line->kind], line->number);
-    if (line->kind != OUTPUT_LINE) {
-        bytes += snprintf(text + bytes, RUN_LINE_ROOM - (size_t)bytes,
-                          " %" PRIu64 " %016" PRIx64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64, facts->count,
-                          facts->fingerprint[0], facts->fingerprint[1], facts->in_order, facts->fences);
-        bytes += print_code(text + bytes, RUN_LINE_ROOM - (size_t)bytes, facts->first);
-        bytes += print_code(text + bytes, RUN_LINE_ROOM - (size_t)bytes, facts->last);
-    }
-    const uint64_t seed = line->kind == SEGMENT_LINE ? seeds->segments : seeds->runs;
+    int bytes = snprintf(text, RUN_LINE_ROOM, "%s %" PRId64, line_words[line->kind], line->number);
+    if (has_facts(line->kind))
+        bytes += print_facts(text + bytes, RUN_LINE_ROOM - (size_t)bytes, &line->facts);
+    for (int i = 0; i < RUN_NOTE_WORDS && has_note(line->kind); i++)
+        bytes += snprintf(text + bytes, RUN_LINE_ROOM - (size_t)bytes, " %" PRIx64, line->note.word[i]);
+    const bool of_input = line->kind == RUN_LINE || line->kind == OUTPUT_LINE;
+    const uint64_t seed = of_input ? seeds->runs : line->kind == DEALT_LINE ? seeds->dealt : seeds->segments;
     bytes += snprintf(text + bytes, RUN_LINE_ROOM - (size_t)bytes, " %016" PRIx64 "\n",
                       checksum_add(seed, text, (size_t)bytes));
     return (size_t)bytes;
@@ -112,6 +130,26 @@ static bool read_facts(const char *text, struct run_facts *facts)
     return facts->in_order <= 1;
 }
 
+/* The words behind the number of a line. */
+static bool read_note(const char *text, struct run_note *note)
+{
+    int at = 0, more;
+    for (int i = 0; i < RUN_NOTE_WORDS; i++, at += more)
+        if (sscanf(text + at, " %" SCNx64 "%n", &note->word[i], &more) != 1)
+            return false;
+    note->is_made = 1;
+    return true;
+}
+
+/* RUN_LINE_KINDS: no line begins so. */
+static enum run_line_kind find_kind(const char *word)
+{
+    int kind = 0;
+    while (kind < RUN_LINE_KINDS && strcmp(word, line_words[kind]) != 0)
+        kind++;
+    return (enum run_line_kind)kind;
+}
+
 bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *seeds, struct run_line *line)
 {
     char copy[RUN_LINE_ROOM], again[RUN_LINE_ROOM], word[8];
@@ -123,10 +161,9 @@ bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *see
     *line = (struct run_line){.number = 0};
     if (sscanf(copy, "%7s %" SCNd64 "%n", word, &line->number, &at) != 2 || at < 0)
         return false;
-    line->kind = strcmp(word, "run") == 0       ? RUN_LINE
-                 : strcmp(word, "segment") == 0 ? SEGMENT_LINE
-                                                : OUTPUT_LINE;
-    if (line->kind != OUTPUT_LINE && !read_facts(copy + at, &line->facts))
+    line->kind = find_kind(word);
+    if (line->kind == RUN_LINE_KINDS || (has_facts(line->kind) && !read_facts(copy + at, &line->facts)) ||
+        (has_note(line->kind) && !read_note(copy + at, &line->note)))
         return false;
     return run_line_format(line, seeds, again) == bytes + 1 && memcmp(text, again, bytes) == 0;
 }
@@ -309,12 +346,13 @@ static bool next_line(const char *text, size_t bytes, const struct line_seeds *s
     return false;
 }
 
-int64_t run_journals_output(const char *text, size_t bytes, const struct line_seeds *seeds)
+int64_t run_journals_last(const char *text, size_t bytes, const struct line_seeds *seeds,
+                          enum run_line_kind kind)
 {
     struct run_line line;
     int64_t last = 0;
     for (size_t at = 0; next_line(text, bytes, seeds, &at, &line);)
-        if (line.kind == OUTPUT_LINE && line.number > last)
+        if (line.kind == kind && line.number > last)
             last = line.number;
     return last;
 }
@@ -323,7 +361,7 @@ void run_journals_apply(const char *text, size_t bytes, const struct line_seeds 
 {
     struct run_line line;
     for (size_t at = 0; next_line(text, bytes, seeds, &at, &line);) {
-        if (line.kind == OUTPUT_LINE || line.number < 0 || line.number >= plan->parts ||
+        if (!has_facts(line.kind) || line.number < 0 || line.number >= plan->parts ||
             line.facts.count != (uint64_t)run_part_count(plan, line.number))
             continue;
         if (line.kind == RUN_LINE)
@@ -331,6 +369,15 @@ void run_journals_apply(const char *text, size_t bytes, const struct line_seeds 
         else
             plan->segments[line.number] = line.facts;
     }
+}
+
+void run_journals_notes(const char *text, size_t bytes, const struct line_seeds *seeds,
+                        enum run_line_kind kind, struct run_note *notes, int64_t count)
+{
+    struct run_line line;
+    for (size_t at = 0; next_line(text, bytes, seeds, &at, &line);)
+        if (line.kind == kind && line.number >= 0 && line.number < count)
+            notes[line.number] = line.note;
 }
 
 void run_journals_remove(const char *directory)

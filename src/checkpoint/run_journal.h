@@ -5,9 +5,9 @@
  *     id 0f3c5a7e91b2d468                                run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 FENCES FIRST LAST CHECKSUM
  *     elements 1000000                                   segment 0 250000 ...
  *     element_bytes 8                                    output 1 CHECKSUM
- *     part_elements 250000
- *     fence_elements 4096
- *     checkpoint /data/kept
+ *     part_elements 250000                               dealing 1 CHECKSUM
+ *     fence_elements 4096                                counted 0 WORDS CHECKSUM
+ *     checkpoint /data/kept                              dealt 0 WORDS CHECKSUM
  *     checksum 89abcdef01234567
  *
  * In a line stand the number of the run, its elements, both words of the fingerprint, 1 if it is in order, its first and its last
@@ -17,6 +17,9 @@
  * A segment lies in the output; where that is another file than it was, the segment is gone. Its checksum begins with what file
  * the output is, as well: its inode and the time of its birth, if that is known, and how many outputs there were before.
  * "output 1" says that the first one was lost.
+ *
+ * Of a result that is dealt out to several files (run_notes.h) "dealing 1" says that a first set of them was begun; the checksum of
+ * "dealt 0" begins with what that of a segment does, that number, and what files they are. Its words are those of who deals out.
  *
  * A line ends at a newline or with the file. The next one that is added to a torn one begins with a newline. */
 #ifndef RUN_JOURNAL_H
@@ -48,20 +51,37 @@ bool written_plan_parse(const char *text, size_t bytes, struct written_plan *pla
 
 /* ---- Lines --------------------------------------------------------------------------------------------- */
 
-enum run_line_kind { RUN_LINE, SEGMENT_LINE, OUTPUT_LINE };
+enum run_line_kind {
+    RUN_LINE,
+    SEGMENT_LINE,
+    OUTPUT_LINE,
+    DEALING_LINE,
+    COUNTED_LINE,
+    DEALT_LINE,
+    RUN_LINE_KINDS
+};
+
+enum { RUN_NOTE_WORDS = 14 };
+
+/* What is noted of a piece that was counted or dealt out. Whole words, since it travels. */
+struct run_note {
+    uint64_t is_made; /* 1; else the rest is 0 */
+    uint64_t word[RUN_NOTE_WORDS];
+};
 
 struct run_line {
     enum run_line_kind kind;
     int64_t number;
     struct run_facts facts; /* of runs and segments */
+    struct run_note note;   /* of pieces */
 };
 
 /* What the checksums of lines begin with. */
 struct line_seeds {
-    uint64_t runs, segments;
+    uint64_t runs, segments, dealt;
 };
 
-enum { RUN_LINE_ROOM = 256 };
+enum { RUN_LINE_ROOM = 384 };
 
 /* The seeds of a plan; those of segments have what the output is, [count], too. Not collective. */
 struct line_seeds line_seeds_make(const struct written_plan *plan, const uint64_t *output, int count);
@@ -96,13 +116,18 @@ void run_journal_close(struct run_journal *journal); /* not collective */
  * Errors HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status run_journals_read(const char *directory, char **text, size_t *bytes);
 
-/* The number of the last "output" line in the text of journals; 0: there is none. Not collective. */
-int64_t run_journals_output(const char *text, size_t bytes, const struct line_seeds *seeds);
+/* The number of the last line of this kind, OUTPUT_LINE or DEALING_LINE, in the text of journals; 0: there is none. Not collective. */
+int64_t run_journals_last(const char *text, size_t bytes, const struct line_seeds *seeds,
+                          enum run_line_kind kind);
 
 /* Mark in runs and segments [plan->parts] what the journals say is made. Lines whose numbers do not fit the plan say nothing. Not
  * collective. */
 void run_journals_apply(const char *text, size_t bytes, const struct line_seeds *seeds,
                         struct run_plan *plan);
+
+/* notes [count] = what lines of this kind, COUNTED_LINE or DEALT_LINE, say of pieces; others stay. Not collective. */
+void run_journals_notes(const char *text, size_t bytes, const struct line_seeds *seeds,
+                        enum run_line_kind kind, struct run_note *notes, int64_t count);
 
 /* Remove all journals. Failures are ignored. Not collective. */
 void run_journals_remove(const char *directory);

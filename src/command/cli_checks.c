@@ -106,8 +106,6 @@ static hsort_status check_records(const struct cli_options *options)
         return cli_complain(options, "--counts is of bare keys, and of --against OTHER");
     if (options->counts && !options->unique)
         return cli_complain(options, "--counts without --unique");
-    if (options->checkpoint && (options->index || options->values || options->unique))
-        return cli_complain(options, "--checkpoint: only sorts of keys or records alone can be resumed");
     return HSORT_OK;
 }
 

@@ -135,7 +135,8 @@ const struct option_row cli_rows[] = {
      "the file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
-     "what the same command, started again, goes on from"},
+     "what the same command, started again, goes on from; all but keys\n"
+     "into one file then go by way of the disk"},
     {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, TEXT, "FILE", FIELD(trace),
      "write what each rank did when, for ui.perfetto.dev, also if it fails;\n"
      "'hypersort report' draws it beside the report of sort or gather"},
@@ -358,8 +359,6 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
     const enum cli_command command = options->command;
     if ((command == CLI_GEN || command == CLI_SORT || command == CLI_GATHER) && !options->output && !beside)
         return cli_complain(options, "-o FILE is missing");
-    if (options->checkpoint && file_is_pattern(options->output))
-        return cli_complain(options, "--checkpoint: a file per rank, as '%%r' makes, cannot be resumed");
     return HSORT_OK;
 }
 

@@ -55,6 +55,12 @@ struct sort_run {
     struct sort_report report;
 };
 
+/* Is there a checkpoint? Of a file per rank only by way of the disk, so not of no keys at all. */
+static bool has_checkpoint(const struct cli_options *options)
+{
+    return options->checkpoint && !file_is_pattern(options->output);
+}
+
 /* Keep the library's error line: it is the same on every rank. */
 static hsort_status from_library(const struct sort_run *run, hsort_status status)
 {
@@ -135,7 +141,7 @@ static hsort_status sort_share(struct sort_run *run)
 static hsort_status sort_and_mark(struct sort_run *run)
 {
     struct share *share = &run->share;
-    share_set_output(share, &run->out, run->options->checkpoint ? &run->checkpoint : NULL);
+    share_set_output(share, &run->out, has_checkpoint(run->options) ? &run->checkpoint : NULL);
     const hsort_status status = sort_share(run);
     if (status == HSORT_STOPPED && share->has_written)
         TRY(checkpoint_mark(run->comm, &run->checkpoint,
@@ -157,7 +163,7 @@ static hsort_status open_output(struct sort_run *run)
                                        .input = &run->in,
                                        .direct_io = options->direct_io,
                                        .no_clobber = options->no_clobber};
-    if (!options->checkpoint)
+    if (!has_checkpoint(options))
         return file_create(run->comm, &target, &run->out);
     bool kept;
     TRY(file_resume(run->comm, &target, run->checkpoint.part, &run->out, &kept));
@@ -191,7 +197,7 @@ static hsort_status write_output(struct sort_run *run)
 static hsort_status open_checkpoint(struct sort_run *run)
 {
     const struct cli_options *options = run->options;
-    if (!options->checkpoint)
+    if (!has_checkpoint(options))
         return HSORT_OK;
     TRY(checkpoint_open(run->comm, options->checkpoint, &run->in, options->output, options->output_format,
                         run->order, NULL, &run->checkpoint));
@@ -204,7 +210,7 @@ static hsort_status open_checkpoint(struct sort_run *run)
 static void end_checkpoint(struct sort_run *run, hsort_status status)
 {
     struct checkpoint *checkpoint = &run->checkpoint;
-    if (!run->options->checkpoint)
+    if (!has_checkpoint(run->options))
         return;
     if (status == HSORT_OK ||
         (status != HSORT_STOPPED && checkpoint->ranges == 0 && !launch_lost(run->comm, status)))
@@ -296,8 +302,8 @@ static hsort_status open_context(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* By way of the disk: if memory does not hold the keys, if that was begun, or if the user wants it. Of keys of 1 and 2 bytes,
- * which are counted, memory holds any number. */
+/* By way of the disk: if memory does not hold the keys, if that was begun, or if the user wants it; or a checkpoint of a file per rank,
+ * which there is none of in memory. Of keys of 1 and 2 bytes, which are counted, memory holds any number. */
 static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
 {
     const struct cli_options *options = run->options;
@@ -307,7 +313,13 @@ static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
     TRY(from_library(run, streams_need_store(run->ctx, run->in.type, run->order, run->share.count,
                                              *memory_bytes, &needs)));
     const bool counted = hsort_type_bytes(run->in.type) < sizeof(uint32_t);
-    run->on_disk = needs || (!counted && run->in.count > 0 && (begun || options->runs > 0));
+    const bool deals = options->checkpoint && file_is_pattern(options->output);
+    run->on_disk = needs || (!counted && run->in.count > 0 && (begun || options->runs > 0 || deals));
+    if (deals && !run->on_disk && run->in.count > 0)
+        return report_fail(
+            run->comm, HSORT_ARGUMENT,
+            "%s: --checkpoint: a sort of keys of 1 or 2 bytes to a file per rank cannot be resumed",
+            run->in.path);
     return HSORT_OK;
 }
 
@@ -326,8 +338,8 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     if (status == HSORT_STOPPED)
         status = say_stopped(run);
     if (status == HSORT_OK)
-        status = disk_sort_deal(&run->disk, run->options->no_verify ? NULL : &run->check.after,
-                                &run->progress);
+        status =
+            disk_sort_deal(&run->disk, run->options->no_verify ? NULL : &run->check.after, &run->progress);
     run->report.fingerprint_ok = run->report.fingerprint_ok && !run->disk.deal.differs;
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "commit");

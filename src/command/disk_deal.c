@@ -54,9 +54,10 @@ void disk_deal_describe(const struct cli_options *options, const struct file_in 
                                .bare = bare,
                                .count = in->count,
                                .main_output = disk_deal_main_output(options),
-                               .needed = options->unique || options->index || values};
+                               .kept = true};
     for (int i = 0; i <= DEAL_COLUMNS; i++)
-        deal->needed = deal->needed || (outputs.path[i] && file_is_pattern(outputs.path[i]));
+        deal->by_rank = deal->by_rank || (outputs.path[i] && file_is_pattern(outputs.path[i]));
+    deal->needed = options->unique || options->index || values || deal->by_rank;
     add_deal_column(deal, (struct deal_column){.in = in,
                                                .bytes = in->element.bytes,
                                                .path = options->output,
@@ -179,12 +180,32 @@ static hsort_status remove_left(const struct comm *comm, const char *path, const
         return HSORT_OK;
     TRY(file_name_tagged(path, comm->rank, tag, name));
     unlink(name);
+    file_forget_old(name);
     int last = comm->rank == 0 && file_is_pattern(path) ? comm->size + RANKS_SKIPPED : 0;
     for (int rank = comm->size; rank < last; rank++) {
         TRY(file_name_tagged(path, rank, tag, name));
+        file_forget_old(name);
         if (unlink(name) == 0)
             last = rank + 1 + RANKS_SKIPPED;
     }
+    return HSORT_OK;
+}
+
+/* Create an output, or find the one of an earlier call. */
+static hsort_status open_dealt(struct comm *comm, struct disk_deal *deal, const struct file_target *target,
+                               struct file_out *out)
+{
+    char name[PATH_MAX] = "";
+    bool kept = false;
+    if (deal->by_rank) {
+        TRY(comm_agree(comm, remove_left(comm, target->path, target->tag)));
+        return file_create(comm, target, out);
+    }
+    TRY(comm_agree(comm, comm->rank == 0 ? file_name_tagged(target->path, 0, target->tag, name) : HSORT_OK));
+    if (comm->rank == 0)
+        file_forget_old(name);
+    TRY(file_resume(comm, target, name, out, &kept));
+    deal->kept = deal->kept && kept;
     return HSORT_OK;
 }
 
@@ -210,9 +231,8 @@ hsort_status disk_deal_create(struct comm *comm, struct disk_deal *deal, int64_t
                                            .tag = tag};
         if (!column->path)
             continue;
-        TRY(comm_agree(comm, remove_left(comm, column->path, tag)));
         struct file_out *out = &deal->out[deal->outs];
-        const hsort_status status = file_create(comm, &target, out);
+        const hsort_status status = open_dealt(comm, deal, &target, out);
         deal->is_full = deal->is_full || out->was_full;
         TRY(status);
         deal->column_of[deal->outs++] = i < deal->columns ? i : DEAL_COLUMNS;
@@ -238,13 +258,30 @@ bool disk_deal_is_full(const struct disk_deal *deal)
     return full;
 }
 
-hsort_status disk_deal_end(struct comm *comm, struct disk_deal *deal, hsort_status status)
+/* What an earlier call has left, and this one has not opened. */
+static void remove_all_left(const struct comm *comm, const struct disk_deal *deal)
+{
+    const struct wanted_outputs outputs = outputs_of(deal->options);
+    char tag[TAG_ROOM];
+    make_deal_tag(deal, tag);
+    for (int i = 0; i <= DEAL_COLUMNS && deal->tag != 0; i++)
+        if (outputs.path[i] && remove_left(comm, outputs.path[i], tag) != HSORT_OK)
+            status_clear(); // where no file can be
+}
+
+hsort_status disk_deal_end(struct comm *comm, struct disk_deal *deal, hsort_status status, bool stays)
 {
     struct file_out *files[FILE_OUTPUTS];
-    for (int i = 0; i < deal->outs; i++)
+    const bool fails = status != HSORT_OK;
+    for (int i = 0; i < deal->outs; i++) {
         files[i] = &deal->out[i];
-    if (deal->outs > 0)
+        if (stays && !deal->by_rank)
+            file_leave(comm, files[i]);
+    }
+    if (deal->outs > 0 && (!stays || deal->by_rank))
         status = launch_commit_all(comm, files, deal->outs, status);
+    if (fails && !stays)
+        remove_all_left(comm, deal);
     deal->outs = 0;
     return status;
 }

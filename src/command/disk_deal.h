@@ -9,13 +9,17 @@
  *     --counts       2       | 1 1
  *
  * So what is stopped or killed goes on as any sort by way of the disk, on any number of ranks, which is then that of the files of
- * %r. What was dealt out by then is dealt out again. Rejected: segments that go to their outputs at once, which saves a reading and a
- * writing where there is no --unique; but all ranks would need each rank's file, and the next start the files of other ranks.
+ * %r. A part of the elements counts as dealt out when it is written to all outputs (run_notes.h), which stay under temporary names.
+ * With %r no part does: what goes to which file depends on the ranks, so it is dealt out again.
+ *
+ * Rejected: segments that go to their outputs at once, which saves a reading and a writing where there is no --unique; but all ranks
+ * would need each rank's file, and the next start the files of other ranks.
  *
  * The elements that are dealt out are looked at: they are in order and have the fingerprint of those that were sorted. */
 #ifndef DISK_DEAL_H
 #define DISK_DEAL_H
 
+#include "src/checkpoint/run_files.h"
 #include "src/command/cli.h"
 #include "src/command/progress.h"
 #include "src/command/record_keys.h"
@@ -36,6 +40,7 @@ struct deal_column {
 struct disk_deal {
     const struct cli_options *options;
     const char *main_output; /* after which runs are named: -o, or the first that is there */
+    bool by_rank;            /* there is a file per rank */
     bool needed;             /* else the only column goes to its output without being dealt out */
     bool bare;               /* what was sorted are bare keys, not elements */
     struct record_keys keys; /* of an element */
@@ -50,8 +55,10 @@ struct disk_deal {
     struct file_out out[FILE_OUTPUTS]; /* open until disk_deal_end() */
     int column_of[FILE_OUTPUTS];       /* of each; DEAL_COLUMNS: counts */
     int outs;
-    bool is_full; /* a disk is, on this rank */
-    bool differs; /* what was looked at, from what was sorted */
+    bool kept;           /* all were there, of an earlier call */
+    int64_t kept_pieces; /* which it has dealt out */
+    bool is_full;        /* a disk is, on this rank */
+    bool differs;        /* what was looked at, from what was sorted */
     bool unique_ok;
     int64_t distinct;
 };
@@ -74,8 +81,8 @@ hsort_status disk_deal_text(struct comm *comm, const struct disk_deal *deal, cha
  * HSORT_HOST_MEMORY. */
 hsort_status disk_deal_join(const struct disk_deal *deal, int64_t at, size_t bytes, void *to);
 
-/* Create the outputs, before the sort; but with --unique, whose sizes are not known then. Those that a run left which was killed go.
- * Collective. Errors agreed: file_create()'s. */
+/* Create the outputs, or find those of an earlier call, before the sort; but with --unique, whose sizes are not known then. Files of
+ * ranks are made anew. Collective. Errors agreed: file_create()'s. */
 hsort_status disk_deal_open(struct comm *comm, struct disk_deal *deal);
 
 /* The same of so many elements, of which this rank has `mine` from `first` on. */
@@ -83,16 +90,19 @@ hsort_status disk_deal_create(struct comm *comm, struct disk_deal *deal, int64_t
                               int64_t mine);
 
 /* Fill them from `sorted`. Collective.
+ *   files    in which is noted what is done
  *   wanted   what those elements are like; NULL: nobody looks
  * Memory   deal->memory_bytes at most.
  * Errors   agreed: the files'; HSORT_HOST_MEMORY; HSORT_MISMATCH; HSORT_STOPPED, without a line. */
 hsort_status disk_deal_out(struct comm *comm, struct disk_deal *deal, const struct file_out *sorted,
-                           const hsort_check_result *wanted, struct progress *progress);
+                           struct run_files *files, const hsort_check_result *wanted,
+                           struct progress *progress);
 
 /* Could this rank not write for want of room? Not collective. */
 bool disk_deal_is_full(const struct disk_deal *deal);
 
-/* Give the outputs their names, after work that ended with `status`, or remove them. Collective. Errors `status`, file_commit()'s. */
-hsort_status disk_deal_end(struct comm *comm, struct disk_deal *deal, hsort_status status);
+/* Give the outputs their names, after work that ended with `status`; or leave them, where the next call is to go on; or remove them, also
+ * those that an earlier call left. Collective. Errors `status`, file_commit()'s. */
+hsort_status disk_deal_end(struct comm *comm, struct disk_deal *deal, hsort_status status, bool stays);
 
 #endif

@@ -1,18 +1,17 @@
-/* Dealing out (disk_deal.h): each rank reads its share of the sorted elements in blocks, as many as the others, and writes each column
- * of them to its output. Between two blocks ranks agree whether all go on.
+/* Dealing out (disk_deal.h): each rank reads its pieces of the sorted elements (disk_deal_run.h) in blocks and writes each column of
+ * them to its output. Between two blocks ranks agree whether all go on. A piece that is written to all outputs is noted.
  *
- * With --unique it is read twice, since a rank must know how many elements those before it keep, and where the next run of equal
- * keys begins:
+ * With --unique all is read twice, since a rank must know how many elements the pieces before its own keep, and where the next run of
+ * equal keys begins:
  *
  *     sorted     5 5 7 | 7 7 7 | 9         heads      0 2 | - | 6        where runs begin: known after the first reading
- *     kept       5 7   |       | 9         counts     2 4 | - | 1        the last one of a rank: up to the next head of any rank */
+ *     kept       5 7   |       | 9         counts     2 4 | - | 1        the last one of a piece: up to the next head of any piece */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/key_width.h"
-#include "src/command/disk_deal.h"
+#include "src/command/disk_deal_run.h"
 #include "src/command/launch.h"
-#include "src/command/record_io.h"
 #include "src/command/records_unique.h"
 #include "src/command/report.h"
 #include "src/command/stop.h"
@@ -20,32 +19,12 @@
 /* What else is in memory for each element of a block: codes, heads, counts. */
 enum { BESIDE_BYTES = 16 + 8 + 8 };
 
-struct deal_run {
-    struct comm *comm;
-    struct disk_deal *deal;
-    const struct file_out *sorted;
-    struct progress *progress;
-    struct record_io io;
-    bool looks, rereads, unique;
-    int64_t first, count; /* of this rank, among the sorted elements */
-    int64_t block;        /* elements at a time, the same on every rank */
-    char *elements;       /* [block] owned, as the three below */
-    char *packed;         /* [block] one column of them */
-    struct verifier seen; /* all of them */
-    struct verifier written[FILE_OUTPUTS];
-
-    /* with --unique: */
-    int code_bytes;
-    char *codes;             /* [1 + block] the first is that of the run whose end is not known yet */
-    int64_t *heads, *counts; /* [1 + block] each */
-    bool has_before;
-    key_code before;               /* of the element before the block */
-    int64_t kept, kept_before;     /* of this rank, and of those before it */
-    int64_t first_head, next_head; /* of this rank, or -1; of those behind it, or the end */
-    int64_t open_head;             /* where the run begins whose end is not known yet, or -1 */
-    int64_t dealt, counted;        /* of those kept */
-    struct verifier strict;        /* what is kept */
-    uint64_t sum[3];
+/* What is done with each piece: at its begin, with each block, at its end. */
+struct deal_work {
+    const char *phase;
+    void (*begin)(struct deal_run *run);
+    hsort_status (*block)(struct deal_run *run, int64_t first, int64_t count);
+    hsort_status (*end)(struct deal_run *run, int64_t piece);
 };
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
@@ -66,12 +45,13 @@ static hsort_status take_deal_memory(struct deal_run *run)
     const bool lacks = run->unique && (!run->codes || !run->heads || !run->counts);
     if (!run->elements || !run->packed || lacks || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory to deal out %s", deal->main_output);
-    return HSORT_OK;
+    return deal_pieces_open(run);
 }
 
 static void free_deal_run(struct deal_run *run)
 {
     record_io_close(&run->io);
+    deal_pieces_close(run);
     free(run->elements);
     free(run->packed);
     free(run->codes);
@@ -94,10 +74,12 @@ static void pack_column(const struct deal_run *run, size_t base, size_t bytes, i
 static hsort_status write_dealt(struct deal_run *run, int out, int64_t first, int64_t count, const void *part)
 {
     const struct file_out *file = &run->deal->out[out];
-    const struct engine_elements rows = record_keys_elements(NULL, part, file->key_bytes, first, count);
-    if (run->rereads)
-        TRY(verify_add_elements(&run->written[out], run->io.engine, &rows));
-    return record_io_write(&run->io, file, first, count, part);
+    bool same;
+    if (!run->compares)
+        return record_io_write(&run->io, file, first, count, part);
+    TRY(record_io_compare(&run->io, file, first, count, part, &same));
+    return same ? HSORT_OK
+                : status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", file->path);
 }
 
 /* Elements [count] at run->elements to all outputs but that of counts. */
@@ -147,6 +129,39 @@ static hsort_status deal_block(struct deal_run *run, int64_t first, int64_t coun
     return write_columns(run, first, count);
 }
 
+static void begin_piece(struct deal_run *run)
+{
+    const hsort_field *key = &run->deal->keys.fields[0];
+    verify_start(&run->seen, run->deal->bare ? keymap_make(key->type, key->order) : (struct keymap){0});
+    verify_start(&run->strict, keymap_of_codes(run->code_bytes));
+    memset(run->sum, 0, sizeof run->sum);
+}
+
+/* All of a piece is written: note what it is like. */
+static hsort_status end_piece(struct deal_run *run, int64_t piece)
+{
+    const struct verifier *seen = &run->seen, *strict = &run->strict;
+    const struct dealt_piece dealt = {.looked = run->looks,
+                                      .in_order = seen->first_descent < 0 && seen->first_unstable < 0,
+                                      .strict = strict->first_descent < 0 && strict->first_unstable < 0,
+                                      .sum = {run->sum[0], run->sum[1], run->sum[2]},
+                                      .fingerprint = {seen->fingerprint[0], seen->fingerprint[1]},
+                                      .first_number = seen->first_number,
+                                      .last_number = seen->last_number,
+                                      .first = seen->first,
+                                      .last = seen->last};
+    struct run_note *note = &run->dealt[piece];
+    if (run->compares)
+        return HSORT_OK;
+    note->is_made = 1;
+    memcpy(note->word, &dealt, sizeof dealt);
+    return run->deal->by_rank
+               ? HSORT_OK
+               : run_files_keep_dealt(run->files, piece, note, run->deal->out, run->deal->outs);
+}
+
+static const struct deal_work deal_all = {"deal", begin_piece, deal_block, end_piece};
+
 /* ---- Of each key one ----------------------------------------------------------------------------------- */
 
 static char *code_at(const struct deal_run *run, int64_t i)
@@ -177,29 +192,36 @@ static int64_t find_heads(struct deal_run *run, int64_t count)
     return found;
 }
 
-/* A share is about to be read: what lies before it? */
-static hsort_status look_before(struct deal_run *run)
+static void begin_counting(struct deal_run *run)
 {
     run->has_before = false;
-    run->open_head = -1;
-    if (run->first == 0 || run->count == 0)
-        return HSORT_OK;
-    TRY(record_io_read_back(&run->io, run->sorted, run->first - 1, 1, run->elements));
-    TRY(make_block_codes(run, 1));
-    (void)find_heads(run, 1);
-    return HSORT_OK;
+    run->found = (struct counted_piece){.first_head = -1};
 }
 
 static hsort_status count_block(struct deal_run *run, int64_t first, int64_t count)
 {
+    const bool begins =
+        !run->has_before; // its first element, a head here, is one only if the piece before ends otherwise
     TRY(read_block(run, first, count));
     TRY(make_block_codes(run, count));
-    const int64_t found = find_heads(run, count);
-    if (run->first_head < 0 && found > 0)
-        run->first_head = first + run->heads[0];
-    run->kept += found;
+    const int64_t found = find_heads(run, count) - begins;
+    if (begins)
+        run->found.first = key_load(run->code_bytes, code_at(run, 1), 0);
+    if (run->found.first_head < 0 && found > 0)
+        run->found.first_head = first + run->heads[begins];
+    run->found.heads += (uint64_t)found;
+    run->found.last = run->before;
     return HSORT_OK;
 }
+
+static hsort_status end_counting(struct deal_run *run, int64_t piece)
+{
+    run->counted[piece].is_made = 1;
+    memcpy(run->counted[piece].word, &run->found, sizeof run->found);
+    return run->deal->by_rank ? HSORT_OK : run_files_keep_counted(run->files, piece, &run->counted[piece]);
+}
+
+static const struct deal_work count_all = {"count", begin_counting, count_block, end_counting};
 
 /* Runs [count] that have ended, whose codes begin at run->codes[from]. */
 static hsort_status end_runs(struct deal_run *run, int64_t from, int64_t count)
@@ -208,8 +230,8 @@ static hsort_status end_runs(struct deal_run *run, int64_t from, int64_t count)
         unique_weigh(run->code_bytes, code_at(run, from), run->counts, count, run->sum);
     for (int out = 0; out < run->deal->outs && count > 0; out++)
         if (run->deal->column_of[out] == DEAL_COLUMNS)
-            TRY(write_dealt(run, out, run->kept_before + run->counted, count, run->counts));
-    run->counted += count;
+            TRY(write_dealt(run, out, run->at->kept_before + run->ended, count, run->counts));
+    run->ended += count;
     return HSORT_OK;
 }
 
@@ -253,9 +275,30 @@ static hsort_status keep_heads(struct deal_run *run, int64_t found)
         memmove(code_at(run, k + 1), code_at(run, run->heads[k] + 1), (size_t)run->code_bytes);
     }
     struct engine_elements rows =
-        record_keys_elements(&run->deal->keys, run->elements, width, run->kept_before + run->dealt, found);
+        record_keys_elements(&run->deal->keys, run->elements, width, run->at->kept_before + run->kept, found);
     rows.step = 0; // equal ones are found
     return run->looks && found > 0 ? verify_add_elements(&run->strict, run->io.engine, &rows) : HSORT_OK;
+}
+
+/* What is before the piece is known. */
+static void begin_unique(struct deal_run *run)
+{
+    struct counted_piece counted;
+    memcpy(&counted, run->counted[run->at - run->piece].word, sizeof counted);
+    begin_piece(run);
+    run->has_before = !run->at->first_is_head;
+    run->before = counted.first;
+    run->open_head = -1;
+    run->kept = run->ended = 0;
+}
+
+/* There are more heads in a piece, or fewer, than were counted. */
+static hsort_status fail_with_heads(struct deal_run *run)
+{
+    run->deal->differs = true;
+    return status_fail(HSORT_MISMATCH,
+                       "%s: is not what it was when its keys were counted; nothing was written",
+                       run->sorted->temporary);
 }
 
 static hsort_status deal_unique_block(struct deal_run *run, int64_t first, int64_t count)
@@ -265,153 +308,131 @@ static hsort_status deal_unique_block(struct deal_run *run, int64_t first, int64
     TRY(make_block_codes(run, count));
     TRY(weigh_block(run, count));
     const int64_t found = find_heads(run, count);
+    if (found > run->at->kept - run->kept)
+        return fail_with_heads(run);
     TRY(keep_heads(run, found));
-    TRY(write_columns(run, run->kept_before + run->dealt, found));
-    run->dealt += found;
+    TRY(write_columns(run, run->at->kept_before + run->kept, found));
+    run->kept += found;
     return end_runs_of_block(run, first, found);
 }
 
-/* ---- All blocks: collective ---------------------------------------------------------------------------- */
-
-static hsort_status go_through(struct deal_run *run, const char *phase,
-                               hsort_status (*work)(struct deal_run *run, int64_t first, int64_t count))
+static hsort_status end_unique(struct deal_run *run, int64_t piece)
 {
-    const int64_t total = run->deal->count, most = (total + run->comm->size - 1) / run->comm->size;
-    for (int64_t done = 0; done < most; done += run->block) {
-        int64_t part = run->count - done < run->block ? run->count - done : run->block;
+    if (run->kept != run->at->kept)
+        return fail_with_heads(run);
+    run->counts[0] = run->at->next_head - run->open_head;
+    TRY(run->open_head >= 0 ? end_runs(run, 0, 1) : HSORT_OK);
+    return end_piece(run, piece);
+}
+
+static const struct deal_work deal_kept = {"deal", begin_unique, deal_unique_block, end_unique};
+
+/* ---- All pieces: collective ---------------------------------------------------------------------------- */
+
+/* A block of the piece own[*at], of which so many elements are done. */
+static hsort_status take_step(struct deal_run *run, const struct deal_work *work, int64_t *at, int64_t *done)
+{
+    const int64_t piece = run->own[*at], left = run->piece[piece].count - *done,
+                  count = left < run->block ? left : run->block, first = run->piece[piece].first + *done;
+    run->at = &run->piece[piece];
+    if (*done == 0)
+        work->begin(run);
+    TRY(work->block(run, first, count));
+    *done += count;
+    if (count < left)
+        return HSORT_OK;
+    *done = 0;
+    ++*at;
+    return work->end(run, piece);
+}
+
+/* Let all ranks go through all pieces that are not noted. */
+static hsort_status go_through(struct deal_run *run, const struct run_note *notes,
+                               const struct deal_work *work)
+{
+    const int64_t steps = deal_pieces_take(run, notes),
+                  total = run->deal->count * (int64_t)run->deal->element_bytes;
+    int64_t at = 0, done = 0, most, unused;
+    TRY(comm_range(run->comm, steps, &unused, &most));
+    for (int64_t step = 0; step < most; step++) {
         int asked;
         stop_hold(FAULT_HOLD_DEAL, "before the next elements are dealt out", NULL);
         TRY(stop_agree(run->comm, &asked));
         if (asked)
             return HSORT_STOPPED;
-        TRY(comm_agree(run->comm, part > 0 ? work(run, run->first + done, part) : HSORT_OK));
-        if (part > 0)
-            progress_bytes(run->progress, phase, done + part, run->count,
-                           total * (int64_t)run->deal->element_bytes);
+        TRY(comm_agree(run->comm, step < steps ? take_step(run, work, &at, &done) : HSORT_OK));
+        if (step < steps)
+            progress_bytes(run->progress, work->phase, step + 1, steps, total);
     }
     return HSORT_OK;
 }
 
-/* What the ranks have found in the first reading. */
-static hsort_status join_heads(struct deal_run *run)
+/* What each piece keeps, and outputs for that. */
+static hsort_status count_and_create(struct deal_run *run)
 {
-    const int size = run->comm->size;
-    const int64_t mine[2] = {run->kept, run->first_head};
-    int64_t *all = malloc(2 * (size_t)size * sizeof *all);
-    TRY(comm_agree(run->comm,
-                   all ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for %d ranks", size)));
-    const hsort_status status = comm_agree(
-        run->comm, comm_check(MPI_Allgather(mine, 2, MPI_INT64_T, all, 2, MPI_INT64_T, run->comm->world),
-                              "MPI_Allgather", true));
-    run->next_head = run->deal->count;
-    run->kept_before = run->deal->distinct = 0;
-    for (int rank = size - 1; rank >= 0 && status == HSORT_OK; rank--) {
-        if (rank > run->comm->rank && all[2 * rank] > 0)
-            run->next_head = all[2 * rank + 1];
-        run->kept_before += rank < run->comm->rank ? all[2 * rank] : 0;
-        run->deal->distinct += all[2 * rank];
-    }
-    free(all);
-    return status;
+    int64_t first, mine;
+    if (!run->deal->by_rank)
+        TRY(run_files_counted(run->files, run->counted, run->pieces));
+    TRY(go_through(run, run->counted, &count_all));
+    TRY(deal_pieces_join(run, run->counted));
+    deal_pieces_place(run);
+    deal_pieces_share(run, &first, &mine);
+    return disk_deal_create(run->comm, run->deal, run->deal->distinct, first, mine);
 }
 
-static hsort_status deal_unique(struct deal_run *run)
+/* What earlier calls have dealt out is kept, unless this one wants to look at it and they have not. */
+static hsort_status find_dealt(struct deal_run *run)
 {
-    run->first_head = -1;
-    TRY(comm_agree(run->comm, look_before(run)));
-    TRY(go_through(run, "count", count_block));
-    TRY(join_heads(run));
-    TRY(disk_deal_create(run->comm, run->deal, run->deal->distinct, run->kept_before, run->kept));
-    TRY(comm_agree(run->comm, look_before(run)));
-    TRY(go_through(run, "deal", deal_unique_block));
-    run->counts[0] = run->next_head - run->open_head;
-    return comm_agree(run->comm, run->open_head >= 0 ? end_runs(run, 0, 1) : HSORT_OK);
-}
-
-/* ---- Checks: collective -------------------------------------------------------------------------------- */
-
-static hsort_status check_seen(struct deal_run *run, const hsort_check_result *wanted)
-{
-    hsort_check_result found;
-    TRY(verify_finish(&run->seen, run->comm, &found));
-    if (found.first_disorder < 0 && found.first_unstable < 0 && found.count == wanted->count &&
-        memcmp(found.fingerprint, wanted->fingerprint, sizeof found.fingerprint) == 0)
+    const struct disk_deal *deal = run->deal;
+    if (deal->by_rank)
         return HSORT_OK;
-    run->deal->differs = true;
-    return report_fail(run->comm, HSORT_MISMATCH,
-                       "%s: what was sorted is not what is read back; nothing was written",
-                       run->sorted->temporary);
-}
-
-/* As unique_check(): keys rise and none is there twice; with their counts they are the keys that were sorted. */
-static hsort_status check_kept_keys(struct deal_run *run)
-{
-    hsort_check_result found;
-    uint64_t all[3];
-    TRY(verify_finish(&run->strict, run->comm, &found));
-    TRY_MPI(MPI_Allreduce(run->sum, all, 3, MPI_UINT64_T, MPI_SUM, run->comm->world));
-    run->deal->unique_ok = found.first_disorder < 0 && found.first_unstable < 0 &&
-                           found.count == run->deal->distinct && all[0] == 0 && all[1] == 0 && all[2] == 0;
-    return run->deal->unique_ok ? HSORT_OK
-                                : report_fail(run->comm, HSORT_MISMATCH,
-                                              "%s: what is kept is not one of each key; nothing was written",
-                                              run->deal->main_output);
-}
-
-/* Look at what an output has, against what was written to it. */
-static hsort_status reread_output(struct deal_run *run, int out)
-{
-    const struct file_out *file = &run->deal->out[out];
-    const int64_t first = run->unique ? run->kept_before : run->first,
-                  count = run->unique ? run->kept : run->count;
-    struct verifier verifier;
-    hsort_check_result written, found;
-    verify_start(&verifier, (struct keymap){0});
-    TRY(comm_agree(run->comm, record_io_verify_back(&run->io, file, first, count, NULL, &verifier)));
-    TRY(verify_finish(&verifier, run->comm, &found));
-    TRY(verify_finish(&run->written[out], run->comm, &written));
-    return memcmp(found.placed_fingerprint, written.placed_fingerprint, sizeof found.placed_fingerprint) == 0
-               ? HSORT_OK
-               : report_fail(run->comm, HSORT_MISMATCH, "%s: what is read back is not what was written",
-                             file->path);
+    TRY(run_files_dealt(run->files, deal->out, deal->outs, deal->kept, run->dealt, run->pieces));
+    for (int64_t i = 0; i < run->pieces; i++) {
+        struct dealt_piece dealt;
+        memcpy(&dealt, run->dealt[i].word, sizeof dealt);
+        if (run->looks && !dealt.looked)
+            run->dealt[i] = (struct run_note){.is_made = 0};
+        run->deal->kept_pieces += run->dealt[i].is_made != 0;
+    }
+    return HSORT_OK;
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
 static hsort_status deal_and_check(struct deal_run *run, const hsort_check_result *wanted)
 {
+    const struct deal_work *work = run->unique ? &deal_kept : &deal_all;
     hsort_status status = record_io_open(run->comm, run->deal->options->sort.threads, NULL, &run->io);
     if (status == HSORT_OK)
         status = take_deal_memory(run);
     TRY(comm_agree(run->comm, status));
-    TRY(run->unique ? deal_unique(run) : go_through(run, "deal", deal_block));
-    if (run->looks)
-        TRY(check_seen(run, wanted));
-    if (run->looks && run->unique)
-        TRY(check_kept_keys(run));
-    for (int out = 0; out < run->deal->outs && run->rereads; out++)
-        TRY(reread_output(run, out));
-    return HSORT_OK;
+    if (run->unique)
+        TRY(count_and_create(run));
+    TRY(find_dealt(run));
+    TRY(go_through(run, run->dealt, work));
+    TRY(deal_pieces_join(run, run->dealt));
+    if (!run->looks)
+        return HSORT_OK;
+    TRY(deal_pieces_check(run, wanted));
+    if (run->deal->options->verify != CLI_VERIFY_REREAD)
+        return HSORT_OK;
+    run->compares = true;
+    run->looks = false;
+    return go_through(run, NULL, work);
 }
 
 hsort_status disk_deal_out(struct comm *comm, struct disk_deal *deal, const struct file_out *sorted,
-                           const hsort_check_result *wanted, struct progress *progress)
+                           struct run_files *files, const hsort_check_result *wanted,
+                           struct progress *progress)
 {
-    const hsort_field *key = &deal->keys.fields[0];
     struct deal_run run = {.comm = comm,
                            .deal = deal,
                            .sorted = sorted,
+                           .files = files,
                            .progress = progress,
                            .looks = wanted != NULL,
-                           .rereads = wanted && deal->options->verify == CLI_VERIFY_REREAD,
                            .unique = deal->options->unique,
-                           .first = launch_share(deal->count, comm->rank, comm->size),
                            .code_bytes = deal->keys.key_bytes <= 8 ? 8 : 16};
-    run.count = launch_share(deal->count, comm->rank + 1, comm->size) - run.first;
-    verify_start(&run.seen, deal->bare ? keymap_make(key->type, key->order) : (struct keymap){0});
-    verify_start(&run.strict, keymap_of_codes(run.code_bytes));
-    for (int out = 0; out < FILE_OUTPUTS; out++)
-        verify_start(&run.written[out], (struct keymap){0});
     const hsort_status status = deal_and_check(&run, wanted);
     free_deal_run(&run);
     return status;

@@ -62,7 +62,20 @@ static hsort_status escape_name(const char *path, char *name)
     return length + 2 < PATH_MAX ? HSORT_OK : status_fail(HSORT_IO, "%.200s: is too long a name", path);
 }
 
-/* Open what segments go to: the output itself, or DIR/sorted, in which elements of all columns lie. */
+/* part [PATH_MAX] = DIR/sorted; with --checkpoint, where there may be no room, a name beside the first RUNS. */
+static hsort_status name_sorted(const struct disk_sort *disk, char *part)
+{
+    const struct cli_options *options = disk->options;
+    char runs[PATH_MAX];
+    const char *first = options->temporary.count > 0 ? options->temporary.text[0] : NULL;
+    TRY(run_files_name(first, disk->deal.main_output, runs));
+    const int bytes = options->checkpoint ? snprintf(part, PATH_MAX, "%s-%016" PRIx64 "-" DISK_SORTED, runs,
+                                                     disk->checkpoint.id)
+                                          : snprintf(part, PATH_MAX, "%s/" DISK_SORTED, disk->directory);
+    return bytes < PATH_MAX ? HSORT_OK : status_fail(HSORT_IO, "%.200s: is too long a name", runs);
+}
+
+/* Open what segments go to: the output itself, or that file, in which elements of all columns lie. */
 static hsort_status open_sorted(struct disk_sort *disk, bool *kept)
 {
     const struct cli_options *options = disk->options;
@@ -79,9 +92,7 @@ static hsort_status open_sorted(struct disk_sort *disk, bool *kept)
                                  .direct_io = options->direct_io,
                                  .no_clobber = options->no_clobber};
     if (deal->needed) {
-        hsort_status status = HSORT_OK;
-        if (snprintf(part, PATH_MAX, "%s/" DISK_SORTED, disk->directory) >= PATH_MAX)
-            status = status_fail(HSORT_IO, "%.200s: is too long a name", disk->directory);
+        hsort_status status = name_sorted(disk, part);
         if (status == HSORT_OK)
             status = escape_name(part, name);
         TRY(comm_agree(disk->comm, status));
@@ -149,8 +160,8 @@ hsort_status disk_sort_deal(struct disk_sort *disk, const hsort_check_result *wa
     if (!disk->deal.needed)
         return HSORT_OK;
     struct trace_span *span = trace_begin(disk->comm->trace, "deal out");
-    const hsort_status status =
-        trace_end_with(span, disk_deal_out(disk->comm, &disk->deal, &disk->out, wanted, progress));
+    const hsort_status status = trace_end_with(
+        span, disk_deal_out(disk->comm, &disk->deal, &disk->out, disk->files, wanted, progress));
     return status == HSORT_STOPPED ? stop_say(disk->comm, "the result was dealt out", disk->directory)
                                    : status;
 }
@@ -162,11 +173,23 @@ const struct run_store *disk_sort_store(const struct disk_sort *disk)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+/* What stays beside the runs, for that line. Returns text [room]. */
+static const char *name_other_rest(const struct disk_sort *disk, char *text, size_t room)
+{
+    const bool in_runs = disk->deal.needed && !disk->options->checkpoint;
+    snprintf(text, room, "%.300s", in_runs ? "" : disk->checkpoint.part);
+    const size_t bytes = strlen(text);
+    if (disk->deal.needed)
+        snprintf(text + bytes, room - bytes, "%sany .hypersort-%016" PRIx64 "-dealt.part of an output",
+                 in_runs ? "" : " and ", disk->checkpoint.id);
+    return text;
+}
+
 /* After a failure: the line of the rank that the store knows of; and was a disk full on any rank? Then the line says what stays,
  * and what can be done. Collective. */
 static hsort_status complete_line(struct disk_sort *disk, hsort_status status, bool *full)
 {
-    char line[sizeof disk->comm->error];
+    char line[sizeof disk->comm->error], rest[400];
     int64_t none, some;
     *full = false;
     if (status == HSORT_OK || status == HSORT_STOPPED || !disk->files)
@@ -177,11 +200,12 @@ static hsort_status complete_line(struct disk_sort *disk, hsort_status status, b
                    &some));
     *full = some;
     if (some)
-        return report_fail(
-            disk->comm, status,
-            "%.*s; %" PRId64 " bytes of runs stay in %.300s: the same command goes on when there is "
-            "room; to give up, remove that and %.300s",
-            (int)sizeof line / 2, line, disk->run_bytes, run_files_where(disk->files), disk->checkpoint.part);
+        return report_fail(disk->comm, status,
+                           "%.*s; %" PRId64
+                           " bytes of runs stay in %.300s: the same command goes on when there is "
+                           "room; to give up, remove that and %s",
+                           (int)sizeof line / 2, line, disk->run_bytes, run_files_where(disk->files),
+                           name_other_rest(disk, rest, sizeof rest));
     return report_fail(disk->comm, status, "%s", line);
 }
 
@@ -202,7 +226,8 @@ static void note_kept(struct disk_sort *disk)
                                       .bytes = kept->segment_bytes,
                                       .runs = kept->runs,
                                       .segments = kept->segments,
-                                      .run_bytes = kept->run_bytes};
+                                      .run_bytes = kept->run_bytes,
+                                      .dealt = disk->deal.kept_pieces};
 }
 
 /* Remove all but the output. */
@@ -212,12 +237,6 @@ static void remove_files(struct disk_sort *disk)
         run_files_remove(disk->comm, disk->files);
     if (disk->has_checkpoint)
         checkpoint_remove(disk->comm, &disk->checkpoint);
-}
-
-/* The outputs that were dealt out. */
-static hsort_status end_dealt(struct disk_sort *disk, hsort_status status)
-{
-    return disk->deal.needed ? disk_deal_end(disk->comm, &disk->deal, status) : status;
 }
 
 /* What segments went to, and is not to stay: the output, or DIR/sorted. */
@@ -240,8 +259,8 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
         status = complete_line(disk, status, &full);
     // Of an earlier run what it has made, where this one could not even begin.
     const bool stays = lost || full || status == HSORT_STOPPED || (!disk->is_open && disk->checkpoint.found);
-    if (!lost)
-        status = end_dealt(disk, status);
+    if (!lost && disk->deal.needed)
+        status = disk_deal_end(disk->comm, &disk->deal, status, stays);
     if (stays && !lost)
         leave_files(disk);
     if (!stays)

@@ -4,7 +4,7 @@
  *     DIR          a checkpoint, of --checkpoint or else OUT.hypersort-runs: every run and every part of the output that is
  *                  written counts, whatever ends this run of the command
  *     the output   under the checkpoint's name for it, until it is whole; or DIR/sorted, from which outputs are dealt out
- *                  (disk_deal.h)
+ *                  (disk_deal.h); with --checkpoint, where DIR may have no room for that, RUNS-ID-sorted
  *     the runs     in the temporary directories
  *
  *     ended by                         stays                      the next start of the same command

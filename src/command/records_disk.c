@@ -52,7 +52,8 @@ hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, b
                                                    run->count, run->count, *memory_bytes, &needs);
     if (status != HSORT_OK)
         return records_keep_line(run, status);
-    *on_disk = needs || lacks || (run->elements.in.count > 0 && (begun || options->runs > 0));
+    const bool wanted = begun || options->runs > 0 || options->checkpoint; // in memory it cannot be stopped
+    *on_disk = needs || lacks || (run->elements.in.count > 0 && wanted);
     return HSORT_OK;
 }
 

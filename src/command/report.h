@@ -20,10 +20,11 @@ enum { REPORT_KEY_PHASES = HSORT_PHASE_GATHER };
 /* What a sort that went on after a stop or a crash had of earlier runs of the command. */
 struct report_kept {
     bool resumed;  /* there were such */
-    bool by_disk;  /* the three below mean something */
-    int64_t bytes; /* of the output */
+    bool by_disk;  /* the four below mean something */
+    int64_t bytes; /* of the output, or of what it is dealt out from */
     int64_t runs, segments;
     int64_t run_bytes; /* of these runs on disk */
+    int64_t dealt;     /* of the segments: written to all outputs */
 };
 
 struct sort_report {

@@ -11,11 +11,14 @@ void report_kept(const struct report_kept *kept, const hsort_stats *stats)
     report_figure((double)kept->bytes, "B", output);
     if (kept->by_disk)
         printf("resumed      with %" PRId64 " of %" PRId64 " runs kept, %s, and %" PRId64 " of %" PRId64
-               " segments, %s\n",
+               " segments, %s",
                kept->runs, stats->runs, report_figure((double)kept->run_bytes, "B", runs), kept->segments,
                stats->segments, output);
     else
-        printf("resumed      with %s of the output kept\n", output);
+        printf("resumed      with %s of the output kept", output);
+    if (kept->dealt > 0)
+        printf(", %" PRId64 " of them dealt out", kept->dealt);
+    printf("\n");
 }
 
 void report_kept_json(struct json *json, const struct report_kept *kept)
@@ -25,4 +28,5 @@ void report_kept_json(struct json *json, const struct report_kept *kept)
     json_integer(json, "kept_runs", kept->runs);
     json_integer(json, "kept_segments", kept->segments);
     json_integer(json, "kept_run_bytes", kept->run_bytes);
+    json_integer(json, "kept_dealt", kept->dealt);
 }

@@ -188,6 +188,10 @@ void file_drop(struct comm *comm, struct file_out *file);
  * collective. Errors as file_output_name(). */
 hsort_status file_name_tagged(const char *path, int rank, const char *tag, char *name);
 
+/* A run that was killed as several outputs got their names may have kept what one replaced beside its temporary name: remove that. The
+ * output is whole then. Not collective. */
+void file_forget_old(const char *temporary);
+
 /* Is there no file where the output at `path` of a rank goes, nor will be one that it replaces? Not collective.
  * Errors HSORT_ARGUMENT (there is), HSORT_IO (none can be there). */
 hsort_status file_check_absent(const char *path, int rank);

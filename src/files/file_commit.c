@@ -9,7 +9,7 @@
  *
  * An output alone replaces what was there by its rename, and keeps nothing. Where a file system has no second names, what was
  * there cannot come back: the error then says how many outputs keep their names. A run that is killed between these steps leaves
- * some new files and the kept names, which are temporary ones, and the next run names one.
+ * some new files and the kept names, which are temporary ones, and the next run names one, or removes them (file_forget_old()).
  *
  * With no_clobber the name must be free when it is given: link, unlink.
  *
@@ -113,19 +113,26 @@ struct naming {
 };
 
 /* The second name: as long as the temporary one, and like it to who looks for what killed runs have left. */
-static void name_of_kept(const struct file_out *file, char *name)
+static void name_of_kept(const char *temporary, char *name)
 {
-    snprintf(name, PATH_MAX, "%s", file->temporary);
+    snprintf(name, PATH_MAX, "%s", temporary);
     char *dash = strrchr(name, '-');
     if (dash)
         *dash = '+';
+}
+
+void file_forget_old(const char *temporary)
+{
+    char kept[PATH_MAX];
+    name_of_kept(temporary, kept);
+    unlink(kept);
 }
 
 /* Before the rename, where it may have to be undone. Without a second name it goes on all the same. */
 static void keep_old(const struct file_out *file, struct naming *naming)
 {
     char kept[PATH_MAX];
-    name_of_kept(file, kept);
+    name_of_kept(file->temporary, kept);
     naming->kept = link(file->path, kept) == 0;
     naming->replaced = naming->kept || errno != ENOENT;
 }
@@ -175,7 +182,7 @@ static hsort_status publish(const struct file_out *file, struct naming *naming)
 static void take_back(const struct file_out *file, struct naming *naming)
 {
     char kept[PATH_MAX];
-    name_of_kept(file, kept);
+    name_of_kept(file->temporary, kept);
     if (naming->published && naming->kept)
         naming->published = rename(kept, file->path) != 0;
     else if (naming->published && !naming->replaced)
@@ -188,7 +195,7 @@ static void take_back(const struct file_out *file, struct naming *naming)
 static void drop_old(const struct file_out *file, const struct naming *naming)
 {
     char kept[PATH_MAX];
-    name_of_kept(file, kept);
+    name_of_kept(file->temporary, kept);
     if (naming->kept)
         unlink(kept);
 }

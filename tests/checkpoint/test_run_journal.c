@@ -94,10 +94,16 @@ static void test_plan(void)
 
 static struct run_line random_line(void)
 {
-    struct run_line line = {.kind = (enum run_line_kind)(check_random(&seed) % 3),
+    struct run_line line = {.kind = (enum run_line_kind)(check_random(&seed) % RUN_LINE_KINDS),
                             .number = (int64_t)(check_random(&seed) >> (1 + check_random(&seed) % 62))};
-    if (line.kind == OUTPUT_LINE)
+    if (line.kind == OUTPUT_LINE || line.kind == DEALING_LINE)
         return line;
+    if (line.kind == COUNTED_LINE || line.kind == DEALT_LINE) {
+        line.note.is_made = 1;
+        for (int i = 0; i < RUN_NOTE_WORDS; i++)
+            line.note.word[i] = check_random(&seed) >> check_random(&seed) % 64;
+        return line;
+    }
     line.facts.is_made = 1;
     line.facts.count = check_random(&seed) >> check_random(&seed) % 63;
     line.facts.fingerprint[0] = check_random(&seed);
@@ -111,20 +117,23 @@ static struct run_line random_line(void)
 
 static void test_round_trip(void)
 {
-    const struct line_seeds seeds = {check_random(&seed), check_random(&seed)};
-    const struct line_seeds others[] = {{seeds.runs + 1, seeds.segments}, {seeds.runs, seeds.segments + 1}};
+    const struct line_seeds seeds = {check_random(&seed), check_random(&seed), check_random(&seed)};
+    const struct line_seeds others[] = {{seeds.runs + 1, seeds.segments, seeds.dealt},
+                                        {seeds.runs, seeds.segments + 1, seeds.dealt},
+                                        {seeds.runs, seeds.segments, seeds.dealt + 1}};
     const struct run_line line = random_line();
+    const int own = line.kind == RUN_LINE || line.kind == OUTPUT_LINE ? 0 : line.kind == DEALT_LINE ? 2 : 1;
     struct run_line read;
     char text[RUN_LINE_ROOM], other[RUN_LINE_ROOM];
     const size_t bytes = run_line_format(&line, &seeds, text) - 1;
     CHECK(text[bytes] == '\n' && strlen(text) == bytes + 1, "%s", text);
     CHECK(run_line_parse(text, bytes, &seeds, &read) && read.kind == line.kind &&
-              read.number == line.number && memcmp(&read.facts, &line.facts, sizeof read.facts) == 0,
+              read.number == line.number && memcmp(&read.facts, &line.facts, sizeof read.facts) == 0 &&
+              memcmp(&read.note, &line.note, sizeof read.note) == 0,
           "%s", text);
-    CHECK(run_line_parse(text, bytes, &others[0], &read) == (line.kind == SEGMENT_LINE), "another seed: %s",
-          text);
-    CHECK(run_line_parse(text, bytes, &others[1], &read) == (line.kind != SEGMENT_LINE), "another output: %s",
-          text);
+    for (int other_seed = 0; other_seed < 3; other_seed++)
+        CHECK(run_line_parse(text, bytes, &others[other_seed], &read) == (other_seed != own), "another seed %d: %s",
+              other_seed, text);
     for (size_t at = 0; at < bytes * 8; at++) {
         memcpy(other, text, bytes);
         other[at / 8] ^= (char)(1 << at % 8);
@@ -158,6 +167,13 @@ static void test_form(void)
         "run 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005",
         "row 7 250000 00ff00ff00ff00ff 0123456789abcdef 1 0000000000000009 00000000000000000000000000000005 "
         "ffffffffffffffffffffffffffffffff",
+        "dealing",
+        "dealing 1 1",
+        "dealt 1 1 2 3 4 5 6 7 8 9 a b c d",
+        "dealt 1 1 2 3 4 5 6 7 8 9 a b c d e f",
+        "dealt 1 1 2 3 4 5 6 7 8 9 a b c d 0e",
+        "counted 1 1 2 3 4 5 6 7 8 9 a b c d E",
+        "counter 1",
         "output",
         "output x",
         "output 1 1",
@@ -198,19 +214,25 @@ static void test_apply(void)
                             .parts = 3,
                             .runs = facts,
                             .segments = facts + 3};
-    const struct line_seeds seeds = {1, 2};
+    const struct line_seeds seeds = {1, 2, 3};
+    const struct run_note none = {.is_made = 0};
     const struct {
         struct run_line line;
         bool counts;
     } lines[] = {
-        {{RUN_LINE, 2, {.is_made = 1, .count = 5, .in_order = 1}}, true},
-        {{RUN_LINE, 3, {.is_made = 1, .count = 5}}, false},
-        {{RUN_LINE, -1, {.is_made = 1, .count = 10}}, false},
-        {{RUN_LINE, 1, {.is_made = 1, .count = 9}}, false},
-        {{SEGMENT_LINE, 0, {.is_made = 1, .count = 10}}, true},
-        {{SEGMENT_LINE, INT64_MAX, {.is_made = 1, .count = 10}}, false},
-        {{OUTPUT_LINE, 4, {.is_made = 0}}, false},
-        {{OUTPUT_LINE, 3, {.is_made = 0}}, false},
+        {{RUN_LINE, 2, {.is_made = 1, .count = 5, .in_order = 1}, none}, true},
+        {{RUN_LINE, 3, {.is_made = 1, .count = 5}, none}, false},
+        {{RUN_LINE, -1, {.is_made = 1, .count = 10}, none}, false},
+        {{RUN_LINE, 1, {.is_made = 1, .count = 9}, none}, false},
+        {{SEGMENT_LINE, 0, {.is_made = 1, .count = 10}, none}, true},
+        {{SEGMENT_LINE, INT64_MAX, {.is_made = 1, .count = 10}, none}, false},
+        {{OUTPUT_LINE, 4, {.is_made = 0}, none}, false},
+        {{OUTPUT_LINE, 3, {.is_made = 0}, none}, false},
+        {{COUNTED_LINE, 1, {.is_made = 0}, {1, {7}}}, true},
+        {{DEALT_LINE, 2, {.is_made = 0}, {1, {8}}}, true},
+        {{DEALT_LINE, 3, {.is_made = 0}, {1, {9}}}, false},
+        {{DEALT_LINE, -1, {.is_made = 0}, {1, {9}}}, false},
+        {{DEALING_LINE, 5, {.is_made = 0}, none}, false},
     };
     char text[4096] = "\n\nnot a line\n";
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -218,8 +240,16 @@ static void test_apply(void)
     memset(facts, 0, sizeof facts);
     text[strlen(text) - 1] = '\0'; // the last newline
     run_journals_apply(text, strlen(text), &seeds, &plan);
-    CHECK(run_journals_output(text, strlen(text), &seeds) == 4, "the output");
-    CHECK(run_journals_output(NULL, 0, &seeds) == 0, "no output");
+    CHECK(run_journals_last(text, strlen(text), &seeds, OUTPUT_LINE) == 4, "the output");
+    CHECK(run_journals_last(text, strlen(text), &seeds, DEALING_LINE) == 5, "the set of outputs");
+    CHECK(run_journals_last(NULL, 0, &seeds, OUTPUT_LINE) == 0, "no output");
+    for (int kind = COUNTED_LINE; kind <= DEALT_LINE; kind++) {
+        struct run_note notes[3] = {none, none, none};
+        run_journals_notes(text, strlen(text), &seeds, (enum run_line_kind)kind, notes, 3);
+        for (int piece = 0; piece < 3; piece++)
+            CHECK(notes[piece].is_made == (piece == (kind == DEALT_LINE ? 2 : 1)), "piece %d", piece);
+        CHECK(notes[kind == DEALT_LINE ? 2 : 1].word[0] == (kind == DEALT_LINE ? 8 : 7), "its note");
+    }
     for (int64_t part = 0; part < 3; part++) {
         CHECK(plan.runs[part].is_made == (part == 2), "run %d", (int)part);
         CHECK(plan.segments[part].is_made == (part == 0), "segment %d", (int)part);

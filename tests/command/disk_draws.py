@@ -266,7 +266,7 @@ def run_case(draw, case, launch):
                 case["direct"], *case["verify"], "--json", "--threads", "1", "--engine", "host"]
     command += [word.replace("%s", "disk.%r" if by_rank else "disk") for word in beside]
     command += [word for directory in temporary for word in ("-T", directory)]
-    command += ["--checkpoint", "kept"] if case["checkpoint"] and not case["beside"] else []
+    command += ["--checkpoint", "kept"] if case["checkpoint"] else []
     ended = run_in_memory_of(command, case["rank_memory"])
     why = why_not(case, ended, words, elements, given, output) or why_not_beside(case, suffixes)
     names += ["values.bin"] if "values" in case["beside"] else []

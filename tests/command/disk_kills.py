@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Kills sorts that go by way of the disk and goes on with them: disk_kills.py SEED KILLS HYPERSORT MPIRUN...
+"""Kills sorts that go by way of the disk and goes on with them: disk_kills.py SEED KILLS KINDS HYPERSORT MPIRUN...
 
-KILLS times and more in each phase all ranks and mpirun are killed outright: when so many lines are in the journals, and some milliseconds
-later. What is left has names of the command's own and the old output, or the new one whole. Then the same command on another number
-of ranks, killed again in a third of the cases, must end with the wanted bytes and leave nothing. Runs in an empty directory.
+KINDS says what is sorted to which outputs (KINDS below), by commas. KILLS times and more in each phase of each kind all ranks and mpirun are
+killed outright: when so many lines are in the journals, and some milliseconds later. What is left has names of the command's own and
+each output is the old one or the new one whole. Then the same command on another number of ranks, killed again in a third of the cases,
+must end with the wanted bytes and leave nothing. Runs in an empty directory.
 """
 
 import glob
@@ -17,29 +18,69 @@ import subprocess
 import sys
 import time
 
-RUNS, KEYS, TEMPORARY = 24, 150000, ["one", "two"]
-PHASES = ["runs", "cuts", "segments", "end"]
-OWN_NAMES = re.compile(r"out(\.hypersort-[0-9a-f]{16}\.part|(\.[0-9a-f]{8})?\.hypersort-runs(/(plan|journal-\d+|run-\d{6}(\.part)?|manifest[.\w-]*|"
-                       r"\.hypersort-lock))?)?")
+RUNS, KEYS, TEMPORARY, CHECKPOINT = 24, 150000, ["one", "two"], "kept"
+KINDS = {  # options, and the outputs that they name
+    "keys": (["-o", "out"], ["out"]),
+    "index": (["--index", "i"], ["i"]),
+    "values": (["--values", "values", "--value-bytes", "3", "-o", "out", "-O", "v"], ["out", "v"]),
+    "unique": (["--unique", "-o", "out"], ["out"]),
+    "counts": (["--unique", "--counts", "c", "--index", "i", "--values", "values", "--value-bytes", "3", "-o", "out", "-O", "v"],
+               ["out", "v", "i", "c"]),
+    "rank": (["-o", "out.%r"], ["out.%r"]),
+}
+ID = "[0-9a-f]{16}"
+NAME = r"(out(\.\d)?|v|i|c)"
+OWN_NAMES = re.compile(rf"{NAME}(\.hypersort-{ID}(-dealt)?\.part|(\.[0-9a-f]{{8}})?\.hypersort-runs(-{ID}-sorted|/(plan|sorted|journal-\d+|"
+                       rf"run-\d{{6}}(\.part)?|manifest[.\w-]*|\.hypersort-lock))?)?|{CHECKPOINT}(/(journal-\d+|manifest|\.hypersort-\w+))?"
+                       rf"|{NAME}\.hypersort-{ID}\+dealt\.part")  # what an output was before, while several get their names
 
 
 def journal_lines(kind):
-    """Whole lines of that kind, of all ranks."""
-    count = 0
-    for name in glob.glob("**/out*.hypersort-runs/journal-*", recursive=True):
+    """Parts of which there is a whole line of that kind, of all ranks."""
+    found = set()
+    for name in glob.glob("**/journal-*", recursive=True):
         try:
             with open(name, encoding="ascii") as file:
-                count += sum(line.startswith(kind + " ") and line.endswith("\n") for line in file)
+                found |= {line.split()[1] for line in file if line.startswith(kind + " ") and line.endswith("\n")}
         except FileNotFoundError:
             pass
-    return count
+    return len(found)
 
 
-def is_time(phase, wanted):
+def phases_of(kind):
+    """What can be told apart: with a file per rank not what is dealt out."""
+    return ["runs", "cuts", "segments"] + ([] if kind == "keys" else ["deal"]) + ([] if kind == "rank" else ["end"])
+
+
+def is_time(kind, phase, wanted):
     """Has the sort come so far?"""
     if phase == "runs":
         return journal_lines("run") >= wanted
-    return journal_lines("run") >= RUNS if phase == "cuts" else journal_lines("segment") >= (wanted if phase == "segments" else RUNS)
+    if phase == "cuts":
+        return journal_lines("run") >= RUNS
+    if phase == "segments":
+        return journal_lines("segment") >= wanted
+    last = "segment" if kind in ("keys", "rank") else "dealt"
+    return journal_lines(last) >= (RUNS if phase == "end" else wanted) if phase == "end" or kind != "rank" else journal_lines("segment") >= RUNS
+
+
+def phase_now(kind):
+    runs, segments, dealt = (journal_lines(line) for line in ("run", "segment", "dealt"))
+    if runs < RUNS or segments < RUNS:
+        return "runs" if runs < RUNS else "cuts" if segments == 0 else "segments"
+    return "end" if kind == "keys" or dealt == RUNS else "deal"
+
+
+def sorted_outputs(keys, values):
+    """What each output is to be, of all keys and of each key one."""
+    order = sorted(range(KEYS), key=keys.__getitem__)
+    heads = [n for n in range(KEYS) if n == 0 or keys[order[n]] != keys[order[n - 1]]]
+    counts = [end - begin for begin, end in zip(heads, heads[1:] + [KEYS])]
+    both = []
+    for places in (order, [order[n] for n in heads]):
+        both.append({"out": struct.pack(f"<{len(places)}Q", *(keys[n] for n in places)), "i": struct.pack(f"<{len(places)}q", *places),
+                     "v": b"".join(values[3 * n:3 * n + 3] for n in places), "c": struct.pack(f"<{len(counts)}q", *counts)})
+    return both
 
 
 def children_of(pid):
@@ -78,28 +119,51 @@ class Kills:
     def __init__(self, seed, launch):
         self.draw, self.launch, self.failures, self.ended, self.reached = random.Random(seed), launch, 0, 0, []
         keys = [self.draw.randrange(1 << self.draw.choice([4, 64])) for _ in range(KEYS)]
-        self.wanted = struct.pack(f"<{KEYS}Q", *sorted(keys))
+        values = self.draw.randbytes(3 * KEYS)
+        self.all, self.unique = sorted_outputs(keys, values)
         with open("in", "wb") as file:
             file.write(struct.pack(f"<{KEYS}Q", *keys))
+        with open("values", "wb") as file:
+            file.write(values)
         for name in TEMPORARY:
             os.mkdir(name)
 
     def fail(self, text):
         self.failures += 1
-        print(f"failed: {text}")
+        print(f"failed: {text}", flush=True)
 
-    def start(self, ranks, temporary):
+    def begin_case(self, kind):
+        self.kind, self.options, names = kind, *KINDS[kind]
+        self.named = False  # an output has its name before the end: what was dealt out to it is dealt out again
+        self.wanted = {name: (self.unique if kind in ("unique", "counts") else self.all)[name.removesuffix(".%r")] for name in names}
+        for name in glob.glob("out*"):
+            os.remove(name)
+        for name in self.files_of(8):
+            with open(name, "wb") as file:
+                file.write(b"old")
+
+    def files_of(self, ranks):
+        """The outputs of so many ranks, and what each must be."""
+        files = {}
+        for name, wanted in self.wanted.items():
+            if name.endswith("%r"):
+                ends = [KEYS // ranks * rank + KEYS % ranks * rank // ranks for rank in range(ranks + 1)]
+                files |= {name.replace("%r", str(rank)): wanted[8 * ends[rank]:8 * ends[rank + 1]] for rank in range(ranks)}
+            else:
+                files[name] = wanted
+        return files
+
+    def start(self, ranks, words):
         command = [word if word != "RANKS" else str(ranks) for word in self.launch]
-        command += ["sort", "in", "--type", "u64", "-o", "out", "--engine", "host", "--threads", "1", "--runs", str(RUNS), "--json"]
-        command += [word for name in temporary for word in ("-T", name)]
+        command += ["sort", "in", "--type", "u64", "--engine", "host", "--threads", "1", "--runs", str(RUNS), "--json", *self.options, *words]
         with open("/dev/null", "rb") as nothing:
             return subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def kill_in(self, phase, ranks, temporary):
+    def kill_in(self, phase, ranks, words):
         """False: it ended before."""
         wanted, later = self.draw.randrange(RUNS), self.draw.choice([0, self.draw.random() * 0.02])
-        process, deadline = self.start(ranks, temporary), time.monotonic() + 120
-        while process.poll() is None and not is_time(phase, wanted) and time.monotonic() < deadline:
+        process, deadline = self.start(ranks, words), time.monotonic() + 120
+        while process.poll() is None and not is_time(self.kind, phase, wanted) and time.monotonic() < deadline:
             time.sleep(0.0005)
         time.sleep(later)
         if process.poll() is not None:
@@ -107,61 +171,74 @@ class Kills:
         kill_all(process)
         return True
 
-    def look_at_rest(self, text):
-        """Only names of ours, and the output is the old one or the new one. Which phase was it?"""
+    def look_at_rest(self, text, ranks):
+        """Only names of ours, and each output is the old one or the new one. Which phase was it?"""
         names = [os.path.join(folder, name)[2:] for folder, folders, files in os.walk(".") for name in folders + files]
-        foreign = [name for name in names if not OWN_NAMES.fullmatch(re.sub("^(one|two)/", "", name)) and name not in ["in", *TEMPORARY]]
+        foreign = [name for name in names if not OWN_NAMES.fullmatch(re.sub("^(one|two)/", "", name)) and name not in ["in", "values", *TEMPORARY]]
         if foreign:
             self.fail(f"{text}: left {foreign}")
-        with open("out", "rb") as file:
-            if file.read() not in (b"old", self.wanted):
-                self.fail(f"{text}: the output is neither the old nor the new one")
-        runs, segments = journal_lines("run"), journal_lines("segment")
-        self.reached.append("runs" if runs < RUNS else "cuts" if segments == 0 else "segments" if segments < RUNS else "end")
+        for name, wanted in self.files_of(ranks).items():
+            with open(name, "rb") as file:
+                found = file.read()
+            self.named = self.named or found == wanted
+            if found not in (b"old", wanted):
+                self.fail(f"{text}: {name} is neither the old nor the new one")
+        self.reached.append((self.kind, phase_now(self.kind)))
 
-    def finish(self, text, ranks, temporary):
-        begun = bool(glob.glob("**/out*.hypersort-runs/manifest", recursive=True))
-        process = self.start(ranks, temporary)
+    def finish(self, text, ranks, words):
+        begun = bool(glob.glob("**/manifest", recursive=True))
+        dealt = journal_lines("dealt")
+        process = self.start(ranks, words)
         out, err = process.communicate(timeout=300)
-        stale = re.fullmatch("hypersort: \\S*out\\.hypersort-[0-9a-f]{16}\\.part was left by a run that was killed.*\n", err)
+        stale = re.fullmatch("(hypersort: \\S*\\.part was left by a run that was killed.*\n)+", err)
         if process.returncode or (err and not (stale and not begun)):
             self.fail(f"{text}: exit code {process.returncode}: {err.strip()}")
-        elif (json.loads(out)["resumed"] == "begun") != begun:
-            self.fail(f"{text}: resumed is {json.loads(out)['resumed']}, with a manifest: {begun}")
-        with open("out", "rb") as file:
-            if file.read() != self.wanted:
-                self.fail(f"{text}: other bytes")
-        for name in glob.glob("out.hypersort-*.part") if stale else []:
+        else:
+            report = json.loads(out)
+            if (report["resumed"] == "begun") != begun:
+                self.fail(f"{text}: resumed is {report['resumed']}, with a manifest: {begun}")
+            if report["kept_dealt"] != dealt and not self.named:
+                self.fail(f"{text}: kept are {report['kept_dealt']} parts of {dealt} that were dealt out")
+        for name, wanted in self.files_of(ranks).items():
+            with open(name, "rb") as file:
+                if file.read() != wanted:
+                    self.fail(f"{text}: {name} has other bytes")
+        for name in glob.glob("*.hypersort-*.part") if stale else []:
             os.remove(name)
-        left = set(os.listdir(".")) - {"in", "out", *TEMPORARY}
+        left = {name for name in os.listdir(".") if not re.fullmatch(NAME, name)} - {"in", "values", *TEMPORARY}
         left |= {f"{name}/{inner}" for name in TEMPORARY for inner in os.listdir(name)}
+        if os.path.isdir(CHECKPOINT):
+            left = left - {CHECKPOINT} | set(os.listdir(CHECKPOINT))
         if left:
             self.fail(f"{text}: left {sorted(left)}")
 
-    def case(self, phase):
-        with open("out", "wb") as file:
-            file.write(b"old")
-        temporary = self.draw.choice([[], TEMPORARY])
+    def case(self, kind, phase):
+        self.begin_case(kind)
+        words = [word for name in self.draw.choice([[], TEMPORARY]) for word in ("-T", name)]
+        words += self.draw.choice([[], ["--checkpoint", CHECKPOINT]])
         ranks = [self.draw.choice([1, 2, 3, 5]) for _ in range(3)]
-        text = f"killed in {phase}, on {ranks} ranks, -T {temporary}"
-        if not self.kill_in(phase, ranks[0], temporary):
+        text = f"{kind}: killed in {phase}, on {ranks} ranks, {' '.join(words)}"
+        if not self.kill_in(phase, ranks[0], words):
             self.ended += 1
         else:
-            self.look_at_rest(text)
-            if self.draw.random() < 1 / 3 and self.kill_in(self.draw.choice(PHASES), ranks[1], temporary):
-                self.look_at_rest(text + ", then again")
-        self.finish(text, ranks[2], temporary)
+            self.look_at_rest(text, ranks[0])
+            if self.draw.random() < 1 / 3 and self.kill_in(self.draw.choice(phases_of(kind)), ranks[1], words):
+                self.look_at_rest(text + ", then again", ranks[1])
+        self.finish(text, ranks[2], words)
 
 
 def main():
-    kills = Kills(int(sys.argv[1]), sys.argv[4:] + [sys.argv[3]])
-    for number in range(8 * int(sys.argv[2])):  # the phase may be over when the signal comes
-        for phase in PHASES:
-            if number < int(sys.argv[2]) or kills.reached.count(phase) < int(sys.argv[2]):
-                kills.case(phase)
-    reached = {phase: kills.reached.count(phase) for phase in PHASES}
-    print(f"seed {sys.argv[1]}: killed when this was under way {reached}, {kills.ended} ended before, {kills.failures} failures")
-    sys.exit(kills.failures > 0 or 0 in reached.values())
+    seed, count, kinds = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(",")
+    kills = Kills(seed, sys.argv[5:] + [sys.argv[4]])
+    wanted = [(kind, phase) for kind in kinds for phase in phases_of(kind)]
+    for number in range(8 * count):  # the phase may be over when the signal comes
+        for kind, phase in wanted:
+            if number < count or kills.reached.count((kind, phase)) < count:
+                kills.case(kind, phase)
+    for kind in kinds:
+        print(f"{kind}: killed when this was under way {({phase: kills.reached.count((kind, phase)) for phase in phases_of(kind)})}")
+    print(f"seed {seed}: {len(kills.reached)} kills, {kills.ended} ended before, {kills.failures} failures")
+    sys.exit(kills.failures > 0 or any(place not in kills.reached for place in wanted))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Sorts by way of the disk whose result is dealt out to several files: values, an index, of each key one with counts, a file per rank.
 # Stopped in each phase or killed and begun again on other numbers of ranks; other commands and inputs that were changed meanwhile;
-# each fault site; damage; refusals. disk_draws.py draws their options. Of phases and passages a part is drawn; ALL=1 tries all.
+# each fault site; damage; refusals. disk_draws.py draws their options, disk_kills.py moments. Of phases and passages a part is drawn; ALL=1
+# tries all.
 set -uo pipefail
 if [ "${HAS_FAULTS:-OFF}" != ON ]; then
     echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
@@ -30,13 +31,19 @@ kinds=(beside unique by_rank keys)
 declare -A files=([beside]="out vout index" [unique]="out vout index counts" [by_rank]="out.%r vout.%r index" [keys]="out.%r")
 declare -A exits=([alloc]=5 [read]=3 [short]=3 [commit]=3 [changed]=3 [mpi]=6 [kernel]=70 [copy]=70)
 
-# choose KIND: $command is its sort, $dir where it keeps what it has.
+# choose KIND [CHECKPOINT]: $command is its sort, $dir where its manifest is, $runs where its runs are. CHECKPOINT "": as it is drawn; "no".
 choose()
 {
     local -n words=$1
-    kind=$1 command=("${words[@]}") dir=out.hypersort-runs
-    [[ ${files[$1]} != out.* ]] || dir=out.0.hypersort-runs
+    kind=$1 command=("${words[@]}") runs=out.hypersort-runs sorted=sorted
+    [[ ${files[$1]} != out.* ]] || runs=out.0.hypersort-runs
+    dir=$runs
+    [ "${2:-}" != no ] && [ $((RANDOM % 3)) = 0 ] || return 0
+    command+=(--checkpoint kept) dir=kept sorted="*-sorted"
 }
+
+# sorted: the file of sorted elements.
+sorted() { if [ $dir = kept ]; then compgen -G "$runs-*-sorted"; else echo "$dir/sorted"; fi; }
 
 # names RANKS: the outputs of $kind, of so many ranks.
 names()
@@ -54,7 +61,7 @@ names()
 afresh()
 {
     local name
-    rm -rf ./*hypersort-* out* vout* index* counts*
+    rm -rf ./*hypersort-* kept out* vout* index* counts*
     for name in $(names 2); do
         echo old >"$name"
     done
@@ -83,19 +90,26 @@ finished()
             cat "$name"
         fi | cmp -s - "$place/${name%.%r}" || fail "$kind, $2: $name is not that of a sort in memory"
     done
-    if compgen -G '*hypersort-*' >/dev/null; then
-        fail "$kind, $2: files are left: $(find . -path "./*hypersort-*" | tr '\n' ' ')"
-    fi
+    nothing_left "$kind, $2"
     afresh
 }
 
-# left TEXT [INSIDE OUTSIDE]: of ours only names like these are there, in $dir and beside it.
+nothing_left() # TEXT
+{
+    local found
+    found=$(find . -path "./*hypersort-*" -o -path "./kept/*")
+    [ -z "$found" ] || fail "$1: files are left: ${found//$'\n'/ }"
+}
+
+# left TEXT [INSIDE OUTSIDE]: of ours only names like these are there, in $dir and $runs and beside it. Files per rank only a kill leaves.
 left()
 {
-    local others
-    others=$(find . -path './*hypersort-*' | grep -Ev "^\./($dir(/(manifest|plan|sorted|journal-[0-9]+|run-[0-9]{6}${2:-}))?${3:-})$")
+    local others parts="|(out|vout|index|counts)\.hypersort-[0-9a-f]{16}-dealt\.part"
+    [[ ${files[$kind]} != *%r* ]] || parts=
+    others=$(find . -path './*hypersort-*' -o -path "./kept/*" |
+        grep -Ev "^\./(($dir|$runs)(/(manifest|plan|sorted|journal-[0-9]+|run-[0-9]{6}${2:-}))?|$runs-[0-9a-f]{16}-sorted$parts${3:-})$")
     [ -z "$others" ] || fail "$kind, $1: left are $others"
-    [ -e "$dir/sorted" ] || fail "$kind, $1: what was sorted is gone"
+    [ -e "$(sorted)" ] || fail "$kind, $1: what was sorted is gone"
 }
 
 # stop SITE:RANK:NTH RANKS WORDS: a run that is held there and stopped while WORDS.
@@ -132,33 +146,53 @@ each_phase()
                 words=${said[$site]}
                 stop "$site:$((RANDOM % ranks)):1" "$ranks" "$words"
                 kept="\"kept_runs\": $(made run), \"kept_segments\": $(made segment)"
+                dealt="\"kept_dealt\": $(made dealt)"
                 [ $site != holddeal ] || [ "$(made segment)" = "$(made run)" ] || fail "$kind: dealt out before all was sorted"
                 run "${next[$ranks]}" "${command[@]}" --json
-                grep -qF "$kept" "$work.out" || fail "$kind, $site on $ranks ranks: the report does not say what was kept: $kept"
+                grep -qF "$kept" "$work.out" && grep -qF "$dealt" "$work.out" ||
+                    fail "$kind, $site on $ranks ranks: the report does not say what was kept: $kept, $dealt"
                 finished "${next[$ranks]}" "$site on $ranks ranks, then on ${next[$ranks]}"
             done
         done
     done
 }
 
-# Stopped while it deals out, later and later, until it is over; --verify=reread as well.
+# Stopped while it deals out, later and later, until it is over; --verify=reread as well. But with a file per rank what is counted and dealt
+# out by then is so no more.
 while_dealing()
 {
-    local nth what
-    for what in unique by_rank; do
+    local nth what ranks before after=0
+    for what in "${kinds[@]}"; do
         choose "$what" && afresh
         for ((nth = 1; nth < 60; nth += 1 + RANDOM % 4)); do
-            begin 2 holddeal:1:$nth "${command[@]}" --verify=reread
+            ranks=$([[ ${files[$kind]} = *%r* ]] && echo 2 || echo $((1 + RANDOM % 3)))
+            before=$((3 * $(made counted) + $(made dealt))) # counted in blocks, dealt out in others
+            begin "$ranks" "holddeal:0:$nth" "${command[@]}" --verify=reread
             grep -q '^hypersort: held ' "$work.err" || break
             kill -USR1 "$pid"
             end
             [ "$code" = 75 ] || fail "$kind, block $nth: exit code $code"
             untouched "$kind, block $nth"
             left "block $nth"
+            after=$((3 * $(made counted) + $(made dealt)))
+            [ $after -ge $before ] || fail "$kind, block $nth: less is noted than was"
+            [ $nth -lt 4 ] || [[ ${files[$kind]} = *%r* ]] || [ $after -gt 0 ] || fail "$kind, block $nth: nothing is noted"
         done
         end
-        [ $nth -gt 2 ] || fail "$kind: dealt out in fewer than two blocks"
-        finished 2 "after stops in blocks up to $nth"
+        finished "$ranks" "after stops in blocks up to $nth"
+    done
+}
+
+# What is dealt out is not dealt out again: the command, stopped when half is, would be held before a block that it has not.
+nothing_twice()
+{
+    local what
+    for what in beside unique; do
+        choose "$what" && afresh
+        stop "holddeal:0:$([ "$what" = unique ] && echo 19 || echo 7)" 1 "the result was dealt out" # two blocks a piece
+        [ "$(made dealt)" = 3 ] || fail "$kind: $(made dealt) pieces were dealt out, not 3"
+        HYPERSORT_FAULT=holddeal:0:7,holdread:0,holdwrite:0 run 1 "${command[@]}"
+        finished 1 "nothing twice"
     done
 }
 
@@ -187,6 +221,22 @@ kills()
     done
 }
 
+# Killed at any moment, by disk_kills.py: KILLS times (1) in each phase of two kinds, or of KINDS.
+random_kills()
+{
+    local drawn
+    if [ -z "$python" ]; then
+        echo "no python3: nothing is killed at random"
+        return
+    fi
+    drawn=$(printf '%s\n' index values unique counts rank | shuf -n "$([ -n "${ALL:-}" ] && echo 5 || echo 2)" --random-source=<(yes "$seed") | paste -sd ,)
+    mkdir killed && cd killed || exit 1
+    # shellcheck disable=SC2086  # MPIRUN is words
+    "$python" "$SOURCE/tests/command/disk_kills.py" "$seed" "${KILLS:-1}" "${KINDS:-$drawn}" "$HYPERSORT" $MPIRUN --quiet -n RANKS ||
+        fail "kills above"
+    cd .. && rm -r killed
+}
+
 # flip FILE AT: turn a bit of that byte.
 flip()
 {
@@ -200,7 +250,7 @@ flip()
 others()
 {
     local what
-    choose beside && afresh
+    choose beside no && afresh
     stop holddeal:0:1 2 "the result was dealt out"
     refused 2 2 "$dir/manifest: is of a sort by u64 --values --index to |not by bare keys|remove it" "${common[@]}" -o out
     refused 0 2 "$dir/manifest: is of a sort by u64 --values --index to |not by u64 --unique --values --index" \
@@ -212,7 +262,7 @@ others()
     touch -d "2002-02-03" values.raw
     run 3 sort in.raw --type u64 --engine host "${values[@]}" -o out -O vout --index index # without --runs, too
     finished 3 "others, then without --runs"
-    choose keys && afresh
+    choose keys no && afresh
     stop holdwrite:0:1 2 "[a-z]* were written"
     refused 2 2 "$dir/manifest: is of a sort by u64 %r to |remove it" "${common[@]}" -o out.0
     run 5 "${command[@]}"
@@ -220,17 +270,17 @@ others()
     for what in "${kinds[@]}"; do # the file of sorted elements is gone, or changed
         choose "$what" && afresh
         stop holddeal:0:1 2 "the result was dealt out"
-        rm $dir/sorted
+        rm "$(sorted)"
         run 3 "${command[@]}"
         finished 3 "what was sorted is gone"
         stop holddeal:0:1 2 "the result was dealt out"
-        flip $dir/sorted $((RANDOM + RANDOM))
+        flip "$(sorted)" $((RANDOM + RANDOM))
         run 3 "${command[@]}" --json
         [ "$code" = 1 ] || fail "$kind, damaged: exit code $code"
-        grep -q "$dir/sorted: what was sorted is not what is read back; nothing was written" "$work.err" || fail "$kind, damaged: the line"
+        grep -q "sorted: what was sorted is not what is read back; nothing was written" "$work.err" || fail "$kind, damaged: the line"
         json "not r['verify']['fingerprint_ok']"
         untouched "$kind, damaged"
-        compgen -G '*hypersort-*' >/dev/null && fail "$kind, damaged: something stays"
+        nothing_left "$kind, damaged"
         afresh
     done
 }
@@ -253,7 +303,7 @@ faults()
                         fail "$kind, $site:$rank:$nth: exit code $code, or not one line"
                     fi
                     if compgen -G '*hypersort-*' >/dev/null; then
-                        grep -q "bytes of runs stay in $dir: the same command goes on when there is room" "$work.err" ||
+                        grep -q "bytes of runs stay in $runs: the same command goes on when there is room" "$work.err" ||
                             fail "$kind, $site:$rank:$nth: the line does not say what stays"
                     fi
                     ranks=$((1 + RANDOM % 3))
@@ -266,10 +316,6 @@ faults()
             done
             [ "$nth" -lt 400 ] || fail "$kind, $site:$rank: still broken at passage $nth"
             echo "$kind, $site:$rank: fewer than $nth passages"
-            # What removes runs reads their plan first: where that fails they stay, and the sort is none the worse for it.
-            if [[ $code = 0 && $site =~ ^(read|short)$ && -e $dir/plan && ! -e $dir/manifest && ! -e $dir/sorted ]]; then
-                rm -r "$dir"
-            fi
             [ "$site" = write ] || finished 3 "$site:$rank:$nth"
         done
     done
@@ -278,12 +324,12 @@ faults()
 # Refused before anything is sorted.
 refusals()
 {
-    choose beside && afresh
+    choose beside no && afresh
     refused 2 3 "there/index: cannot create" "${common[@]}" "${values[@]}" -o out -O vout --index there/index
     refused 2 2 "is to be two outputs at once" "${common[@]}" "${values[@]}" -o out -O vout --index out
     refused 2 2 "vout: is there already, and --no-clobber keeps it" "${common[@]}" "${values[@]}" -o new -O vout --no-clobber
-    refused 0 2 "--checkpoint: only sorts of keys or records alone can be resumed" "${command[@]}" --checkpoint kept
-    refused 0 2 "--checkpoint: a file per rank" "${keys[@]}" --checkpoint kept
+    refused 2 2 "in.raw: --checkpoint: a sort of keys of 1 or 2 bytes to a file per rank cannot be resumed" \
+        sort in.raw --type u16 -o new.%r --checkpoint kept
     refused 2 3 "the runs of this sort, and what else it keeps there, take |--temp-limit is 3000000" "${command[@]}" --temp-limit 3000000
     refused 2 2 "values.raw: has |in.raw has " "${common[@]}" --values values.raw --value-bytes 24 -o out -O vout
     untouched "refusals"
@@ -296,7 +342,7 @@ mkdir wanted wanted-unique
 ok 0 sort in.raw --type u64 "${values[@]}" -o wanted/out -O wanted/vout --index wanted/index
 ok 0 sort in.raw --type u64 "${values[@]}" -o wanted-unique/out -O wanted-unique/vout --index wanted-unique/index --unique \
     --counts wanted-unique/counts
-for part in ${PARTS:-each_phase while_dealing kills others faults refusals}; do
+for part in ${PARTS:-each_phase while_dealing nothing_twice kills random_kills others faults refusals}; do
     $part
     echo "$part: done after $SECONDS s"
 done

@@ -270,7 +270,7 @@ kills()
     fi
     mkdir killed && cd killed || exit 1
     # shellcheck disable=SC2086  # MPIRUN is words
-    "$python" "$SOURCE/tests/command/disk_kills.py" "$seed" "${KILLS:-2}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "kills above"
+    "$python" "$SOURCE/tests/command/disk_kills.py" "$seed" "${KILLS:-2}" keys "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "kills above"
     cd .. && rm -r killed
 }
 

@@ -207,7 +207,6 @@ bad_raw()
     refused 0 2 "'@65536:u32' ends behind" sort records.bin -o x --record 24 --key @65536:u32
     refused 0 2 "-r is of bare keys: write KEY:desc" sort events.npy -o x --key run -r
     refused 0 2 "--type is of bare keys" sort events.npy -o x --key run --type u32
-    refused 0 2 "--checkpoint: only sorts of keys or records alone" sort keys.npy -o x --index y --checkpoint kept
 }
 
 bad_outputs()

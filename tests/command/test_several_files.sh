@@ -93,7 +93,6 @@ file_per_rank()
     ok 2 gen -n 1000 --type u32 -o 'keys.%%r.%r.raw'
     ok 1 gen -n 1000 --type u32 -o 'keys.100%%.raw'
     cat keys.%r.0.raw keys.%r.1.raw | cmp -s - keys.100%.raw || fail "gen of a file per rank"
-    refused 2 2 "--checkpoint: a file per rank|see 'hypersort sort --help'" sort d.npy -o out.%r.npy --checkpoint kept
     refused 3 2 "rank 1 on |part.1.npy: is the input" sort part.1.npy -o part.%r.npy
     refused 3 3 "cannot create" sort d.npy -o none/part.%r.npy
     mkdir part.2.raw

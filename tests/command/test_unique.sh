@@ -75,7 +75,6 @@ verified()
 refusals()
 {
     refused 0 2 "--counts without --unique" sort keys.npy -o x --counts y
-    refused 0 2 "--checkpoint: only sorts of keys or records alone" sort keys.npy -o x --unique --checkpoint kept
     refused 0 2 "-o FILE is missing" sort keys.npy --unique --counts c.npy
     refused 3 2 "x.npy: is to be two outputs at once" sort keys.npy -o x.npy --unique --counts ./x.npy
     refused 3 2 "keys.npy: is the input" sort keys.npy -o x.npy --unique --counts keys.npy

@@ -39,7 +39,7 @@ def journal():
     yield ("p" + "\n".join(lines)).encode()
     for place, edited in re.findall(r'\{"([^"]*)", "([^"]*)"\}', text):
         yield ("p" + "\n".join([edited if line.startswith(place) else line for line in lines])).encode()
-    for line in re.findall(r'"((?:run|segment|output|row) [^"\\]*)"', text):
+    for line in re.findall(r'"((?:run|segment|output|dealing|counted|dealt|row) [^"\\]*)"', text):
         yield ("l" + line).encode()
 
 

@@ -6,7 +6,7 @@
 #include "src/checkpoint/run_journal.h"
 #include "tests/fuzz/fuzz.h"
 
-static const struct line_seeds seeds = {1, 2};
+static const struct line_seeds seeds = {.runs = 1, .segments = 2, .dealt = 3};
 
 /* A new text [*text_bytes]: `data` and its checksum, from `hash` on, in this form. */
 static char *with_sum(const uint8_t *data, size_t bytes, uint64_t hash, const char *form, size_t *text_bytes)
@@ -45,7 +45,9 @@ static void feed_line(const uint8_t *data, size_t bytes, uint64_t hash)
     if (run_line_parse(text, text_bytes, &seeds, &line)) {
         PROMISE(run_line_format(&line, &seeds, again) == text_bytes + 1 &&
                 memcmp(again, text, text_bytes) == 0);
-        PROMISE(line.facts.is_made == (line.kind != OUTPUT_LINE) && line.facts.in_order <= 1);
+        PROMISE(line.facts.is_made == (line.kind == RUN_LINE || line.kind == SEGMENT_LINE) &&
+                line.facts.in_order <= 1);
+        PROMISE(line.note.is_made == (line.kind == COUNTED_LINE || line.kind == DEALT_LINE));
     }
     free(text);
 }
@@ -60,7 +62,9 @@ static void feed_journals(const uint8_t *data, size_t bytes)
                             .runs = facts,
                             .segments = facts + 3};
     char *text = fuzz_copy(data, bytes);
-    PROMISE(run_journals_output(text, bytes, &seeds) >= 0);
+    struct run_note notes[3] = {{.is_made = 0}};
+    PROMISE(run_journals_last(text, bytes, &seeds, OUTPUT_LINE) >= 0);
+    run_journals_notes(text, bytes, &seeds, DEALT_LINE, notes, 3);
     run_journals_apply(text, bytes, &seeds, &plan);
     for (int64_t part = 0; part < 3; part++)
         PROMISE(!plan.runs[part].is_made || plan.runs[part].count == (uint64_t)run_part_count(&plan, part));
@@ -75,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     } else if (bytes > 0 && data[0] == 'l') {
         feed_line(data + 1, bytes - 1, seeds.runs);
         feed_line(data + 1, bytes - 1, seeds.segments);
+        feed_line(data + 1, bytes - 1, seeds.dealt);
     } else {
         feed_journals(data, bytes);
     }

@@ -44,7 +44,6 @@ static void check_values(const struct cli_options *options)
     PROMISE(options->command != CLI_GEN || options->output[0] != '\0');
     PROMISE(options->command != CLI_SORT || options->output || options->index || options->values);
     PROMISE(options->command == CLI_PLAN || !options->values == !options->values_output); // a plan writes none
-    PROMISE(!options->checkpoint || (!options->index && !options->values && !options->unique));
     PROMISE(options->count <= INT64_MAX / 16 && (!options->quiet || !options->json));
     for (int i = 0; i < options->files_count; i++)
         PROMISE(options->files[i][0] != '\0');

@@ -1,0 +1,32 @@
+/* What is noted of pieces of the sorted elements, beside runs and segments (run_files.h), where they are dealt out to several files:
+ * which are counted, and which are written to all of these. Both are lines of the journals, so what is noted outlasts this call, and
+ * any rank may go on with the other pieces.
+ *
+ *     counted    counts as long as a segment does
+ *     dealt      as long as all outputs, too, are the files that they were. The outputs are brought to disk before the line is */
+#ifndef RUN_NOTES_H
+#define RUN_NOTES_H
+
+#include "src/checkpoint/run_files.h"
+#include "src/checkpoint/run_journal.h"
+
+/* How the elements are cut into parts, after store.open(). Owned by files; not collective. */
+const struct run_plan *run_files_plan(const struct run_files *files);
+
+/* notes [count] = what earlier calls have counted; is_made is 0 elsewhere. The same on every rank. Collective.
+ * Errors   agreed: HSORT_IO, HSORT_HOST_MEMORY. */
+hsort_status run_files_counted(struct run_files *files, struct run_note *notes, int64_t count);
+
+/* The outputs are there: notes [count] = what earlier calls have dealt out to them. Collective.
+ *   outs  [out_count], written by all ranks
+ *   kept  file_resume() found each of them there
+ * Errors   as above. */
+hsort_status run_files_dealt(struct run_files *files, const struct file_out *outs, int out_count, bool kept,
+                             struct run_note *notes, int64_t count);
+
+/* Keep the note of a piece that this rank has counted, or dealt out to outs [out_count]. Not collective. Errors HSORT_IO. */
+hsort_status run_files_keep_counted(struct run_files *files, int64_t piece, const struct run_note *note);
+hsort_status run_files_keep_dealt(struct run_files *files, int64_t piece, const struct run_note *note,
+                                  const struct file_out *outs, int out_count);
+
+#endif

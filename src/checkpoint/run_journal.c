@@ -100,6 +100,14 @@ static int print_facts(char *text, size_t room, const struct run_facts *facts)
     return bytes + print_code(text + bytes, room - (size_t)bytes, facts->last);
 }
 
+static uint64_t seed_of(enum run_line_kind kind, const struct line_seeds *seeds)
+{
+    return kind == RUN_LINE || kind == OUTPUT_LINE ? seeds->runs
+           : kind == COUNTED_LINE                  ? seeds->counted
+           : kind == DEALT_LINE                    ? seeds->dealt
+                                                   : seeds->segments;
+}
+
 size_t run_line_format(const struct run_line *line, const struct line_seeds *seeds, char *text)
 {
     int bytes = snprintf(text, RUN_LINE_ROOM, "%s %" PRId64, line_words[line->kind], line->number);
@@ -107,10 +115,8 @@ size_t run_line_format(const struct run_line *line, const struct line_seeds *see
         bytes += print_facts(text + bytes, RUN_LINE_ROOM - (size_t)bytes, &line->facts);
     for (int i = 0; i < RUN_NOTE_WORDS && has_note(line->kind); i++)
         bytes += snprintf(text + bytes, RUN_LINE_ROOM - (size_t)bytes, " %" PRIx64, line->note.word[i]);
-    const bool of_input = line->kind == RUN_LINE || line->kind == OUTPUT_LINE;
-    const uint64_t seed = of_input ? seeds->runs : line->kind == DEALT_LINE ? seeds->dealt : seeds->segments;
     bytes += snprintf(text + bytes, RUN_LINE_ROOM - (size_t)bytes, " %016" PRIx64 "\n",
-                      checksum_add(seed, text, (size_t)bytes));
+                      checksum_add(seed_of(line->kind, seeds), text, (size_t)bytes));
     return (size_t)bytes;
 }
 

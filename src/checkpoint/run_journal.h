@@ -18,8 +18,9 @@
  * the output is, as well: its inode and the time of its birth, if that is known, and how many outputs there were before.
  * "output 1" says that the first one was lost.
  *
- * Of a result that is dealt out to several files (run_notes.h) "dealing 1" says that a first set of them was begun; the checksum of
- * "dealt 0" begins with what that of a segment does, that number, and what files they are. Its words are those of who deals out.
+ * Of a result that is dealt out to several files (run_notes.h) "dealing 1" says that a first set of them was begun; the checksums of
+ * "counted 0" and "dealt 0" begin with what that of a segment does and with how the pieces are cut; that of the latter with the number
+ * of the set and what files they are, as well. Their words are those of who deals out.
  *
  * A line ends at a newline or with the file. The next one that is added to a torn one begins with a newline. */
 #ifndef RUN_JOURNAL_H
@@ -78,7 +79,7 @@ struct run_line {
 
 /* What the checksums of lines begin with. */
 struct line_seeds {
-    uint64_t runs, segments, dealt;
+    uint64_t runs, segments, counted, dealt;
 };
 
 enum { RUN_LINE_ROOM = 384 };

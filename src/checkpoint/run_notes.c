@@ -14,8 +14,8 @@ const struct run_plan *run_files_plan(const struct run_files *files)
 
 /* The number of this set of outputs, and the seed that it makes. A set that is not the one that was there before has a new number,
  * noted before anything is written to it. */
-static hsort_status find_dealing(struct run_files *files, const char *text, size_t bytes,
-                                 const struct file_out *outs, int out_count, bool kept)
+static hsort_status find_dealing(struct run_files *files, const char *text, size_t bytes, uint64_t outputs,
+                                 bool kept)
 {
     struct run_line line = {.kind = DEALING_LINE,
                             .number = run_journals_last(text, bytes, &files->seeds, DEALING_LINE)};
@@ -23,54 +23,81 @@ static hsort_status find_dealing(struct run_files *files, const char *text, size
         line.number++;
         TRY(run_files_note(files, run_journal_add(&files->journal, &line, &files->seeds)));
     }
-    files->seeds.dealt = checksum_add(files->seeds.segments, &line.number, sizeof line.number);
-    for (int i = 0; i < out_count; i++) {
-        uint64_t words[RUN_OUTPUT_WORDS];
-        TRY(run_files_identify(&outs[i], words));
-        files->seeds.dealt = checksum_add(files->seeds.dealt, words, sizeof words);
-    }
+    const uint64_t words[] = {(uint64_t)line.number, outputs};
+    files->seeds.dealt = checksum_add(files->seeds.counted, words, sizeof words);
     return HSORT_OK;
 }
 
+/* What is asked for, but for where it goes to. */
+struct wanted_notes {
+    enum run_line_kind kind;
+    uint64_t outputs; /* what files they are */
+    bool kept;
+};
+
 /* Rank 0's part. */
-static hsort_status read_notes(struct run_files *files, enum run_line_kind kind, const struct file_out *outs,
-                               int out_count, bool kept, struct run_note *notes, int64_t count)
+static hsort_status read_notes(struct run_files *files, const struct wanted_notes *wanted,
+                               struct run_note *notes, int64_t count)
 {
     char *text;
     size_t bytes;
     TRY(run_journals_read(files->target.checkpoint->directory, &text, &bytes));
-    const hsort_status status =
-        kind == DEALT_LINE ? find_dealing(files, text, bytes, outs, out_count, kept) : HSORT_OK;
+    const hsort_status status = wanted->kind == DEALT_LINE
+                                    ? find_dealing(files, text, bytes, wanted->outputs, wanted->kept)
+                                    : HSORT_OK;
     if (status == HSORT_OK)
-        run_journals_notes(text, bytes, &files->seeds, kind, notes, count);
+        run_journals_notes(text, bytes, &files->seeds, wanted->kind, notes, count);
     free(text);
     return status;
 }
 
 /* Rank 0 reads, and tells all. Collective. */
-static hsort_status share_notes(struct run_files *files, enum run_line_kind kind, const struct file_out *outs,
-                                int out_count, bool kept, struct run_note *notes, int64_t count)
+static hsort_status share_notes(struct run_files *files, int cut, const struct wanted_notes *wanted,
+                                struct run_note *notes, int64_t count)
 {
     struct comm *comm = files->comm;
     enum { WORDS = sizeof *notes / sizeof(uint64_t), SEED_WORDS = sizeof files->seeds / sizeof(uint64_t) };
+    const int64_t cuts = cut;
     memset(notes, 0, (size_t)count * sizeof *notes);
-    TRY(comm_agree(comm, comm->rank == 0 ? read_notes(files, kind, outs, out_count, kept, notes, count)
-                                         : HSORT_OK));
+    files->seeds.counted = checksum_add(files->seeds.segments, &cuts, sizeof cuts);
+    TRY(comm_agree(comm, comm->rank == 0 ? read_notes(files, wanted, notes, count) : HSORT_OK));
     const hsort_status status =
         run_files_share(comm, HSORT_OK, notes, WORDS * count, MPI_UINT64_T, sizeof(uint64_t));
     return comm_agree(
         comm, run_files_share(comm, status, &files->seeds, SEED_WORDS, MPI_UINT64_T, sizeof(uint64_t)));
 }
 
-hsort_status run_files_counted(struct run_files *files, struct run_note *notes, int64_t count)
+hsort_status run_files_counted(struct run_files *files, int cut, struct run_note *notes, int64_t count)
 {
-    return share_notes(files, COUNTED_LINE, NULL, 0, true, notes, count);
+    return share_notes(files, cut, &(struct wanted_notes){.kind = COUNTED_LINE}, notes, count);
 }
 
-hsort_status run_files_dealt(struct run_files *files, const struct file_out *outs, int out_count, bool kept,
-                             struct run_note *notes, int64_t count)
+/* A word for what files this rank has to tell of: its own, and rank 0 those of all; else 0. */
+static hsort_status describe_outputs(const struct comm *comm, const struct file_out *outs, int out_count,
+                                     int64_t *word)
 {
-    return share_notes(files, DEALT_LINE, outs, out_count, kept, notes, count);
+    uint64_t sum = checksum_add(CHECKSUM_START, &comm->rank, sizeof comm->rank);
+    *word = 0;
+    for (int i = 0; i < out_count; i++) {
+        uint64_t words[RUN_OUTPUT_WORDS];
+        if (!outs[i].own && comm->rank > 0)
+            continue;
+        TRY(run_files_identify(&outs[i], words));
+        sum = checksum_add(sum, words, sizeof words);
+        *word = (int64_t)sum;
+    }
+    return HSORT_OK;
+}
+
+hsort_status run_files_dealt(struct run_files *files, int cut, const struct file_out *outs, int out_count,
+                             bool kept, struct run_note *notes, int64_t count)
+{
+    int64_t own, all;
+    TRY(comm_agree(files->comm, describe_outputs(files->comm, outs, out_count, &own)));
+    TRY(comm_sum(files->comm, own, &all));
+    return share_notes(files, cut,
+                       &(struct wanted_notes){.kind = DEALT_LINE, .outputs = (uint64_t)all, .kept = kept},
+                       notes, count);
 }
 
 /* ---- Adding -------------------------------------------------------------------------------------------- */

@@ -2,8 +2,10 @@
  * which are counted, and which are written to all of these. Both are lines of the journals, so what is noted outlasts this call, and
  * any rank may go on with the other pieces.
  *
- *     counted    counts as long as a segment does
- *     dealt      as long as all outputs, too, are the files that they were. The outputs are brought to disk before the line is */
+ *     counted    counts as long as a segment does, and the pieces are cut as they were
+ *     dealt      as long as all outputs, too, are the files that they were. The outputs are brought to disk before the line is
+ *
+ * Pieces that are cut for a number of ranks, since each rank has a file of its own, are others on another number. */
 #ifndef RUN_NOTES_H
 #define RUN_NOTES_H
 
@@ -14,15 +16,16 @@
 const struct run_plan *run_files_plan(const struct run_files *files);
 
 /* notes [count] = what earlier calls have counted; is_made is 0 elsewhere. The same on every rank. Collective.
+ *   cut   for so many ranks; 0: for any number
  * Errors   agreed: HSORT_IO, HSORT_HOST_MEMORY. */
-hsort_status run_files_counted(struct run_files *files, struct run_note *notes, int64_t count);
+hsort_status run_files_counted(struct run_files *files, int cut, struct run_note *notes, int64_t count);
 
 /* The outputs are there: notes [count] = what earlier calls have dealt out to them. Collective.
- *   outs  [out_count], written by all ranks
+ *   outs  [out_count] of all ranks, or of each its own
  *   kept  file_resume() found each of them there
  * Errors   as above. */
-hsort_status run_files_dealt(struct run_files *files, const struct file_out *outs, int out_count, bool kept,
-                             struct run_note *notes, int64_t count);
+hsort_status run_files_dealt(struct run_files *files, int cut, const struct file_out *outs, int out_count,
+                             bool kept, struct run_note *notes, int64_t count);
 
 /* Keep the note of a piece that this rank has counted, or dealt out to outs [out_count]. Not collective. Errors HSORT_IO. */
 hsort_status run_files_keep_counted(struct run_files *files, int64_t piece, const struct run_note *note);

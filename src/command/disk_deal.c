@@ -172,15 +172,16 @@ static void make_deal_tag(const struct disk_deal *deal, char *tag)
     snprintf(tag, TAG_ROOM, "%016" PRIx64 "-dealt", deal->tag); // not the name of what segments go to
 }
 
-/* Remove the temporary of an output that a killed run has left on this rank, and on ranks that there are no more. */
-static hsort_status remove_left(const struct comm *comm, const char *path, const char *tag)
+/* Remove what a stopped or killed run has left of an output, of this rank if it is to go, and of ranks that there are no more. */
+static hsort_status remove_left(const struct comm *comm, const char *path, const char *tag, bool own_too)
 {
     char name[PATH_MAX];
     if (comm->rank > 0 && !file_is_pattern(path))
         return HSORT_OK;
     TRY(file_name_tagged(path, comm->rank, tag, name));
-    unlink(name);
     file_forget_old(name);
+    if (own_too)
+        unlink(name);
     int last = comm->rank == 0 && file_is_pattern(path) ? comm->size + RANKS_SKIPPED : 0;
     for (int rank = comm->size; rank < last; rank++) {
         TRY(file_name_tagged(path, rank, tag, name));
@@ -191,19 +192,36 @@ static hsort_status remove_left(const struct comm *comm, const char *path, const
     return HSORT_OK;
 }
 
+/* Do the names of two ranks lead to one file, by a link? Each would write all of it. Collective. */
+static hsort_status refuse_common_file(struct comm *comm, const char *path)
+{
+    char name[PATH_MAX];
+    int64_t *all = malloc((size_t)comm->size * sizeof *all);
+    hsort_status status = all ? file_output_name_of(path, comm->rank, NULL, name)
+                              : status_fail(HSORT_HOST_MEMORY, "no memory for %d ranks", comm->size);
+    status = comm_agree(comm, status);
+    if (status == HSORT_OK)
+        status = comm_gather(comm, (int64_t)checksum_add(CHECKSUM_START, name, strlen(name)), all);
+    for (int rank = 0; rank < comm->rank && status == HSORT_OK; rank++)
+        if (all[rank] == all[comm->rank])
+            status = status_fail(HSORT_ARGUMENT, "%s: is to be the output of rank %d, too", name, rank);
+    free(all);
+    return comm_agree(comm, status);
+}
+
 /* Create an output, or find the one of an earlier call. */
 static hsort_status open_dealt(struct comm *comm, struct disk_deal *deal, const struct file_target *target,
                                struct file_out *out)
 {
+    const bool own = file_is_pattern(target->path);
     char name[PATH_MAX] = "";
     bool kept = false;
-    if (deal->by_rank) {
-        TRY(comm_agree(comm, remove_left(comm, target->path, target->tag)));
-        return file_create(comm, target, out);
-    }
-    TRY(comm_agree(comm, comm->rank == 0 ? file_name_tagged(target->path, 0, target->tag, name) : HSORT_OK));
-    if (comm->rank == 0)
-        file_forget_old(name);
+    if (own)
+        TRY(refuse_common_file(comm, target->path));
+    hsort_status status = remove_left(comm, target->path, target->tag, false);
+    if (status == HSORT_OK && (own || comm->rank == 0))
+        status = file_name_tagged(target->path, comm->rank, target->tag, name);
+    TRY(comm_agree(comm, status));
     TRY(file_resume(comm, target, name, out, &kept));
     deal->kept = deal->kept && kept;
     return HSORT_OK;
@@ -265,7 +283,7 @@ static void remove_all_left(const struct comm *comm, const struct disk_deal *dea
     char tag[TAG_ROOM];
     make_deal_tag(deal, tag);
     for (int i = 0; i <= DEAL_COLUMNS && deal->tag != 0; i++)
-        if (outputs.path[i] && remove_left(comm, outputs.path[i], tag) != HSORT_OK)
+        if (outputs.path[i] && remove_left(comm, outputs.path[i], tag, true) != HSORT_OK)
             status_clear(); // where no file can be
 }
 
@@ -275,10 +293,10 @@ hsort_status disk_deal_end(struct comm *comm, struct disk_deal *deal, hsort_stat
     const bool fails = status != HSORT_OK;
     for (int i = 0; i < deal->outs; i++) {
         files[i] = &deal->out[i];
-        if (stays && !deal->by_rank)
+        if (stays)
             file_leave(comm, files[i]);
     }
-    if (deal->outs > 0 && (!stays || deal->by_rank))
+    if (deal->outs > 0 && !stays)
         status = launch_commit_all(comm, files, deal->outs, status);
     if (fails && !stays)
         remove_all_left(comm, deal);

@@ -10,7 +10,7 @@
  *
  * So what is stopped or killed goes on as any sort by way of the disk, on any number of ranks, which is then that of the files of
  * %r. A part of the elements counts as dealt out when it is written to all outputs (run_notes.h), which stay under temporary names.
- * With %r no part does: what goes to which file depends on the ranks, so it is dealt out again.
+ * With %r only as long as the number of ranks is the same: on another one what goes to which file is another, and it is dealt out again.
  *
  * Rejected: segments that go to their outputs at once, which saves a reading and a writing where there is no --unique; but all ranks
  * would need each rank's file, and the next start the files of other ranks.
@@ -81,8 +81,8 @@ hsort_status disk_deal_text(struct comm *comm, const struct disk_deal *deal, cha
  * HSORT_HOST_MEMORY. */
 hsort_status disk_deal_join(const struct disk_deal *deal, int64_t at, size_t bytes, void *to);
 
-/* Create the outputs, or find those of an earlier call, before the sort; but with --unique, whose sizes are not known then. Files of
- * ranks are made anew. Collective. Errors agreed: file_create()'s. */
+/* Create the outputs, or find those of an earlier call, before the sort; but with --unique, whose sizes are not known then.
+ * Collective. Errors agreed: file_resume()'s; HSORT_ARGUMENT: files of two ranks are one. */
 hsort_status disk_deal_open(struct comm *comm, struct disk_deal *deal);
 
 /* The same of so many elements, of which this rank has `mine` from `first` on. */

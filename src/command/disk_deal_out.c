@@ -155,9 +155,7 @@ static hsort_status end_piece(struct deal_run *run, int64_t piece)
         return HSORT_OK;
     note->is_made = 1;
     memcpy(note->word, &dealt, sizeof dealt);
-    return run->deal->by_rank
-               ? HSORT_OK
-               : run_files_keep_dealt(run->files, piece, note, run->deal->out, run->deal->outs);
+    return run_files_keep_dealt(run->files, piece, note, run->deal->out, run->deal->outs);
 }
 
 static const struct deal_work deal_all = {"deal", begin_piece, deal_block, end_piece};
@@ -218,7 +216,7 @@ static hsort_status end_counting(struct deal_run *run, int64_t piece)
 {
     run->counted[piece].is_made = 1;
     memcpy(run->counted[piece].word, &run->found, sizeof run->found);
-    return run->deal->by_rank ? HSORT_OK : run_files_keep_counted(run->files, piece, &run->counted[piece]);
+    return run_files_keep_counted(run->files, piece, &run->counted[piece]);
 }
 
 static const struct deal_work count_all = {"count", begin_counting, count_block, end_counting};
@@ -367,12 +365,17 @@ static hsort_status go_through(struct deal_run *run, const struct run_note *note
     return HSORT_OK;
 }
 
+/* How many ranks the pieces are cut for; 0: any number. */
+static int ranks_of_cut(const struct deal_run *run)
+{
+    return run->deal->by_rank ? run->comm->size : 0;
+}
+
 /* What each piece keeps, and outputs for that. */
 static hsort_status count_and_create(struct deal_run *run)
 {
     int64_t first, mine;
-    if (!run->deal->by_rank)
-        TRY(run_files_counted(run->files, run->counted, run->pieces));
+    TRY(run_files_counted(run->files, ranks_of_cut(run), run->counted, run->pieces));
     TRY(go_through(run, run->counted, &count_all));
     TRY(deal_pieces_join(run, run->counted));
     deal_pieces_place(run);
@@ -384,9 +387,8 @@ static hsort_status count_and_create(struct deal_run *run)
 static hsort_status find_dealt(struct deal_run *run)
 {
     const struct disk_deal *deal = run->deal;
-    if (deal->by_rank)
-        return HSORT_OK;
-    TRY(run_files_dealt(run->files, deal->out, deal->outs, deal->kept, run->dealt, run->pieces));
+    TRY(run_files_dealt(run->files, ranks_of_cut(run), deal->out, deal->outs, deal->kept, run->dealt,
+                        run->pieces));
     for (int64_t i = 0; i < run->pieces; i++) {
         struct dealt_piece dealt;
         memcpy(&dealt, run->dealt[i].word, sizeof dealt);

@@ -157,10 +157,11 @@ bool file_is_pattern(const char *path);
 hsort_status file_create(struct comm *comm, const struct file_target *target, struct file_out *file);
 
 /* The same for an output that is to outlast a stop: under the temporary name `temporary`, in the same
- * directory, where an earlier run may have left it. Collective.
- *   kept   [1] written, the same on every rank: a file of the right size was there, and its keys are as they were
+ * directory, where an earlier run may have left it. With %r each rank gives its own name, and sees to it that no two are one file.
+ * Collective.
+ *   kept   [1] written, the same on every rank: a file of the right size was there, on each, and its keys are as they were
  * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
- * Errors   as file_create(), and HSORT_INTERNAL with %r; a file there of another size or with another header is
+ * Errors   as file_create(); a file there of another size or with another header is
  *          replaced, one to be kept stays. */
 hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,
                          struct file_out *file, bool *kept);

@@ -245,9 +245,18 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
     return comm_agree(comm, status);
 }
 
-/* A file of each rank's own. All have the same tag, so that two ranks whose names lead to one file, by a link, cannot both
- * create its temporary. Collective. */
-static hsort_status create_own(struct comm *comm, const struct file_target *target,
+/* names->kept on this rank is that of all. Collective. */
+static hsort_status agree_on_kept(struct comm *comm, struct names *names)
+{
+    int64_t all, some;
+    TRY(comm_range(comm, names->kept, &all, &some));
+    names->kept = all != 0;
+    return HSORT_OK;
+}
+
+/* A file of each rank's own, under a temporary name that its owner wants, or NULL. Without it all have the same tag, so that two ranks
+ * whose names lead to one file, by a link, cannot both create its temporary. Collective. */
+static hsort_status create_own(struct comm *comm, const struct file_target *target, const char *temporary,
                                const unsigned char *header, struct file_out *file, struct names *names)
 {
     char tag[TAG_ROOM] = "";
@@ -260,7 +269,7 @@ static hsort_status create_own(struct comm *comm, const struct file_target *targ
         status = status_fail(HSORT_INTERNAL, "%s: %" PRId64 " keys in the ranks' files, not %" PRId64,
                              target->path, all, target->count);
     if (status == HSORT_OK)
-        status = create_temporary(target, comm->rank, NULL, tag, header, file, names);
+        status = create_temporary(target, comm->rank, temporary, tag, header, file, names);
     if (status == HSORT_OK)
         status = take_names(names, target->direct_io, file);
     status = comm_agree(comm, status);
@@ -284,15 +293,13 @@ static hsort_status create_with_header(struct comm *comm, const struct file_targ
     struct names names;
     memset(&names, 0, sizeof names); // what lies behind the texts is sent too
     hsort_status status;
-    if (file->own && temporary)
-        status = comm_agree(
-            comm, status_fail(HSORT_INTERNAL, "%s: a file per rank cannot be resumed", target->path));
-    else
-        status = file->own ? create_own(comm, target, header, file, &names)
-                           : create_common(comm, target, temporary, header, file, &names);
-    *kept = names.kept;
+    status = file->own ? create_own(comm, target, temporary, header, file, &names)
+                       : create_common(comm, target, temporary, header, file, &names);
     if (status != HSORT_OK)
         file_release(comm, file, names.kept); // what was there before is no worse for it
+    else if (file->own)
+        status = agree_on_kept(comm, &names);
+    *kept = names.kept;
     return status;
 }
 

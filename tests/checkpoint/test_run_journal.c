@@ -117,12 +117,16 @@ static struct run_line random_line(void)
 
 static void test_round_trip(void)
 {
-    const struct line_seeds seeds = {check_random(&seed), check_random(&seed), check_random(&seed)};
-    const struct line_seeds others[] = {{seeds.runs + 1, seeds.segments, seeds.dealt},
-                                        {seeds.runs, seeds.segments + 1, seeds.dealt},
-                                        {seeds.runs, seeds.segments, seeds.dealt + 1}};
+    const struct line_seeds seeds = {check_random(&seed), check_random(&seed), check_random(&seed),
+                                     check_random(&seed)};
+    const struct line_seeds others[] = {{seeds.runs + 1, seeds.segments, seeds.counted, seeds.dealt},
+                                        {seeds.runs, seeds.segments + 1, seeds.counted, seeds.dealt},
+                                        {seeds.runs, seeds.segments, seeds.counted + 1, seeds.dealt},
+                                        {seeds.runs, seeds.segments, seeds.counted, seeds.dealt + 1}};
     const struct run_line line = random_line();
-    const int own = line.kind == RUN_LINE || line.kind == OUTPUT_LINE ? 0 : line.kind == DEALT_LINE ? 2 : 1;
+    static const int own_seeds[] = {[RUN_LINE] = 0,     [SEGMENT_LINE] = 1, [OUTPUT_LINE] = 0,
+                                    [DEALING_LINE] = 1, [COUNTED_LINE] = 2, [DEALT_LINE] = 3};
+    const int own = own_seeds[line.kind];
     struct run_line read;
     char text[RUN_LINE_ROOM], other[RUN_LINE_ROOM];
     const size_t bytes = run_line_format(&line, &seeds, text) - 1;
@@ -131,7 +135,7 @@ static void test_round_trip(void)
               read.number == line.number && memcmp(&read.facts, &line.facts, sizeof read.facts) == 0 &&
               memcmp(&read.note, &line.note, sizeof read.note) == 0,
           "%s", text);
-    for (int other_seed = 0; other_seed < 3; other_seed++)
+    for (int other_seed = 0; other_seed < 4; other_seed++)
         CHECK(run_line_parse(text, bytes, &others[other_seed], &read) == (other_seed != own), "another seed %d: %s",
               other_seed, text);
     for (size_t at = 0; at < bytes * 8; at++) {
@@ -214,7 +218,7 @@ static void test_apply(void)
                             .parts = 3,
                             .runs = facts,
                             .segments = facts + 3};
-    const struct line_seeds seeds = {1, 2, 3};
+    const struct line_seeds seeds = {1, 2, 3, 4};
     const struct run_note none = {.is_made = 0};
     const struct {
         struct run_line line;

@@ -47,28 +47,37 @@ def journal_lines(kind):
     return len(found)
 
 
+def shares(ranks):
+    """Where the shares of so many ranks begin and end."""
+    return [KEYS // ranks * rank + KEYS % ranks * rank // ranks for rank in range(ranks + 1)]
+
+
+def pieces_of(kind, ranks):
+    """How many are dealt out: with a file per rank they are cut where one begins, too."""
+    if kind == "keys":
+        return 0
+    part = -(-KEYS // RUNS)
+    return len(set(range(0, KEYS, part)) | set(shares(ranks)[:-1] if kind == "rank" else []))
+
+
 def phases_of(kind):
-    """What can be told apart: with a file per rank not what is dealt out."""
-    return ["runs", "cuts", "segments"] + ([] if kind == "keys" else ["deal"]) + ([] if kind == "rank" else ["end"])
+    return ["runs", "cuts", "segments"] + ([] if kind == "keys" else ["deal"]) + ["end"]
 
 
-def is_time(kind, phase, wanted):
+def is_time(phase, wanted, pieces):
     """Has the sort come so far?"""
-    if phase == "runs":
-        return journal_lines("run") >= wanted
-    if phase == "cuts":
-        return journal_lines("run") >= RUNS
-    if phase == "segments":
-        return journal_lines("segment") >= wanted
-    last = "segment" if kind in ("keys", "rank") else "dealt"
-    return journal_lines(last) >= (RUNS if phase == "end" else wanted) if phase == "end" or kind != "rank" else journal_lines("segment") >= RUNS
+    if phase in ("runs", "segments"):
+        return journal_lines(phase[:-1]) >= wanted
+    if phase == "deal":
+        return journal_lines("segment") >= RUNS and journal_lines("dealt") >= wanted
+    return journal_lines("run") >= RUNS and (phase == "cuts" or journal_lines("segment") >= RUNS and journal_lines("dealt") >= pieces)
 
 
-def phase_now(kind):
+def phase_now(pieces):
     runs, segments, dealt = (journal_lines(line) for line in ("run", "segment", "dealt"))
     if runs < RUNS or segments < RUNS:
         return "runs" if runs < RUNS else "cuts" if segments == 0 else "segments"
-    return "end" if kind == "keys" or dealt == RUNS else "deal"
+    return "end" if dealt >= pieces else "deal"
 
 
 def sorted_outputs(keys, values):
@@ -134,6 +143,7 @@ class Kills:
 
     def begin_case(self, kind):
         self.kind, self.options, names = kind, *KINDS[kind]
+        self.ranks = set()  # on which it was killed
         self.named = False  # an output has its name before the end: what was dealt out to it is dealt out again
         self.wanted = {name: (self.unique if kind in ("unique", "counts") else self.all)[name.removesuffix(".%r")] for name in names}
         for name in glob.glob("out*"):
@@ -147,7 +157,7 @@ class Kills:
         files = {}
         for name, wanted in self.wanted.items():
             if name.endswith("%r"):
-                ends = [KEYS // ranks * rank + KEYS % ranks * rank // ranks for rank in range(ranks + 1)]
+                ends = shares(ranks)
                 files |= {name.replace("%r", str(rank)): wanted[8 * ends[rank]:8 * ends[rank + 1]] for rank in range(ranks)}
             else:
                 files[name] = wanted
@@ -163,7 +173,7 @@ class Kills:
         """False: it ended before."""
         wanted, later = self.draw.randrange(RUNS), self.draw.choice([0, self.draw.random() * 0.02])
         process, deadline = self.start(ranks, words), time.monotonic() + 120
-        while process.poll() is None and not is_time(self.kind, phase, wanted) and time.monotonic() < deadline:
+        while process.poll() is None and not is_time(phase, wanted, pieces_of(self.kind, ranks)) and time.monotonic() < deadline:
             time.sleep(0.0005)
         time.sleep(later)
         if process.poll() is not None:
@@ -183,7 +193,8 @@ class Kills:
             self.named = self.named or found == wanted
             if found not in (b"old", wanted):
                 self.fail(f"{text}: {name} is neither the old nor the new one")
-        self.reached.append((self.kind, phase_now(self.kind)))
+        self.reached.append((self.kind, phase_now(pieces_of(self.kind, ranks))))
+        self.ranks.add(ranks)
 
     def finish(self, text, ranks, words):
         begun = bool(glob.glob("**/manifest", recursive=True))
@@ -197,6 +208,7 @@ class Kills:
             report = json.loads(out)
             if (report["resumed"] == "begun") != begun:
                 self.fail(f"{text}: resumed is {report['resumed']}, with a manifest: {begun}")
+            dealt *= self.kind != "rank" or self.ranks == {ranks}  # on another number of ranks the pieces are others
             if report["kept_dealt"] != dealt and not self.named:
                 self.fail(f"{text}: kept are {report['kept_dealt']} parts of {dealt} that were dealt out")
         for name, wanted in self.files_of(ranks).items():
@@ -217,6 +229,8 @@ class Kills:
         words = [word for name in self.draw.choice([[], TEMPORARY]) for word in ("-T", name)]
         words += self.draw.choice([[], ["--checkpoint", CHECKPOINT]])
         ranks = [self.draw.choice([1, 2, 3, 5]) for _ in range(3)]
+        if kind == "rank" and self.draw.random() < 1 / 2:
+            ranks = ranks[:1] * 3
         text = f"{kind}: killed in {phase}, on {ranks} ranks, {' '.join(words)}"
         if not self.kill_in(phase, ranks[0], words):
             self.ended += 1

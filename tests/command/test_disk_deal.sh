@@ -101,13 +101,12 @@ nothing_left() # TEXT
     [ -z "$found" ] || fail "$1: files are left: ${found//$'\n'/ }"
 }
 
-# left TEXT [INSIDE OUTSIDE]: of ours only names like these are there, in $dir and $runs and beside it. Files per rank only a kill leaves.
+# left TEXT [INSIDE]: of ours only names like these are there, in $dir and $runs and beside them.
 left()
 {
-    local others parts="|(out|vout|index|counts)\.hypersort-[0-9a-f]{16}-dealt\.part"
-    [[ ${files[$kind]} != *%r* ]] || parts=
+    local others parts="|(out|vout|index|counts)[.0-9]*\.hypersort-[0-9a-f]{16}-dealt\.part"
     others=$(find . -path './*hypersort-*' -o -path "./kept/*" |
-        grep -Ev "^\./(($dir|$runs)(/(manifest|plan|sorted|journal-[0-9]+|run-[0-9]{6}${2:-}))?|$runs-[0-9a-f]{16}-sorted$parts${3:-})$")
+        grep -Ev "^\./(($dir|$runs)(/(manifest|plan|sorted|journal-[0-9]+|run-[0-9]{6}${2:-}))?|$runs-[0-9a-f]{16}-sorted$parts)$")
     [ -z "$others" ] || fail "$kind, $1: left are $others"
     [ -e "$(sorted)" ] || fail "$kind, $1: what was sorted is gone"
 }
@@ -157,8 +156,8 @@ each_phase()
     done
 }
 
-# Stopped while it deals out, later and later, until it is over; --verify=reread as well. But with a file per rank what is counted and dealt
-# out by then is so no more.
+# Stopped while it deals out, later and later, until it is over; --verify=reread as well. What is counted and dealt out stays so; with a
+# file per rank, on the same number of ranks.
 while_dealing()
 {
     local nth what ranks before after=0
@@ -176,7 +175,7 @@ while_dealing()
             left "block $nth"
             after=$((3 * $(made counted) + $(made dealt)))
             [ $after -ge $before ] || fail "$kind, block $nth: less is noted than was"
-            [ $nth -lt 4 ] || [[ ${files[$kind]} = *%r* ]] || [ $after -gt 0 ] || fail "$kind, block $nth: nothing is noted"
+            [ $nth -lt 4 ] || [ $after -gt 0 ] || fail "$kind, block $nth: nothing is noted"
         done
         end
         finished "$ranks" "after stops in blocks up to $nth"
@@ -187,11 +186,12 @@ while_dealing()
 nothing_twice()
 {
     local what
-    for what in beside unique; do
+    local -A half=([beside]=7 [unique]=19 [by_rank]=7 [keys]=4) # of six pieces, each of two blocks, or of one
+    for what in "${kinds[@]}"; do
         choose "$what" && afresh
-        stop "holddeal:0:$([ "$what" = unique ] && echo 19 || echo 7)" 1 "the result was dealt out" # two blocks a piece
+        stop "holddeal:0:${half[$what]}" 1 "the result was dealt out"
         [ "$(made dealt)" = 3 ] || fail "$kind: $(made dealt) pieces were dealt out, not 3"
-        HYPERSORT_FAULT=holddeal:0:7,holdread:0,holdwrite:0 run 1 "${command[@]}"
+        HYPERSORT_FAULT=holddeal:0:$((half[$what] % 12)),holdread:0,holdwrite:0 run 1 "${command[@]}"
         finished 1 "nothing twice"
     done
 }
@@ -214,7 +214,7 @@ kills()
             gone $pids
             : >"$work.err"
             untouched "$kind, killed on $ranks ranks"
-            left "killed on $ranks ranks" "|\.hypersort-lock" "|(out|vout|index|counts)[.0-9]*\.hypersort-[0-9a-f]{16}-dealt\.part"
+            left "killed on $ranks ranks" "|\.hypersort-lock"
             run 3 "${command[@]}"
             finished 3 "killed on $ranks ranks"
         done

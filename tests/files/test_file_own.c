@@ -105,7 +105,6 @@ static void test_refusals(int rank)
     struct file_in in;
     struct file_out file;
     char name[PATH_MAX], kept[PATH_MAX];
-    bool found;
     snprintf(name, sizeof name, "%s", own_name(rank));
     put_old();
     put_npy(name, 10, 10);
@@ -128,12 +127,44 @@ static void test_refusals(int rank)
     }
     put_old();
     check_all(-1, type, "refusals");
-    snprintf(kept, sizeof kept, "%s", in_dir("own.part"));
-    expect(HSORT_INTERNAL, resume_keys(pattern, type, 10, NULL, kept, &file, &found), "cannot be resumed",
-           "resume");
     struct file_target target = even_target(pattern, FILE_AUTO, type, 10, NULL);
     target.mine += comm.rank == rank;
     expect(HSORT_INTERNAL, file_create(&comm, &target, &file), "11 keys", "shares that are not all");
+}
+
+/* Left under names of their own and found again, by all ranks or by none. */
+static void test_resume(int rank)
+{
+    const hsort_type type = HSORT_U64;
+    const int64_t count = 5003;
+    struct file_out file;
+    char name[PATH_MAX], last[16];
+    bool kept;
+    snprintf(last, sizeof last, "left.%d.part", comm.rank);
+    snprintf(name, sizeof name, "%s", in_dir(last));
+    put_old();
+    for (int start = 0; start < 4; start++) { // before the last one the file of a rank goes
+        const bool wanted = start == 1 || start == 2;
+        if (start == 3 && comm.rank == rank)
+            CHECK(unlink(name) == 0, "unlink");
+        MPI_Barrier(comm.world);
+        expect(HSORT_OK, resume_keys(pattern, type, count, NULL, name, &file, &kept), "", "resuming");
+        CHECK(kept == wanted, "start %d: kept %d", start, kept);
+        uint64_t *keys = malloc((size_t)file.count * 8 + 8), *found = malloc((size_t)file.count * 8 + 8);
+        fill(keys, file.first, file.count, type);
+        if (kept)
+            CHECK(file_read_back(&file, file.first, file.count, found) == HSORT_OK &&
+                      memcmp(found, keys, (size_t)file.count * 8) == 0,
+                  "start %d: other keys", start);
+        else
+            CHECK(file_write(&file, file.first, file.count, keys) == HSORT_OK, "%s", status_text());
+        free(keys);
+        free(found);
+        if (start < 3)
+            file_leave(&comm, &file);
+    }
+    expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), "", "the end");
+    check_all(count, type, "resumed");
 }
 
 #ifdef HSORT_FAULTS
@@ -187,6 +218,7 @@ static void test_all(void)
     }
     for (int i = 0; i < 3; i++) {
         test_refusals(ranks[i]);
+        test_resume(ranks[i]);
         test_faults(ranks[i]);
     }
 }

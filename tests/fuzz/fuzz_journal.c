@@ -6,7 +6,7 @@
 #include "src/checkpoint/run_journal.h"
 #include "tests/fuzz/fuzz.h"
 
-static const struct line_seeds seeds = {.runs = 1, .segments = 2, .dealt = 3};
+static const struct line_seeds seeds = {.runs = 1, .segments = 2, .counted = 3, .dealt = 4};
 
 /* A new text [*text_bytes]: `data` and its checksum, from `hash` on, in this form. */
 static char *with_sum(const uint8_t *data, size_t bytes, uint64_t hash, const char *form, size_t *text_bytes)
@@ -79,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     } else if (bytes > 0 && data[0] == 'l') {
         feed_line(data + 1, bytes - 1, seeds.runs);
         feed_line(data + 1, bytes - 1, seeds.segments);
+        feed_line(data + 1, bytes - 1, seeds.counted);
         feed_line(data + 1, bytes - 1, seeds.dealt);
     } else {
         feed_journals(data, bytes);

@@ -76,7 +76,7 @@ static hsort_status find_sizes(struct disk_passes *p, struct disk_sizes *sizes)
                                  .ranks = ctx->comm.size,
                                  .wanted_parts = p->store->parts,
                                  .memory_bytes = p->store->memory_bytes,
-                                 .engine_bytes = usable_bytes(bytes + ctx->exchange_bytes + ctx->codes_bytes),
+                                 .engine_bytes = usable_bytes(bytes),
                                  .on_host = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST,
                                  .workspace = pass_sort_workspace,
                                  .workspace_user = &p->sort};

@@ -58,7 +58,6 @@ static void need_kept(struct pass_need *need, size_t bytes, size_t kept)
 {
     need->all += bytes;
     need->grows += bytes > kept ? bytes - kept : 0;
-    need->kept += kept;
 }
 
 /* element_workspace_fn. */
@@ -97,7 +96,6 @@ static hsort_status need_pairs(hsort_context *ctx, const struct engine_pairs *pa
     size_t workspace;
     TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &workspace));
     need_kept(need, workspace, ctx->workspace_bytes);
-    need->kept += ctx->codes_bytes + ctx->slice.bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1];
     return HSORT_OK;
 }
 
@@ -109,10 +107,9 @@ static hsort_status find_need(const struct element_order *order, const struct el
     need->all = need->grows = array_bytes(order, columns);
     TRY(columns->pairs ? need_pairs(ctx, columns->pairs, need)
                        : need_codes(order, columns->carried_bytes, need));
-    need->kept += ctx->exchange_bytes;
+    need->kept = sort_kept_bytes(ctx);
     TRY(sort_engine_bytes(ctx, &have));
-    need->free = have - ctx->buffer_bytes[0] - ctx->buffer_bytes[1] - ctx->workspace_bytes -
-                 ctx->slice.bytes + spare_idle_bytes(&ctx->spare);
+    need->free = have - need->kept + spare_idle_bytes(&ctx->spare);
     return HSORT_OK;
 }
 

@@ -99,6 +99,27 @@ static int64_t scratch_for_chunks(const struct sort *s, int chunks)
     return chunks == 1 ? part : part + part / 64;
 }
 
+static void drop_all_but_codes(hsort_context *ctx)
+{
+    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
+    context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
+    context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
+    context_drop(ctx, &ctx->slice.memory, &ctx->slice.bytes);
+}
+
+void sort_drop_memory(hsort_context *ctx)
+{
+    drop_all_but_codes(ctx);
+    context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
+}
+
+size_t sort_kept_bytes(const hsort_context *ctx)
+{
+    return ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes + ctx->exchange_bytes +
+           ctx->slice.bytes + ctx->codes_bytes;
+}
+
 /* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do
  * with less. Take as large a part of the capacity as there is memory for. Not none at all, though a network
  * could do with that: keys that fill memory to the last hundredth are rather a count that is wrong. What
@@ -111,6 +132,8 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
     context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
     if (sizes->keys == 0)
         context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+    if (!s->are_codes)
+        context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
     TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes->keys));
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
     const size_t most = usable_bytes(free_bytes);
@@ -123,13 +146,13 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
 }
 
-/* Of several ranks, all have unmapped them: sort_outgrows(). Codes stay: they may be what is sorted. */
-static void drop_buffers(hsort_context *ctx)
+/* Of several ranks, all have unmapped what goes: sort_outgrows(). The codes may be what is sorted. */
+static void drop_others(const struct sort *s)
 {
-    context_drop(ctx, &ctx->slice.memory, &ctx->slice.bytes);
-    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-    context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
+    hsort_context *ctx = s->ctx;
+    if (!s->are_codes)
+        context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
+    drop_all_but_codes(ctx);
 }
 
 hsort_status sort_reserve(struct sort *s)
@@ -147,7 +170,7 @@ hsort_status sort_reserve(struct sort *s)
     if (!enough && comm_is_alone(&ctx->comm))
         TRY(take_less(s, &sizes));
     else if (!enough)
-        drop_buffers(ctx);
+        drop_others(s);
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
     TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes.keys));
@@ -173,19 +196,8 @@ hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes)
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
     if (ctx->info.gpu_sharers > 1 && ctx->options.device_memory_limit == 0) // a limit is each rank's own
         free_bytes /= (size_t)ctx->info.gpu_sharers;
-    *bytes =
-        free_bytes + ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes + ctx->slice.bytes;
+    *bytes = free_bytes + sort_kept_bytes(ctx);
     return HSORT_OK;
-}
-
-void sort_drop_memory(hsort_context *ctx)
-{
-    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-    context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
-    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-    context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
-    context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
-    context_drop(ctx, &ctx->slice.memory, &ctx->slice.bytes);
 }
 
 /* Does this rank lack the engine memory for one pass? The caller's memory, which is the host's, lends none. */

@@ -64,11 +64,14 @@ hsort_status sort_choose_passes(struct sort *s);
  * memory too. Pure. */
 size_t usable_bytes(size_t free_bytes);
 
-/* Engine memory that this rank may take for buffers and workspace, with those that the context holds, and the slice that makes
- * way for them. Ranks that share a GPU share what is free, unless each has a limit. Not collective. */
+/* Engine memory that this rank may take for a sort, with all that the context keeps for sorts. Ranks that share a GPU share
+ * what is free, unless each has a limit. Not collective. */
 hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes);
 
-/* Free all engine memory that the context keeps for sorts. Other ranks have unmapped it. Not collective. */
+/* What the context keeps for sorts. Pure. */
+size_t sort_kept_bytes(const hsort_context *ctx);
+
+/* Free all of it. Other ranks have unmapped it. Not collective. */
 void sort_drop_memory(hsort_context *ctx);
 
 /* What a rank says of its elements: do they fit into engine memory? */

@@ -82,7 +82,7 @@ static hsort_status find_own_slot(struct passes *p, int64_t *slot)
     *slot = 0;
     spare_drop(&ctx->spare);
     TRY(sort_engine_bytes(ctx, &have));
-    have = usable_bytes(have + ctx->exchange_bytes + ctx->codes_bytes);
+    have = usable_bytes(have);
     TRY(pass_slot_find(most_elements(p->s), p->pipeline.element_bytes, have, pass_sort_workspace, &p->sort,
                        slot, &need));
     if (*slot > 0)

@@ -1,6 +1,7 @@
 /* A rank that is alone where its keys fit into the engine's memory, but not twice: the sort takes less scratch, down to
  * 1/64. Several ranks need the room: keys in engine memory are refused on every rank then, those in host memory sorted in
- * two passes, as all are that do not fit at all. What a sort of records keeps makes way for keys, and the other way round.
+ * two passes, as all are that do not fit at all. What sorts of records and argsorts keep makes way for keys, and the
+ * other way round.
  *
  *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up: the linker puts
  *                             __wrap_engine_open_host() in the place of engine_open_host() (--wrap)
@@ -9,7 +10,7 @@
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { COUNT = 1 << 19, FEW = 1 << 17, RECORDS = 256, RECORD_WORDS = 512 };
+enum { COUNT = 1 << 19, FEW = 1 << 17, RECORDS = 256, RECORD_WORDS = 512, INDICES = 1 << 16 };
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
@@ -133,6 +134,21 @@ static void check_records(hsort_context *ctx)
             CHECK(records[i][word] == (uint64_t)(first + i), "rank %d: word %d of record %d", rank, word, i);
 }
 
+/* Keys in the reverse order, for which the context keeps codes. */
+static void check_argsort(hsort_context *ctx)
+{
+    static uint64_t keys[INDICES];
+    static int64_t index[INDICES];
+    const int64_t first = (int64_t)rank * INDICES, total = (int64_t)size * INDICES;
+    for (int i = 0; i < INDICES; i++)
+        keys[i] = (uint64_t)(total - 1 - first - i);
+    const hsort_status status =
+        hsort_argsort(ctx, HSORT_U64, HSORT_ASCENDING, keys, INDICES, index, NULL, INDICES, NULL);
+    CHECK(status == HSORT_OK, "argsort: status %d, %s", status, hsort_last_error(ctx));
+    for (int i = 0; i < INDICES; i++)
+        CHECK(index[i] == total - 1 - first - i, "rank %d: entry %d of the index", rank, i);
+}
+
 /* Memory for the keys of one pass, and hardly more. */
 static void check_turns(bool cuda, uint64_t *random)
 {
@@ -147,6 +163,8 @@ static void check_turns(bool cuda, uint64_t *random)
         const int64_t count = turn == 1 ? 2 * COUNT : COUNT; // for which a rank alone takes less scratch
         check_sort(ctx, HSORT_U64, HSORT_ASCENDING, count, count > COUNT && size > 1 ? 2 : 1, "after records",
                    random);
+        check_argsort(ctx);
+        check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, "after an argsort", random);
     }
     hsort_destroy(&ctx);
     keys_are_far = false;

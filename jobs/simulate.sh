@@ -62,7 +62,9 @@ simulate()
 if [ $table = nodes ]; then
     shift
     for ranks in 16 32 64 128; do # more cannot partition
-        simulate "$ranks" partition $large 1048576 uniform | tee -a "$rows" | tail -1 >&2
+        for input in smooth squares; do
+            simulate "$ranks" partition $large 1048576 $input | tee -a "$rows" | tail -1 >&2
+        done
         simulate "$ranks" direct $large | tee -a "$rows" | tail -1 >&2
     done
     simulate 1024 direct $large | tee -a "$rows" | tail -1 >&2

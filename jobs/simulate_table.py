@@ -49,7 +49,7 @@ def between_line(row):
     floor = number["crossed_keys"] * number["keys"] * number["crossed_key_bytes"] / RATE
     cells = [
         f"{number['ranks'] / number['per_node']:.0f}",
-        row["exchange"],
+        row["exchange"] + (", squares" if row["input"] == "squares" else ""),
         f"{number['crossed_key_bytes']:.2f} / {number['formula_crossed_key_bytes']:.2f}",
         f"{number['sort_s']:.4f} / {number['formula_sort_s']:.4f}",
         f"{number['exchange_s']:.4f} / {number['formula_exchange_s']:.4f}",
@@ -62,7 +62,7 @@ def between_line(row):
 def main(path, markdown):
     notes, rows = read(path)
     if path.endswith("nodes.csv"):
-        rows.sort(key=lambda row: (int(row["ranks"]), row["exchange"]))
+        rows.sort(key=lambda row: (int(row["ranks"]), row["exchange"], row["input"]))
         about = f"{note(notes, 'simulated by')}; commit {note(notes, 'commit')}, {note(notes, 'date')[:10]}. "
         about += f"[Rows]({link(path, markdown)}), by `jobs/simulate.sh nodes`."
         replace(markdown, "simulated nodes", [about, "", BETWEEN, *map(between_line, rows)])

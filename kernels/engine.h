@@ -79,7 +79,8 @@ enum {
     ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
-    ENGINE_SAMPLE_LOG_MAX = 16,
+    ENGINE_SAMPLE_LOG_USUAL = 16, /* up to here a map is made fast, of larger samples for even regions */
+    ENGINE_SAMPLE_LOG_MAX = 18,
     ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
     ENGINE_MOVE_BYTES = 2 << 20  /* that engine_transfer.move() is asked for at most at a time */
 };
@@ -215,30 +216,30 @@ struct engine_peer_ops {
  *     scatter()       keys, any order  ->  region 0 | region 1 | ...        each in no order
  *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other
  *
- * A value that has a large part of the sample gets a region of its own. Equal keys are equal bits, so the keys
- * of such a region are counted, but not moved: where they are wanted, the value is written as often. With 6
- * between two regions of several values:
+ * A value that has a large part of the sample gets a region of its own. Equal keys are equal bits, so the keys of such a
+ * region are counted, but not moved: where they are wanted, the value is written as often. With 6 between two others:
  *
  *     keys    6 9 6 1 6 3        count()         1, 3: 2 keys    6: 3 keys    9: 1 key
  *                                scatter()       1 3 | 9
  *     pieces  1 3, 3 keys, 9     sort_regions()  1 3 6 6 6 9 */
 struct engine_partition_ops {
-    /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a
-     * sort. */
+    /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
     size_t (*workspace)(const struct engine *engine, int key_bytes);
 
-    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global
-     * position floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map
-     * and from are read. codes [sample] on the host, key_words() each (key_width.h). Waits for the result. */
-    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
-                           int64_t total, int log, int64_t first, int sample, void *workspace,
-                           uint64_t *codes);
+    /* Bytes of scratch, aligned to 256, of sample() and make_map(), for a sample of 2^log keys; the same on every rank. Pure. */
+    size_t (*sample_scratch)(const struct engine *engine, int key_bytes, int log);
+
+    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
+     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map and from are read.
+     * codes [sample] on the host, key_words() each (key_width.h). Waits for the result. */
+    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before, int64_t total,
+                           int log, int64_t first, int sample, void *scratch, uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] of key_words() on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *made: map is written, and good on every rank; if not, the
-     * device cannot sort by regions. Waits for the result. */
-    hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                             int64_t total, void *workspace, struct engine_map *map, bool *made);
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *made: map is written, and good on every rank; if not, the device cannot sort
+     * by regions. Waits for the result. */
+    hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
+                             void *workspace, void *scratch, struct engine_map *map, bool *made);
 
     /* Is a region of one value? It is then the code [key_words()]. On the host, from the map alone. Pure. */
     bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,
@@ -247,8 +248,7 @@ struct engine_partition_ops {
     /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
      * raw as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
     hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                          const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
-                          bool *descends);
+                          const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends, bool *descends);
 
     /* Put the codes of the keys at raw->from [count] into `to` [count], region by region, without gaps; but
      * those of regions of one value nowhere. count() has just counted them, with the same map and workspace.

@@ -236,19 +236,20 @@ static hsort_status traced_sort_pairs(struct engine *engine, const struct engine
 
 static hsort_status traced_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                   int64_t before, int64_t total, int log, int64_t first, int sample,
-                                  void *workspace, uint64_t *codes)
+                                  void *scratch, uint64_t *codes)
 {
     const struct traced_call call = begin_work(engine, "sample", sample);
     return traced_end(&call, call.own->partition->sample(engine, key_bytes, raw, before, total, log, first,
-                                                         sample, workspace, codes));
+                                                         sample, scratch, codes));
 }
 
 static hsort_status traced_make_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                    int64_t total, void *workspace, struct engine_map *map, bool *made)
+                                    int64_t total, void *workspace, void *scratch, struct engine_map *map,
+                                    bool *made)
 {
     const struct traced_call call = begin_work(engine, "make map", (int64_t)1 << log);
-    return traced_end(
-        &call, call.own->partition->make_map(engine, key_bytes, codes, log, total, workspace, map, made));
+    return traced_end(&call, call.own->partition->make_map(engine, key_bytes, codes, log, total, workspace,
+                                                           scratch, map, made));
 }
 
 static hsort_status traced_count_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,

@@ -65,29 +65,33 @@ struct partition_part {
 /* All of the workspace: it begins with a part for each thread. */
 struct partition_space {
     struct partition_part *parts;
-    char *radix;                // [radix_workspace(threads)]
-    uint64_t *sample, *scratch; // [1 << ENGINE_SAMPLE_LOG_MAX] codes each, for make_map()
+    char *radix; // [radix_workspace(threads)]
 };
 
-static size_t sample_words(int key_bytes)
-{
-    return (size_t)key_words(key_bytes) << ENGINE_SAMPLE_LOG_MAX;
-}
-
-static struct partition_space space_at(int threads, int key_bytes, void *workspace)
+static struct partition_space space_at(int threads, void *workspace)
 {
     struct partition_space space = {.parts = workspace};
     space.radix = (char *)(space.parts + threads);
-    space.sample = (uint64_t *)(space.radix + radix_workspace(threads));
-    space.scratch = space.sample + sample_words(key_bytes);
     return space;
 }
 
 static size_t host_partition_workspace(const struct engine *engine, int key_bytes)
 {
     const int threads = host_threads(engine);
-    return (size_t)threads * sizeof(struct partition_part) + radix_workspace(threads) +
-           2 * sizeof(uint64_t) * sample_words(key_bytes);
+    (void)key_bytes;
+    return (size_t)threads * sizeof(struct partition_part) + radix_workspace(threads);
+}
+
+static size_t sample_words(int key_bytes, int log)
+{
+    return (size_t)key_words(key_bytes) << log;
+}
+
+/* Codes [2^log], twice. */
+static size_t host_sample_scratch(const struct engine *engine, int key_bytes, int log)
+{
+    (void)engine;
+    return 2 * sizeof(uint64_t) * sample_words(key_bytes, log);
 }
 
 /* Where part `part` of `parts` begins; that of `parts` is the end of all. */
@@ -110,11 +114,11 @@ static int64_t position_of_sample(int64_t i, int64_t total, int log)
 
 static hsort_status host_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                           int64_t before, int64_t total, int log, int64_t first, int sample,
-                                          void *workspace, uint64_t *codes)
+                                          void *scratch, uint64_t *codes)
 {
     const struct keymap map = raw->map;
     const int threads = host_threads(engine);
-    (void)workspace;
+    (void)scratch;
     TRY(kernel_takes("sample of keys", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
     for (int i = 0; i < sample; i++) {
@@ -125,19 +129,19 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
 }
 
 static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, struct engine_map *map, bool *made)
+                                       int64_t total, void *workspace, void *scratch, struct engine_map *map, bool *made)
 {
     const int threads = host_threads(engine);
-    const struct partition_space space = space_at(threads, key_bytes, workspace);
+    uint64_t *sorted = scratch;
     const int64_t sample = INT64_C(1) << log;
     const int code_bytes = key_words(key_bytes) * (int)sizeof *codes;
     (void)total;
     *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
-    memcpy(space.sample, codes, (size_t)(sample * code_bytes));
-    radix_sort(threads, code_bytes, space.sample, space.scratch, sample, space.radix);
+    memcpy(sorted, codes, (size_t)(sample * code_bytes));
+    radix_sort(threads, code_bytes, sorted, sorted + sample_words(key_bytes, log), sample, space_at(threads, workspace).radix);
     memset(map, 0, sizeof *map); // all of its bytes travel
-    KEY_CALL(key_bytes, make_bounds, (const void *)space.sample, sample / ENGINE_REGIONS, (void *)map->bytes);
+    KEY_CALL(key_bytes, make_bounds, (const void *)sorted, sample / ENGINE_REGIONS, (void *)map->bytes);
     *made = true;
     return HSORT_OK;
 }
@@ -183,7 +187,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
                                          int64_t *counts, bool *ascends, bool *descends)
 {
     const int threads = host_threads(engine);
-    struct partition_part *parts = space_at(threads, key_bytes, workspace).parts;
+    struct partition_part *parts = space_at(threads, workspace).parts;
     TRY(kernel_takes("count of regions", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
@@ -206,7 +210,7 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
                                            void *to)
 {
     const int threads = host_threads(engine);
-    struct partition_part *parts = space_at(threads, key_bytes, workspace).parts;
+    struct partition_part *parts = space_at(threads, workspace).parts;
     TRY(kernel_takes("partition", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
@@ -287,7 +291,7 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
                                       const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
     const int threads = host_threads(engine);
-    char *radix = space_at(threads, key_bytes, workspace).radix;
+    char *radix = space_at(threads, workspace).radix;
     struct region_place regions[ENGINE_PIECES_MAX];
     TRY(kernel_takes("sort of regions", key_bytes));
     const int found = copy_pieces(threads, key_bytes, map, pieces, count, out, regions);
@@ -321,6 +325,7 @@ static hsort_status host_settle_regions(struct engine *engine, int key_bytes, co
 
 const struct engine_partition_ops host_partition_ops = {
     .workspace = host_partition_workspace,
+    .sample_scratch = host_sample_scratch,
     .sample = host_partition_sample,
     .make_map = host_partition_map,
     .region_value = host_region_value,

@@ -38,7 +38,10 @@
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/batch_source.h"
 
-enum { TOTAL_LOG_MAX = 44 /* positions times the size of a sample take 63 bits */ };
+enum {
+    TOTAL_LOG_MAX = 44,      /* positions times the size of a sample take 62 bits */
+    SAMPLE_OF_RANK = 1 << 13 /* keys, about: the more ranks, the fewer regions has each, and the more even these must be */
+};
 
 /* What ranks gather of each other: the keys of each region, and this. */
 enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
@@ -48,7 +51,7 @@ enum { SOURCES = 2 };
 static const struct batch_source_ops *const sources[SOURCES] = {&mapped_source, &message_source};
 
 struct partition_tables {
-    uint64_t *sample;      /* [2^ENGINE_SAMPLE_LOG_MAX] codes by position: this rank's part, on rank 0 all */
+    uint64_t *sample;      /* [2^sample_log_most()] codes by position: this rank's part, on rank 0 all; no more is touched */
     int *counts, *offsets; /* [size] words of the sample, by rank */
     int64_t *found;        /* [size * FOUND] what ranks gather of each other */
     struct batch_plan *plan;
@@ -62,6 +65,15 @@ struct partition_tables {
     struct engine_piece pieces[ENGINE_PIECES_MAX];
     struct engine_event *fetched[BATCH_SLOTS], *queued;
 };
+
+/* Log of the size of the largest sample. */
+static int sample_log_most(int size)
+{
+    int log = ENGINE_SAMPLE_LOG_USUAL;
+    while (log < ENGINE_SAMPLE_LOG_MAX && (int64_t)size * SAMPLE_OF_RANK >> (log + 1) > 0)
+        log++;
+    return log;
+}
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */
 
@@ -90,7 +102,7 @@ static void close_partition(void *tables, struct engine *engine)
 static hsort_status make_tables(struct partition_tables *p, int size, struct engine *engine)
 {
     const size_t ranks = (size_t)size;
-    p->sample = malloc(sizeof(key_code) << ENGINE_SAMPLE_LOG_MAX);
+    p->sample = malloc(sizeof(key_code) << sample_log_most(size));
     p->counts = malloc(ranks * sizeof *p->counts);
     p->offsets = malloc(ranks * sizeof *p->offsets);
     p->found = malloc(ranks * FOUND * sizeof *p->found);
@@ -178,6 +190,17 @@ static int64_t sample_from(int64_t at, int64_t total, int log)
     return ((at << log) + total - 1) / total;
 }
 
+/* Log of the size of the sample; of small shards it is what the scratch has room for. The same on every rank. */
+static int sample_log(const struct exchange *x)
+{
+    const size_t room = (size_t)(batch_scratch_keys(x->comm->size, x->capacity) * x->key_bytes);
+    int log = sample_log_most(x->comm->size);
+    while (x->current_offset[x->comm->size] >> log == 0 ||
+           x->engine->ops->partition->sample_scratch(x->engine, x->key_bytes, log) > room)
+        log--;
+    return log;
+}
+
 /* Take a sample of all ranks' keys, and let rank 0 make a map of it: the same on every rank, or on none. Collective. */
 static hsort_status agree_on_map(struct exchange *x)
 {
@@ -185,16 +208,14 @@ static hsort_status agree_on_map(struct exchange *x)
     const struct engine_partition_ops *ops = x->engine->ops->partition;
     const int rank = x->comm->rank, size = x->comm->size, words = key_words(x->key_bytes);
     const int64_t total = x->current_offset[size];
-    int log = ENGINE_SAMPLE_LOG_MAX;
-    while (total >> log == 0)
-        log--;
+    const int log = sample_log(x);
     for (int r = 0; r < size; r++) {
         p->offsets[r] = words * (int)sample_from(x->current_offset[r], total, log);
         p->counts[r] = words * (int)sample_from(x->current_offset[r + 1], total, log) - p->offsets[r];
     }
     uint64_t *own = p->sample + p->offsets[rank], code[KEY_CODE_WORDS];
     hsort_status status = ops->sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total, log,
-                                      p->offsets[rank] / words, p->counts[rank] / words, x->memory, own);
+                                      p->offsets[rank] / words, p->counts[rank] / words, scratch_of(x), own);
     keep_first_error(
         &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
                                         p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
@@ -202,8 +223,8 @@ static hsort_status agree_on_map(struct exchange *x)
     memset(&p->agreed, 0, sizeof p->agreed);
     bool made = false;
     if (rank == 0 && status == HSORT_OK)
-        status =
-            ops->make_map(x->engine, x->key_bytes, p->sample, log, total, x->memory, &p->agreed.map, &made);
+        status = ops->make_map(x->engine, x->key_bytes, p->sample, log, total, x->memory, scratch_of(x),
+                               &p->agreed.map, &made);
     p->agreed.is_made = made && status == HSORT_OK;
     keep_first_error(&status,
                      comm_check(MPI_Bcast(&p->agreed, (int)sizeof p->agreed, MPI_BYTE, 0, x->comm->world),

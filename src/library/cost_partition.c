@@ -48,33 +48,30 @@ static double fetched_share(const struct cost_network *n)
     return 1 + region_share(n) * (n->size - 1) / n->size;
 }
 
-/* Nodes of as many ranks: whole ones, or the last one, with what is left. */
-struct alike_nodes {
-    int each, ranks; /* of a node; of all of these nodes together */
-};
-
-static struct alike_nodes whole_nodes(const struct cost_network *n)
+/* Ranks of the smallest node, which send most to others; ranks fill one node after the other. */
+static int fewest_of_node(const struct cost_network *n)
 {
     const int each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
-    return (struct alike_nodes){each, n->size - n->size % each};
+    return n->size % each != 0 ? n->size % each : each;
 }
 
-/* Its ranks send most to others. No rank, if all nodes are whole. */
-static struct alike_nodes last_node(const struct cost_network *n)
-{
-    const int rest = n->size - whole_nodes(n).ranks;
-    return (struct alike_nodes){rest, rest};
-}
-
-/* What a rank of such a node sends while regions are sorted. */
+/* What a rank sends while regions are sorted: to the link that of a whole node, to the network that of the smallest. */
 struct moved_shard {
     double near, far, far_keys; /* bytes; far ones packed, and as keys */
 };
 
-static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s, struct alike_nodes nodes)
+static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s)
 {
-    const double each = s->shard_bytes / n->size, far_keys = (n->size - nodes.each) * each;
-    return (struct moved_shard){(nodes.each - 1) * each, far_keys * packed_share(s), far_keys};
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
+    const double each = s->shard_bytes / n->size;
+    return (struct moved_shard){(near_ranks - 1) * each, far_ranks * each * packed_share(s), far_ranks * each};
+}
+
+/* Bytes that the busiest rank sends: one of a whole node, most of whose peers get plain keys. */
+static double most_sent(const struct cost_network *n, const struct shard_size *s)
+{
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
+    return ((near_ranks - 1) + (n->size - near_ranks) * packed_share(s)) * s->shard_bytes / n->size;
 }
 
 /* The link and the network: side by side if ranks of a node read each other's memory, else one message after the other. */
@@ -94,16 +91,6 @@ static double batch_share(const struct cost_network *n, const struct shard_size 
     return regions <= 1 ? (rest < region ? rest : region) : regions * region < rest ? regions * region : rest;
 }
 
-/* How much longer the network takes for a batch than for the mean of all ranks' ones. A region, cut by a part of the sample, is
- * larger or smaller than the mean, and of ranks that send as much none gets far ahead of the one with the largest batch. Ranks that
- * send less have time to spare: they do not hold up who sends more, and what it sends to all of them is the mean. */
-static double slowest_of_batch(const struct cost_network *n, struct alike_nodes nodes, double share)
-{
-    const double region_sample = (double)(1 << ENGINE_SAMPLE_LOG_MAX) / ENGINE_REGIONS, regions = larger(share / region_share(n), 1);
-    const double deviation = 1 / sqrt(region_sample * regions);
-    return 1 + sqrt(2 * log(nodes.ranks)) * deviation; // the largest of so many normal deviates, about
-}
-
 /* A batch takes as long as the slower of network and engine, and some of the other. */
 static double batch_seconds(double share, double moving, double engine, double calls)
 {
@@ -112,31 +99,20 @@ static double batch_seconds(double share, double moving, double engine, double c
     return moves_longer ? moving_seconds_of + NOT_HIDDEN * engine_seconds : engine_seconds + NOT_HIDDEN * moving_seconds_of;
 }
 
-/* All batches of ranks of such nodes, between nodes. left: of the sort, what comes after the scatter. The last batch is the region
- * across a boundary. */
+/* All batches, between nodes; sort: what is left of it. The last batch is the region across a boundary. */
 static double batches_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
-                              struct alike_nodes nodes, double sort, double left)
+                              const struct moved_shard *moved, double sort, double sort_again)
 {
-    const struct moved_shard moved = moved_by_partition(n, s, nodes);
-    const double moving = moving_seconds(rates, &moved),
-                 engine = left + sort * moved.far_keys / s->shard_bytes + 4 * moved.far_keys / rate(rates, HSORT_RATE_MERGE),
+    const double moving = moving_seconds(rates, moved),
+                 engine = sort + sort_again + 4 * moved->far_keys / rate(rates, HSORT_RATE_MERGE),
                  calls = BATCH_STEPS * rate(rates, HSORT_RATE_STEP), last = region_share(n);
-    double seconds = batch_seconds(last, moving, engine, calls) + last * left, rest = fetched_share(n) - last;
+    double seconds = batch_seconds(last, moving, engine, calls) + last * sort, rest = fetched_share(n) - last;
     for (int number = 0; rest > 1e-9; number++) {
         const double share = batch_share(n, s, number, rest);
-        seconds += batch_seconds(share, moving * slowest_of_batch(n, nodes, share), engine, calls);
+        seconds += batch_seconds(share, moving, engine, calls);
         rest -= share;
     }
     return seconds;
-}
-
-/* Of the ranks that take longest: those of the last node send more, but wait for few. */
-static double longest_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s, double sort,
-                              double left)
-{
-    const struct alike_nodes last = last_node(n);
-    const double seconds = batches_seconds(n, rates, s, whole_nodes(n), sort, left);
-    return last.ranks > 0 ? larger(seconds, batches_seconds(n, rates, s, last, sort, left)) : seconds;
 }
 
 void cost_add_partition(const struct cost_network *n, const struct hsort_rates *rates, const struct shard_size *s,
@@ -144,17 +120,18 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
 {
     const int others = n->size - 1;
     const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT], left = sort * (1 - BEFORE_KEYS_MOVE);
-    const struct moved_shard moved = moved_by_partition(n, s, whole_nodes(n)); // the most bytes: most peers get plain keys
+    const struct moved_shard moved = moved_by_partition(n, s);
     const bool far = n->size > n->ranks_per_node;
     const double short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     const struct hsort_plan_crossing crossing = cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_PARTITION);
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
-        (far ? longest_seconds(n, rates, s, sort, left) : larger(left, moving_seconds(rates, &moved) * fetched_share(n))) +
+        (far ? batches_seconds(n, rates, s, &moved, left, sort * moved.far_keys / s->shard_bytes)
+             : larger(left, moving_seconds(rates, &moved) * fetched_share(n))) +
         short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + STEPS * rate(rates, HSORT_RATE_STEP);
     cost->messages = short_ones + others;
     cost->messages_all = cost->messages * n->size;
-    cost->moved_bytes_largest = (moved.near + moved.far) * fetched_share(n);
+    cost->moved_bytes_largest = most_sent(n, s) * fetched_share(n);
     cost->moved_bytes = others * s->shard_bytes * fetched_share(n) - crossing.plain_bytes + crossing.bytes;
 }
 

@@ -93,6 +93,14 @@ static inline int kind_of_width(int key_bytes, int n)
     return kind;
 }
 
+/* Log of the size of a sample: seldom a large one, as that takes long. */
+static inline int draw_sample_log(uint64_t draw)
+{
+    const int usual = ENGINE_SAMPLE_LOG_USUAL - ENGINE_SAMPLE_LOG_MIN + 1, large = ENGINE_SAMPLE_LOG_MAX - ENGINE_SAMPLE_LOG_USUAL;
+    return draw % 16 == 0 ? ENGINE_SAMPLE_LOG_USUAL + 1 + (int)(draw / 16 % (unsigned)large)
+                          : ENGINE_SAMPLE_LOG_MIN + (int)(draw / 16 % (unsigned)usual);
+}
+
 /* Where key i of a sample lies. */
 static inline int64_t position_of(int64_t i, int64_t total, int log)
 {
@@ -128,7 +136,7 @@ static inline int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
 static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
 {
     char *keys = alloc_or_exit((size_t)(trial->count * map.key_bytes));
-    for (int i = 0; i < SAMPLE_MAX && trial->foreign; i++)
+    for (int i = 0; i < 1 << trial->log && trial->foreign; i++)
         uniform_codes[i] = random_code(random) >> (128 - 8 * map.key_bytes);
     const uint64_t seed = check_random(random);
 #pragma omp parallel for if (trial->count > DRAW_PART)

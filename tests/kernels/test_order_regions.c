@@ -9,7 +9,7 @@ enum { TRIALS = 60, MOST = 200003, LOG = ENGINE_SAMPLE_LOG_MIN, SETTLE_BYTES = 1
 struct shard {
     struct keymap map;
     int64_t count;
-    struct buffer keys, to, workspace, scratch, settle;
+    struct buffer keys, to, workspace, sample, scratch, settle;
     struct engine_map regions;
     int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1]; /* none of regions of one value */
 };
@@ -25,7 +25,9 @@ static bool scatter_keys(struct shard *s, const char *keys)
     uint64_t value[KEY_CODE_WORDS];
     for (int64_t i = 0; i < 1 << LOG; i++)
         words_store(width, codes, i, keymap_encode(s->map, key_load(width, keys, position_of(i, s->count, LOG))));
-    must(ops->partition->make_map(engine, width, codes, LOG, s->count, workspace, &s->regions, &made), "map");
+    must(ops->partition->make_map(engine, width, codes, LOG, s->count, workspace,
+                                  buffer_keys(&s->sample), &s->regions, &made),
+         "map");
     if (!made)
         return false;
     must(ops->partition->count(engine, width, &raw, s->count, &s->regions, workspace, s->counts, &up, &down), "count");
@@ -124,6 +126,7 @@ static void run_trial(int number, uint64_t *random)
     s.keys = buffer_new(keys, bytes, 0);
     s.to = buffer_new(NULL, bytes, 0);
     s.workspace = buffer_new(NULL, ops->partition->workspace(engine, width), 0);
+    s.sample = buffer_new(NULL, ops->partition->sample_scratch(engine, width, LOG), 0);
     if (scatter_keys(&s, keys)) {
         for (int region = 0; region < ENGINE_REGIONS; region++)
             need += s.counts[region] > 0 ? ops->partition->region_scratch(engine, s.counts[region]) : 0;
@@ -133,7 +136,7 @@ static void run_trial(int number, uint64_t *random)
         check_order(&s, false, trial.shape == UNIFORM, trial.what);
         buffer_free(&s.scratch), buffer_free(&s.settle);
     }
-    buffer_free(&s.keys), buffer_free(&s.to), buffer_free(&s.workspace);
+    buffer_free(&s.keys), buffer_free(&s.to), buffer_free(&s.workspace), buffer_free(&s.sample);
     free(keys);
 }
 

@@ -43,11 +43,17 @@ static struct {
 } seen;
 enum { WIDTHS = 3 };                                // 4, 8 and 16 bytes
 static struct buffer workspaces[WIDTHS][RANKS_MAX]; // never cleaned between trials
+static struct buffer sample_scratch[WIDTHS];        // for the largest sample
 static struct buffer settle_scratch;                // [SETTLE_BYTES]
 
 static void *workspace_of(int key_bytes, int rank)
 {
     return buffer_keys(&workspaces[key_bytes / 8][rank]);
+}
+
+static void *scratch_of_sample(int key_bytes)
+{
+    return buffer_keys(&sample_scratch[key_bytes / 8]);
 }
 
 /* ---- one trial, step by step ---- */
@@ -94,7 +100,7 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
             until++;
         const uint64_t next = until < sample ? codes[until * words] : 0;
         must(ops->partition->sample(engine, map.key_bytes, &raw, ranks[r].before, trial->count, trial->log,
-                                    first, until - first, ranks[r].workspace, codes + first * words),
+                                    first, until - first, scratch_of_sample(map.key_bytes), codes + first * words),
              trial->what);
         CHECK(until == sample || codes[until * words] == next, "%s: more codes than the sample has",
               trial->what);
@@ -116,8 +122,9 @@ static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
     shuffle_codes(key_bytes, codes, 1 << trial->log, random); // any order will do
     memset(&made, POISON, sizeof made);
     must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace,
-                                  &made, &is_made),
+                                  scratch_of_sample(key_bytes), &made, &is_made),
          trial->what);
+    buffer_guards(&sample_scratch[key_bytes / 8], trial->what);
     *map = made; // it is plain bytes, which travel
     memset(&made, POISON, sizeof made);
     return is_made;
@@ -426,7 +433,7 @@ static void run_trial(struct trial *trial, uint64_t *random)
     share_out_keys(trial, map.key_bytes, keys, ranks, random);
 
     take_sample(trial, map, keys, ranks, codes);
-    for (int i = 0; i < SAMPLE_MAX && trial->foreign; i++)
+    for (int i = 0; i < 1 << trial->log && trial->foreign; i++)
         words_store(map.key_bytes, codes, i, uniform_codes[i]);
     const bool able = make_map(trial, map.key_bytes, codes, ranks, &regions, random);
     CHECK(able || ops->kind == HSORT_ENGINE_CUDA, "%s: no map", trial->what);
@@ -454,7 +461,7 @@ static void try_count(int64_t count, int kind, int shape, uint64_t *random)
                           .order = draw & 1 ? HSORT_DESCENDING : HSORT_ASCENDING,
                           .shape = shape,
                           .ranks = rank_counts[(draw >> 8) % 6],
-                          .log = ENGINE_SAMPLE_LOG_MIN + (int)((draw >> 16) % 5),
+                          .log = draw_sample_log(draw >> 16),
                           .count = count,
                           .decode = draw & 4,
                           .late = draw & 8};
@@ -482,35 +489,6 @@ static void test_trials(bool small, uint64_t random)
             try_count(2000003 + 1000003 * s, kind_of_width(key_bytes, s), large_shapes[s], &random);
 }
 
-/* A few keys of very many: positions whose products do not fit 64 bits. */
-static void test_far_samples(uint64_t random)
-{
-    for (int turn = 0; turn < 400; turn++) {
-        const int kind = turn % KEY_KINDS, log = ENGINE_SAMPLE_LOG_MIN + turn % 5;
-        const int64_t total = (int64_t)(check_random(&random) >> (1 + check_random(&random) % 30)) | 1 << 20;
-        const int64_t first = (int64_t)(check_random(&random) % (1u << log)),
-                      at = position_of(first, total, log);
-        int64_t count = 1 + (int64_t)(check_random(&random) % 1000),
-                before = at - (int64_t)(check_random(&random) % (uint64_t)count);
-        before = before < 0 ? 0 : before;
-        count = count < total - before ? count : total - before;
-        const struct keymap map = keymap_make((hsort_type)kind, turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
-        const int key_bytes = map.key_bytes;
-        char *keys = keys_new(UNIFORM, key_bytes, count, &random);
-        struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
-        const struct raw_keys raw = {.map = map, .from = buffer_keys(&from)};
-        uint64_t code[KEY_CODE_WORDS] = {0};
-        must(ops->partition->sample(engine, key_bytes, &raw, before, total, log, first, 1,
-                                    workspace_of(key_bytes, 0), code),
-             "sample");
-        CHECK(words_load(key_bytes, code, 0) == keymap_encode(map, key_load(key_bytes, keys, at - before)),
-              "%s: sample %lld of 2^%d of %lld keys is wrong", ops->name, (long long)first, log,
-              (long long)total);
-        buffer_free(&from);
-        free(keys);
-    }
-}
-
 #ifdef HSORT_FAULTS
 /* The operations that have a fault site, one after the other. */
 static hsort_status call(int which, const struct buffer *keys, const struct buffer *to, void *workspace)
@@ -526,10 +504,10 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     switch (which) {
     case 0:
         return ops->partition->sample(engine, 8, &raw, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
-                                      1 << ENGINE_SAMPLE_LOG_MIN, workspace, codes);
+                                      1 << ENGINE_SAMPLE_LOG_MIN, scratch_of_sample(8), codes);
     case 1:
-        return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace, &regions,
-                                        &a);
+        return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace,
+                                        scratch_of_sample(8), &regions, &a);
     case 2:
         return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &a, &b);
     case 3:
@@ -579,8 +557,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < WIDTHS * RANKS_MAX; i++)
         workspaces[i / RANKS_MAX][i % RANKS_MAX] =
             buffer_new(NULL, ops->partition->workspace(engine, 4 << i / RANKS_MAX), 0);
+    for (int i = 0; i < WIDTHS; i++)
+        sample_scratch[i] =
+            buffer_new(NULL, ops->partition->sample_scratch(engine, 4 << i, ENGINE_SAMPLE_LOG_MAX), 0);
     settle_scratch = buffer_new(NULL, SETTLE_BYTES, 0);
-    test_far_samples(seed);
     test_trials(argc > 2 && strcmp(argv[2], "small") == 0, seed); // for compute-sanitizer
 #ifdef HSORT_FAULTS
     test_faults(seed);
@@ -589,6 +569,8 @@ int main(int argc, char **argv)
         buffer_result(&workspaces[i / RANKS_MAX][i % RANKS_MAX], "workspace");
         buffer_free(&workspaces[i / RANKS_MAX][i % RANKS_MAX]);
     }
+    for (int i = 0; i < WIDTHS; i++)
+        buffer_free(&sample_scratch[i]);
     buffer_free(&settle_scratch);
     printf("%d trials: %d without regions, in %d keys were left unsorted, in %d some were written anew\n",
            seen.trials, seen.refused, seen.left, seen.written);

@@ -7,8 +7,9 @@
 #   KEYS   of one rank, 8 bytes each, as they are timed: 268435456 are 2 GiB
 #   REAL   of one rank, that are really sorted; KEYS must be a multiple. Default: KEYS or, if that is less, 4096; of partition
 #          2^20, of which batches are made as of more
-#   INPUT  even (uniform, spread as evenly as in a large shard), uniform, few (16 values), sorted, ragged (uniform, and
-#          each rank begins with another count); default even
+#   INPUT  even (uniform, spread as evenly as in a large shard), smooth (the same, but packed they take as much as random ones),
+#          uniform, squares (of smooth ones: more small than large), few (16 values), sorted, ragged (uniform, and each rank
+#          begins with another count); default even
 #
 # What the cluster is like stands below; each of it can be changed in the environment. HYPERSORT_SEED repeats the keys of a
 # run. Exits 77 where there is no SimGrid, after one line that says so; else 0, or 1 if anything was wrong.

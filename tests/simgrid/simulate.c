@@ -12,7 +12,7 @@
 #include "tests/simgrid/simulated.h"
 #include <mpi.h>
 
-enum { ORACLE_KEYS = 1 << 22, LARGEST_PIECE = 1 << 30, USUAL_PIECE = 4 << 20, KEY_BYTES = 8 };
+enum { ORACLE_KEYS = 1 << 22, LARGEST_PIECE = 1 << 30, USUAL_PIECE = 4 << 20, KEY_BYTES = 8, SMOOTH_KEYS = 64 };
 
 struct run {
     int rank, size;
@@ -47,14 +47,27 @@ static int64_t count_of(const struct run *run, int rank)
                                              : run->real;
 }
 
+/* Uniform, but in long stretches as many as a large shard would have there, in short ones as random: about SMOOTH_KEYS in each
+ * stretch where that many are expected. Multiples of the golden ratio, moved by less. */
+static uint64_t smooth_key(const struct run *run, int rank, int64_t i, uint64_t random)
+{
+    uint64_t state = run->seed + (uint64_t)rank;
+    return (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15) + check_random(&state) +
+           random % (UINT64_MAX / (uint64_t)run->real * SMOOTH_KEYS);
+}
+
 /* Key `i` of rank `rank`. `even`: uniform, but as many in each of `real` equal stretches as a large shard would have there.
- * `few`: 16 values. */
+ * `squares`: of smooth_key(). `few`: 16 values. */
 static uint64_t key_of(const struct run *run, int rank, int64_t i)
 {
     uint64_t state = (run->seed ^ (uint64_t)rank << 32) + (uint64_t)i * UINT64_C(0xd1342543de82ef95);
     const uint64_t random = check_random(&state), stretch = UINT64_MAX / (uint64_t)run->real;
     if (strcmp(run->input, "even") == 0)
         return stretch * (uint64_t)((i * 7919 + rank) % run->real) + random % stretch;
+    if (strcmp(run->input, "smooth") == 0 || strcmp(run->input, "squares") == 0) {
+        const uint64_t key = smooth_key(run, rank, i, random);
+        return run->input[1] == 'm' ? key : (uint64_t)((unsigned __int128)key * key >> 64);
+    }
     if (strcmp(run->input, "few") == 0)
         return random % 16;
     return strcmp(run->input, "sorted") == 0 ? (uint64_t)rank << 40 | (uint64_t)i : random;

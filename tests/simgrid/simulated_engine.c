@@ -4,7 +4,8 @@
  *     sort          keys / sort_keys_per_s
  *     merge, runs   keys / merge_keys_per_s; of runs the same for each pass over up to 16 of them
  *     copy          2 * bytes / copy_bytes_per_s; out of a peer's memory bytes / nvlink_bytes_per_s
- *     partition     keys / the rates of count, scatter and sort_regions; order_regions: group_s more; a map takes map_s
+ *     partition     keys / the rates of count, scatter and sort_regions; order_regions: group_s more; a map takes map_s for 2^16
+ *                   keys of the sample
  *     pack, unpack  3 and 2 times the keys' bytes / copy_bytes_per_s
  *     each call     call_s more; gather and search, which touch few keys, only that
  *
@@ -26,7 +27,15 @@
 #include "kernels/engine.h"
 #include "tests/simgrid/simulated.h"
 
-enum { ALIGNMENT = 256, RUNS_IN_PASS = 16, WORKSPACE_PART = 28 /* of the keys */, PEERS = 64 };
+enum {
+    ALIGNMENT = 256,
+    RUNS_IN_PASS = 16,
+    WORKSPACE_PART = 28, /* of the keys */
+    PEERS = 64,
+    BLOCK_SAMPLE_LOG = 14, /* keys that a block sorts */
+    REGIONS_MADE = 1000,
+    EVEN_PARTS = 64        /* of a range, whose keys are counted */
+};
 
 struct modelled modelled = {.scale = 1};
 
@@ -238,18 +247,66 @@ static hsort_status timed_copy(struct engine *engine, enum engine_stream stream,
 
 /* ---- sorting by regions ------------------------------------------------------------------------------------------ */
 
+/* Of the modelled memory, which samples have as they are: timed_map() has its own. */
+static size_t modelled_scratch(const struct engine *engine, int key_bytes, int log)
+{
+    return host->partition->sample_scratch(engine, key_bytes, log) / (size_t)modelled.scale;
+}
+
 static hsort_status timed_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
-                                 int64_t total, int log, int64_t first, int sample, void *workspace, uint64_t *codes)
+                                 int64_t total, int log, int64_t first, int sample, void *scratch, uint64_t *codes)
 {
     spend(0);
-    return host->partition->sample(engine, key_bytes, raw, before, total, log, first, sample, workspace, codes);
+    return host->partition->sample(engine, key_bytes, raw, before, total, log, first, sample, scratch, codes);
+}
+
+/* Are codes [count] of low .. high spread evenly? */
+static bool is_even(const uint64_t *codes, int64_t count, uint64_t low, uint64_t high)
+{
+    const uint64_t width = (high - low) / EVEN_PARTS + 1;
+    int64_t in_part[EVEN_PARTS] = {0};
+    bool even = true;
+    for (int64_t i = 0; i < count; i++)
+        in_part[(codes[i] - low) / width]++;
+    for (int part = 0; part < EVEN_PARTS; part++)
+        even = even && 4 * in_part[part] < 5 * count / EVEN_PARTS;
+    return even;
+}
+
+/* Of a sample [2^log] what a GPU makes its regions of, for the host engine to cut: evenly spread keys have regions of equal width;
+ * of others one block sorts a part, unless the sample is large. Returns the log of its number. */
+static int cut_as_gpu(const uint64_t *codes, int log, uint64_t *cut)
+{
+    const int64_t count = INT64_C(1) << log;
+    uint64_t low = UINT64_MAX, high = 0;
+    for (int64_t i = 0; i < count; i++) {
+        low = codes[i] < low ? codes[i] : low;
+        high = codes[i] > high ? codes[i] : high;
+    }
+    const bool even = is_even(codes, count, low, high);
+    const int kept = !even && log <= ENGINE_SAMPLE_LOG_USUAL && log > BLOCK_SAMPLE_LOG ? BLOCK_SAMPLE_LOG : log;
+    const int64_t most = (INT64_C(1) << kept) / ENGINE_REGIONS * REGIONS_MADE;
+    for (int64_t i = 0; i < INT64_C(1) << kept; i++)
+        cut[i] = i >= most ? UINT64_MAX
+                 : even    ? low + (high - low) / (uint64_t)most * (uint64_t)i
+                           : codes[(i << (log - kept)) * ENGINE_REGIONS / REGIONS_MADE];
+    return kept;
 }
 
 static hsort_status timed_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
-                              void *workspace, struct engine_map *map, bool *made)
+                              void *workspace, void *scratch, struct engine_map *map, bool *made)
 {
-    spend(modelled.map_s);
-    return host->partition->make_map(engine, key_bytes, codes, log, total, workspace, map, made);
+    uint64_t *cut = malloc(sizeof *cut << log);
+    void *own = malloc(host->partition->sample_scratch(engine, key_bytes, log));
+    (void)scratch;
+    if (!cut || !own)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for a sample");
+    spend(modelled.map_s * (double)(1 << log) / (1 << ENGINE_SAMPLE_LOG_USUAL));
+    const int kept = cut_as_gpu(codes, log, cut);
+    const hsort_status status = host->partition->make_map(engine, key_bytes, cut, kept, total, workspace, own, map, made);
+    free(cut);
+    free(own);
+    return status;
 }
 
 static hsort_status timed_count(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
@@ -366,6 +423,7 @@ static const struct engine_pack_ops packing = {timed_pack, timed_unpack};
 static void replace_partition(void)
 {
     partition = *host->partition;
+    partition.sample_scratch = modelled_scratch;
     partition.sample = timed_sample;
     partition.make_map = timed_map;
     partition.count = timed_count;

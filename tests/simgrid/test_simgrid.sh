@@ -66,17 +66,20 @@ for exchange in bitonic direct; do
         agree "$exchange, $column of scaled and of real keys" "$(value scaled $column)" "$(value real $column)" 10
     done
 done
-# By partition, packed between nodes, while ranks of a node map each other's memory: 2 and 4 nodes of 8, uneven and small ones.
-# Of uniform keys, so that what packing saves is what it would save.
-for layout in '16 8' '32 8' '13 4' '3 2' '4 1' '8 8'; do
+# By partition, packed between nodes, while ranks of a node map each other's memory: 2 to 8 nodes of 8, uneven and small ones.
+# Of keys for which packing saves what it would save.
+for layout in '16 8' '32 8' '13 4' '3 2' '4 1' '8 8' '64 8'; do
     read -r ranks per_node <<<"$layout"
-    SIM_RANKS_PER_NODE=$per_node simulate nodes "$ranks" partition 536870912 1048576 uniform
+    SIM_RANKS_PER_NODE=$per_node simulate nodes "$ranks" partition 536870912 1048576 smooth
     agree "partition, $layout, moved per key" "$(value nodes moved)" "$(value nodes formula_moved)" 2
     agree "partition, $layout, sort and exchange" "$(value nodes sort_s exchange_s)" "$(value nodes formula_sort_s formula_exchange_s)" \
         $((ranks > per_node ? 10 : 25)) # on one node as the other exchanges
     [ "$ranks" -le "$per_node" ] ||
         agree "partition, $layout, bytes per key" "$(value nodes crossed_key_bytes)" "$(value nodes formula_crossed_key_bytes)" 2
 done
+# Of 64 ranks each has few regions: those of keys that are not uniform must be even, too, or all wait for the largest.
+simulate uneven 64 partition 536870912 1048576 squares
+agree "partition, squares and uniform keys" "$(value uneven sort_s exchange_s)" "$(value nodes sort_s exchange_s)" 15
 # Of 64 ranks each sends to all others.
 checks=$((checks + 1))
 if [ "$(value plain key_messages)" != 63 ]; then

@@ -22,8 +22,6 @@ struct partition_memory {
     struct level_tables<K> level, first;
     struct left_bucket *left[2];
     uint32_t *kept_count; /* of what is left */
-    sampled<K> *codes; /* [2^ENGINE_SAMPLE_LOG_MAX] of a sample */
-    K *narrow;         /* the same in their own width */
     size_t bytes;
 };
 
@@ -41,8 +39,6 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
         memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
     memory.kept_count = take_array<uint32_t>(&next, 1);
     memory.first.region_counts = take_array<struct region_counts>(&next, 1);
-    memory.codes = take_array<sampled<K>>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
-    memory.narrow = take_array<K>(&next, 1 << ENGINE_SAMPLE_LOG_MAX);
     memory.bytes = (size_t)(next - (char *)workspace);
     memory.level.next_left = memory.left[0];
     memory.level.left = memory.left[1];
@@ -60,7 +56,47 @@ cuda_partition_workspace(const struct engine *, int key_bytes)
     return bytes;
 }
 
-/* ---- the sample and the map ---------------------------------------------------------------------------- */
+/* ---- the sample ---------------------------------------------------------------------------------------- */
+
+/* The scratch of a sample. */
+template <typename K>
+struct sample_memory {
+    sampled<K> *codes;   /* [2^log] */
+    K *narrow, *ordered; /* the same in their own width, as they are and sorted: instead of the codes */
+    K *room;             /* [scratch_keys(2^log)] of the level that sorts them; NULL where none does */
+    size_t bytes;
+};
+
+/* Is the whole sample sorted, if the keys are not spread evenly? */
+static bool is_sorted_whole(int log)
+{
+    return log > ENGINE_SAMPLE_LOG_USUAL;
+}
+
+template <typename K>
+static struct sample_memory<K> lay_out_sample(void *scratch, int log) {
+    struct sample_memory<K> memory = {
+    };
+    char *next = (char *)scratch;
+    const int64_t keys = INT64_C(1) << log;
+    memory.codes = take_array<sampled<K>>(&next, keys);
+    memory.ordered = (K *)memory.codes;
+    memory.narrow = take_array<K>(&next, keys);
+    if (is_sorted_whole(log))
+        memory.room = take_array<K>(&next, scratch_keys(keys));
+    memory.bytes = (size_t)(next - (char *)scratch);
+    return memory;
+}
+
+static size_t cuda_sample_scratch(const struct engine *, int key_bytes, int log)
+{
+    size_t bytes = 0;
+    with_key_type(key_bytes, [&](auto key) {
+        bytes = lay_out_sample<decltype(key)>(NULL, log).bytes;
+        return HSORT_OK;
+    });
+    return bytes;
+}
 
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_THREADS)
@@ -84,7 +120,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) narrow_kernel(const samp
 
 static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, const struct raw_keys *raw,
                                           int64_t before, int64_t total, int log, int64_t first, int sample,
-                                          void *workspace, uint64_t *codes)
+                                          void *scratch, uint64_t *codes)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -94,7 +130,7 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
         return HSORT_OK;
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        sampled<K> *taken = lay_out_partition<K>(workspace).codes;
+        sampled<K> *taken = lay_out_sample<K>(scratch, log).codes;
         shard_sample_kernel<<<(unsigned)divide_up(sample, SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(
             coding_of(raw), (const K *)raw->from, before, total, log, first, sample, taken);
         TRY_LAUNCH("the sample of a shard");
@@ -103,30 +139,87 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
     });
 }
 
+/* ---- the map ------------------------------------------------------------------------------------------- */
+
+/* Other workspaces may have queued levels since, so what the last one told need not be of this one. */
+static hsort_status copy_left_count(struct cuda_engine *engine, const uint32_t *left_count, uint32_t *left)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    int64_t *copied = &engine->result->cut;
+    TRY_CUDA(cudaMemcpyAsync(copied, left_count, sizeof *left_count, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaStreamSynchronize(stream));
+    memcpy(left, copied, sizeof *left);
+    return HSORT_OK;
+}
+
+template <typename K>
+static hsort_status fetch_split(struct cuda_engine *engine, const struct split<K> *split, struct engine_map *map)
+{
+    static_assert(sizeof *split <= sizeof *map, "a map travels whole");
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    TRY_CUDA(cudaMemcpyAsync(map, split, sizeof *split, cudaMemcpyDefault, stream));
+    return cuda_check(cudaStreamSynchronize(stream), "the map of regions");
+}
+
+/* A tree of a sample [seen] that is in order, in global memory. One block. */
+template <typename K>
+static __global__ void __launch_bounds__(SPLIT_THREADS)
+    grow_kernel(const K *in_order, int seen, int wanted, struct split<K> *split)
+{
+    __shared__ K splitters[SPLIT_BUCKETS];
+    wait_for_kernels_before();
+    split->splitters[threadIdx.x] = 0;
+    grow_tree(in_order, seen, wanted, SPLIT_BUCKETS, splitters, split);
+}
+static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * REGIONS_WANTED_MAX <= INT32_MAX, "products of grow_tree()");
+
+/* Sort all of a sample by a level, and cut it: a part of it, as one block sorts, has a dozen keys for each region, and these
+ * would differ by a quarter. What a level leaves is rare: the map that there is will do then. */
+template <typename K>
+static hsort_status cut_whole_sample(struct cuda_engine *engine, const struct level_input &input, int wanted,
+                                     const struct partition_memory<K> &memory, const struct sample_memory<K> &sample,
+                                     struct engine_map *map)
+{
+    const struct level_tables<K> &level = memory.level;
+    uint32_t left;
+    TRY_CUDA(cudaMemsetAsync(level.left_count, 0, sizeof *level.left_count, engine->streams[STREAM_WORK]));
+    TRY(queue_level(engine, codes_only, codes_only, input, plan_of_batch<K>(engine), level, sample.room,
+                    sample.ordered));
+    TRY(copy_left_count(engine, level.left_count, &left));
+    if (left > 0)
+        return HSORT_OK;
+    TRY(launch_behind(engine, "regions of a sample", grow_kernel<K>, 1, SPLIT_THREADS, 0, sample.ordered,
+                      (int)input.keys, wanted, memory.split));
+    return fetch_split(engine, memory.split, map);
+}
+
 template <typename K>
 static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, int log, int64_t total,
-                             void *workspace, struct engine_map *map)
+                             void *workspace, void *scratch, struct engine_map *map)
 {
-    static_assert(sizeof(struct split<K>) <= sizeof(struct engine_map), "a map travels whole");
     struct partition_memory<K> memory = lay_out_partition<K>(workspace);
+    const struct sample_memory<K> sample = lay_out_sample<K>(scratch, log);
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t seen = INT64_C(1) << log;
     const int64_t wanted = min(max(total / own_size<K>(engine, MSD_REGION_KEYS), (int64_t)REGIONS_WANTED_MIN),
                                (int64_t)REGIONS_WANTED_MAX);
     struct level_input input = {};
-    TRY_CUDA(cudaMemcpyAsync(memory.codes, codes, sizeof *memory.codes << log, cudaMemcpyDefault, stream));
-    narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(memory.codes,
-                                                                                     memory.narrow);
+    TRY_CUDA(cudaMemcpyAsync(sample.codes, codes, sizeof *sample.codes << log, cudaMemcpyDefault, stream));
+    narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(sample.codes,
+                                                                                     sample.narrow);
     add_segment(&input, seen, 0, -1);
-    add_piece(&input, memory.narrow, seen, tile_keys<K>(engine));
+    add_piece(&input, sample.narrow, seen, tile_keys<K>(engine));
     TRY(queue_splits(engine, codes_only, input,
                      plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted), false), memory.first));
-    TRY_CUDA(cudaMemcpyAsync(map, memory.split, sizeof *memory.split, cudaMemcpyDefault, stream));
-    return cuda_check(cudaStreamSynchronize(stream), "the map of regions");
+    TRY(fetch_split(engine, memory.split, map));
+    if (!is_sorted_whole(log) || ((const struct split<K> *)map)->is_linear)
+        return HSORT_OK;
+    return cut_whole_sample(engine, input, (int)wanted, memory, sample, map);
 }
 
 static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, struct engine_map *map, bool *made)
+                                       int64_t total, void *workspace, void *scratch, struct engine_map *map,
+                                       bool *made)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -135,7 +228,7 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     if (!can_sort_by_levels(engine))
         return HSORT_OK;
     TRY(with_key_type(key_bytes, [&](auto key) {
-        return make_map<decltype(key)>(engine, codes, log, total, workspace, map);
+        return make_map<decltype(key)>(engine, codes, log, total, workspace, scratch, map);
     }));
     *made = true;
     return HSORT_OK;
@@ -370,17 +463,6 @@ static hsort_status settle_once(struct cuda_engine *engine, const struct raw_key
     return *fits ? queue_regions(engine, input, raw, level, scratch) : HSORT_OK;
 }
 
-/* Other workspaces may have queued levels since, so what the last one told need not be of this one. */
-static hsort_status copy_left_count(struct cuda_engine *engine, const uint32_t *left_count, uint32_t *left)
-{
-    cudaStream_t stream = engine->streams[STREAM_WORK];
-    int64_t *copied = &engine->result->cut;
-    TRY_CUDA(cudaMemcpyAsync(copied, left_count, sizeof *left_count, cudaMemcpyDefault, stream));
-    TRY_CUDA(cudaStreamSynchronize(stream));
-    memcpy(left, copied, sizeof *left);
-    return HSORT_OK;
-}
-
 static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, const struct raw_keys *raw,
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
@@ -409,6 +491,7 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, cons
 
 const struct engine_partition_ops cuda_partition_ops = {
     .workspace = cuda_partition_workspace,
+    .sample_scratch = cuda_sample_scratch,
     .sample = cuda_partition_sample,
     .make_map = cuda_partition_map,
     .region_value = cuda_region_value,

@@ -18,6 +18,10 @@ const char *checkpoint_path(const struct checkpoint *checkpoint, const char *nam
  * the directory could not be brought to disk, that of `next`. */
 hsort_status checkpoint_put_manifest(const struct checkpoint *next);
 
+/* *text = what a small file holds, [*bytes] and a 0; the caller frees it. NULL: there is none, and *bytes is 0, or it has more than
+ * `most`. Errors HSORT_IO, HSORT_HOST_MEMORY. */
+hsort_status checkpoint_read_text(const char *path, size_t most, char **text, size_t *bytes);
+
 /* Remove the lock, if it is held, and let go of it. */
 void checkpoint_unlock(struct checkpoint *checkpoint);
 

@@ -135,26 +135,37 @@ static hsort_status describe_work(const struct file_in *in, const char *output,
     return HSORT_OK;
 }
 
-/* *text = the manifest in DIR; NULL if there is none. */
-static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
+hsort_status checkpoint_read_text(const char *path, size_t most, char **text, size_t *bytes)
 {
     struct stat facts;
     int fd;
     *text = NULL;
+    *bytes = 0;
     if (lstat(path, &facts) != 0 && errno == ENOENT)
         return HSORT_OK;
     TRY(file_open_regular(path, false, &fd, &facts));
     hsort_status status = HSORT_OK;
     *bytes = (size_t)facts.st_size;
-    if (facts.st_size > MANIFEST_BYTES_MOST)
-        status = status_fail(HSORT_FORMAT, "%s: is damaged: %zu bytes are too many; " MANIFEST_REMEDY, path,
-                             *bytes);
-    else if (!(*text = calloc(*bytes + 1, 1)))
+    if (*bytes <= most && !(*text = calloc(*bytes + 1, 1)))
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it", path);
-    else
+    else if (*text)
         status = block_read_cached(path, fd, 0, *bytes, *text);
     close(fd);
+    if (status == HSORT_OK)
+        return HSORT_OK;
+    free(*text);
+    *text = NULL;
     return status;
+}
+
+/* *text = the manifest in DIR; NULL if there is none. */
+static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
+{
+    TRY(checkpoint_read_text(path, MANIFEST_BYTES_MOST, text, bytes));
+    return *text || *bytes == 0
+               ? HSORT_OK
+               : status_fail(HSORT_FORMAT, "%s: is damaged: %zu bytes are too many; " MANIFEST_REMEDY, path,
+                             *bytes);
 }
 
 /* Is the manifest that was found of what the command is about to do? */

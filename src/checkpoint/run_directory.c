@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "src/checkpoint/checkpoint_internal.h"
 #include "src/checkpoint/checksum.h"
 #include "src/checkpoint/manifest.h"
 #include "src/checkpoint/run_files.h"
@@ -83,32 +84,14 @@ static const char *plan_path(const char *directory, char *path)
 
 /* ---- Plans --------------------------------------------------------------------------------------------- */
 
-/* Read a small file, at most `room` - 1 bytes and a 0. *found: there is one, and it is no longer than that. */
-static hsort_status read_small(const char *path, char *text, size_t room, size_t *bytes, bool *found)
-{
-    struct stat facts;
-    int fd;
-    *found = false;
-    if (lstat(path, &facts) != 0 && errno == ENOENT)
-        return HSORT_OK;
-    TRY(file_open_regular(path, false, &fd, &facts));
-    hsort_status status = HSORT_OK;
-    *bytes = (size_t)facts.st_size;
-    *found = *bytes < room;
-    if (*found)
-        status = block_read_cached(path, fd, 0, *bytes, text);
-    text[*found ? *bytes : 0] = '\0';
-    close(fd);
-    return status;
-}
-
 /* *found: RUNS has a plan, whole. */
 static hsort_status read_plan(const char *directory, struct written_plan *plan, bool *found)
 {
-    char path[PATH_MAX], text[WRITTEN_PLAN_ROOM];
-    size_t bytes = 0;
-    TRY(read_small(plan_path(directory, path), text, sizeof text, &bytes, found));
-    *found = *found && written_plan_parse(text, bytes, plan);
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    TRY(checkpoint_read_text(plan_path(directory, path), WRITTEN_PLAN_ROOM - 1, &text, &bytes));
+    *found = text && written_plan_parse(text, bytes, plan);
+    free(text);
     return HSORT_OK;
 }
 

@@ -210,7 +210,6 @@ bool records_report_same(const struct records_check_report *report)
 static hsort_status print_checked_json(const struct records_check_report *report)
 {
     struct json json = {false};
-    char text[40];
     const hsort_check_result *found = &report->found;
     const int64_t element_bytes = (int64_t)report->file->element.bytes;
     report_open_json(&json);
@@ -221,26 +220,12 @@ static hsort_status print_checked_json(const struct records_check_report *report
     json_integer(&json, "records", found->count);
     json_integer(&json, "element_bytes", element_bytes);
     json_integer(&json, "bytes", found->count * element_bytes);
-    json_bool(&json, "sorted", found->first_disorder < 0);
-    if (found->first_disorder >= 0) {
-        json_open(&json, "first_disorder", '{');
-        json_integer(&json, "position", found->first_disorder);
+    if (report_open_disorder_json(&json, found))
         json_close(&json, '}');
-    } else {
-        json_null(&json, "first_disorder");
-    }
     report_repeat_json(&json, report->unique, found->first_unstable);
-    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
-    json_text(&json, "fingerprint", text);
-    if (report->against) {
-        json_open(&json, "against", '{');
-        json_text(&json, "file", report->against);
-        json_integer(&json, "records", report->other.count);
-        json_bool(&json, "same_records", records_report_same(report));
-        json_close(&json, '}');
-    } else {
-        json_null(&json, "against");
-    }
+    report_fingerprint_json(&json, found);
+    report_against_json(&json, report->against, "records", report->other.count, "same_records",
+                        report->against && records_report_same(report));
     json_real(&json, "seconds", report->seconds);
     run_trace_json(&json, &report->trace);
     return report_close_json(&json);

@@ -277,6 +277,40 @@ void report_repeat_json(struct json *json, bool unique, int64_t place)
         json_null(json, "first_repeat");
 }
 
+bool report_open_disorder_json(struct json *json, const hsort_check_result *found)
+{
+    const bool disordered = found->first_disorder >= 0;
+    json_bool(json, "sorted", !disordered);
+    if (disordered) {
+        json_open(json, "first_disorder", '{');
+        json_integer(json, "position", found->first_disorder);
+    } else {
+        json_null(json, "first_disorder");
+    }
+    return disordered;
+}
+
+void report_fingerprint_json(struct json *json, const hsort_check_result *found)
+{
+    char text[2 * 16 + 1];
+    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
+    json_text(json, "fingerprint", text);
+}
+
+void report_against_json(struct json *json, const char *file, const char *plural, int64_t count,
+                         const char *same_word, bool same)
+{
+    if (!file) {
+        json_null(json, "against");
+        return;
+    }
+    json_open(json, "against", '{');
+    json_text(json, "file", file);
+    json_integer(json, plural, count);
+    json_bool(json, same_word, same);
+    json_close(json, '}');
+}
+
 bool report_same_keys(const struct check_report *report)
 {
     const uint64_t *counted = report->counted, *other = report->other.fingerprint;
@@ -300,28 +334,15 @@ static hsort_status print_check_json(const struct check_report *report)
     json_text(&json, "order", order_name(report->order));
     json_integer(&json, "keys", found->count);
     json_integer(&json, "bytes", found->count * (int64_t)hsort_type_bytes(report->type));
-    json_bool(&json, "sorted", found->first_disorder < 0);
-    if (found->first_disorder >= 0) {
-        json_open(&json, "first_disorder", '{');
-        json_integer(&json, "position", found->first_disorder);
+    if (report_open_disorder_json(&json, found)) {
         json_text(&json, "before", report_key_text(report->type, report->disorder[0], text));
         json_text(&json, "key", report_key_text(report->type, report->disorder[1], text));
         json_close(&json, '}');
-    } else {
-        json_null(&json, "first_disorder");
     }
     report_repeat_json(&json, report->unique, report->first_repeat);
-    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, found->fingerprint[0], found->fingerprint[1]);
-    json_text(&json, "fingerprint", text);
-    if (report->against) {
-        json_open(&json, "against", '{');
-        json_text(&json, "file", report->against);
-        json_integer(&json, "keys", report->other.count);
-        json_bool(&json, "same_keys", report_same_keys(report));
-        json_close(&json, '}');
-    } else {
-        json_null(&json, "against");
-    }
+    report_fingerprint_json(&json, found);
+    report_against_json(&json, report->against, "keys", report->other.count, "same_keys",
+                        report->against && report_same_keys(report));
     json_real(&json, "seconds", report->seconds);
     run_trace_json(&json, &report->trace);
     return report_close_json(&json);

@@ -114,6 +114,13 @@ double report_bytes_per_crossed_key(double bytes, double plain_bytes, double key
 void report_repeat(bool unique, int64_t place, const char *word);
 void report_repeat_json(struct json *json, bool unique, int64_t place);
 
+/* Of check, whatever it has looked at: `sorted` and `first_disorder`, which stays open if this returns true, for more; the
+ * fingerprint; and `against` `file`, NULL: null, with its count called `plural`, and whether it has the same. */
+bool report_open_disorder_json(struct json *json, const hsort_check_result *found);
+void report_fingerprint_json(struct json *json, const hsort_check_result *found);
+void report_against_json(struct json *json, const char *file, const char *plural, int64_t count,
+                         const char *same_word, bool same);
+
 /* text [REPORT_FIGURE_TEXT] = a time in us, ms or s; a number of `unit` with k, M, G and so on, powers of 1000, before it. Return
  * text. */
 enum { REPORT_FIGURE_TEXT = 32 };

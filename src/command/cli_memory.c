@@ -3,12 +3,21 @@
 #include "kernels/base/host_memory.h"
 #include "src/command/cli.h"
 
-enum { USUAL_PERCENT = 80 };
+/* A rank leaves so much at least: requests of threads, tables and parts of columns take some MiB, however little there is. */
+enum { USUAL_PERCENT = 80, SPARED_BYTES = 16 << 20 };
 
 /* A part of what the ranks of this node may still take together, for each of them. */
 static size_t part_of_node(const struct comm *comm, uint64_t percent)
 {
     return host_memory_available() / 100 * percent / (size_t)comm->node_size;
+}
+
+/* Where nobody says how much. */
+static size_t usual_part(const struct comm *comm)
+{
+    const size_t usual = part_of_node(comm, USUAL_PERCENT), all = part_of_node(comm, 100);
+    const size_t less = all > 2 * SPARED_BYTES ? all - SPARED_BYTES : all / 2;
+    return less < usual ? less : usual;
 }
 
 hsort_status cli_memory(const struct comm *comm, const struct cli_options *options, size_t *bytes)
@@ -18,7 +27,7 @@ hsort_status cli_memory(const struct comm *comm, const struct cli_options *optio
     char digits[8] = "";
     uint64_t number;
     if (!text) {
-        *bytes = part_of_node(comm, USUAL_PERCENT);
+        *bytes = usual_part(comm);
         return HSORT_OK;
     }
     if (length > 1 && length < sizeof digits && text[length - 1] == '%') {

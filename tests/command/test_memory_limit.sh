@@ -81,8 +81,6 @@ for ranks in 1 2 3; do
         json "r['passes'] == 2 and r['runs'] > $ranks"
         rm -f sorted.npy
         too_much $ranks "$mib" sort in.npy -o out.npy -S 8G
-        # What goes with keys takes more besides: a thread's part of each column, and the outputs' requests.
-        [ $ranks = 1 ] || [ "$mib" -gt 200 ] || continue
         for words in "--index index.npy" "-o unique.npy --unique"; do
             # shellcheck disable=SC2086  # words
             limited $ranks "$mib" sort in.npy $words

@@ -46,7 +46,7 @@ rank_pid()
     fi
     # shellcheck disable=SC2013  # words
     for child in $(cat /proc/"$pid"/task/*/children 2>/dev/null); do
-        if tr '\0' '\n' <"/proc/$child/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then
+        if grep -qzx "OMPI_COMM_WORLD_RANK=$1" "/proc/$child/environ" 2>/dev/null; then # no pipe, whose first part grep -q could kill
             echo "$child"
             return
         fi

@@ -19,12 +19,12 @@ static void take_memory(struct host_slots *slots, size_t bytes)
 
 static hsort_status open_slots(struct host_slots *slots)
 {
-    const int procs = omp_get_num_procs();
+    const int procs = omp_get_num_procs(), some = procs - procs / HOST_SLOT_SPARED;
     if (slots->memory)
         return HSORT_OK;
-    slots->threads = procs < HOST_SLOT_THREADS_MIN   ? HOST_SLOT_THREADS_MIN
-                     : procs > HOST_SLOT_THREADS_MAX ? HOST_SLOT_THREADS_MAX
-                                                     : procs;
+    slots->threads = some < HOST_SLOT_THREADS_MIN   ? HOST_SLOT_THREADS_MIN
+                     : some > HOST_SLOT_THREADS_MAX ? HOST_SLOT_THREADS_MAX
+                                                    : some;
     const int count = slots->threads * HOST_SLOTS_EACH;
     cudaError_t error = cudaSuccess;
     take_memory(slots, (size_t)count * SLOT_BYTES);

@@ -1,6 +1,6 @@
 /* Copies between the device and what the link cannot reach by itself: ordinary host memory, files. The driver's own
- * copy of pageable memory goes through a small pinned buffer with one core; here every core of the rank fills and
- * empties two pinned slots of its own while others are on the link:
+ * copy of pageable memory goes through a small pinned buffer with one core; here most cores of the rank fill and
+ * empty two pinned slots each while others are on the link:
  *
  *     thread 0   fill A | fill B | wait A, fill A ...             in: filled, then copied to the device
  *     thread 1     begin C | begin D | wait C, empty C | ...      out: copied from the device, then emptied
@@ -22,6 +22,8 @@ extern "C" {
 enum {
     HOST_SLOT_THREADS_MIN = 4, /* threads wait for files, too: some more than cores */
     HOST_SLOT_THREADS_MAX = 16,
+    HOST_SLOT_SPARED = 4, /* a part of the cores is left to who works beside: a sort's thread, the driver's. OpenMP's own threads spin
+                             when they are done, so with one too many all wait for the one that shares its core */
     HOST_SLOTS_EACH = 2,
     HOST_SLOT_ALIGNMENT = 4096
 };

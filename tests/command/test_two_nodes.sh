@@ -6,7 +6,8 @@
 #
 #     node1   rank 0 [1 2]   eth0 --- bridge --- eth0   node2   rank 1 [3]        the rate is tc's, if the kernel has it
 #
-# `test_two_nodes.sh times` by hand, on an idle machine: seconds beside bytes / rate, for partition and direct.
+# `test_two_nodes.sh times` by hand, on an idle machine: seconds of the exchange beside bytes / rate, for partition and direct; the median
+# of nine sorts, the fastest and the slowest.
 set -euo pipefail
 mode=${1:-test} work=${TMPDIR:-/tmp} rate_mbit=200 network=10.1.2
 PATH=$PATH:/usr/sbin:/sbin
@@ -85,13 +86,18 @@ if [ "$mode" = times ]; then
     for exchange in partition direct; do
         for type in u64 u32; do
             "$HYPERSORT" gen -n 8M --type $type -o times.npy >/dev/null
-            on node1:1,node2:1 sort times.npy -o sorted.npy --exchange $exchange --engine host --json >report.json
+            for i in {1..9}; do
+                on node1:1,node2:1 sort times.npy -o sorted.npy --exchange $exchange --engine host --json >report$i.json
+            done
             EXCHANGE=$exchange TYPE=$type RATE=$rate_mbit python3 - <<'END'
-import json, os
-r = json.load(open('report.json'))
-floor = r['moved_bytes'] / 2 / (float(os.environ['RATE']) * 125000)
-print('%-9s %s: exchange %.3f s, bytes / rate %.3f s, %.2f bytes a key' %
-      (os.environ['EXCHANGE'], os.environ['TYPE'], r['phases']['exchange'], floor, r['moved_bytes'] / (r['keys'] / 2)))
+import glob, json, os
+reports = [json.load(open(name)) for name in glob.glob('report?.json')]
+took = sorted(r['phases']['exchange'] for r in reports)
+moved, keys = reports[0]['moved_bytes'], reports[0]['keys']
+floor = moved / 2 / (float(os.environ['RATE']) * 125000)
+print('| %s | %s | %.2f | %.3f | %.3f | %.2f | %.3f, %.3f |' %
+      (os.environ['EXCHANGE'], os.environ['TYPE'], moved / (keys / 2), floor, took[len(took) // 2], took[len(took) // 2] / floor,
+       took[0], took[-1]))
 END
         done
     done

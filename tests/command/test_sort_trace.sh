@@ -20,14 +20,14 @@ traced()
     "$python" "$check" trace.json report.json "$1" >"$work.out" || fail "the trace of ${*:2} on $1 ranks"
 }
 
-# has NAME [THREADS]: the trace has spans of that name, in the threads whose names match.
+# has NAME [THREADS]: the trace has spans whose names match, in threads whose names match.
 has()
 {
     "$python" - "$1" "${2:-.*}" <<'END' || fail "the trace lacks spans '$1' in ${2:-any thread}"
 import json, re, sys
 events = json.load(open("trace.json"))["traceEvents"]
 names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
-found = [e for e in events if e["name"] == sys.argv[1] and re.fullmatch(sys.argv[2], names[e["pid"], e["tid"]])]
+found = [e for e in events if re.fullmatch(sys.argv[1], e["name"]) and re.fullmatch(sys.argv[2], names[e["pid"], e["tid"]])]
 sys.exit(not found)
 END
 }
@@ -105,7 +105,10 @@ refused 2 2 "broken.npy" check broken.npy --trace trace.json
 # Two passes: the engine holds a part. By way of the disk: with a thread that sorts beside.
 traced 3 keys.npy -o sorted.npy --device-memory 1500K
 has "pass 2: segments"
+has "(show|send) pieces" # as the system lets ranks read each other's memory, or not
+traced 3 keys.npy -o sorted.npy --device-memory 1500K --shared-memory off
 has "send pieces"
+has "wait for pieces"
 traced 2 keys.npy -o sorted.npy --runs 4
 has "sort slot" sorter
 has "write run"

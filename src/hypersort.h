@@ -526,8 +526,9 @@ typedef struct hsort_stats {
     double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
     hsort_path_stats paths[HSORT_TRANSPORTS_MAX]; /* by hsort_transport; AUTO: all 0. A pair may also use
-                                       another transport than its own, for memory that it cannot map. All
-                                       moved_bytes add up to the one above */
+                                       another transport than its own, for memory that it cannot map. Of two
+                                       passes MPI has what came by message, and STAGED what others read, in
+                                       pass 2. All moved_bytes add up to the one above */
     int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
     int64_t crossed_bytes;          /* of moved_bytes, those that went from one node to another */

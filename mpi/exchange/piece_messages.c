@@ -58,13 +58,13 @@ struct piece_messages {
     int *counts;            /* [4 * size] of the exchange of them */
     const int64_t *cut_offset;
     const char *const *run;
-    uint64_t *address;    /* for each rank r from runs_first[r] on [runs_of[r]] where its runs lie in its memory */
-    int64_t *runs_first;  /* [size + 1] */
+    uint64_t *address;      /* for each rank r from runs_first[r] on [runs_of[r]] where its runs lie in its memory */
+    int64_t *runs_first;    /* [size + 1] */
     struct process_memory theirs;
-    struct piece_owner *owners; /* [size] */
-    MPI_Request *sends;       /* [sends_most] of a round */
+    struct piece_owner *owners;      /* [size] */
+    MPI_Request *sends;              /* [sends_most] of a round */
     int64_t sends_most, sends_begun; /* in this round */
-    char *memory;             /* of all buffers; pinned */
+    char *memory;                    /* of all buffers; pinned */
     struct piece_buffer buffer[PIECE_BUFFERS];
 
     int64_t round;
@@ -293,12 +293,12 @@ static hsort_status read_from_owner(void *owner, int64_t at, size_t bytes, void 
     return process_memory_read(&from->messages->theirs, from->rank, (uint64_t)at, bytes, host);
 }
 
-int64_t piece_messages_reads_most(const struct piece_messages *m)
+bool piece_messages_has_reads(const struct piece_messages *m)
 {
-    int64_t most = 0;
+    bool has = false;
     for (int from = 0; m && from < m->plan.comm->size; from++)
-        most += m->theirs.reads[from] ? m->plan.runs_of[from] : 0;
-    return most;
+        has = has || (m->theirs.reads[from] && m->plan.runs_of[from] > 0);
+    return has;
 }
 
 /* Those of one rank, the first at `place`. */

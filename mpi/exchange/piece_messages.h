@@ -48,18 +48,19 @@ void piece_messages_close(struct piece_messages *messages); /* NULL is fine; not
 hsort_status piece_messages_plan(struct piece_messages *messages, const int64_t *cut_offset,
                                  const char *const *run);
 
-/* Pieces that this rank reads itself in a round at most. Not collective. */
-int64_t piece_messages_reads_most(const struct piece_messages *messages);
+/* Does this rank read pieces itself? After piece_messages_plan(). Not collective. */
+bool piece_messages_has_reads(const struct piece_messages *messages);
 
 /* The pieces of other ranks' runs that this rank reads itself in `round`: transfers for the engine, and where in the slot each
- * belongs, in bytes; [piece_messages_reads_most()] each. Returns their number. Not collective. */
+ * belongs, in bytes; [runs of all other ranks] each, at most. Returns their number. Not collective. */
 int piece_messages_reads(struct piece_messages *messages, int64_t round, struct engine_transfer *transfers, size_t *places);
 
 /* Of a segment that this rank has in `round`: elements that come from lower ranks' runs, so that its own begin
  * behind them. Not collective. */
 int64_t piece_messages_before(const struct piece_messages *messages, int64_t round);
 
-/* Begin a round: all sends of it, and receives for the buffers. What others read counts as sent. Collective, with piece_messages_finish().
+/* Begin a round: all sends of it, and receives for the buffers. What others read counts as sent. Collective, with
+ * piece_messages_finish().
  * Errors   this rank's own; it has kept to the schedule. */
 hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round);
 

@@ -396,7 +396,7 @@ static hsort_status make_segments(struct passes *p)
     p->in_pass_2 = true;
     p->pipeline.fetch = fetch_pieces;
     p->pipeline.in_waits =
-        p->run_bytes > 0 || s->in_space == SPACE_HOST || piece_messages_reads_most(p->messages) > 0;
+        p->run_bytes > 0 || s->in_space == SPACE_HOST || piece_messages_has_reads(p->messages);
     p->pipeline.out_waits = s->out_space == SPACE_HOST;
     if (s->sink)
         s->sink->begin(s->sink->user);

@@ -27,6 +27,7 @@
 #include "kernels/base/key_field.h"
 #include "kernels/base/keytype.h"
 #include "kernels/base/status.h"
+#include "kernels/engine_pairs.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -236,9 +237,9 @@ struct engine_partition_ops {
                            int log, int64_t first, int sample, void *scratch, uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] of key_words() on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. *made: map is written, and good on every rank; if not, the device cannot sort
-     * by regions. Waits for the result. */
-    hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. of_pairs: of no more regions than engine_pair_ops.split() takes. *made: map is
+     * written, and good on every rank; if not, the device cannot sort by regions. Waits for the result. */
+    hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total, bool of_pairs,
                              void *workspace, void *scratch, struct engine_map *map, bool *made);
 
     /* Is a region of one value? It is then the code [key_words()]. On the host, from the map alone. Pure. */
@@ -305,29 +306,6 @@ struct engine_pack_ops {
     hsort_status (*unpack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
 };
 
-/* Keys that have a value each, of one rank alone. All in engine memory; keys are aligned to their size, values to theirs. */
-struct engine_pairs {
-    struct keymap map;  /* of the keys, 4 or 8 bytes each */
-    int64_t count;
-    const void *keys;   /* [count] not changed, unless it is keys_out */
-    const void *values; /* [count] the same; NULL: the value of key i is i */
-    int value_bytes;    /* 4 or 8; 8 where values is NULL */
-    void *keys_out;     /* [count] the keys in order; NULL: nobody wants them */
-    void *values_out;   /* [count] their values. Arrays do not overlap, but an output may be its input */
-};
-
-/* A stable sort of keys with their values: equal keys stay in the order of the input. */
-struct engine_pair_ops {
-    /* Are there kernels for these types and counts? Where not, codes do it: make_codes(). Pure. */
-    bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
-
-    /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */
-    hsort_status (*workspace)(struct engine *engine, const struct engine_pairs *pairs, size_t *bytes);
-
-    /* Sort; workspace aligned to 256 bytes. Waits for some of the work on STREAM_WORK, not for the end. */
-    hsort_status (*sort)(struct engine *engine, const struct engine_pairs *pairs, void *workspace);
-};
-
 /* Sorts of other libraries, to measure beside. X(name, word) */
 #define ENGINE_YARDSTICK_LIST(X)                                                       \
     X(YARDSTICK_CUB, "cub")             /* cub::DeviceRadixSort of the CUDA Toolkit */ \
@@ -374,7 +352,7 @@ struct engine_ops {
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions */
     const struct engine_pack_ops *packing;        /* keys in fewer bytes */
-    const struct engine_pair_ops *pairs;          /* sort keys with a value each */
+    const struct engine_pair_ops *pairs;          /* sort keys with a value each (engine_pairs.h) */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
     const struct engine_timing_ops *timing;       /* time streams; an engine without them is done when a call is */
 

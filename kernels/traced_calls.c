@@ -232,6 +232,30 @@ static hsort_status traced_sort_pairs(struct engine *engine, const struct engine
     return traced_end(&call, call.own->pairs->sort(engine, pairs, workspace));
 }
 
+static hsort_status traced_split_pairs(struct engine *engine, const struct engine_pair_regions *regions,
+                                       int64_t first, const struct engine_map *map, int64_t *counts)
+{
+    const struct traced_call call = begin_work(engine, "split pairs", regions->pairs.count);
+    return traced_end(&call, call.own->pairs->split(engine, regions, first, map, counts));
+}
+
+static hsort_status traced_sort_pair_regions(struct engine *engine, const struct engine_pair_regions *regions,
+                                             const struct engine_pair_piece *pieces, int count, int64_t out_first,
+                                             bool begins)
+{
+    int64_t keys = 0;
+    for (int i = 0; i < count; i++)
+        keys += pieces[i].count;
+    const struct traced_call call = begin_work(engine, "sort regions of pairs", keys);
+    return traced_end(&call, call.own->pairs->sort_regions(engine, regions, pieces, count, out_first, begins));
+}
+
+static hsort_status traced_settle_pairs(struct engine *engine, const struct engine_pair_regions *regions)
+{
+    const struct traced_call call = begin_work(engine, "settle pairs", regions->most);
+    return traced_end(&call, call.own->pairs->settle_regions(engine, regions));
+}
+
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
 static hsort_status traced_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
@@ -244,12 +268,12 @@ static hsort_status traced_sample(struct engine *engine, int key_bytes, const st
 }
 
 static hsort_status traced_make_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                    int64_t total, void *workspace, void *scratch, struct engine_map *map,
-                                    bool *made)
+                                    int64_t total, bool of_pairs, void *workspace, void *scratch,
+                                    struct engine_map *map, bool *made)
 {
     const struct traced_call call = begin_work(engine, "make map", (int64_t)1 << log);
-    return traced_end(&call, call.own->partition->make_map(engine, key_bytes, codes, log, total, workspace,
-                                                           scratch, map, made));
+    return traced_end(&call, call.own->partition->make_map(engine, key_bytes, codes, log, total, of_pairs,
+                                                           workspace, scratch, map, made));
 }
 
 static hsort_status traced_count_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
@@ -345,6 +369,9 @@ static void wrap_groups(struct traced_tables *t, const struct engine_ops *own)
     if (own->pairs) {
         t->pairs = *own->pairs;
         t->pairs.sort = traced_sort_pairs;
+        t->pairs.split = traced_split_pairs;
+        t->pairs.sort_regions = traced_sort_pair_regions;
+        t->pairs.settle_regions = traced_settle_pairs;
         t->ops.pairs = &t->pairs;
     }
     if (own->packing) {

@@ -306,10 +306,12 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *   Index    a global position: of element i of rank r it is i and the counts of all ranks before r.
  *   Memory   engine memory for codes: of N keys on P ranks three times ceil(N / P) * 16 bytes at most, or 8
  *            where keys and positions together fit into 64 bits; for arrays in host memory a copy, and of
- *            what is sorted in place one more. ctx keeps it for the next call; a sort that needs it frees
- *            what nobody uses. Where some rank lacks it, and all arrays are in host memory, argsorts and
- *            sorts of pairs and records take two passes (library/README.md): in engine memory as it is, and
- *            in as much host memory as elements, keys and positions take. Else it is HSORT_DEVICE_MEMORY.
+ *            what is sorted in place one more. On GPUs of several ranks, if there is as much, instead of
+ *            codes pairs twice, and elements of other sizes three times, with their keys. ctx keeps it for
+ *            the next call; a sort that needs it frees what nobody uses. Where some rank lacks it, and all
+ *            arrays are in host memory, argsorts and sorts of pairs and records take two passes
+ *            (library/README.md): in engine memory as it is, and in as much host memory as elements, keys and
+ *            positions take. Else it is HSORT_DEVICE_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
  *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
  *            overwrite_input in hsort_sort_records_to(); what is written is undefined after an error, but for

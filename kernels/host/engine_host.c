@@ -412,6 +412,7 @@ static const struct engine_ops host_ops = {
     .kind = HSORT_ENGINE_HOST,
     .partition = &host_partition_ops,
     .packing = &host_pack_ops,
+    .pairs = &host_pair_ops,
     .close = host_close,
     .alloc = host_alloc,
     .free = host_free,

@@ -51,6 +51,13 @@ static inline hsort_status kernel_looks(const char *name, int key_bytes)
 extern const struct engine_partition_ops host_partition_ops; /* partition.c */
 extern const struct engine_pack_ops host_pack_ops;           /* pack.c */
 
+extern const struct engine_pair_ops host_pair_ops;           /* pairs.c */
+
+/* engine_pair_ops.split(): partition.c; its part of the workspace. */
+size_t host_split_workspace(int threads);
+hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_regions *regions, int64_t first,
+                              const struct engine_map *map, int64_t *counts);
+
 /* engine_ops of these names: codes.c; and where they fail. */
 hsort_status host_make_codes(struct engine *engine, int code_bytes, void *codes, int64_t count,
                              const struct key_field *fields, int field_count, int position_bits, int64_t first);

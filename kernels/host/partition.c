@@ -100,6 +100,24 @@ static inline int64_t part_start(int64_t count, int part, int parts)
     return count / parts * part + count % parts * part / parts;
 }
 
+/* Values that move with keys. */
+struct host_pair_values {
+    const void *from; /* NULL: `first` and those above */
+    int64_t first;
+    void *to;
+    int bytes; /* where they go: 4 or 8 */
+};
+
+static inline void move_value(const struct host_pair_values *values, int64_t i, int64_t place)
+{
+    if (values->bytes == 8)
+        ((uint64_t *)values->to)[place] =
+            values->from ? ((const uint64_t *)values->from)[i] : (uint64_t)(values->first + i);
+    else
+        ((uint32_t *)values->to)[place] =
+            values->from ? ((const uint32_t *)values->from)[i] : (uint32_t)(values->first + i);
+}
+
 #define KEY_WIDTH_BODY "kernels/host/partition_body.h"
 #include "kernels/host/for_key_widths.h"
 
@@ -129,13 +147,14 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
 }
 
 static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, void *scratch, struct engine_map *map, bool *made)
+                                       int64_t total, bool of_pairs, void *workspace, void *scratch,
+                                       struct engine_map *map, bool *made)
 {
     const int threads = host_threads(engine);
     uint64_t *sorted = scratch;
     const int64_t sample = INT64_C(1) << log;
     const int code_bytes = key_words(key_bytes) * (int)sizeof *codes;
-    (void)total;
+    (void)total, (void)of_pairs;
     *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
     memcpy(sorted, codes, (size_t)(sample * code_bytes));
@@ -164,14 +183,14 @@ static bool host_region_value(const struct engine *engine, int key_bytes, const 
 
 /* ---- partition ---- */
 
-/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region. */
-static void place_parts(int key_bytes, const struct engine_map *map, struct partition_part *parts, int number,
-                        int64_t *counts)
+/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region. all_move: those of one value, too. */
+static void place_parts(int key_bytes, const struct engine_map *map, bool all_move, struct partition_part *parts,
+                        int number, int64_t *counts)
 {
     int64_t place = 0;
     for (int region = 0; region < ENGINE_REGIONS; region++) {
         key_code code;
-        const bool moves = !region_starts(key_bytes, map, region, &code);
+        const bool moves = all_move || !region_starts(key_bytes, map, region, &code);
         counts[region] = 0;
         for (int part = 0; part < number; part++) {
             const int64_t keys_here = parts[part].next[region];
@@ -200,7 +219,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
         *ascends |= parts[part].ascends;
         *descends |= parts[part].descends;
     }
-    place_parts(key_bytes, map, parts, threads, counts);
+    place_parts(key_bytes, map, false, parts, threads, counts);
     return HSORT_OK;
 }
 
@@ -218,6 +237,34 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
         KEY_CALL(key_bytes, move_part, raw->map, raw->from, from, until, (const void *)map->bytes,
                  &parts[part], to);
     }
+    return HSORT_OK;
+}
+
+size_t host_split_workspace(int threads)
+{
+    return (size_t)threads * sizeof(struct partition_part);
+}
+
+hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_regions *regions, int64_t first,
+                              const struct engine_map *map, int64_t *counts)
+{
+    const struct engine_pairs *pairs = &regions->pairs;
+    const int threads = host_threads(engine), width = pairs->map.key_bytes;
+    const int64_t count = pairs->count;
+    struct partition_part *parts = regions->workspace;
+    const struct host_pair_values values = {
+        .from = pairs->values, .first = first, .to = regions->values, .bytes = pair_carried_bytes(regions)};
+    TRY(kernel_takes("split of pairs", width));
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int part = 0; part < threads; part++)
+        KEY_CALL(width, count_part, pairs->map, pairs->keys, part_start(count, part, threads),
+                 part_start(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
+    place_parts(width, map, true, parts, threads, counts);
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int part = 0; part < threads; part++)
+        KEY_CALL(width, move_pairs, pairs->map, pairs->keys, part_start(count, part, threads),
+                 part_start(count, part + 1, threads), (const void *)map->bytes, &parts[part], regions->keys,
+                 &values);
     return HSORT_OK;
 }
 

@@ -82,3 +82,20 @@ static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, i
         }
     }
 }
+
+/* The same of pairs: all of them move, and each key's value with it. */
+static void NAMED(move_pairs)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
+                              const NAMED(bound) * bounds, struct partition_part *part, KEY *to,
+                              const struct host_pair_values *values)
+{
+    for (int64_t i = from; i < until; i += TOGETHER) {
+        NAMED(bound) codes[TOGETHER];
+        int regions[TOGETHER];
+        const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
+        for (int j = 0; j < found; j++) {
+            const int64_t place = part->next[regions[j]]++;
+            to[place] = (KEY)codes[j];
+            move_value(values, i + j, place);
+        }
+    }
+}

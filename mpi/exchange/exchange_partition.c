@@ -33,15 +33,10 @@
  * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. */
 #include "mpi/exchange/exchange_partition.h"
 #include <stdlib.h>
-#include <string.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/batch_source.h"
-
-enum {
-    TOTAL_LOG_MAX = 44,      /* positions times the size of a sample take 62 bits */
-    SAMPLE_OF_RANK = 1 << 13 /* keys, about: the more ranks, the fewer regions has each, and the more even these must be */
-};
+#include "mpi/exchange/region_map.h"
 
 /* What ranks gather of each other: the keys of each region, and this. */
 enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
@@ -51,29 +46,15 @@ enum { SOURCES = 2 };
 static const struct batch_source_ops *const sources[SOURCES] = {&mapped_source, &message_source};
 
 struct partition_tables {
-    uint64_t *sample;      /* [2^sample_log_most()] codes by position: this rank's part, on rank 0 all; no more is touched */
-    int *counts, *offsets; /* [size] words of the sample, by rank */
-    int64_t *found;        /* [size * FOUND] what ranks gather of each other */
+    struct region_map *map;
+    int64_t *found; /* [size * FOUND] what ranks gather of each other */
     struct batch_plan *plan;
     struct batch_space space;
     void *source_tables[SOURCES];
     bool others_left; /* some batch has left more unsorted than could be settled */
-    struct {
-        struct engine_map map;
-        int64_t is_made;
-    } agreed; /* rank 0's */
     struct engine_piece pieces[ENGINE_PIECES_MAX];
     struct engine_event *fetched[BATCH_SLOTS], *queued;
 };
-
-/* Log of the size of the largest sample. */
-static int sample_log_most(int size)
-{
-    int log = ENGINE_SAMPLE_LOG_USUAL;
-    while (log < ENGINE_SAMPLE_LOG_MAX && (int64_t)size * SAMPLE_OF_RANK >> (log + 1) > 0)
-        log++;
-    return log;
-}
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */
 
@@ -87,9 +68,7 @@ static void close_partition(void *tables, struct engine *engine)
         engine->ops->event_destroy(engine, p->space.sorted[slot]);
     }
     engine->ops->event_destroy(engine, p->queued);
-    free(p->sample);
-    free(p->counts);
-    free(p->offsets);
+    region_map_close(p->map);
     free(p->found);
     free(p->space.shown);
     free(p->space.chunk);
@@ -102,16 +81,13 @@ static void close_partition(void *tables, struct engine *engine)
 static hsort_status make_tables(struct partition_tables *p, int size, struct engine *engine)
 {
     const size_t ranks = (size_t)size;
-    p->sample = malloc(sizeof(key_code) << sample_log_most(size));
-    p->counts = malloc(ranks * sizeof *p->counts);
-    p->offsets = malloc(ranks * sizeof *p->offsets);
     p->found = malloc(ranks * FOUND * sizeof *p->found);
     p->space.shown = calloc(ranks, sizeof *p->space.shown);
     p->space.chunk = calloc(ranks, sizeof *p->space.chunk);
     p->space.node = calloc(ranks, sizeof *p->space.node);
-    if (!p->sample || !p->counts || !p->offsets || !p->found || !p->space.shown || !p->space.chunk ||
-        !p->space.node)
+    if (!p->found || !p->space.shown || !p->space.chunk || !p->space.node)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
+    TRY(region_map_open(size, &p->map));
     TRY(batch_plan_open(size, &p->plan));
     p->space.plan = p->plan;
     TRY(message_source_open(size, engine, &p->source_tables[1]));
@@ -184,54 +160,28 @@ static char *unpacked_of(const struct exchange *x)
 
 /* ---- the plan: all ranks agree on what follows --------------------------------------------------------- */
 
-/* The first key of a sample of 2^log keys out of `total` that lies at global position `at` or behind. */
-static int64_t sample_from(int64_t at, int64_t total, int log)
-{
-    return ((at << log) + total - 1) / total;
-}
-
 /* Log of the size of the sample; of small shards it is what the scratch has room for. The same on every rank. */
 static int sample_log(const struct exchange *x)
 {
     const size_t room = (size_t)(batch_scratch_keys(x->comm->size, x->capacity) * x->key_bytes);
-    int log = sample_log_most(x->comm->size);
+    int log = region_map_log_most(x->comm->size);
     while (x->current_offset[x->comm->size] >> log == 0 ||
            x->engine->ops->partition->sample_scratch(x->engine, x->key_bytes, log) > room)
         log--;
     return log;
 }
 
-/* Take a sample of all ranks' keys, and let rank 0 make a map of it: the same on every rank, or on none. Collective. */
+/* Make the map of regions; it is there on every rank, or on none. Collective. */
 static hsort_status agree_on_map(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
-    const struct engine_partition_ops *ops = x->engine->ops->partition;
-    const int rank = x->comm->rank, size = x->comm->size, words = key_words(x->key_bytes);
-    const int64_t total = x->current_offset[size];
-    const int log = sample_log(x);
-    for (int r = 0; r < size; r++) {
-        p->offsets[r] = words * (int)sample_from(x->current_offset[r], total, log);
-        p->counts[r] = words * (int)sample_from(x->current_offset[r + 1], total, log) - p->offsets[r];
-    }
-    uint64_t *own = p->sample + p->offsets[rank], code[KEY_CODE_WORDS];
-    hsort_status status = ops->sample(x->engine, x->key_bytes, x->raw, x->current_offset[rank], total, log,
-                                      p->offsets[rank] / words, p->counts[rank] / words, scratch_of(x), own);
-    keep_first_error(
-        &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, p->counts[rank], MPI_UINT64_T,
-                                        p->sample, p->counts, p->offsets, MPI_UINT64_T, 0, x->comm->world),
-                            "MPI_Gatherv", true));
-    memset(&p->agreed, 0, sizeof p->agreed);
-    bool made = false;
-    if (rank == 0 && status == HSORT_OK)
-        status = ops->make_map(x->engine, x->key_bytes, p->sample, log, total, x->memory, scratch_of(x),
-                               &p->agreed.map, &made);
-    p->agreed.is_made = made && status == HSORT_OK;
-    keep_first_error(&status,
-                     comm_check(MPI_Bcast(&p->agreed, (int)sizeof p->agreed, MPI_BYTE, 0, x->comm->world),
-                                "MPI_Bcast", true));
-    for (int region = 0; p->agreed.is_made && region < ENGINE_REGIONS; region++)
-        p->plan->is_one_value[region] =
-            ops->region_value(x->engine, x->key_bytes, &p->agreed.map, region, code);
+    uint64_t code[KEY_CODE_WORDS];
+    const hsort_status status =
+        region_map_agree(p->map, x->comm, x->engine, x->key_bytes, x->raw, x->current_offset, sample_log(x),
+                         false, x->memory, scratch_of(x));
+    for (int region = 0; p->map->agreed.is_made && region < ENGINE_REGIONS; region++)
+        p->plan->is_one_value[region] = x->engine->ops->partition->region_value(
+            x->engine, x->key_bytes, &p->map->agreed.map, region, code);
     return status;
 }
 
@@ -242,7 +192,7 @@ static hsort_status count_all(struct exchange *x, int64_t count, hsort_status st
     int64_t own[FOUND] = {0};
     bool ascends = false, descends = false;
     if (status == HSORT_OK)
-        status = x->engine->ops->partition->count(x->engine, x->key_bytes, x->raw, count, &p->agreed.map,
+        status = x->engine->ops->partition->count(x->engine, x->key_bytes, x->raw, count, &p->map->agreed.map,
                                                   x->memory, own, &ascends, &descends);
     own[FOUND_DESCENDS] = descends;
     own[FOUND_FAILED] = status != HSORT_OK;
@@ -352,7 +302,7 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
     hsort_status status = engine->ops->event_record(engine, p->fetched[slot], STREAM_IN);
     keep_first_error(&status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
     char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);
-    keep_first_error(&status, engine->ops->partition->sort_regions(engine, x->key_bytes, &p->agreed.map,
+    keep_first_error(&status, engine->ops->partition->sort_regions(engine, x->key_bytes, &p->map->agreed.map,
                                                                    p->pieces, list_pieces(x, batch), raw,
                                                                    x->memory, scratch_of(x), out));
     if (!batch->whole || x->host_out) { // what is taken from it must be in order
@@ -438,7 +388,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     space->queued = 0;
     p->others_left = false;
     space->scratch = scratch_of(x);
-    space->map = &p->agreed.map;
+    space->map = &p->map->agreed.map;
     space->unpacked = batch_chunks_are_packed(x->comm, x->engine) ? unpacked_of(x) : NULL;
     for (int slot = 0; slot < BATCH_SLOTS; slot++)
         space->slot[slot] = batch_slot(x, slot);
@@ -491,7 +441,7 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
     const int64_t *wanted = x->target_offset + x->comm->rank;
     int64_t all, any;
     hsort_status status = x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count,
-                                                             &p->agreed.map, x->memory, x->scratch);
+                                                             &p->map->agreed.map, x->memory, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
     const hsort_status agreed = comm_range(x->comm, status == HSORT_OK, &all, &any);
@@ -513,11 +463,11 @@ static hsort_status run_partition(struct exchange *x, bool *done)
                   total = x->current_offset[x->comm->size];
     const double began = MPI_Wtime();
     *done = x->all_ascend = false;
-    if (total >> ENGINE_SAMPLE_LOG_MIN == 0 || total >> TOTAL_LOG_MAX != 0)
+    if (!region_map_suits(total))
         return HSORT_OK;
     hsort_status status = agree_on_map(x);
     x->local_seconds = MPI_Wtime() - began;
-    if (!p->agreed.is_made)
+    if (!p->map->agreed.is_made)
         return status;
     status = count_all(x, count, status);
     if (!plan_batches(x))

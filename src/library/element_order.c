@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "src/library/element_pairs.h"
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
 
@@ -163,8 +164,7 @@ static hsort_status find_in_one_round(struct element_order *order, void *keys)
 
 /* ---- a rank alone ---------------------------------------------------------------------------------------- */
 
-/* One array of numbers, as the engine's sort reads them. */
-static bool has_bare_keys(const struct element_order *order)
+bool element_order_has_bare_keys(const struct element_order *order)
 {
     const struct key_field *field = &order->fields[0];
     return order->field_count == 1 && field->map.key_bytes == field->bytes &&
@@ -183,7 +183,7 @@ static bool engine_takes_pairs(const struct element_order *order, const struct e
 
 bool element_order_takes_pairs(const struct element_order *order, const struct engine_pairs *pairs)
 {
-    return has_bare_keys(order) && engine_takes_pairs(order, pairs);
+    return element_order_has_bare_keys(order) && engine_takes_pairs(order, pairs);
 }
 
 /* Is there room for so many bytes, of which the context has some? */
@@ -302,7 +302,7 @@ static hsort_status find_alone(struct element_order *order, void *keys, bool *do
     *done = false;
     if (!comm_is_alone(&order->ctx->comm) || order->in_two_rounds || order->count == 0)
         return HSORT_OK;
-    if (has_bare_keys(order))
+    if (element_order_has_bare_keys(order))
         return small ? sort_numbered_alone(order, keys, done) : sort_positions_alone(order, keys, done);
     if (!small && !keys && order->key_bits <= WORD_BITS)
         return sort_field_codes_alone(order, done);
@@ -417,6 +417,8 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
     bool done;
     order->positions = positions;
     TRY(comm_agree(comm, find_alone(order, keys, &done)));
+    if (!done)
+        TRY(element_pairs_find_order(order, keys, &done));
     if (done)
         return HSORT_OK;
     if (!order->in_two_rounds)

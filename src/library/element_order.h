@@ -57,6 +57,9 @@ hsort_status element_order_check_total(const struct element_order *order);
  * Errors agreed: those of a sort. */
 hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys);
 
+/* Are the keys one array of numbers, as the engine's sort reads them? Pure. */
+bool element_order_has_bare_keys(const struct element_order *order);
+
 /* Does the engine sort such keys and values by itself (struct engine_pairs)? Then no element has to be gathered: on a rank
  * alone, whose keys are one array. Of pairs all but the addresses counts. Pure. */
 bool element_order_takes_pairs(const struct element_order *order, const struct engine_pairs *pairs);

@@ -3,6 +3,7 @@
  * not fit into engine memory. */
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/element_pairs.h"
 #include "src/library/element_passes.h"
 
 /* What moves into the order of the keys: values, or records that hold the keys themselves. */
@@ -13,7 +14,7 @@ struct element_sort {
     void *keys_out;       /* or NULL */
     const void *elements; /* the caller's, before and after; the same of a sort in place */
     void *elements_out;
-    bool travel; /* elements, with their keys */
+    bool travel; /* elements, with their keys, of a rank alone */
     struct element_array loaded_keys, loaded, keys_room, index, room;
 };
 
@@ -49,22 +50,35 @@ static void point_fields(struct element_sort *s)
 /* The sort of the engine's that moves values with their keys; as far as known. */
 static struct engine_pairs pairs_of_sort(const struct element_sort *s)
 {
+    static const uint64_t none; // of a rank without elements there are values all the same
     return (struct engine_pairs){.map = s->order.fields[0].map,
                                  .count = s->order.count,
                                  .keys = s->loaded_keys.memory,
-                                 .values = s->loaded.memory,
+                                 .values = s->loaded.memory ? s->loaded.memory : &none,
                                  .value_bytes = (int)s->element_bytes,
                                  .keys_out = s->keys_out ? s->keys_room.memory : NULL,
                                  .values_out = s->room.memory};
 }
 
-/* Do values travel with their keys? Those in no alignment do not. */
-static bool do_values_travel(const struct element_sort *s)
+/* Are the elements values that can travel with their keys? The same on every rank. */
+static bool are_pairs(const struct element_sort *s)
+{
+    return s->keys && (s->element_bytes == 4 || s->element_bytes == 8);
+}
+
+/* Can those of this rank? Not in no alignment. */
+static bool can_values_travel(const struct element_sort *s)
 {
     const size_t bytes = s->element_bytes;
+    return are_pairs(s) && (uintptr_t)s->elements % bytes == 0 && (uintptr_t)s->elements_out % bytes == 0 &&
+           element_order_has_bare_keys(&s->order);
+}
+
+/* Do values of a rank alone travel with their keys? */
+static bool do_values_travel(const struct element_sort *s)
+{
     const struct engine_pairs pairs = pairs_of_sort(s);
-    return s->keys && (bytes == 4 || bytes == 8) && s->order.out_count == s->order.count &&
-           (uintptr_t)s->elements % bytes == 0 && (uintptr_t)s->elements_out % bytes == 0 &&
+    return can_values_travel(s) && s->order.out_count == s->order.count &&
            element_order_takes_pairs(&s->order, &pairs);
 }
 
@@ -84,9 +98,8 @@ static bool would_values_travel(const struct element_sort *s, struct engine_pair
     return do_values_travel(&later);
 }
 
-/* Have all arrays. Where elements are gathered, their new places are apart from their old ones, which a sort in place copies over
- * at its end. Not collective. */
-static hsort_status take_sort_memory(struct element_sort *s)
+/* Have the elements, and room for keys. Not collective. */
+static hsort_status take_loaded(struct element_sort *s)
 {
     struct element_order *order = &s->order;
     hsort_context *ctx = order->ctx;
@@ -100,10 +113,31 @@ static hsort_status take_sort_memory(struct element_sort *s)
     if (s->keys_out)
         TRY(element_array_room(ctx, s->keys_out, (size_t)order->out_count * key_bytes, order->in_two_rounds,
                                &s->keys_room));
-    if (!s->travel)
-        TRY(element_array_room(ctx, NULL, (size_t)order->out_count * sizeof(int64_t), true, &s->index));
-    TRY(element_array_room(ctx, s->elements_out, (size_t)order->out_count * s->element_bytes,
-                           s->elements == s->elements_out && !s->travel, &s->room));
+    return HSORT_OK;
+}
+
+/* Have room for elements where they go: apart from where they come from, if need be, which a sort in place copies over at its end.
+ * Not collective. */
+static hsort_status take_room(struct element_sort *s, bool apart)
+{
+    const size_t bytes = (size_t)s->order.out_count * s->element_bytes;
+    element_array_free(s->order.ctx, &s->room);
+    return element_array_room(s->order.ctx, s->elements_out, bytes, apart && s->elements == s->elements_out, &s->room);
+}
+
+/* The same where an index says where elements go. Not collective. */
+static hsort_status take_index(struct element_sort *s)
+{
+    TRY(element_array_room(s->order.ctx, NULL, (size_t)s->order.out_count * sizeof(int64_t), true, &s->index));
+    return take_room(s, true);
+}
+
+/* Have what the sort works on. Not collective. */
+static hsort_status take_sort_memory(struct element_sort *s)
+{
+    hsort_context *ctx = s->order.ctx;
+    TRY(take_loaded(s));
+    TRY(take_room(s, false));
     TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
     stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
@@ -132,6 +166,25 @@ static hsort_status gather_elements(struct element_sort *s)
     return trace_end_with(span, element_carry(order->ctx, false, order->in_offset, s->index.memory,
                                               order->out_count, s->element_bytes, s->loaded.memory,
                                               s->room.memory));
+}
+
+/* Bring all elements into order. Collective. */
+static hsort_status order_elements(struct element_sort *s)
+{
+    struct element_order *order = &s->order;
+    const struct engine_pairs pairs = pairs_of_sort(s);
+    bool done = false;
+    if (s->travel)
+        return comm_agree(&order->ctx->comm, element_order_sort_pairs(order, &pairs));
+    if (are_pairs(s)) {
+        TRY(element_pairs_sort(order, &pairs, can_values_travel(s), &done));
+    } else {
+        TRY(element_pairs_carry(order, pairs.keys_out, s->element_bytes, s->loaded.memory, s->room.memory, &done));
+    }
+    if (done)
+        return HSORT_OK;
+    TRY(comm_agree(&order->ctx->comm, take_index(s)));
+    return gather_elements(s);
 }
 
 /* What would travel in two passes. */
@@ -164,11 +217,7 @@ static hsort_status run_element_sort(struct element_sort *s, hsort_status mine)
         return element_passes_run(order, &columns);
     struct trace_span *span = trace_begin(comm->trace, "load");
     TRY(comm_agree(comm, trace_end_with(span, take_sort_memory(s))));
-    const struct engine_pairs pairs = pairs_of_sort(s);
-    if (s->travel) // of a rank alone
-        TRY(comm_agree(comm, element_order_sort_pairs(order, &pairs)));
-    else
-        TRY(gather_elements(s));
+    TRY(order_elements(s));
     span = trace_begin(comm->trace, "store");
     TRY(context_agree(order->ctx, trace_end_with(span, deliver_elements(s))));
     return stats_finish(order->ctx, order->total);

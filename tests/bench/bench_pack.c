@@ -58,7 +58,7 @@ static void make_shard(struct shard *s, int64_t count)
     copy_now(s->keys, keys, bytes);
     free(keys);
     const struct raw_keys raw = {.map = map, .from = s->keys};
-    must(ops->partition->make_map(engine, WIDTH, codes, LOG, count, s->workspace, s->scratch, &s->map, &made), "map");
+    must(ops->partition->make_map(engine, WIDTH, codes, LOG, count, false, s->workspace, s->scratch, &s->map, &made), "map");
     must(ops->partition->count(engine, WIDTH, &raw, count, &s->map, s->workspace, counts, &up, &down), "count");
     must(ops->partition->scatter(engine, WIDTH, &raw, count, &s->map, s->workspace, s->to), "scatter");
     for (int region = 0; region < ENGINE_REGIONS; region++)

@@ -121,7 +121,7 @@ static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
     bool is_made;
     shuffle_codes(key_bytes, codes, 1 << trial->log, random); // any order will do
     memset(&made, POISON, sizeof made);
-    must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, ranks[0].workspace,
+    must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, false, ranks[0].workspace,
                                   scratch_of_sample(key_bytes), &made, &is_made),
          trial->what);
     buffer_guards(&sample_scratch[key_bytes / 8], trial->what);
@@ -506,7 +506,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
         return ops->partition->sample(engine, 8, &raw, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
                                       1 << ENGINE_SAMPLE_LOG_MIN, scratch_of_sample(8), codes);
     case 1:
-        return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, workspace,
+        return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, false, workspace,
                                         scratch_of_sample(8), &regions, &a);
     case 2:
         return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &a, &b);

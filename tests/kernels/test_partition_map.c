@@ -57,8 +57,8 @@ static bool count_sample(int key_bytes, const uint64_t *codes, int log, int64_t 
     const struct raw_keys raw = {.map = keymap_of_codes(key_bytes), .from = buffer_keys(&from)};
     struct engine_map regions;
     bool made, up, down;
-    must(ops->partition->make_map(engine, key_bytes, codes, log, INT64_C(1) << TOTAL_LOG, workspace_of(key_bytes),
-                                  scratch_of(key_bytes), &regions, &made),
+    must(ops->partition->make_map(engine, key_bytes, codes, log, INT64_C(1) << TOTAL_LOG, false,
+                                  workspace_of(key_bytes), scratch_of(key_bytes), &regions, &made),
          "map");
     if (made)
         must(ops->partition->count(engine, key_bytes, &raw, sample, &regions, workspace_of(key_bytes), counts,

@@ -104,6 +104,15 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2)
     }
 }
 
+/* Tiles of a segment, the first piece of which is known. */
+static __device__ int64_t tiles_of_segment(const struct pieces &pieces, int segment, int piece, int tile)
+{
+    int64_t tiles = 0;
+    for (; piece < pieces.count && pieces.piece[piece].segment == segment; piece++)
+        tiles += (pieces.piece[piece].count + tile - 1) / tile;
+    return tiles;
+}
+
 /* Sum the rows of a segment up, by columns: COLUMNS of them are a block's, which cuts them into parts. Block y of the grid has
  * segment y. */
 template <int COLUMNS>
@@ -113,11 +122,11 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     constexpr int PARTS = COLUMN_THREADS / COLUMNS;
     __shared__ uint32_t sums[PARTS][COLUMNS];
     const int own = threadIdx.x % COLUMNS, part = threadIdx.x / COLUMNS;
-    const struct piece &piece = pieces.piece[blockIdx.y];
-    const int64_t rows = (piece.count + tile - 1) / tile, each = (rows + PARTS - 1) / PARTS;
+    const int piece = first_piece_of(pieces, blockIdx.y);
+    const int64_t rows = tiles_of_segment(pieces, blockIdx.y, piece, tile), each = (rows + PARTS - 1) / PARTS;
     const int64_t begin = min(part * each, rows), end = min(begin + each, rows);
     uint32_t *column =
-        ordered.rows + (int64_t)piece.first_tile * ORDERED_BUCKETS + blockIdx.x * COLUMNS + own;
+        ordered.rows + (int64_t)pieces.piece[piece].first_tile * ORDERED_BUCKETS + blockIdx.x * COLUMNS + own;
     uint32_t sum = 0, before = 0, all = 0;
     wait_for_kernels_before();
 #pragma unroll 8
@@ -143,11 +152,11 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 
 /* Each segment by a block: where its buckets begin, and what becomes of them. Blocks sort up to `usual` elements, larger ones up
  * to `most`; a bucket of one value is copied. told, not NULL: the level is the first of several; the host is told of each bucket,
- * and sorts those of several values by another level. */
+ * and sorts those of several values by another level. leave: so are those of one value, as all of them may change ranks. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
-    list_pairs_kernel(int usual, int most, struct level_tables<K> level, struct ordered_tables ordered,
-                      volatile int64_t *told, volatile int32_t *verdict)
+    list_pairs_kernel(int usual, int most, bool leave, struct level_tables<K> level,
+                      struct ordered_tables ordered, volatile int64_t *told, volatile int32_t *verdict)
 {
     __shared__ uint64_t sums[2][SPLIT_BUCKETS / WARP];
     const int own = threadIdx.x, number = blockIdx.x * ORDERED_BUCKETS + own;
@@ -156,7 +165,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     const struct segment segment = level.segments[blockIdx.x];
     const struct split_head<K> head = split;
     const struct bucket_ends<K> ends = ends_of_bucket(split.splitters, own);
-    const bool exists = own < head.buckets, stays = told && !level.region_counts->descents;
+    const bool exists = own < head.buckets, stays = told && !leave && !level.region_counts->descents;
     K value;
     const bool is_one = exists && is_one_value(head, own, ends, &value);
     const uint64_t keys = exists ? ordered.totals[number] : 0;
@@ -168,12 +177,13 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     const bool is_sorted_here = !told && !is_one && 0 < keys && keys <= (uint64_t)most,
                is_usual = is_sorted_here && keys <= (uint64_t)usual,
                is_left = !told && !is_one && keys > (uint64_t)most;
-    const uint64_t runs = is_one && !stays ? (keys + FILL_KEYS - 1) / FILL_KEYS : is_sorted_here && !is_usual;
+    const bool is_copied = is_one && !stays && !leave;
+    const uint64_t runs = is_copied ? (keys + FILL_KEYS - 1) / FILL_KEYS : is_sorted_here && !is_usual;
     const uint64_t place = append_tasks(runs << 32 | (is_usual ? 1 : 0), level.head, sums[1]);
     struct rest_task *rest = &level.rest[place >> 32];
     if (is_usual) {
         level.usual[(uint32_t)place] = {begin, begin, (uint32_t)keys, {}};
-    } else if (is_one && !stays) {
+    } else if (is_copied) {
         list_runs(rest, {begin, begin, 0, REST_COPY, 0}, keys, FILL_KEYS);
     } else if (is_left) {
         const uint32_t left = atomicAdd(level.left_count, 1u);
@@ -306,9 +316,9 @@ static __device__ void store_tile_in_order(const T *in_tile, const uint8_t *buck
     }
 }
 
-/* A tile's values by rows, or the places of its elements in the array, from `first` on. */
+/* A tile's values by rows, from `first` of the array on; or the places of its elements there, counted from `number` on. */
 template <typename V, int KEYS>
-static __device__ void load_values(const V *values, int64_t first, int valid, V (&loaded)[KEYS])
+static __device__ void load_values(const V *values, int64_t first, int64_t number, int valid, V (&loaded)[KEYS])
 {
     if (values) {
         load_rows(values + first, valid, loaded);
@@ -316,15 +326,17 @@ static __device__ void load_values(const V *values, int64_t first, int valid, V 
     }
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        loaded[k] = (V)(first + first_of_thread<KEYS>() + k * GROUP);
+        loaded[k] = (V)(number + first + first_of_thread<KEYS>() + k * GROUP);
 }
 
-/* A tile of elements by each block. */
+/* A tile of elements by each block. The values of those from place `unvalued` on, or of all, if there are none in memory, are their
+ * places in the array, counted from `number` on. */
 template <typename K, typename V>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     scatter_in_order_kernel(const __grid_constant__ struct coding coding,
                             const __grid_constant__ struct pieces pieces,
-                            struct pair_array<const K, const V> from, struct pair_array<K, V> to,
+                            struct pair_array<const K, const V> from, int64_t unvalued, int64_t number,
+                            struct pair_array<K, V> to,
                             struct level_tables<K> level, struct ordered_tables ordered)
 {
     typedef ordered_size<K, V> size;
@@ -354,7 +366,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     for (int k = 0; k < KEYS; k++)
         tile.keys[ranks.get(k)] = keys[k];
     __syncthreads();
-    load_values(from.values, own.first, valid, values);
+    load_values(own.first < unvalued ? from.values : NULL, own.first, number, valid, values);
     store_tile_in_order<KEYS>(tile.keys, tile.buckets, valid, goals, to.keys);
     __syncthreads();
 #pragma unroll

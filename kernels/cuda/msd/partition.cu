@@ -1,5 +1,6 @@
 /* Sorting by regions: engine_partition_ops of engine.h. Between the first level of an MSD sort (first_level.cuh) and the
  * others (level.cuh) the keys of a region may change ranks. */
+#include "kernels/cuda/msd/ordered.cuh"
 #include "kernels/cuda/msd/queue_level.cuh"
 #include <string.h>
 
@@ -195,31 +196,35 @@ static hsort_status cut_whole_sample(struct cuda_engine *engine, const struct le
 
 template <typename K>
 static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, int log, int64_t total,
-                             void *workspace, void *scratch, struct engine_map *map)
+                             bool of_pairs, void *workspace, void *scratch, struct engine_map *map)
 {
     struct partition_memory<K> memory = lay_out_partition<K>(workspace);
     const struct sample_memory<K> sample = lay_out_sample<K>(scratch, log);
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const int64_t seen = INT64_C(1) << log;
-    const int64_t wanted = min(max(total / own_size<K>(engine, MSD_REGION_KEYS), (int64_t)REGIONS_WANTED_MIN),
-                               (int64_t)REGIONS_WANTED_MAX);
+    const int64_t wanted =
+        of_pairs ? (int64_t)PAIR_REGIONS_MAX
+                 : min(max(total / own_size<K>(engine, MSD_REGION_KEYS), (int64_t)REGIONS_WANTED_MIN),
+                       (int64_t)REGIONS_WANTED_MAX);
     struct level_input input = {};
+    struct level_plan plan = plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted), false);
+    if (of_pairs)
+        plan.most_buckets = ORDERED_BUCKETS;
     TRY_CUDA(cudaMemcpyAsync(sample.codes, codes, sizeof *sample.codes << log, cudaMemcpyDefault, stream));
     narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(sample.codes,
                                                                                      sample.narrow);
     add_segment(&input, seen, 0, -1);
     add_piece(&input, sample.narrow, seen, tile_keys<K>(engine));
-    TRY(queue_splits(engine, codes_only, input,
-                     plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted), false), memory.first));
+    TRY(queue_splits(engine, codes_only, input, plan, memory.first));
     TRY(fetch_split(engine, memory.split, map));
-    if (!is_sorted_whole(log) || ((const struct split<K> *)map)->is_linear)
+    if (!is_sorted_whole(log) || of_pairs || ((const struct split<K> *)map)->is_linear)
         return HSORT_OK;
     return cut_whole_sample(engine, input, (int)wanted, memory, sample, map);
 }
 
 static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
-                                       int64_t total, void *workspace, void *scratch, struct engine_map *map,
-                                       bool *made)
+                                       int64_t total, bool of_pairs, void *workspace, void *scratch,
+                                       struct engine_map *map, bool *made)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
@@ -228,7 +233,7 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     if (!can_sort_by_levels(engine))
         return HSORT_OK;
     TRY(with_key_type(key_bytes, [&](auto key) {
-        return make_map<decltype(key)>(engine, codes, log, total, workspace, scratch, map);
+        return make_map<decltype(key)>(engine, codes, log, total, of_pairs, workspace, scratch, map);
     }));
     *made = true;
     return HSORT_OK;

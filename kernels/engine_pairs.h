@@ -1,0 +1,107 @@
+/* Keys that have a value each, as engines sort them: a part of engine.h. All arrays lie in engine memory; keys are aligned to
+ * their size, values to theirs. Equal keys stay in the order of the input. */
+#ifndef ENGINE_PAIRS_H
+#define ENGINE_PAIRS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "kernels/base/keytype.h"
+#include "kernels/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct engine;
+struct engine_map;
+
+/* The pairs of a rank. */
+struct engine_pairs {
+    struct keymap map; /* of the keys, 4 or 8 bytes each */
+    int64_t count;
+    const void *keys;   /* [count] not changed, unless it is keys_out */
+    const void *values; /* [count] the same; NULL: the value of key i is its position, i on a rank alone */
+    int value_bytes;    /* 4 or 8; 8 where values is NULL */
+    void *keys_out;     /* [count] the keys in order; NULL: nobody wants them */
+    void *values_out;   /* [count] their values. Arrays do not overlap, but an output may be its input */
+};
+
+/* Pairs of several ranks, some of which change ranks between the two levels of their sort:
+ *
+ *     split()          pairs as they came   ->  region 0 | region 1 | ...      each in the order of its pairs
+ *     sort_regions()   regions, the pieces of which are in the order of their ranks   ->  each region in order
+ *
+ *     pairs           7a 2b 9c 2d           regions up to 4, and above
+ *     split           2b 2d | 7a 9c  1x 8y  behind it what comes of another rank: 1x | 8y
+ *     sort_regions    of the pieces 2b 2d and 1x: 1x 2b 2d
+ *
+ * keys and values hold both. From there regions go to the second half, and are sorted there, and what no kernel sorts at once waits
+ * for settle_regions(), which goes to and fro between that and the spare one. */
+struct engine_pair_regions {
+    struct engine_pairs pairs; /* map, value_bytes; of split() keys, values and count; what goes out */
+    bool
+        places; /* nobody has values: those of this rank's pairs become the positions they had, those of others'
+                                        their places in the first half, which are behind. Of 8 bytes; so is values_out */
+    int64_t most;        /* pairs that split() is given, or sort_regions() in all, at most */
+    void *keys, *values; /* [most, or more] codes and values on the way: the first half */
+    void *other_keys,
+        *other_values; /* [those that go out] the second half; pairs.keys_out and values_out will do, where
+                                        values are as wide there */
+    void *spare_keys,
+        *spare_values; /* [those that go out] the same; the first half, where it can be overwritten */
+    void *workspace;   /* [region_workspace()] aligned to 256 bytes */
+};
+
+/* Bytes of a value before it is stored in the end: positions that travel are shorter on the way. */
+static inline int pair_carried_bytes(const struct engine_pair_regions *regions)
+{
+    return regions->pairs.values ? regions->pairs.value_bytes : regions->places ? 8 : 4;
+}
+
+/* A part of a region: pairs first .. first + count - 1 of the first half. */
+struct engine_pair_piece {
+    int64_t first, count;
+    int region;
+};
+
+/* A stable sort of keys with their values. */
+struct engine_pair_ops {
+    /* Are there kernels for these types and counts, of a rank alone? Where not, codes do it: make_codes(). Pure. */
+    bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
+
+    /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */
+    hsort_status (*workspace)(struct engine *engine, const struct engine_pairs *pairs, size_t *bytes);
+
+    /* Sort; workspace aligned to 256 bytes. Waits for some of the work on STREAM_WORK, not for the end. */
+    hsort_status (*sort)(struct engine *engine, const struct engine_pairs *pairs, void *workspace);
+
+    /* Are there kernels for the pairs of several ranks, by `most`, `places` and the widths? Pure. */
+    bool (*can_split)(const struct engine *engine, const struct engine_pair_regions *regions);
+
+    /* Bytes of regions->workspace, by `most` and the widths. Pure. */
+    size_t (*region_workspace)(const struct engine *engine, const struct engine_pair_regions *regions);
+
+    /* The codes and values of regions->pairs, region by region, to keys and values [count] of the first half.
+     *   first   the value of pair 0, where pairs.values is NULL
+     *   map     of make_map(), of pairs; of all ranks the same
+     *   counts  [ENGINE_REGIONS] on the host: pairs of each region. Waits for these */
+    hsort_status (*split)(struct engine *engine, const struct engine_pair_regions *regions, int64_t first,
+                          const struct engine_map *map, int64_t *counts);
+
+    /* Sort whole regions, or parts of some of one value, to the outputs from out_first on, one behind the other.
+     *   pieces  [1 .. ENGINE_PIECES_MAX], ascending by region, and by rank in a region; some pairs; read in the call
+     *   begins  it is the first call before settle_regions() */
+    hsort_status (*sort_regions)(struct engine *engine, const struct engine_pair_regions *regions,
+                                 const struct engine_pair_piece *pieces, int count, int64_t out_first,
+                                 bool begins);
+
+    /* Sort what calls of sort_regions() have left. Nobody reads the spare half any more. Waits for STREAM_WORK. */
+    hsort_status (*settle_regions)(struct engine *engine, const struct engine_pair_regions *regions);
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

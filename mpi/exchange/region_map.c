@@ -1,0 +1,85 @@
+#include "mpi/exchange/region_map.h"
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/base/first_error.h"
+#include "kernels/base/key_width.h"
+
+enum {
+    TOTAL_LOG_MAX = 44, /* positions times the size of a sample take 62 bits */
+    SAMPLE_OF_RANK =
+        1 << 13 /* keys, about: the more ranks, the fewer regions has each, and the more even these must be */
+};
+
+int region_map_log_most(int size)
+{
+    int log = ENGINE_SAMPLE_LOG_USUAL;
+    while (log < ENGINE_SAMPLE_LOG_MAX && (int64_t)size * SAMPLE_OF_RANK >> (log + 1) > 0)
+        log++;
+    return log;
+}
+
+bool region_map_suits(int64_t total)
+{
+    return total >> ENGINE_SAMPLE_LOG_MIN > 0 && total >> TOTAL_LOG_MAX == 0;
+}
+
+void region_map_close(struct region_map *map)
+{
+    if (!map)
+        return;
+    free(map->sample);
+    free(map->counts);
+    free(map->offsets);
+    free(map);
+}
+
+hsort_status region_map_open(int size, struct region_map **made)
+{
+    struct region_map *map = *made = calloc(1, sizeof *map);
+    if (map) {
+        map->sample = malloc(sizeof(key_code) << region_map_log_most(size));
+        map->counts = malloc((size_t)size * sizeof *map->counts);
+        map->offsets = malloc((size_t)size * sizeof *map->offsets);
+    }
+    if (map && map->sample && map->counts && map->offsets)
+        return HSORT_OK;
+    region_map_close(map);
+    *made = NULL;
+    return status_fail(HSORT_HOST_MEMORY, "no memory for a map of the regions of %d ranks", size);
+}
+
+/* The first key of a sample of 2^log keys out of `total` that lies at global position `at` or behind. */
+static int64_t sample_from(int64_t at, int64_t total, int log)
+{
+    return ((at << log) + total - 1) / total;
+}
+
+hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct engine *engine, int key_bytes,
+                              const struct raw_keys *raw, const int64_t *offset, int log, bool of_pairs,
+                              void *workspace, void *scratch)
+{
+    const struct engine_partition_ops *ops = engine->ops->partition;
+    const int rank = comm->rank, size = comm->size, words = key_words(key_bytes);
+    const int64_t total = offset[size];
+    for (int r = 0; r < size; r++) {
+        map->offsets[r] = words * (int)sample_from(offset[r], total, log);
+        map->counts[r] = words * (int)sample_from(offset[r + 1], total, log) - map->offsets[r];
+    }
+    uint64_t *own = map->sample + map->offsets[rank];
+    hsort_status status = ops->sample(engine, key_bytes, raw, offset[rank], total, log,
+                                      map->offsets[rank] / words, map->counts[rank] / words, scratch, own);
+    keep_first_error(
+        &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, map->counts[rank], MPI_UINT64_T,
+                                        map->sample, map->counts, map->offsets, MPI_UINT64_T, 0, comm->world),
+                            "MPI_Gatherv", true));
+    memset(&map->agreed, 0, sizeof map->agreed);
+    bool made = false;
+    if (rank == 0 && status == HSORT_OK)
+        status = ops->make_map(engine, key_bytes, map->sample, log, total, of_pairs, workspace, scratch,
+                               &map->agreed.map, &made);
+    map->agreed.is_made = made && status == HSORT_OK;
+    keep_first_error(&status,
+                     comm_check(MPI_Bcast(&map->agreed, (int)sizeof map->agreed, MPI_BYTE, 0, comm->world),
+                                "MPI_Bcast", true));
+    return status;
+}

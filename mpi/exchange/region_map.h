@@ -1,0 +1,42 @@
+/* The map of regions that all ranks agree on, before keys are partitioned: made by rank 0 of a sample of all ranks' keys.
+ *
+ *     rank 0   keys at 0, 4, 8 ...    --gather-->   sample   --make_map()-->   map   --bcast-->   the same on every rank
+ *     rank 1   those behind           -->                                                  */
+#ifndef REGION_MAP_H
+#define REGION_MAP_H
+
+#include "kernels/engine.h"
+#include "mpi/comm/comm.h"
+
+struct region_map {
+    uint64_t *
+        sample; /* [2^region_map_log_most()] codes by position: this rank's part, on rank 0 all; no more is touched */
+    int *counts, *offsets; /* [size] words of the sample, by rank */
+    struct {
+        struct engine_map map;
+        int64_t is_made; /* 0: rank 0 could not */
+    } agreed;            /* rank 0's */
+};
+
+/* *map is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+hsort_status region_map_open(int size, struct region_map **map);
+void region_map_close(struct region_map *map); /* NULL is fine */
+
+/* Log of the size of the largest sample of so many ranks. Pure. */
+int region_map_log_most(int size);
+
+/* Are there enough of so many keys for a map, and not too many? Pure. */
+bool region_map_suits(int64_t total);
+
+/* Make the map: the same on every rank, or on none. Collective.
+ *   offset     [size + 1] global position of each rank's first key
+ *   raw        map and from are read
+ *   log        of the size of the sample; the same on every rank
+ *   of_pairs   as for engine_partition_ops.make_map()
+ *   workspace, scratch  engine memory: engine_partition_ops.workspace(), sample_scratch()
+ * Errors this rank's own: it has kept to the schedule. */
+hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct engine *engine, int key_bytes,
+                              const struct raw_keys *raw, const int64_t *offset, int log, bool of_pairs,
+                              void *workspace, void *scratch);
+
+#endif

@@ -1,0 +1,188 @@
+#include "src/library/element_pairs.h"
+#include <string.h>
+#include "kernels/base/first_error.h"
+#include "mpi/exchange/pair_partition.h"
+#include "src/library/sort_memory.h"
+
+enum { WORD_BITS = 64 };
+
+/* Does it pay for so many bytes on a rank? As many steps as bare keys take cost less than what carries values behind a sort. */
+static bool do_pairs_pay(const hsort_context *ctx, int64_t bytes)
+{
+    const int64_t bytes_min = 16 << 20;
+    return hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA && bytes >= bytes_min;
+}
+
+/* Is the exchange wanted? The same on every rank. */
+static bool is_wanted(const struct element_order *order, int bytes_of_pair)
+{
+    const hsort_context *ctx = order->ctx;
+    const int64_t capacity = order->total / ctx->comm.size + 1;
+    if (comm_is_alone(&ctx->comm) || !(ctx->usable_exchanges >> HSORT_EXCHANGE_PARTITION & 1))
+        return false;
+    return ctx->options.exchange == HSORT_EXCHANGE_PARTITION ||
+           (ctx->options.exchange == HSORT_EXCHANGE_AUTO && ctx->options.local_rung < 0 &&
+            do_pairs_pay(ctx, capacity * bytes_of_pair));
+}
+
+static size_t smaller_bytes(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Is there room for what it takes, and `more` bytes of codes? Ranks that share a GPU share it. */
+static hsort_status has_room_for_pairs(hsort_context *ctx, const struct pair_partition_need *need,
+                                       size_t more, bool *fits)
+{
+    const size_t all = need->shown + need->own + need->workspace + more;
+    const size_t had =
+        smaller_bytes(ctx->buffer_bytes[0], need->shown) + smaller_bytes(ctx->buffer_bytes[1], need->own) +
+        smaller_bytes(ctx->workspace_bytes, need->workspace) + smaller_bytes(ctx->codes_bytes, more);
+    size_t bytes;
+    *fits = all <= had;
+    if (*fits)
+        return HSORT_OK;
+    spare_drop(&ctx->spare);
+    TRY(sort_engine_bytes(ctx, &bytes));
+    *fits = all - had <= usable_bytes(bytes - sort_kept_bytes(ctx));
+    return HSORT_OK;
+}
+
+/* Have the memory, which other ranks may map. Collective. */
+static hsort_status reserve_for_pairs(hsort_context *ctx, const struct pair_partition_need *need, size_t more)
+{
+    const bool grows = (ctx->buffer[0] && ctx->buffer_bytes[0] < need->shown) ||
+                       (ctx->buffer[1] && ctx->buffer_bytes[1] < need->own) ||
+                       (ctx->codes && ctx->codes_bytes < more);
+    TRY(context_unmap(ctx, grows));
+    hsort_status status = context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], need->shown);
+    if (status == HSORT_OK)
+        status = context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], need->own);
+    if (status == HSORT_OK)
+        status = context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, need->workspace);
+    if (status == HSORT_OK)
+        status = context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, more);
+    return comm_agree(&ctx->comm, status);
+}
+
+/* What the keys of a rank are. */
+enum pair_key_form {
+    PAIR_KEYS_OTHER,
+    PAIR_KEYS_FIELDS, /* fields of 8 bytes together; nobody wants them back */
+    PAIR_KEYS_BARE    /* one array of numbers */
+};
+
+static enum pair_key_form form_of_keys(const struct element_order *order, const void *keys)
+{
+    const int bytes = order->fields[0].bytes;
+    if (element_order_has_bare_keys(order) && (bytes == 4 || bytes == 8))
+        return PAIR_KEYS_BARE;
+    return !keys && order->key_bits <= WORD_BITS ? PAIR_KEYS_FIELDS : PAIR_KEYS_OTHER;
+}
+
+/* Codes [count] of 8 bytes of all fields, in the context. */
+static hsort_status make_field_codes(const struct element_order *order)
+{
+    hsort_context *ctx = order->ctx;
+    struct key_field fields[HSORT_FIELDS_MAX];
+    memcpy(fields, order->fields, sizeof fields);
+    element_place_fields(fields, order->field_count, 0);
+    return ctx->engine->ops->make_codes(ctx->engine, sizeof(uint64_t), ctx->codes, order->count, fields,
+                                        order->field_count, 0, 0);
+}
+
+/* Sort pairs of several ranks: x but for its memory. mine: this rank can. codes: keys are to be codes of all fields, which are not
+ * there yet. Collective. */
+static hsort_status sort_pairs(const struct element_order *order, struct pair_partition *x, bool mine,
+                               bool codes, bool *done)
+{
+    hsort_context *ctx = order->ctx;
+    const size_t more = codes ? (size_t)order->count * sizeof(uint64_t) : 0;
+    struct pair_partition_need need = {0};
+    int64_t all, any;
+    bool fits = false;
+    hsort_status status = HSORT_OK;
+    if (mine && pair_partition_can(x, &need))
+        status = has_room_for_pairs(ctx, &need, more, &fits);
+    TRY(comm_agree(&ctx->comm, status));
+    TRY(comm_range(&ctx->comm, fits, &all, &any));
+    *done = all != 0;
+    if (!*done)
+        return HSORT_OK;
+    TRY(reserve_for_pairs(ctx, &need, more));
+    if (codes) {
+        x->pairs.keys = ctx->codes;
+        TRY(comm_agree(&ctx->comm, make_field_codes(order)));
+    }
+    x->shown = ctx->buffer[0];
+    x->own = ctx->buffer[1];
+    x->workspace = ctx->workspace;
+    struct trace_span *span = trace_begin(ctx->comm.trace, "partition pairs");
+    TRY(context_agree(ctx, trace_end_with(span, pair_partition_run(x, done))));
+    stats_book(ctx, HSORT_PHASE_EXCHANGE);
+    if (*done)
+        ctx->exchange = HSORT_EXCHANGE_PARTITION;
+    return HSORT_OK;
+}
+
+static struct pair_partition partition_of(const struct element_order *order, struct engine_pairs pairs)
+{
+    hsort_context *ctx = order->ctx;
+    return (struct pair_partition){.comm = &ctx->comm,
+                                   .engine = ctx->engine,
+                                   .transport = ctx->transport,
+                                   .pairs = pairs,
+                                   .in_offset = order->in_offset,
+                                   .out_offset = order->out_offset};
+}
+
+hsort_status element_pairs_sort(const struct element_order *order, const struct engine_pairs *pairs,
+                                bool mine, bool *done)
+{
+    struct pair_partition x = partition_of(order, *pairs);
+    *done = false;
+    return is_wanted(order, order->fields[0].bytes + pairs->value_bytes)
+               ? sort_pairs(order, &x, mine, false, done)
+               : HSORT_OK;
+}
+
+/* Sort by keys of the form that those of all ranks have: x but for its pairs. keys: room for them, or NULL. positions: values_out.
+ * Collective. */
+static hsort_status sort_any_keys(const struct element_order *order, struct pair_partition *x, void *keys,
+                                  int64_t *positions, bool *done)
+{
+    int64_t worst, best;
+    TRY(comm_range(&order->ctx->comm, form_of_keys(order, keys), &worst, &best));
+    const bool bare = worst == PAIR_KEYS_BARE;
+    x->pairs = (struct engine_pairs){.map = bare ? order->fields[0].map
+                                                 : keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
+                                     .count = order->count,
+                                     .keys = order->fields[0].from,
+                                     .value_bytes = sizeof *positions,
+                                     .keys_out = bare ? keys : NULL,
+                                     .values_out = positions};
+    return worst == PAIR_KEYS_OTHER ? HSORT_OK : sort_pairs(order, x, true, !bare, done);
+}
+
+hsort_status element_pairs_carry(const struct element_order *order, void *keys, size_t element_bytes,
+                                 const void *elements, void *to, bool *done)
+{
+    struct pair_partition x = partition_of(order, (struct engine_pairs){0});
+    *done = false;
+    if (order->key_bits > WORD_BITS || !is_wanted(order, (int)(sizeof(uint64_t) + element_bytes)))
+        return HSORT_OK;
+    x.element_bytes = element_bytes;
+    x.elements = elements;
+    x.elements_out = to;
+    return sort_any_keys(order, &x, keys, NULL, done);
+}
+
+hsort_status element_pairs_find_order(const struct element_order *order, void *keys, bool *done)
+{
+    struct pair_partition x = partition_of(order, (struct engine_pairs){0});
+    *done = false;
+    if (order->in_two_rounds || order->code_bytes == (int)sizeof(uint64_t) ||
+        !is_wanted(order, 2 * (int)sizeof(uint64_t)))
+        return HSORT_OK;
+    return sort_any_keys(order, &x, keys, order->positions, done);
+}

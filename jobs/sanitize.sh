@@ -1,8 +1,8 @@
 #!/bin/bash
 # Run a small sort of every type and input with each rung of the ladder under the tools of compute-sanitizer: memcheck,
-# racecheck, initcheck, synccheck. Rung 0 is CUB's, and left to CUB.
+# racecheck, initcheck, synccheck. Rung 0 is CUB's, and left to CUB. `pairs`: what goes with keys on two ranks.
 #
-#   jobs/sanitize.sh [RUNG...]
+#   jobs/sanitize.sh [RUNG|pairs...]
 #
 # One line per rung and tool; the logs are build/sanitize/RUNG.TOOL.log. Ends with "N passed, N failed, N skipped" and
 # exits 0 only if none failed and some passed.
@@ -22,12 +22,19 @@ rungs() { sed -n 's/^ *X(\([1-9][0-9]*\), .*/\1/p' kernels/cuda/ladder/ladder.h;
 # check RUNG TOOL: the verdict is the exit status; 77 is skipped.
 check()
 {
+    local memory=small
+    if [ "$1" = pairs ]; then
+        [ "$2" = initcheck ] && memory=unmapped # it does not see what another process has written
+        timeout "$limit" "${MPIRUN[@]}" -n 2 compute-sanitizer --tool "$2" --error-exitcode 9 \
+            build/release/tests/test_pair_partition cuda "$memory" >"$logs/$1.$2.log" 2>&1 </dev/null
+        return
+    fi
     timeout "$limit" compute-sanitizer --tool "$2" --error-exitcode 9 "$test" small "$1" \
         >"$logs/$1.$2.log" 2>&1 </dev/null
 }
 
 if [ $# -eq 0 ]; then
-    mapfile -t wanted < <(rungs)
+    mapfile -t wanted < <(rungs && echo pairs)
 else
     wanted=("$@")
 fi
@@ -38,6 +45,7 @@ if ! have compute-sanitizer; then
     exit 1
 fi
 build release test_ladder --preset release
+build release test_pair_partition --preset release
 mkdir -p "$logs"
 
 passed=0 failed=0 skipped=0
@@ -69,7 +77,7 @@ for rung in "${wanted[@]}"; do
             verdict="FAILED ($status): $(tail -n 1 "$log" | tr -d =)"
             ;;
         esac
-        printf 'rung %s  %-9s  %s\n' "$rung" "${tools[i]}" "$verdict"
+        printf '%-10s  %-9s  %s\n' "$rung" "${tools[i]}" "$verdict"
     done
 done
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -5,7 +5,9 @@
  *                      them, on a rank alone, or where more pairs lie at the edge of a rank's part than are sorted apart
  *
  *     test_pair_partition       the host engine
- *     test_pair_partition cuda  the cuda engine, with arrays in all kinds of memory, and more pairs */
+ *     test_pair_partition cuda  the cuda engine, with arrays in all kinds of memory, and more pairs
+ *     test_pair_partition cuda small     few trials, and not many pairs: for tools under which everything takes long
+ *     test_pair_partition cuda unmapped  the same, and no rank maps another one's memory */
 #include "tests/library/drawn_array.h"
 #include "hypersort.h"
 #include "kernels/base/keytype.h"
@@ -215,13 +217,14 @@ static void run_all(uint64_t seed, int log, int least, double seconds)
     }
 }
 
-static bool create(hsort_engine engine)
+static bool create(hsort_engine engine, bool unmapped)
 {
     hsort_options options;
     hsort_options_init(&options, sizeof options);
     options.engine = engine;
     options.exchange = HSORT_EXCHANGE_PARTITION;
     options.threads = 2;
+    options.peer_memory = unmapped ? HSORT_CHOICE_OFF : options.peer_memory;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
     return status == HSORT_OK;
@@ -229,7 +232,9 @@ static bool create(hsort_engine engine)
 
 int main(int argc, char **argv)
 {
-    enum { LOG = 17, LARGE_LOG = 24 };
+    enum { LOG = 17, LARGE_LOG = 24, SMALL_LOG = 15 };
+    const bool unmapped = argc > 2 && strcmp(argv[2], "unmapped") == 0;
+    const bool small = unmapped || (argc > 2 && strcmp(argv[2], "small") == 0);
     bool cuda;
     if (!ranks_begin(argc, argv, &rank, &size, &cuda))
         return CHECK_SKIPPED;
@@ -237,12 +242,15 @@ int main(int argc, char **argv)
 #ifdef SHARED_ENGINE
     shared_may_map = seed % 2 ? shared_some_may : shared_may_map;
 #endif
-    if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST)) {
+    if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST, unmapped)) {
         hsort_rank_info infos[MOST_RANKS];
         CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : -1);
-        run_all(seed, LOG, 3 * CALLS, SECONDS);
-        if (cuda)
+        if (small)
+            run_all(seed, SMALL_LOG, CALLS, 0);
+        else
+            run_all(seed, LOG, 3 * CALLS, SECONDS);
+        if (cuda && !small)
             run_all(seed + 1, LARGE_LOG, 2 * CALLS, SECONDS);
         hsort_destroy(&ctx);
     }

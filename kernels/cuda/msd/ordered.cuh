@@ -89,9 +89,10 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2)
     const struct split<K> &split = level.splits[own.segment];
     const struct split_head<K> head = split;
     uint8_t *found = head.is_linear ? NULL : ordered.found + blockIdx.x * found_of_tile(tile);
+    const int64_t reach = level.region_counts ? all - own.first : own.count; // nobody asks for the order of codes
     with_split(head, split.tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
-        count_share<ROW_THREADS, K>(coding, keys + own.first, own.count, all - own.first, 0, 1, find_buckets,
+        count_share<ROW_THREADS, K>(coding, keys + own.first, own.count, reach, 0, 1, find_buckets,
                                     counts[threadIdx.x / WARP % COUNT_COPIES], found, &notice);
     });
     if (__syncthreads_or(notice.descents) && threadIdx.x == 0 && level.region_counts)

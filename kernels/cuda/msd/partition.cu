@@ -211,6 +211,7 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     if (of_pairs)
         plan.most_buckets = ORDERED_BUCKETS;
     TRY_CUDA(cudaMemcpyAsync(sample.codes, codes, sizeof *sample.codes << log, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaMemsetAsync(memory.split, 0, sizeof *memory.split, stream)); // all of its bytes travel
     narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(sample.codes,
                                                                                      sample.narrow);
     add_segment(&input, seen, 0, -1);

@@ -39,18 +39,21 @@ struct engine_pairs {
  * keys and values hold both. From there regions go to the second half, and are sorted there, and what no kernel sorts at once waits
  * for settle_regions(), which goes to and fro between that and the spare one. */
 struct engine_pair_regions {
-    struct engine_pairs pairs; /* map, value_bytes; of split() keys, values and count; what goes out */
-    bool
-        places; /* nobody has values: those of this rank's pairs become the positions they had, those of others'
-                                        their places in the first half, which are behind. Of 8 bytes; so is values_out */
-    int64_t most;        /* pairs that split() is given, or sort_regions() in all, at most */
-    void *keys, *values; /* [most, or more] codes and values on the way: the first half */
-    void *other_keys,
-        *other_values; /* [those that go out] the second half; pairs.keys_out and values_out will do, where
-                                        values are as wide there */
-    void *spare_keys,
-        *spare_values; /* [those that go out] the same; the first half, where it can be overwritten */
-    void *workspace;   /* [region_workspace()] aligned to 256 bytes */
+    /* map, value_bytes; of split() keys, values and count; what goes out */
+    struct engine_pairs pairs;
+    /* Nobody has values: those of this rank's pairs become the positions they had, those of others' their places in the
+     * first half, which are behind. Of 8 bytes; so is values_out. */
+    bool places;
+    int64_t most; /* pairs that split() is given, or sort_regions() in all, at most */
+
+    /* The first half, [most, or more]: codes, and values as they are on the way. */
+    void *keys, *values;
+    /* The second half, [those that go out]; pairs.keys_out and values_out will do, where values are as wide there. */
+    void *other_keys, *other_values;
+    /* The spare one, the same; the first half, where it can be overwritten. */
+    void *spare_keys, *spare_values;
+
+    void *workspace; /* [region_workspace()] aligned to 256 bytes */
 };
 
 /* Bytes of a value before it is stored in the end: positions that travel are shorter on the way. */

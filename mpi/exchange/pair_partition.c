@@ -35,9 +35,9 @@ struct pair_sorter {
     struct region_map *map;
     struct pair_plan *plan;
     int64_t *found; /* [size * FOUND] */
-    struct pair_span *gives,
-        *takes;        /* [size] what goes to, and comes from each peer: places in what its owner has split */
-    int64_t *comes_to; /* [size] where in the first half what a peer gives begins */
+    /* [size] what goes to, and comes from each peer: places in what its owner has split. */
+    struct pair_span *gives, *takes;
+    int64_t *comes_to;  /* [size] where in the first half what a peer gives begins */
     const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
     struct engine_event *fetched, *parts[BATCHES]; /* keys have come; parts of the elements */
     bool begun;                                    /* some regions of `main` are sorted */

@@ -9,8 +9,8 @@
 #include "mpi/comm/comm.h"
 
 struct region_map {
-    uint64_t *
-        sample; /* [2^region_map_log_most()] codes by position: this rank's part, on rank 0 all; no more is touched */
+    /* [2^region_map_log_most()] codes by position: this rank's part, on rank 0 all; no more is touched. */
+    uint64_t *sample;
     int *counts, *offsets; /* [size] words of the sample, by rank */
     struct {
         struct engine_map map;

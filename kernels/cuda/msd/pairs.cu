@@ -10,6 +10,9 @@
  *
  * Where values are the positions of the keys, they are made in the first load, have 4 bytes on the way, and 8 at last.
  *
+ * Of several ranks the first level goes by a map that they share, its regions change ranks, and the next level takes them as pieces
+ * in the order of the ranks (engine_pairs.h).
+ *
  * Few elements, more than 4 bytes can count, and keys of 4 bytes are sorted by rung 7, which has half as many passes for these as
  * for keys of 8. kernels/README.md has the chapter. */
 #include "kernels/cuda/msd/pair_blocks.cuh"

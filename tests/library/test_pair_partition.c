@@ -17,7 +17,7 @@
 #include "tests/support/shared_engine.h"
 #endif
 
-enum { MOST_RANKS = 64, SECONDS = 6, DIGIT = 16, LEAST = 1 << 12 /* pairs of which a map is made */ };
+enum { MOST_RANKS = 64, SECONDS = 2, DIGIT = 16, LEAST = 1 << 12 /* pairs of which a map is made */ };
 
 enum call { PAIRS, VALUES_ALONE, ARGSORT, RECORDS, CALLS }; /* records end with their keys */
 static const char *const call_names[CALLS] = {"pairs", "values alone", "argsort", "records"};

@@ -70,7 +70,8 @@ struct engine_pair_piece {
 
 /* A stable sort of keys with their values. */
 struct engine_pair_ops {
-    /* Are there kernels for these types and counts, of a rank alone? Where not, codes do it: make_codes(). Pure. */
+    /* Are there kernels for these types and counts, of a rank alone? Where not, codes do it: make_codes(). Pure. An engine that
+     * has none for any, as `host`, lacks the two functions below. */
     bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
 
     /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */

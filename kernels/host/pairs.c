@@ -19,21 +19,6 @@ static bool host_can_sort_pairs(const struct engine *engine, const struct engine
     return false;
 }
 
-static hsort_status host_pairs_workspace(struct engine *engine, const struct engine_pairs *pairs,
-                                         size_t *bytes)
-{
-    (void)engine;
-    *bytes = 0;
-    return status_fail(HSORT_INTERNAL, "%lld pairs of a rank alone on the host", (long long)pairs->count);
-}
-
-static hsort_status host_sort_pairs(struct engine *engine, const struct engine_pairs *pairs, void *workspace)
-{
-    size_t bytes;
-    (void)workspace;
-    return host_pairs_workspace(engine, pairs, &bytes);
-}
-
 static bool host_can_split(const struct engine *engine, const struct engine_pair_regions *regions)
 {
     const int bytes = regions->pairs.map.key_bytes;
@@ -154,8 +139,6 @@ static hsort_status host_settle_pairs(struct engine *engine, const struct engine
 
 const struct engine_pair_ops host_pair_ops = {
     .can_sort = host_can_sort_pairs,
-    .workspace = host_pairs_workspace,
-    .sort = host_sort_pairs,
     .can_split = host_can_split,
     .region_workspace = host_region_workspace,
     .split = host_split_pairs,

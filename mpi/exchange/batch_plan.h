@@ -14,17 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernels/base/lesser.h"
 #include "kernels/engine.h"
-
-static inline int64_t lesser(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t greater(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Ranks that can take part at most: a region has a piece of each. */
 enum { PARTITION_RANKS_MAX = ENGINE_PIECES_MAX };

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 
 enum { SLICE_BYTES = 64 << 20, CODE_BITS_NARROW = 64, ROOM_PARTS = 8 };
 
@@ -106,11 +107,6 @@ void element_gather_close(struct element_gather *g)
 }
 
 /* ---- slices -------------------------------------------------------------------------------------------- */
-
-static size_t lesser_bytes(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 size_t gather_slice_room(size_t bytes)
 {

@@ -175,13 +175,10 @@ static int sample_log(const struct exchange *x)
 static hsort_status agree_on_map(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
-    uint64_t code[KEY_CODE_WORDS];
     const hsort_status status =
         region_map_agree(p->map, x->comm, x->engine, x->key_bytes, x->raw, x->current_offset, sample_log(x),
                          false, x->memory, scratch_of(x));
-    for (int region = 0; p->map->agreed.is_made && region < ENGINE_REGIONS; region++)
-        p->plan->is_one_value[region] = x->engine->ops->partition->region_value(
-            x->engine, x->key_bytes, &p->map->agreed.map, region, code);
+    region_map_values(p->map, x->engine, x->key_bytes, p->plan->is_one_value);
     return status;
 }
 

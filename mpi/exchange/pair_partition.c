@@ -1,7 +1,6 @@
 #include "mpi/exchange/pair_partition.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
-#include "kernels/base/key_width.h"
 #include "mpi/exchange/pair_plan.h"
 #include "mpi/exchange/region_map.h"
 
@@ -18,7 +17,7 @@ enum { FOUND_FAILED = ENGINE_REGIONS, FOUND };
 /* What goes from rank to rank: the keys, and what belongs to them. */
 enum { KEYS, BESIDE, COLUMNS };
 
-/* What goes from rank to rank, by places in the first half: whence, and where to. */
+/* Where one of them lies, by places in the first half: what leaves, and what comes. */
 struct pair_column {
     void *given, *taken;
     size_t bytes; /* of one */
@@ -225,15 +224,12 @@ static void split_pairs(struct pair_sorter *s)
 static bool plan_pairs(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
-    uint64_t code[KEY_CODE_WORDS];
     int64_t failed = 0, comes_to = s->count;
     for (int rank = 0; rank < s->size; rank++)
         failed += s->found[(size_t)rank * FOUND + FOUND_FAILED];
     if (failed > 0)
         return false;
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        s->plan->is_one_value[region] = x->engine->ops->partition->region_value(
-            x->engine, x->pairs.map.key_bytes, &s->map->agreed.map, region, code);
+    region_map_values(s->map, x->engine, x->pairs.map.key_bytes, s->plan->is_one_value);
     pair_plan_make(s->plan, s->found, FOUND, x->out_offset);
     for (int peer = 0; peer < s->size; peer++) {
         if (peer == s->rank)

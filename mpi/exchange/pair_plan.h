@@ -14,7 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "mpi/exchange/batch_plan.h"
+#include "kernels/base/lesser.h"
+#include "kernels/engine.h"
 
 /* Pairs of one rank's that lie together; or global positions. */
 struct pair_span {
@@ -30,7 +31,7 @@ struct pair_plan {
     int size;
     const int64_t *out_offset;             /* [size + 1] global positions that each rank wants; borrowed */
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
-    bool is_one_value[ENGINE_REGIONS];     /* filled in by the caller */
+    bool is_one_value[ENGINE_REGIONS];     /* filled in by region_map_values() */
     int64_t *piece_at; /* [size * (ENGINE_REGIONS + 1)] where regions begin in what each rank has split */
     int64_t *begin;   /* [size * ENGINE_REGIONS] global positions of each rank's first pairs of the regions */
     int *first, *end; /* [size] regions of which each rank wants pairs: first .. end - 1 */

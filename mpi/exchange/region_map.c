@@ -83,3 +83,12 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
                                 "MPI_Bcast", true));
     return status;
 }
+
+void region_map_values(const struct region_map *map, const struct engine *engine, int key_bytes,
+                       bool *is_one_value)
+{
+    uint64_t code[KEY_CODE_WORDS];
+    for (int region = 0; region < ENGINE_REGIONS; region++)
+        is_one_value[region] = map->agreed.is_made && engine->ops->partition->region_value(
+                                                          engine, key_bytes, &map->agreed.map, region, code);
+}

@@ -39,4 +39,8 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
                               const struct raw_keys *raw, const int64_t *offset, int log, bool of_pairs,
                               void *workspace, void *scratch);
 
+/* Which regions are of one value: is_one_value [ENGINE_REGIONS], all false where no map was made. Pure. */
+void region_map_values(const struct region_map *map, const struct engine *engine, int key_bytes,
+                       bool *is_one_value);
+
 #endif

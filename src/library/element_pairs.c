@@ -1,6 +1,7 @@
 #include "src/library/element_pairs.h"
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 #include "mpi/exchange/pair_partition.h"
 #include "src/library/sort_memory.h"
 
@@ -25,19 +26,14 @@ static bool is_wanted(const struct element_order *order, int bytes_of_pair)
             do_pairs_pay(ctx, capacity * bytes_of_pair));
 }
 
-static size_t smaller_bytes(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Is there room for what it takes, and `more` bytes of codes? Ranks that share a GPU share it. */
 static hsort_status has_room_for_pairs(hsort_context *ctx, const struct pair_partition_need *need,
                                        size_t more, bool *fits)
 {
     const size_t all = need->shown + need->own + need->workspace + more;
     const size_t had =
-        smaller_bytes(ctx->buffer_bytes[0], need->shown) + smaller_bytes(ctx->buffer_bytes[1], need->own) +
-        smaller_bytes(ctx->workspace_bytes, need->workspace) + smaller_bytes(ctx->codes_bytes, more);
+        lesser_bytes(ctx->buffer_bytes[0], need->shown) + lesser_bytes(ctx->buffer_bytes[1], need->own) +
+        lesser_bytes(ctx->workspace_bytes, need->workspace) + lesser_bytes(ctx->codes_bytes, more);
     size_t bytes;
     *fits = all <= had;
     if (*fits)
@@ -63,21 +59,6 @@ static hsort_status reserve_for_pairs(hsort_context *ctx, const struct pair_part
     if (status == HSORT_OK)
         status = context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, more);
     return comm_agree(&ctx->comm, status);
-}
-
-/* What the keys of a rank are. */
-enum pair_key_form {
-    PAIR_KEYS_OTHER,
-    PAIR_KEYS_FIELDS, /* fields of 8 bytes together; nobody wants them back */
-    PAIR_KEYS_BARE    /* one array of numbers */
-};
-
-static enum pair_key_form form_of_keys(const struct element_order *order, const void *keys)
-{
-    const int bytes = order->fields[0].bytes;
-    if (element_order_has_bare_keys(order) && (bytes == 4 || bytes == 8))
-        return PAIR_KEYS_BARE;
-    return !keys && order->key_bits <= WORD_BITS ? PAIR_KEYS_FIELDS : PAIR_KEYS_OTHER;
 }
 
 /* Codes [count] of 8 bytes of all fields, in the context. */
@@ -146,14 +127,16 @@ hsort_status element_pairs_sort(const struct element_order *order, const struct 
                : HSORT_OK;
 }
 
-/* Sort by keys of the form that those of all ranks have: x but for its pairs. keys: room for them, or NULL. positions: values_out.
- * Collective. */
+/* Sort by keys as they are, if those of all ranks are one array of numbers, or by codes of all fields, if these fit and no rank wants
+ * the keys back: x but for its pairs. keys: room for them, or NULL. positions: values_out. Collective. */
 static hsort_status sort_any_keys(const struct element_order *order, struct pair_partition *x, void *keys,
                                   int64_t *positions, bool *done)
 {
-    int64_t worst, best;
-    TRY(comm_range(&order->ctx->comm, form_of_keys(order, keys), &worst, &best));
-    const bool bare = worst == PAIR_KEYS_BARE;
+    struct comm *comm = &order->ctx->comm;
+    const int bytes = order->fields[0].bytes;
+    int64_t bare, fields, some;
+    TRY(comm_range(comm, element_order_has_bare_keys(order) && (bytes == 4 || bytes == 8), &bare, &some));
+    TRY(comm_range(comm, !keys && order->key_bits <= WORD_BITS, &fields, &some));
     x->pairs = (struct engine_pairs){.map = bare ? order->fields[0].map
                                                  : keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
                                      .count = order->count,
@@ -161,7 +144,7 @@ static hsort_status sort_any_keys(const struct element_order *order, struct pair
                                      .value_bytes = sizeof *positions,
                                      .keys_out = bare ? keys : NULL,
                                      .values_out = positions};
-    return worst == PAIR_KEYS_OTHER ? HSORT_OK : sort_pairs(order, x, true, !bare, done);
+    return bare || fields ? sort_pairs(order, x, true, !bare, done) : HSORT_OK;
 }
 
 hsort_status element_pairs_carry(const struct element_order *order, void *keys, size_t element_bytes,

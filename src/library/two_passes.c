@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
@@ -41,11 +42,6 @@ struct passes {
     struct piece_messages *messages;
     struct pipeline pipeline;
 };
-
-static int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static char *element_at(const struct passes *p, const void *from, int64_t i)
 {
@@ -182,7 +178,7 @@ static hsort_status take_runs(struct passes *p)
         return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld %s, %zu bytes",
                            (long long)s->in_count, s->elements ? "elements" : "keys", p->run_bytes);
     for (int64_t run = 0; run < s->runs; run++) {
-        p->run_count[run] = smaller_of(p->slot, s->in_count - run * p->slot);
+        p->run_count[run] = lesser(p->slot, s->in_count - run * p->slot);
         p->run[run] = element_at(p, p->runs, run * p->slot);
     }
     return HSORT_OK;
@@ -347,7 +343,7 @@ static struct pipeline_item segment_of_round(struct passes *p, int64_t round)
     if (round >= s->segments)
         return item;
     size_t place = (size_t)piece_messages_before(p->messages, round) * p->pipeline.element_bytes;
-    item.count = smaller_of(p->slot, s->out_count - round * p->slot);
+    item.count = lesser(p->slot, s->out_count - round * p->slot);
     item.out = part_of(p, s->sink, s->out, round, item.count);
     for (int64_t run = 0; run < s->runs; run++) {
         const int64_t *cut = p->cut_offset + segment * s->runs + run;

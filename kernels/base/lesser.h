@@ -1,0 +1,23 @@
+/* The lesser and the greater of two numbers. A leaf. */
+#ifndef LESSER_H
+#define LESSER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t greater(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline size_t lesser_bytes(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif

@@ -71,8 +71,11 @@ struct engine_pair_piece {
 /* A stable sort of keys with their values. */
 struct engine_pair_ops {
     /* Are there kernels for these types and counts, of a rank alone? Where not, codes do it: make_codes(). Pure. An engine that
-     * has none for any, as `host`, lacks the two functions below. */
+     * has none for any, as `host`, lacks the three functions below. */
     bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
+
+    /* Where can_sort(): is it faster than codes of 8 bytes, key and position, would be? Pure. */
+    bool (*beats_codes)(const struct engine *engine, const struct engine_pairs *pairs);
 
     /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */
     hsort_status (*workspace)(struct engine *engine, const struct engine_pairs *pairs, size_t *bytes);

@@ -229,15 +229,28 @@ static hsort_status can_sort_positions(struct element_order *order, const struct
     return has_room_for(ctx, bytes + more, had, can);
 }
 
-/* The keys are one array: they travel with their positions as they are. */
+/* Keys that are one array, with their positions. keys: where they are wanted, or NULL. */
+static struct engine_pairs pairs_of_positions(const struct element_order *order, void *keys)
+{
+    return (struct engine_pairs){.map = order->fields[0].map,
+                                 .count = order->count,
+                                 .keys = order->fields[0].from,
+                                 .value_bytes = sizeof *order->positions,
+                                 .keys_out = keys,
+                                 .values_out = order->positions};
+}
+
+static bool positions_beat_codes(const struct element_order *order)
+{
+    const struct engine_pairs pairs = pairs_of_positions(order, NULL);
+    const struct engine *engine = order->ctx->engine;
+    return engine_takes_pairs(order, &pairs) && engine->ops->pairs->beats_codes(engine, &pairs);
+}
+
+/* They travel as they are. */
 static hsort_status sort_positions_alone(struct element_order *order, void *keys, bool *done)
 {
-    const struct engine_pairs pairs = {.map = order->fields[0].map,
-                                       .count = order->count,
-                                       .keys = order->fields[0].from,
-                                       .value_bytes = sizeof *order->positions,
-                                       .keys_out = keys,
-                                       .values_out = order->positions};
+    const struct engine_pairs pairs = pairs_of_positions(order, keys);
     TRY(can_sort_positions(order, &pairs, 0, done));
     return *done ? element_order_sort_pairs(order, &pairs) : HSORT_OK;
 }
@@ -303,7 +316,8 @@ static hsort_status find_alone(struct element_order *order, void *keys, bool *do
     if (!comm_is_alone(&order->ctx->comm) || order->in_two_rounds || order->count == 0)
         return HSORT_OK;
     if (element_order_has_bare_keys(order))
-        return small ? sort_numbered_alone(order, keys, done) : sort_positions_alone(order, keys, done);
+        return small && !positions_beat_codes(order) ? sort_numbered_alone(order, keys, done)
+                                                     : sort_positions_alone(order, keys, done);
     if (!small && !keys && order->key_bits <= WORD_BITS)
         return sort_field_codes_alone(order, done);
     return HSORT_OK;

@@ -183,18 +183,18 @@ static void make_keys(const struct trial &t, K *keys)
 template <typename K, typename V, typename T>
 static void sort_trial(const struct trial &t, const struct engine_pairs *pairs)
 {
-    const bool by_levels = t.by_levels && has_levels<K, V>;
+    const bool by_levels = t.by_levels && has_levels<K>;
     size_t bytes = 0;
     if (!by_levels)
         must(ops->pairs->workspace(engine, pairs, &bytes), t.what);
-    if constexpr (has_levels<K, V>) {
+    if constexpr (has_levels<K>) {
         if (by_levels)
             bytes = lay_out_pairs<K, V>(NULL, pairs).bytes;
     }
     struct guarded workspace = guarded_new(bytes, 0);
     if (!by_levels)
         must(ops->pairs->sort(engine, pairs, workspace.begin), t.what);
-    if constexpr (has_levels<K, V>) {
+    if constexpr (has_levels<K>) {
         if (by_levels)
             must(sort_pairs_by_levels<K, V, T>((struct cuda_engine *)engine, pairs, workspace.begin), t.what);
     }

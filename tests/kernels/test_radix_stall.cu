@@ -59,8 +59,8 @@ static void check_stalled(struct ladder_type type, int64_t count, int input, uin
 static int64_t tile_of(struct ladder_type type)
 {
     if (type.key_bytes == 8)
-        return tile_size<uint64_t, uint64_t>();
-    return type.value_bytes == 0 ? tile_size<uint32_t, no_value>() : tile_size<uint32_t, uint32_t>();
+        return ONESWEEP_THREADS * onesweep_keys<uint64_t, uint64_t>();
+    return ONESWEEP_THREADS * (type.value_bytes == 0 ? onesweep_keys<uint32_t, no_value>() : onesweep_keys<uint32_t, uint32_t>());
 }
 
 int main(void)
@@ -73,8 +73,8 @@ int main(void)
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     const int inputs[] = {UNIFORM, TWO, LARGEST, SORTED, STAIRS, DIGIT2};
     for (struct ladder_type type : ladder_types) {
-        const int64_t tile = tile_of(type);
-        const int64_t counts[] = {2, tile, tile + 1, 8 * tile - 1, 17 * tile, 1000 * tile + 17};
+        const int64_t tile = tile_of(type), small = ONESWEEP_THREADS * ONESWEEP_KEYS_SMALL;
+        const int64_t counts[] = {2, small, small + 1, 8 * small - 1, 17 * small, 300 * tile - 1, 1000 * tile + 17};
         for (int64_t count : counts) {
             for (int input : inputs)
                 check_stalled(type, count, input, check_random(&seed));

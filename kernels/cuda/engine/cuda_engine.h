@@ -21,7 +21,6 @@ struct cuda_result {
     key_code probes[ENGINE_SEARCH_MAX];
     int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     struct engine_inspection inspection;
-    int32_t digit_varies[sizeof(uint64_t)]; /* of the radix rungs: some two keys differ in this digit */
     int32_t verdict;                        /* of a kernel that the host waits for: first_level.cuh, cluster.cu */
     uint64_t left;                          /* by MSD levels; the number of the last one in the upper half: msd.cu */
     int64_t cut;                            /* keys of one run among the first of a merge */

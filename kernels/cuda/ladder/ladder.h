@@ -17,7 +17,7 @@
     X(4, bitonic_multistep, UNSTABLE, NETWORK, CODES, NARROW, "several steps of large strides per pass") \
     X(5, packed,            UNSTABLE, NETWORK, CODES, NARROW, "tiles of any bits of the positions: more steps per pass") \
     X(6, radix_4way,        STABLE,   RADIX,   CODES, NARROW, "radix, 2 bits per pass: no comparisons") \
-    X(7, onesweep,          STABLE,   RADIX,   CODES, NARROW, "radix, 8 bits per pass, each in one sweep over the keys") \
+    X(7, onesweep,          STABLE,   RADIX,   BITS,  NARROW, "radix, 8 bits per pass, each in one sweep over the keys") \
     X(8, msd,               STABLE,   RADIX,   BITS,  WIDE,   "radix from the top digit, finished in shared memory")
 // clang-format on
 
@@ -26,15 +26,17 @@
  * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
 struct sort_args {
     int key_bytes;                     /* 4 or 8; 16 where rung_is_wide(), without values */
-    int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8 */
+    int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8, of rung 7 beside all */
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
     void *values, *scratch_values;     /* [count] the same; NULL without values */
-    const void *first_keys, *first_values; /* [count] of rung 7: from where the first pass reads instead, and which it does not
-                                          change, unless they are `keys` and `values`; NULL: from these */
-    const struct raw_keys *raw;        /* NULL: keys are codes. Keys alone may be others */
+    const void *first_values; /* [count] of rung 7: from where the first pass reads values instead, and which it does not
+                                          change, unless they are `values`; NULL: from these */
+    int64_t *positions;       /* [count] of rung 7, or NULL: values are 0 .. count - 1, which the first pass makes, are in
+                                 `values` on the way, and end here */
+    const struct raw_keys *raw;        /* NULL: keys are codes. Keys alone may be others; of rung 7 those with values too */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
-    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result, or raw->positions */
+    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result, or positions */
 };
 
 /* What ladder_sort() guarantees of equal keys. */

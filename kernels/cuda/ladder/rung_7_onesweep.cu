@@ -7,14 +7,16 @@
  * Change   Against a pass of rung 6 with its kernels for counting, scanning and moving: one kernel reads each
  *          key once and writes it once; 8 bits at a time; passes over digits that are the same in every key
  *          are left out.
- * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile: onesweep.cuh, which has the pass.
+ * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile: radix_tile.cuh.
  * Cost     Every key is read once to count, and read and written once per varying digit: 9 moves of 4-byte
  *          keys, 17 of 8-byte ones; values are read and written with them. Six barriers per tile, two more
  *          with values, one more in the first pass over 4-byte keys alone. Scratch for all keys and values;
- *          workspace 2 KiB per tile. The host waits once, for the flags that say which digits vary: they decide
- *          how many passes run and so which buffer ends with the result. A plan on the device would save that
- *          wait of some microseconds, but must launch the passes that are left out too, and copy the keys once
- *          more when their number turns out odd.
+ *          workspace 2 KiB per tile. Which digits vary is known on the device alone: as many passes are queued as
+ *          keys have digits, and those that are not needed end at once. Where that leaves a number that would end in
+ *          the wrong buffer, there is one pass more (choose_digits()). Keys become codes in the first pass and bits in
+ *          the last one, positions are made and become wider there. Few keys have small tiles.
+ * Rejected To wait on the host for the flags of the digits, and queue no pass too many: from 10^5 to 10^6 keys that
+ *          wait took as long as two passes.
  * Limit    Shared memory. For each key a pass sets a bit, reads and writes a word, reads a first place, and
  *          moves the key to its place and out again; all but the last at random addresses, where a row of 32
  *          keys takes three to four turns instead of one. A tile also clears, sums and scans the tables of
@@ -23,75 +25,57 @@
  * Source   Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022; Merrill,
  *          Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016. */
 #include "kernels/cuda/ladder/onesweep.cuh"
+#include "kernels/numbered_keys.h"
 
 enum { HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS };
 
-/* The workspace: tables for all passes in one piece, so that one memset clears them. */
-struct onesweep_tables {
-    /* [digit][bin]: keys with this digit value; after the scan: with a smaller one */
-    uint64_t bins[sizeof(uint64_t)][BINS];
-    /* longer than it says: onesweep_workspace_bytes() */
-    struct onesweep_workspace passes;
-};
-
-static size_t tables_bytes(int64_t tiles)
-{
-    return offsetof(struct onesweep_tables, passes) + onesweep_workspace_bytes(tiles);
-}
-
-/* The digit of a key that begins `shift` bits up. */
-template <typename K>
-struct key_digit {
-    static constexpr int SHARED_WORDS = 0;
-    uint32_t shift;
-
-    __device__ void prepare(uint32_t *)
-    {
-    }
-    __device__ uint32_t operator()(K key) const
-    {
-        if (sizeof(K) == 4) // one instruction; the mask only says so to the compiler
-            return __byte_perm((uint32_t)key, 0, 0x4440 + shift / DIGIT_BITS) & (BINS - 1);
-        return (uint32_t)(key >> shift) & (BINS - 1);
-    }
-    /* Hides a multiple of the shift, not the shift: asm hides it from the compiler alone, and the assembler
-     * would know it again. But a multiple may have overflowed, for all that the assembler knows. Keys of 8
-     * bytes are fewer, and leave registers for as many digits as it likes to keep. */
-    __device__ key_digit again() const
-    {
-        key_digit same = *this;
-        if (sizeof(K) == 4) {
-            same.shift *= DIGIT_BITS;
-            asm volatile("" : "+r"(same.shift));
-            same.shift /= DIGIT_BITS;
-        }
-        return same;
-    }
-};
-
 /* ---- before the passes --------------------------------------------------------------------------------- */
 
-/* Count every digit of every key. The counters of a block are 32-bit: it meets fewer than 2^32 keys. */
+/* Note which bits differ between keys: those of a block. seen [2] in shared memory, zero before. */
 template <typename K>
+static __device__ void note_bits(K ones, K zeroes, unsigned long long *seen)
+{
+#pragma unroll
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        ones |= __shfl_xor_sync(ALL_LANES, ones, distance);
+        zeroes |= __shfl_xor_sync(ALL_LANES, zeroes, distance);
+    }
+    if (threadIdx.x % WARP == 0) {
+        atomicOr(&seen[0], (unsigned long long)ones);
+        atomicOr(&seen[1], (unsigned long long)zeroes);
+    }
+}
+
+/* Count every digit of every key, and see which ones differ. The counters of a block are 32-bit: it meets fewer than 2^32
+ * keys. */
+template <typename K, typename V>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS)
-    histogram_kernel(const K *__restrict__ keys, int64_t count, struct onesweep_tables *tables)
+    histogram_kernel(const __grid_constant__ struct onesweep_sort<K, V> sort)
 {
     __shared__ uint32_t counts[sizeof(K)][BINS];
+    __shared__ unsigned long long seen[2];
+    K ones = 0, zeroes = 0;
+    wait_for_kernels_before();
     for (int i = threadIdx.x; i < (int)sizeof(K) * BINS; i += ONESWEEP_THREADS)
         counts[i / BINS][i % BINS] = 0;
+    if (threadIdx.x < 2)
+        seen[threadIdx.x] = 0;
     __syncthreads();
 
-    for (int64_t tile = blockIdx.x; tile * HISTOGRAM_TILE < count; tile += gridDim.x) {
+    for (int64_t tile = blockIdx.x; tile * HISTOGRAM_TILE < sort.count; tile += gridDim.x) {
         const int64_t first = tile * HISTOGRAM_TILE + threadIdx.x;
         K loaded[ONESWEEP_HISTOGRAM_KEYS];
 #pragma unroll
         for (int k = 0; k < ONESWEEP_HISTOGRAM_KEYS; k++) {
             const int64_t i = first + k * ONESWEEP_THREADS;
-            loaded[k] = i < count ? keys[i] : 0;
+            loaded[k] = i < sort.count ? sort.from.keys[i] : 0;
         }
+        encode_loaded(sort.coding, loaded);
 #pragma unroll
         for (int k = 0; k < ONESWEEP_HISTOGRAM_KEYS; k++) {
-            if (first + k * ONESWEEP_THREADS < count) {
+            if (first + k * ONESWEEP_THREADS < sort.count) {
+                ones |= loaded[k];
+                zeroes |= (K)~loaded[k];
 #pragma unroll
                 for (uint32_t digit = 0; digit < sizeof(K); digit++) {
                     const key_digit<K> digit_of = {digit * DIGIT_BITS};
@@ -100,90 +84,116 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
             }
         }
     }
+    note_bits(ones, zeroes, seen);
     __syncthreads();
 
     for (int i = threadIdx.x; i < (int)sizeof(K) * BINS; i += ONESWEEP_THREADS) {
         const uint32_t found = counts[i / BINS][i % BINS];
         if (found > 0)
-            atomicAdd((unsigned long long *)&tables->bins[i / BINS][i % BINS], (unsigned long long)found);
+            atomicAdd((unsigned long long *)&sort.tables->bins[i / BINS][i % BINS], (unsigned long long)found);
     }
-}
-
-/* One block per digit: turn counts into first places, and write for the host whether the digit varies at all.
- * */
-static __global__ void __launch_bounds__(BINS)
-    first_places_kernel(struct onesweep_tables *tables, int64_t count, int32_t *digit_varies)
-{
-    uint64_t *bin = &tables->bins[blockIdx.x][threadIdx.x];
-    const uint64_t found = *bin;
-    *bin = sum_of_bins_before(found);
-    const int varies = __syncthreads_or(found != 0 && found != (uint64_t)count);
-    if (threadIdx.x == 0)
-        digit_varies[blockIdx.x] = varies;
+    if (threadIdx.x < 2)
+        atomicOr((unsigned long long *)(threadIdx.x == 0 ? &sort.tables->ones : &sort.tables->zeroes), seen[threadIdx.x]);
 }
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-/* Count all digits; sets engine->result->digit_varies [sizeof(K)] and waits for it. */
-template <typename K>
-static hsort_status count_all_digits(struct cuda_engine *engine, const K *keys, int64_t count, int64_t tiles,
-                                 struct onesweep_tables *tables)
+static size_t tables_bytes(int64_t tiles)
 {
-    cudaStream_t stream = engine->streams[STREAM_WORK];
-    const int64_t blocks =
-        min(divide_up(count, HISTOGRAM_TILE), (int64_t)engine->multiprocessors * ONESWEEP_HISTOGRAM_BLOCKS);
-    memset(engine->result->digit_varies, -1, sizeof engine->result->digit_varies);
-    TRY_CUDA(cudaMemsetAsync(tables, 0, tables_bytes(tiles), stream));
-    histogram_kernel<<<(unsigned)blocks, ONESWEEP_THREADS, 0, stream>>>(keys, count, tables);
-    first_places_kernel<<<sizeof(K), BINS, 0, stream>>>(tables, count, engine->result->digit_varies);
-    TRY_LAUNCH("rung 7, the count of digits");
-    for (size_t digit = 0; digit < sizeof(K); digit++)
-        TRY(wait_for_word(stream, &engine->result->digit_varies[digit], -1));
+    return offsetof(struct onesweep_tables, descriptors) + (size_t)tiles * sizeof(uint64_t[BINS]);
+}
+
+/* Keys of a thread in a tile. As few as let all multiprocessors have some; somewhat more while there are few tiles for each, as
+ * all of a pass wait for its last ones. */
+template <typename K, typename V>
+static int keys_of_tile(const struct cuda_engine *engine, int64_t count)
+{
+    const int64_t at_once = (int64_t)engine->multiprocessors * ONESWEEP_BLOCKS * ONESWEEP_THREADS;
+    if (count <= at_once * ONESWEEP_KEYS_SMALL)
+        return ONESWEEP_KEYS_SMALL;
+    return count <= at_once * ONESWEEP_MIDDLE_TILES * onesweep_keys_middle<K, V>() ? onesweep_keys_middle<K, V>()
+                                                                                   : onesweep_keys<K, V>();
+}
+
+template <typename K, typename V>
+static int64_t tiles_of(const struct cuda_engine *engine, int64_t count)
+{
+    return divide_up(count, ONESWEEP_THREADS * keys_of_tile<K, V>(engine, count));
+}
+
+/* Queue as many passes as there may be; those for which no digit is left end at once. So the host waits for nothing. */
+template <int KEYS, typename K, typename V>
+static hsort_status queue_passes(struct cuda_engine *engine, const struct onesweep_sort<K, V> &sort)
+{
+    const unsigned tiles = (unsigned)divide_up(sort.count, ONESWEEP_THREADS * KEYS);
+    for (int number = 0; number < (int)sizeof(K); number++)
+        TRY(launch_behind(engine, "launch of a pass of rung 7", onesweep_kernel<K, V, KEYS>, tiles, ONESWEEP_THREADS,
+                          (int)tile_bytes<K, V, KEYS>(), sort, number));
     return HSORT_OK;
+}
+
+/* What args ask for. */
+template <typename K, typename V>
+static struct onesweep_sort<K, V> onesweep_of(struct sort_args *args) {
+    const struct source<K> source = source_of<K>(args);
+    const bool in_scratch = args->raw && args->raw->in_scratch && !args->raw->decode && source.keys != args->keys;
+    const struct onesweep_elements<K, V> keys = {(K *)args->keys, (V *)args->values};
+    const struct onesweep_elements<K, V> scratch = {(K *)args->scratch_keys, (V *)args->scratch_values};
+    struct onesweep_sort<K, V> sort = {};
+    sort.out = in_scratch ? scratch : keys;
+    sort.spare = in_scratch ? keys : scratch;
+    sort.from = {(K *)source.keys, (V *)(args->first_values ? args->first_values : args->values)};
+    if (args->positions)
+        sort.from.values = NULL;
+    sort.positions = args->positions;
+    sort.count = args->count;
+    sort.coding = source.coding;
+    sort.tables = (struct onesweep_tables *)args->workspace;
+    args->sorted_keys = sort.out.keys;
+    args->sorted_values = args->positions ? (void *)args->positions : sort.out.values;
+    return sort;
 }
 
 template <typename K, typename V>
 static hsort_status sort_onesweep(struct cuda_engine *engine, struct sort_args *args)
 {
-    struct onesweep_tables *tables = (struct onesweep_tables *)args->workspace;
-    pass<K, V, key_digit<K>> pass = {};
-    pass.from = (const K *)(args->first_keys ? args->first_keys : args->keys);
-    pass.to = (K *)args->scratch_keys;
-    pass.from_values = (const V *)(args->first_values ? args->first_values : args->values);
-    pass.to_values = (V *)args->scratch_values;
-    pass.count = args->count;
-    pass.workspace = &tables->passes;
-    TRY(count_all_digits(engine, pass.from, pass.count, onesweep_tiles<K, V>(pass.count), tables));
-    for (uint32_t digit = 0; digit < sizeof(K); digit++) {
-        if (!engine->result->digit_varies[digit])
-            continue;
-        pass.digit.shift = digit * DIGIT_BITS;
-        pass.first_places = tables->bins[digit];
-        pass.may_mix = !has_value<V> && pass.number == 0; // there is no order yet to keep
-        TRY(onesweep_pass(engine, pass));
-        pass.number++;
-        pass.from = pass.to;
-        pass.from_values = pass.to_values;
-        pass.to = (K *)(pass.to == args->keys ? args->scratch_keys : args->keys);
-        pass.to_values = (V *)(pass.to_values == args->values ? args->scratch_values : args->values);
-    }
-    args->sorted_keys = (void *)pass.from;
-    args->sorted_values = (void *)pass.from_values;
-    return HSORT_OK;
+    const struct onesweep_sort<K, V> sort = onesweep_of<K, V>(args);
+    const int64_t blocks =
+        min(divide_up(sort.count, HISTOGRAM_TILE), (int64_t)engine->multiprocessors * ONESWEEP_HISTOGRAM_BLOCKS);
+    TRY_CUDA(cudaMemsetAsync(sort.tables, 0, tables_bytes(tiles_of<K, V>(engine, sort.count)),
+                             engine->streams[STREAM_WORK]));
+    TRY(launch_behind(engine, "launch of the count of rung 7", histogram_kernel<K, V>, (unsigned)blocks, ONESWEEP_THREADS, 0,
+                      sort));
+    const int keys = keys_of_tile<K, V>(engine, sort.count);
+    if (keys == ONESWEEP_KEYS_SMALL)
+        return queue_passes<ONESWEEP_KEYS_SMALL>(engine, sort);
+    return keys == onesweep_keys_middle<K, V>() ? queue_passes<onesweep_keys_middle<K, V>()>(engine, sort)
+                                                : queue_passes<onesweep_keys<K, V>()>(engine, sort);
 }
 
-extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *, const struct sort_args *args,
+/* Values of 8 bytes beside keys of 4 are sorted by no other rung. */
+template <typename F>
+static hsort_status with_onesweep_types(const struct sort_args *args, F run)
+{
+    if (args->key_bytes == 4 && args->value_bytes == 8)
+        return run(uint32_t(), uint64_t());
+    return with_element_types(args->key_bytes, args->value_bytes, run);
+}
+
+extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *engine, const struct sort_args *args,
                                                   size_t *bytes)
 {
-    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
-        *bytes = tables_bytes(onesweep_tiles<decltype(key), decltype(value)>(args->count));
+    return with_onesweep_types(args, [&](auto key, auto value) {
+        *bytes = tables_bytes(tiles_of<decltype(key), decltype(value)>(engine, args->count));
         return HSORT_OK;
     });
 }
 
 extern "C" hsort_status rung_7_onesweep(struct cuda_engine *engine, struct sort_args *args)
 {
-    return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+    if (is_numbered(args->raw))
+        return ladder_sort_codes(engine, args, rung_7_onesweep);
+    return with_onesweep_types(args, [&](auto key, auto value) {
         return sort_onesweep<decltype(key), decltype(value)>(engine, args);
     });
 }

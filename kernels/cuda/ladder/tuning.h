@@ -81,11 +81,17 @@ enum {
     /* rung 7: threads per block, keys per thread by key bytes, blocks that share a multiprocessor (64
      * registers per thread); a block fits into 64 KiB of shared memory, the least that any supported device
      * has. Keys in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
-     * then multiples of a number that should share few factors with the number of banks. */
+     * then multiples of a number that should share few factors with the number of banks. Few keys have small tiles; up to so
+     * many tiles for each block that runs at a time, those of 4 bytes have others */
     ONESWEEP_THREADS = 512,
     ONESWEEP_KEYS_4 = 27,
-    ONESWEEP_KEYS_4_PAIRS = 23, /* 4-byte keys with values */
+    ONESWEEP_KEYS_4_PAIRS = 21, /* 4-byte keys with values */
     ONESWEEP_KEYS_8 = 15,
+    ONESWEEP_KEYS_4_WIDE = 15, /* with values of 8 bytes */
+    ONESWEEP_KEYS_SMALL = 8,
+    ONESWEEP_MIDDLE_4 = 19,
+    ONESWEEP_MIDDLE_4_PAIRS = 15,
+    ONESWEEP_MIDDLE_TILES = 5,
     ONESWEEP_BLOCKS = 2,
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
@@ -121,6 +127,7 @@ enum {
 
     /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
      * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
+    PAIR_POSITIONS_MOST = 3 << 23, /* positions of keys of 4 bytes, up to which they do not become codes of 8 */
     PAIR_LEVELS_LEAST = 1 << 23,
     PAIR_LEVELS_MOST = 5 << 26,
     PAIR_REGIONS_MAX = 240,
@@ -284,6 +291,8 @@ static inline int tuning_rung(int key_bytes, int64_t count)
         int rung;
     } rows[] = {
         // clang-format off
+        {4, 1 << 16, 8},
+        {4, 3 << 23, 7},
         {4, INT64_MAX, 8},
         {8, INT64_MAX, 8},
         // clang-format on

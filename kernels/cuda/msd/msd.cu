@@ -476,7 +476,7 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
 extern "C" hsort_status rung_8_msd(struct cuda_engine *engine, struct sort_args *args)
 {
     if (is_for_another(engine, args))
-        return ladder_sort_codes(engine, args, is_for_cub(args) ? rung_0_cub : rung_7_onesweep);
+        return is_for_cub(args) ? ladder_sort_codes(engine, args, rung_0_cub) : rung_7_onesweep(engine, args);
     if (is_numbered(args->raw))
         return sort_any_numbered(engine, args);
     bool done = false;

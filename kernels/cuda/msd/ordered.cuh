@@ -9,7 +9,7 @@
  *     before it, by columns  0 0 0       2 1 0       2 3 1           totals 4 3 2, so a begins at 0, b at 4, c at 7
  *     places                 0 4 1       5 6 7       2 8 3
  *
- * Inside of a tile keys are ranked as in rung 7 (onesweep.cuh). Buckets are full to the last place: nothing overflows, and
+ * Inside of a tile keys are ranked as in rung 7 (radix_tile.cuh). Buckets are full to the last place: nothing overflows, and
  * scratch for all is as many places as there are elements.
  *
  * Rejected A look-back instead of rows: it finds places among keys of one bucket, but where the bucket begins has to be counted
@@ -18,7 +18,7 @@
 #ifndef ORDERED_CUH
 #define ORDERED_CUH
 
-#include "kernels/cuda/ladder/onesweep.cuh"
+#include "kernels/cuda/ladder/radix_tile.cuh"
 #include "kernels/cuda/msd/buckets.cuh"
 #include "kernels/cuda/msd/first_level.cuh"
 
@@ -242,7 +242,7 @@ struct ordered_tile {
 };
 
 /* The buckets of keys that a thread has loaded by rows of a tile, from what the count has noted or by a product; of those that do
- * not exist, 0. noted: of the tile, or NULL. */
+ * not exist, the last one, so that they stay behind the others. noted: of the tile, or NULL. */
 template <int KEYS, typename K>
 static __device__ packed<KEYS, 4> buckets_of_tile(const struct split_head<K> &split, const K (&codes)[KEYS],
                                                   const uint8_t *noted, int valid)
@@ -256,13 +256,13 @@ static __device__ packed<KEYS, 4> buckets_of_tile(const struct split_head<K> &sp
     } else {
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
-            buckets.set(k, first + k * GROUP < valid ? noted[first + k * GROUP] : 0);
+            buckets.set(k, first + k * GROUP < valid ? noted[first + k * GROUP] : BINS - 1);
     }
     if (valid < ONESWEEP_THREADS * KEYS) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++) {
             if (first + k * GROUP >= valid)
-                buckets.replace(k, 0);
+                buckets.replace(k, BINS - 1);
         }
     }
     return buckets;
@@ -280,7 +280,7 @@ static __device__ void rank_tile_in_order(const packed<KEYS, 4> &buckets, int va
     uint32_t own = 0;
     if (bin < BINS) {
         own = sum_groups(tile.group_tables, bin);
-        if (bin == 0)
+        if (bin == BINS - 1)
             own -= ONESWEEP_THREADS * KEYS - valid; // what fills the tile up
     }
     const uint32_t first = sum_of_bins_before(own);
@@ -293,8 +293,6 @@ static __device__ void rank_tile_in_order(const packed<KEYS, 4> &buckets, int va
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         ranks.add(k, table[buckets.get(k)]);
-    if (valid < ONESWEEP_THREADS * KEYS)
-        keep_filling(valid, ranks);
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         tile.buckets[ranks.get(k)] = (uint8_t)buckets.get(k);

@@ -285,9 +285,9 @@ static hsort_status with_pair_types(const struct engine_pairs *pairs, F run)
     });
 }
 
-/* For which types a rank alone has levels: where they pay, and where rung 7 has no kernels. */
-template <typename K, typename V>
-constexpr bool has_levels = sizeof(K) == 8 || sizeof(V) > sizeof(K);
+/* For which types a rank alone has levels: where they pay. */
+template <typename K>
+constexpr bool has_levels = sizeof(K) == 8;
 
 /* For which types several ranks have them: all but positions beside keys of 4 bytes, which are codes of 8 together. */
 template <typename K, typename V, typename T>
@@ -296,14 +296,12 @@ constexpr bool has_regions = sizeof(K) == 8 || sizeof(V) == sizeof(T);
 /* Places have 32 bits. */
 static bool can_go_by_levels(const struct cuda_engine *engine, const struct engine_pairs *pairs)
 {
-    const bool known = pairs->map.key_bytes == 8 || (pairs->values && pairs->value_bytes == 8);
-    return known && can_sort_by_levels(engine) && pairs->count <= UINT32_MAX;
+    return pairs->map.key_bytes == 8 && can_sort_by_levels(engine) && pairs->count <= UINT32_MAX;
 }
 
 static bool can_go_by_onesweep(const struct engine_pairs *pairs)
 {
-    const int value_bytes = pairs->values ? pairs->value_bytes : 4;
-    return value_bytes <= pairs->map.key_bytes && (pairs->values || pairs->count <= UINT32_MAX);
+    return pairs->values || pairs->count <= UINT32_MAX;
 }
 
 static bool goes_by_levels(const struct cuda_engine *engine, const struct engine_pairs *pairs)
@@ -320,26 +318,28 @@ static bool pairs_can_sort(const struct engine *base, const struct engine_pairs 
     return known && (can_go_by_levels((const struct cuda_engine *)base, pairs) || can_go_by_onesweep(pairs));
 }
 
+static bool pairs_beat_codes(const struct engine *, const struct engine_pairs *pairs)
+{
+    return pairs->map.key_bytes == 4 && pairs->count <= PAIR_POSITIONS_MOST;
+}
+
 static hsort_status pairs_workspace(struct engine *base, const struct engine_pairs *pairs, size_t *bytes)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     return with_pair_types(pairs, [&](auto key, auto value, auto) {
         typedef decltype(key) K;
         typedef decltype(value) V;
-        if constexpr (has_levels<K, V>) {
+        if constexpr (has_levels<K>) {
             if (goes_by_levels(engine, pairs)) {
                 *bytes = lay_out_pairs<K, V>(NULL, pairs).bytes;
                 return HSORT_OK;
             }
         }
-        if constexpr (sizeof(V) <= sizeof(K)) {
-            struct onesweep_map<K, V> map = {
-            };
-            TRY(lay_out_onesweep(engine, NULL, pairs, &map));
-            *bytes = map.bytes;
-            return HSORT_OK;
-        }
-        return status_fail(HSORT_INTERNAL, "pairs of %d and %d bytes", (int)sizeof(K), (int)sizeof(V));
+        struct onesweep_map<K, V> map = {
+        };
+        TRY(lay_out_onesweep(engine, NULL, pairs, &map));
+        *bytes = map.bytes;
+        return HSORT_OK;
     });
 }
 
@@ -354,13 +354,11 @@ static hsort_status pairs_sort(struct engine *base, const struct engine_pairs *p
         typedef decltype(key) K;
         typedef decltype(value) V;
         typedef decltype(stored) T;
-        if constexpr (has_levels<K, V>) {
+        if constexpr (has_levels<K>) {
             if (goes_by_levels(engine, pairs))
                 return sort_pairs_by_levels<K, V, T>(engine, pairs, workspace);
         }
-        if constexpr (sizeof(V) <= sizeof(K))
-            return sort_pairs_by_onesweep<K, V, T>(engine, pairs, workspace);
-        return status_fail(HSORT_INTERNAL, "pairs of %d and %d bytes", (int)sizeof(K), (int)sizeof(V));
+        return sort_pairs_by_onesweep<K, V>(engine, pairs, workspace);
     });
 }
 
@@ -504,6 +502,7 @@ static hsort_status pairs_settle_regions(struct engine *base, const struct engin
 }
 
 extern "C" const struct engine_pair_ops cuda_pair_ops = {.can_sort = pairs_can_sort,
+                                                         .beats_codes = pairs_beat_codes,
                                                          .workspace = pairs_workspace,
                                                          .sort = pairs_sort,
                                                          .can_split = pairs_can_split,

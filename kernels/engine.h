@@ -417,8 +417,8 @@ struct engine_ops {
     hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
     hsort_status (*decode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
 
-    /* Bytes of workspace that sort() needs besides keys and scratch. `rung` -1: the one chosen for these
-     * sizes.
+    /* Bytes of workspace that sort() needs besides keys and scratch; they do for fewer keys too, with scratch for all. `rung` -1: the
+     * one chosen for these sizes.
      * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or that needs
      * more scratch. */
     hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count,

@@ -35,6 +35,17 @@ static bool rung_exists(int rung, int key_bytes)
     return status == HSORT_OK;
 }
 
+/* What is taken for many keys must do for fewer: two passes sort chunks of all sizes with the workspace of the largest. */
+static void check_workspace_grows(int rung, int key_bytes)
+{
+    size_t before = 0, bytes = 0;
+    for (int64_t count = 1; count < INT64_C(1) << 28; count += 1 + count / 37, before = bytes) {
+        must(ops->sort_workspace(engine, rung, key_bytes, count, count, &bytes), "workspace");
+        CHECK(bytes >= before, "%s, rung %d, u%d: %lld keys take %zu bytes, fewer %zu", ops->name, rung, 8 * key_bytes,
+              (long long)count, bytes, before);
+    }
+}
+
 static void check_sort(int rung, int key_bytes, int64_t count, const void *keys, const void *expected,
                        size_t shift, const char *pattern)
 {
@@ -86,7 +97,10 @@ static void test_sort(uint64_t random)
         bool rungs[RUNGS + 1];
         int found = 0;
         for (int rung = -1; rung < RUNGS; rung++)
-            found += rungs[rung + 1] = rung_exists(rung, key_bytes);
+            if ((rungs[rung + 1] = rung_exists(rung, key_bytes))) {
+                found++;
+                check_workspace_grows(rung, key_bytes);
+            }
         CHECK(rungs[0] && found >= 2, "the engine has %d rungs for u%d", found, 8 * key_bytes);
         CHECK(!rung_exists(RUNGS, key_bytes) && !rung_exists(-2, key_bytes), "a rung that does not exist");
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++)

@@ -227,11 +227,13 @@ static struct test_case draw_case(uint64_t seed)
 }
 
 /* Keys for `runs` runs of slots on a rank on the average; and so many more that one pass cannot take them, for which
- * the last bytes of the limit would do, too: a rank alone needs little memory beside its keys. */
+ * the last bytes of the limit would do, too: a rank alone needs little memory beside its keys, and on a GPU keys of 4 bytes need
+ * less than those of 8. */
 static int64_t keys_for(const struct test_case *c, int64_t slot, int64_t runs, uint64_t *random)
 {
     const int64_t limit = (int64_t)limit_for(slot), wanted = slot * 8 * (runs > 5 ? runs : 5);
-    const int64_t of_rank = (size == 1 && wanted < limit ? limit : wanted) + limit / 64;
+    const int64_t least = size == 1 || engine == HSORT_ENGINE_CUDA ? limit : 0;
+    const int64_t of_rank = (wanted < least ? least : wanted) + limit / 64;
     return of_rank / (int64_t)hsort_type_bytes(c->input.type) * size + (int64_t)(check_random(random) % 3);
 }
 

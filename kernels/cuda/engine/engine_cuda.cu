@@ -285,7 +285,15 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     struct sort_args args = {};
     args.key_bytes = key_bytes;
     args.count = plan.chunk;
-    return ladder_workspace(cuda(base), plan.rung, &args, bytes);
+    TRY(ladder_workspace(cuda(base), plan.rung, &args, bytes));
+    // fewer keys may be sorted by a rung that wants more
+    const bool may_differ = rung == -1 && !rung_is_network(plan.rung);
+    while (may_differ && (args.count = tuning_border_below(key_bytes, args.count)) > 0) {
+        size_t of_fewer;
+        TRY(ladder_workspace(cuda(base), tuning_rung(key_bytes, args.count), &args, &of_fewer));
+        *bytes = of_fewer > *bytes ? of_fewer : *bytes;
+    }
+    return HSORT_OK;
 }
 
 /* With less scratch than keys, which every chunk's rung would have to encode for itself. */

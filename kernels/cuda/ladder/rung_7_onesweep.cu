@@ -103,12 +103,18 @@ static size_t tables_bytes(int64_t tiles)
     return offsetof(struct onesweep_tables, descriptors) + (size_t)tiles * sizeof(uint64_t[BINS]);
 }
 
+/* Tiles that run at a time. */
+static int64_t tiles_at_once(const struct cuda_engine *engine)
+{
+    return (int64_t)engine->multiprocessors * ONESWEEP_BLOCKS;
+}
+
 /* Keys of a thread in a tile. As few as let all multiprocessors have some; somewhat more while there are few tiles for each, as
  * all of a pass wait for its last ones. */
 template <typename K, typename V>
 static int keys_of_tile(const struct cuda_engine *engine, int64_t count)
 {
-    const int64_t at_once = (int64_t)engine->multiprocessors * ONESWEEP_BLOCKS * ONESWEEP_THREADS;
+    const int64_t at_once = tiles_at_once(engine) * ONESWEEP_THREADS;
     if (count <= at_once * ONESWEEP_KEYS_SMALL)
         return ONESWEEP_KEYS_SMALL;
     return count <= at_once * ONESWEEP_MIDDLE_TILES * onesweep_keys_middle<K, V>() ? onesweep_keys_middle<K, V>()
@@ -119,6 +125,16 @@ template <typename K, typename V>
 static int64_t tiles_of(const struct cuda_engine *engine, int64_t count)
 {
     return divide_up(count, ONESWEEP_THREADS * keys_of_tile<K, V>(engine, count));
+}
+
+/* Tiles of so many keys, or of fewer, at most: these may have more, as they are smaller. */
+template <typename K, typename V>
+static int64_t tiles_at_most(const struct cuda_engine *engine, int64_t count)
+{
+    const int64_t small = min(divide_up(count, ONESWEEP_THREADS * ONESWEEP_KEYS_SMALL), tiles_at_once(engine));
+    const int64_t middle = min(divide_up(count, ONESWEEP_THREADS * onesweep_keys_middle<K, V>()),
+                               tiles_at_once(engine) * ONESWEEP_MIDDLE_TILES);
+    return max(max(small, middle), divide_up(count, ONESWEEP_THREADS * onesweep_keys<K, V>()));
 }
 
 /* Queue as many passes as there may be; those for which no digit is left end at once. So the host waits for nothing. */
@@ -184,7 +200,7 @@ extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *engine, co
                                                   size_t *bytes)
 {
     return with_onesweep_types(args, [&](auto key, auto value) {
-        *bytes = tables_bytes(tiles_of<decltype(key), decltype(value)>(engine, args->count));
+        *bytes = tables_bytes(tiles_at_most<decltype(key), decltype(value)>(engine, args->count));
         return HSORT_OK;
     });
 }

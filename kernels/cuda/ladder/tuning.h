@@ -281,27 +281,41 @@ static constexpr int MSD_REGION_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
 static constexpr int MSD_REGIONS_MOST[MSD_CLASSES][MSD_WIDTHS] = {
     {512, 512, 512}, {512, 512, 960}, {512, 960, 960}};
 
-/* The rung for `count` keys of `key_bytes`: the first row that covers them; -1, which is no rung, if none
- * is for the width. jobs/tune.sh can measure and write the rows. */
-static inline int tuning_rung(int key_bytes, int64_t count)
-{
-    static const struct {
-        int key_bytes;
-        int64_t up_to;
-        int rung;
-    } rows[] = {
-        // clang-format off
+/* Which rung is taken for how many keys. jobs/tune.sh can measure and write the rows. */
+static const struct tuning_row {
+    int key_bytes;
+    int64_t up_to;
+    int rung;
+} tuning_rows[] = {
+    // clang-format off
         {4, 1 << 16, 8},
         {4, 3 << 23, 7},
         {4, INT64_MAX, 8},
         {8, INT64_MAX, 8},
-        // clang-format on
-        {16, INT64_MAX, 8}, // no other rung of ours takes them
-    };
-    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++)
-        if (rows[row].key_bytes == key_bytes && count <= rows[row].up_to)
-            return rows[row].rung;
+    // clang-format on
+    {16, INT64_MAX, 8}, // no other rung of ours takes them
+};
+
+enum { TUNING_ROWS = sizeof tuning_rows / sizeof tuning_rows[0] };
+
+/* The rung for `count` keys of `key_bytes`: of the first row that covers them; -1, which is no rung, if none
+ * is for the width. */
+static inline int tuning_rung(int key_bytes, int64_t count)
+{
+    for (size_t row = 0; row < TUNING_ROWS; row++)
+        if (tuning_rows[row].key_bytes == key_bytes && count <= tuning_rows[row].up_to)
+            return tuning_rows[row].rung;
     return -1;
+}
+
+/* The most keys below `count` for which there is a row of its own; 0: there is none. */
+static inline int64_t tuning_border_below(int key_bytes, int64_t count)
+{
+    int64_t border = 0;
+    for (size_t row = 0; row < TUNING_ROWS; row++)
+        if (tuning_rows[row].key_bytes == key_bytes && tuning_rows[row].up_to < count && tuning_rows[row].up_to > border)
+            border = tuning_rows[row].up_to;
+    return border;
 }
 
 #endif

@@ -468,7 +468,11 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
     if (args->count <= FEW_KEYS)
         return HSORT_OK;
     return with_key_type(args->key_bytes, [&](auto key) {
-        *bytes = lay_out<decltype(key)>(engine, NULL, args->count).bytes;
+        typedef decltype(key) K;
+        const int64_t alone = own_size<K>(engine, MSD_ALONE_KEYS);
+        *bytes = lay_out<K>(engine, NULL, args->count).bytes;
+        if (args->count > alone) // one level may take more for fewer keys
+            *bytes = max(*bytes, lay_out<K>(engine, NULL, alone).bytes);
         return HSORT_OK;
     });
 }

@@ -18,7 +18,7 @@ import sys
 
 from tables import link, origin, power_of, read, replace, select, table
 
-BEGIN, END = "        // clang-format off\n", "        // clang-format on\n"
+BEGIN, END = "    // clang-format off\n", "    // clang-format on\n"
 FLOOR = 0.85
 
 
@@ -61,7 +61,7 @@ def header_rows(rows, kind, key_bytes):
         if is_last or chosen[i + 1][1] != rung:
             one_bit = "1" if keys < 1 << 31 else "INT64_C(1)"
             up_to = "INT64_MAX" if is_last else f"{one_bit} << {keys.bit_length() - 1}"
-            lines.append(f"        {{{key_bytes}, {up_to}, {rung}}},\n")
+            lines.append(f"    {{{key_bytes}, {up_to}, {rung}}},\n")
     return lines
 
 

@@ -46,9 +46,9 @@ make_csv >"$work/tune.csv"
 cp "$SOURCE/kernels/cuda/ladder/tuning.h" "$work/tuning.h"
 "$python" "$SOURCE/jobs/tune_table.py" "$work/tune.csv" "$work/tuning.h" >"$work/rows"
 wanted=$(for bytes in 4 8; do
-    echo "        {$bytes, 1 << 10, 4},"
-    echo "        {$bytes, 1 << 12, 8},"
-    echo "        {$bytes, INT64_MAX, 7},"
+    echo "    {$bytes, 1 << 10, 4},"
+    echo "    {$bytes, 1 << 12, 8},"
+    echo "    {$bytes, INT64_MAX, 7},"
 done)
 check "$(cat "$work/rows")" "$wanted" "the rows"
 check "$(sed -n '/clang-format off/,/clang-format on/p' "$work/tuning.h" | sed '1d;$d')" "$wanted" "the rows in the header"

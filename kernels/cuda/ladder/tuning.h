@@ -127,7 +127,7 @@ enum {
 
     /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
      * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
-    PAIR_POSITIONS_MOST = 3 << 23, /* positions of keys of 4 bytes, up to which they do not become codes of 8 */
+    PAIR_POSITIONS_MOST = 1 << 24, /* positions of keys of 4 bytes, up to which they do not become codes of 8 */
     PAIR_LEVELS_LEAST = 1 << 23,
     PAIR_LEVELS_MOST = 5 << 26,
     PAIR_REGIONS_MAX = 240,
@@ -288,10 +288,10 @@ static const struct tuning_row {
     int rung;
 } tuning_rows[] = {
     // clang-format off
-        {4, 1 << 16, 8},
-        {4, 3 << 23, 7},
-        {4, INT64_MAX, 8},
-        {8, INT64_MAX, 8},
+    {4, 1 << 16, 8},
+    {4, 1 << 24, 7},
+    {4, INT64_MAX, 8},
+    {8, INT64_MAX, 8},
     // clang-format on
     {16, INT64_MAX, 8}, // no other rung of ours takes them
 };

@@ -151,7 +151,7 @@ static void check_rungs(struct ladder_type type, int64_t count, int input, uint6
     ops->free(&engine->base, c.expected);
 }
 
-/* Keys per tile of rung 7, the one whose tiles are no powers of two. */
+/* Keys per usual tile of rung 7, the one whose tiles are no powers of two; few keys have tiles of 2^12. */
 static int64_t onesweep_tile(struct ladder_type type)
 {
     const int keys = type.key_bytes == 8     ? ONESWEEP_KEYS_8

@@ -115,8 +115,8 @@ extern "C" {
 
 /* Every rung has these two functions. The engine's device is current.
  *
- *   rung_N_NAME_workspace()  bytes of workspace for the sizes and count of `args` (its pointers are not looked at);
- *                            may be 0
+ *   rung_N_NAME_workspace()  bytes of workspace for the sizes of `args` and its count, or fewer (its pointers are not
+ *                            looked at); may be 0
  *   rung_N_NAME()            sort on STREAM_WORK; returns when the work is queued */
 #define X(number, name, ...)                                                                                \
     hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct sort_args *args, \

@@ -256,6 +256,8 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
 {
     constexpr int TILE = ONESWEEP_THREADS * KEYS;
     static_assert(TILE < 1 << TILE_BITS, "a sum over the bins of a tile");
+    static_assert(tile_bytes<K, V, KEYS>() + sizeof(struct onesweep_block<K>) + BINS / WARP * sizeof(uint64_t) <= 64 << 10,
+                  "what a block of any supported device can have");
     extern __shared__ uint64_t shared[];                         // [tile_bytes()]
     uint32_t(*group_tables)[TABLE] = (uint32_t(*)[TABLE])shared; // [GROUPS]
     K *places = (K *)shared;                                     // [spread_place(TILE)]
@@ -331,7 +333,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
 
     // 6. store; the values by way of the same places
     packed<KEYS, 4> bins;
-    store_tile_keys<has_value<V> ? 12 : KEYS>({sort.coding.map, false, block.pass.is_last && sort.coding.decodes}, places,
+    store_tile_keys<has_value<V> ? ONESWEEP_LOADS_AT_ONCE : KEYS>({sort.coding.map, false, block.pass.is_last && sort.coding.decodes}, places,
                                               block.valid, block.digit(), block.destinations,
                                               pass_to(sort, block.pass).keys, bins);
     if constexpr (has_value<V>)

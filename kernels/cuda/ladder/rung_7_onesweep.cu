@@ -15,8 +15,8 @@
  *          keys have digits, and those that are not needed end at once. Where that leaves a number that would end in
  *          the wrong buffer, there is one pass more (choose_digits()). Keys become codes in the first pass and bits in
  *          the last one, positions are made and become wider there. Few keys have small tiles.
- * Rejected To wait on the host for the flags of the digits, and queue no pass too many: from 10^5 to 10^6 keys that
- *          wait took as long as two passes.
+ * Rejected To wait on the host for the flags of the digits, and queue no pass too many: the device is idle until the
+ *          host has seen them and the first pass is sent.
  * Limit    Shared memory. For each key a pass sets a bit, reads and writes a word, reads a first place, and
  *          moves the key to its place and out again; all but the last at random addresses, where a row of 32
  *          keys takes three to four turns instead of one. A tile also clears, sums and scans the tables of

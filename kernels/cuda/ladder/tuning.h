@@ -92,6 +92,7 @@ enum {
     ONESWEEP_MIDDLE_4 = 19,
     ONESWEEP_MIDDLE_4_PAIRS = 15,
     ONESWEEP_MIDDLE_TILES = 5,
+    ONESWEEP_LOADS_AT_ONCE = 12, /* where a tile is stored, with values: registers */
     ONESWEEP_BLOCKS = 2,
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
@@ -125,9 +126,10 @@ enum {
     ALONE_SCATTER_KEYS = 8,
     ALONE_RUN_KEYS = 1 << 14,
 
+    PAIR_POSITIONS_MOST = 1 << 24, /* positions of keys of 4 bytes, up to which they do not become codes of 8 */
+
     /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
      * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
-    PAIR_POSITIONS_MOST = 1 << 24, /* positions of keys of 4 bytes, up to which they do not become codes of 8 */
     PAIR_LEVELS_LEAST = 1 << 23,
     PAIR_LEVELS_MOST = 5 << 26,
     PAIR_REGIONS_MAX = 240,

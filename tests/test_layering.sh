@@ -88,7 +88,7 @@ none "src/checkpoint/ includes what is above it" \
     foreign_includes src/checkpoint 'src/(files|checkpoint)/.*|src/library/run_store\.h|mpi/comm/comm\.h|kernels/.*|hypersort\.h'
 # The command is a user of the library, and of what the library has and does not offer: of that only these.
 none "src/command/ includes more of the library's inside than it may" foreign_includes src/command \
-    'src/(command|files|checkpoint)/.*|src/library/(verify|key_stream|unique_codes|element_columns|disk_forecast|trace_file)\.h|mpi/comm/(comm|node_memory)\.h|kernels/engine\.h|hypersort\.h|'"$leaves"
+    'src/(command|files|checkpoint)/.*|src/library/(verify|key_stream|unique_codes|element_columns|disk_forecast|plan_elements|trace_file)\.h|mpi/comm/(comm|node_memory)\.h|kernels/engine\.h|hypersort\.h|'"$leaves"
 none "src/ launches kernels or calls CUDA" grep -rnE '<<<|cuda_runtime|\bcuda[A-Z][A-Za-z]*\(' src
 
 # What belongs to the program that calls a library.

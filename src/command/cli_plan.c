@@ -112,20 +112,11 @@ static void print_plans_json(const struct cli_options *options, const struct fil
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
-/* "4.00 GiB"; text is [16]. */
-static const char *size_text(double bytes, char *text)
-{
-    if (bytes < 9e18)
-        return progress_size((int64_t)bytes, text);
-    snprintf(text, 16, "%.3g B", bytes);
-    return text;
-}
-
 static void print_exchange(const char *name, bool chosen, const hsort_plan_exchange *cost)
 {
     char most[16], all[16];
     printf("  %-9s%c%10.0f %12.0f %12s %12s", name, chosen ? '*' : ' ', cost->messages, cost->messages_all,
-           size_text(cost->moved_bytes_largest, most), size_text(cost->moved_bytes, all));
+           progress_size_real(cost->moved_bytes_largest, most), progress_size_real(cost->moved_bytes, all));
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         printf(" %10.3g", cost->seconds[phase]);
     printf(" %10.3g\n", cost->total_seconds);
@@ -154,7 +145,7 @@ static void print_crossings(const hsort_plan_result *plan)
         const hsort_plan_crossing *c = all[i].crossing;
         if (c->plain_bytes <= 0)
             continue;
-        printf("%s%s %s, %.2f bytes per key", any ? "; " : "  between nodes: ", all[i].name, size_text(c->bytes, bytes),
+        printf("%s%s %s, %.2f bytes per key", any ? "; " : "  between nodes: ", all[i].name, progress_size_real(c->bytes, bytes),
                report_bytes_per_crossed_key(c->bytes, c->plain_bytes, key_bytes_of(plan)));
         any = true;
     }
@@ -168,10 +159,10 @@ static void print_passes(const hsort_plan_result *plan)
     char host[16];
     if (plan->passes == 2 && plan->runs > 0)
         printf("  two passes %" PRId64 " runs, %" PRId64 " segments; host memory: %s besides the caller's\n",
-               plan->runs, plan->segments, size_text(plan->host_bytes, host));
+               plan->runs, plan->segments, progress_size_real(plan->host_bytes, host));
     if (plan->passes == 0)
         printf("  does not fit: %s at least the %s of the engine\n",
-               is_counted(plan) ? "the counts take" : "two passes take", size_text(plan->engine_bytes, host));
+               is_counted(plan) ? "the counts take" : "two passes take", progress_size_real(plan->engine_bytes, host));
 }
 
 static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *plan,
@@ -180,8 +171,8 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
     char capacity[16], engine[16], caller[16];
     printf("\n%d rank%s, %d to a node\n", ranks, ranks == 1 ? "" : "s", ranks_per_node);
     printf("  each       %" PRId64 " keys, %s; memory: %s of the engine, %s of the caller\n",
-           plan->shard_capacity, size_text(plan->shard_bytes, capacity),
-           size_text(plan->engine_bytes, engine), size_text(plan->caller_bytes, caller));
+           plan->shard_capacity, progress_size_real(plan->shard_bytes, capacity),
+           progress_size_real(plan->engine_bytes, engine), progress_size_real(plan->caller_bytes, caller));
     print_passes(plan);
     plan_disk_print(disk, place);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");

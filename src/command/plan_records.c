@@ -8,6 +8,14 @@
 #include "src/command/record_io.h"
 #include "src/command/records_run.h"
 #include "src/command/report.h"
+#include "src/library/plan_elements.h"
+
+/* What so many ranks would take. */
+struct ranks_plan {
+    bool in_one_pass; /* else nothing is known but memory, and what goes by way of the disk */
+    const char *sorted; /* what is, for texts */
+    struct elements_plan sort;
+};
 
 struct records_plan {
     const struct cli_options *options;
@@ -17,6 +25,7 @@ struct records_plan {
     size_t element_bytes; /* of what is sorted by way of the disk */
     hsort_rates rates;
     struct plan_disk disk;
+    struct ranks_plan of[CLI_RANKS_MAX]; /* as plan_disk has them */
 };
 
 bool plan_is_of_elements(const struct cli_options *options)
@@ -37,11 +46,69 @@ static int64_t most_records(const struct records_plan *plan, int ranks)
     return plan->file.count / ranks + (plan->file.count % ranks != 0);
 }
 
-static hsort_status add_ranks(struct records_plan *plan, int ranks)
+/* The calls of the sort: records_calls.c. */
+static struct planned_elements planned_calls(const struct records_plan *plan)
 {
     const struct cli_options *options = plan->options;
+    const size_t bytes = plan->file.element.bytes, values = plan->value_bytes, key = (size_t)plan->keys.key_bytes;
+    struct planned_elements e = {.count = plan->file.count,
+                                 .key_bits = 8 * plan->keys.key_bytes,
+                                 .bare_keys = !options->key && (bytes == 4 || bytes == 8),
+                                 .in_bytes = bytes + values,
+                                 .out_bytes = bytes + values};
+    if (!records_are_indexed(options)) {
+        e.carried_bytes = options->key ? bytes : values;
+        return e;
+    }
+    const size_t gathered[] = {options->key ? bytes : 0, values};
+    e.in_bytes = key;
+    e.out_bytes = sizeof(int64_t) + (options->key ? 0 : bytes);
+    for (int i = 0; i < 2; i++) {
+        e.gathered_bytes[i] = gathered[i];
+        e.in_bytes += gathered[i] > 0 ? gathered[i] + sizeof(int64_t) : 0;
+        e.out_bytes += gathered[i];
+    }
+    return e;
+}
+
+/* --unique of bare keys sorts these alone. */
+static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, int ranks_per_node, struct elements_plan *sort)
+{
+    hsort_plan_result keys = {.struct_size = sizeof keys};
+    TRY(hsort_plan(&plan->rates, ranks, ranks_per_node, plan->file.type, plan->file.count, &keys));
+    const struct hsort_plan_exchange *costs[] = {[HSORT_EXCHANGE_AUTO] = &keys.counted,
+                                                 [HSORT_EXCHANGE_BITONIC] = &keys.bitonic,
+                                                 [HSORT_EXCHANGE_DIRECT] = &keys.direct,
+                                                 [HSORT_EXCHANGE_PARTITION] = &keys.partition};
+    *sort = (struct elements_plan){
+        .sorted_bytes = plan->keys.key_bytes, .exchange = keys.exchange, .cost = *costs[keys.exchange]};
+    return HSORT_OK;
+}
+
+/* What one pass takes, if that is what the sort does. */
+static hsort_status add_one_pass(struct records_plan *plan, int i, bool by_disk)
+{
+    const struct cli_options *options = plan->options;
+    const int ranks = options->ranks[i], per_node = plan_ranks_per_node(options, ranks);
+    const struct planned_elements calls = planned_calls(plan);
+    const double limit = plan->rates.engine_bytes;
+    struct ranks_plan *of = &plan->of[i];
+    of->in_one_pass = !by_disk && (limit == 0 || (double)plan->disk.of[i].forecast.one_pass_bytes <= limit);
+    if (!options->key && !options->values && !options->index) {
+        of->sorted = "keys";
+        return plan_bare_keys(plan, ranks, per_node, &of->sort);
+    }
+    TRY(plan_elements(&plan->rates, ranks, per_node, &calls, &of->sort));
+    of->sorted = of->sort.with_keys ? "keys, with what travels with them," : "codes";
+    return HSORT_OK;
+}
+
+static hsort_status add_ranks(struct records_plan *plan, int i)
+{
+    const int ranks = plan->options->ranks[i];
+    const struct cli_options *options = plan->options;
     const size_t bytes = plan->file.element.bytes, values = plan->value_bytes;
-    const bool indexed = options->index || (options->key && options->values);
+    const bool indexed = records_are_indexed(options);
     struct disk_question question = {.rates = &plan->rates,
                                      .ranks = ranks,
                                      .count = plan->file.count,
@@ -55,10 +122,60 @@ static hsort_status add_ranks(struct records_plan *plan, int ranks)
     if (values > 0 || options->index || options->unique)
         question.array_bytes = records_bytes(options, &plan->keys, bytes, values);
     bool by_disk;
-    return plan_disk_add(&plan->disk, question, plan_ranks_per_node(plan->options, ranks), &by_disk);
+    TRY(plan_disk_add(&plan->disk, question, plan_ranks_per_node(plan->options, ranks), &by_disk));
+    return add_one_pass(plan, i, by_disk);
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------- */
+
+static const char *const phase_names[HSORT_PHASES] = {
+#define X(name, short_name) short_name,
+    HSORT_PHASE_LIST(X)
+#undef X
+};
+
+/* How it is sorted, and what that costs. */
+static void print_one_pass(const struct ranks_plan *of, int ranks)
+{
+    const struct hsort_plan_exchange *cost = &of->sort.cost;
+    char most[16], all[16];
+    if (!of->in_one_pass || cost->total_seconds <= 0)
+        return;
+    printf("  sorts      %s of %d bytes", of->sorted, of->sort.sorted_bytes);
+    if (ranks > 1)
+        printf(", by %s; a rank sends %s, all %s", hsort_exchange_name(of->sort.exchange),
+               progress_size_real(cost->moved_bytes_largest, most),
+               progress_size_real(cost->moved_bytes, all));
+    printf("\n  takes      ");
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        printf("%s %.3g, ", phase_names[phase], cost->seconds[phase]);
+    printf("in all %.3g s\n", cost->total_seconds);
+}
+
+/* Member "one_pass": the same, or null. */
+static void put_one_pass(struct json *json, const struct ranks_plan *of)
+{
+    const struct hsort_plan_exchange *cost = &of->sort.cost;
+    if (!of->in_one_pass) {
+        json_null(json, "one_pass");
+        return;
+    }
+    json_open(json, "one_pass", '{');
+    json_bool(json, "with_keys", of->sort.with_keys);
+    json_integer(json, "sorted_bytes", of->sort.sorted_bytes);
+    json_text(json, "exchange",
+              of->sort.exchange == HSORT_EXCHANGE_AUTO ? "none" : hsort_exchange_name(of->sort.exchange));
+    json_real(json, "messages_per_rank", cost->messages);
+    json_real(json, "messages", cost->messages_all);
+    json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
+    json_real(json, "moved_bytes", cost->moved_bytes);
+    json_open(json, "phases", '{');
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        json_real(json, phase_names[phase], cost->seconds[phase]);
+    json_close(json, '}');
+    json_real(json, "total_seconds", cost->total_seconds);
+    json_close(json, '}');
+}
 
 static void print_records_plan(const struct records_plan *plan)
 {
@@ -78,6 +195,7 @@ static void print_records_plan(const struct records_plan *plan)
         printf("  each       %" PRId64 " records, %s; in memory they take %s of the engine\n", most,
                progress_size(most * (int64_t)bytes, share),
                progress_size((int64_t)plan->disk.of[i].forecast.one_pass_bytes, engine));
+        print_one_pass(&plan->of[i], ranks);
         plan_disk_print(&plan->disk, i);
     }
 }
@@ -108,6 +226,7 @@ static void print_records_json(const struct records_plan *plan)
         json_integer(&json, "records_per_rank", most);
         json_integer(&json, "bytes_per_rank", most * bytes);
         json_integer(&json, "engine_bytes_per_rank", (int64_t)plan->disk.of[i].forecast.one_pass_bytes);
+        put_one_pass(&json, &plan->of[i]);
         plan_disk_json(&json, &plan->disk, i);
         json_close(&json, '}');
     }
@@ -124,7 +243,7 @@ static hsort_status plan_and_print(struct records_plan *plan)
     const struct cli_options *options = plan->options;
     TRY(plan_rates_take(options, &plan->rates));
     for (int i = 0; i < options->ranks_count; i++)
-        TRY(add_ranks(plan, options->ranks[i]));
+        TRY(add_ranks(plan, i));
     if (options->json)
         print_records_json(plan);
     else

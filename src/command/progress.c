@@ -29,15 +29,20 @@ void progress_start(struct progress *progress, enum progress_form form)
     job_find(&progress->job);
 }
 
+const char *progress_size_real(double bytes, char *text)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB"};
+    const int last = (int)(sizeof units / sizeof units[0]) - 1;
+    int unit = 0;
+    for (; bytes >= 1024 && unit < last; unit++)
+        bytes /= 1024;
+    snprintf(text, 16, unit == 0 ? "%.0f %s" : unit == last ? "%.3g %s" : "%.2f %s", bytes, units[unit]);
+    return text;
+}
+
 const char *progress_size(int64_t bytes, char *text)
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double size = (double)bytes;
-    int unit = 0;
-    for (; size >= 1024; unit++)
-        size /= 1024;
-    snprintf(text, 16, unit == 0 ? "%.0f %s" : "%.2f %s", size, units[unit]);
-    return text;
+    return progress_size_real((double)bytes, text);
 }
 
 /* Note that `done` of `total` are done at `now`; is a line due? */

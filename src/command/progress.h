@@ -68,5 +68,6 @@ void progress_steps(void *user, const char *phase, int64_t done, int64_t total);
 
 /* `bytes` in words, such as "4.00 GiB"; text is [16]. Returns text. Not collective. */
 const char *progress_size(int64_t bytes, char *text);
+const char *progress_size_real(double bytes, char *text);
 
 #endif

@@ -14,8 +14,7 @@ static bool wants_elements(const struct cli_options *options)
     return options->output || options->unique || !options->no_verify;
 }
 
-/* Are positions found, for a file or to bring elements there? */
-static bool is_indexed(const struct cli_options *options)
+bool records_are_indexed(const struct cli_options *options)
 {
     return options->index || (options->key && options->values);
 }
@@ -70,7 +69,7 @@ static hsort_status open_columns(struct record_run *run)
 {
     TRY(open_elements(run));
     TRY(open_values(run));
-    run->indexed = is_indexed(run->options);
+    run->indexed = records_are_indexed(run->options);
     run->out_total = run->elements.in.count;
     run->first = launch_share(run->elements.in.count, run->comm->rank, run->comm->size);
     run->count = launch_share(run->elements.in.count, run->comm->rank + 1, run->comm->size) - run->first;
@@ -165,7 +164,7 @@ uint64_t records_bytes(const struct cli_options *options, const struct record_ke
 {
     const size_t of_key = options->key ? (size_t)keys->key_bytes : 0;
     return (uint64_t)element_bytes * (wants_elements(options) ? 2 : 1) + (uint64_t)value_bytes * 2 +
-           (is_indexed(options) ? sizeof(int64_t) + of_key : 0) +
+           (records_are_indexed(options) ? sizeof(int64_t) + of_key : 0) +
            (options->unique ? unique_bytes(keys, !options->key) + sizeof(int64_t) : 0);
 }
 

@@ -47,6 +47,9 @@ struct record_run {
  * HSORT_HOST_MEMORY. */
 hsort_status records_take(const struct record_run *run, size_t bytes, void *array);
 
+/* Are positions found, for a file or to bring elements there? Pure. */
+bool records_are_indexed(const struct cli_options *options);
+
 /* Bytes of host memory that a rank takes for each of its elements, where all of them lie there. Pure. */
 uint64_t records_bytes(const struct cli_options *options, const struct record_keys *keys, size_t element_bytes,
                        size_t value_bytes);

@@ -261,15 +261,6 @@ static void add_direct(const struct cost_network *n, const hsort_rates *rates, c
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-/* Keys per second of a local sort. Keys of 16 bytes have no rate of their own: they pass through memory as often as keys of
- * 8, and are twice as wide. */
-static double sort_rate(const hsort_rates *rates, int key_bytes)
-{
-    if (key_bytes == 4)
-        return rate(rates, HSORT_RATE_SORT_4);
-    return rate(rates, HSORT_RATE_SORT_8) * 8 / key_bytes;
-}
-
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange)
 {

@@ -16,6 +16,8 @@
 
 enum {
     COLLECTIVES = 4,
+    PAIR_OF_WORD = 8, // bytes of a key and what is beside it, which are sorted like a key of as many
+    PAIR_WIDE = 12, // larger ones: as a key of so many. They lie in arrays of their own
     MESSAGES = 4,   // with each other rank: what it may read, and that it has
     STEPS = 20,     // of the engine that wait, or that are too short to count
     BATCH_STEPS = 9 // that a batch takes to be sorted, and its chunks to be packed and unpacked, besides what its bytes take
@@ -133,6 +135,32 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
     cost->messages_all = cost->messages * n->size;
     cost->moved_bytes_largest = most_sent(n, s) * fetched_share(n);
     cost->moved_bytes = others * s->shard_bytes * fetched_share(n) - crossing.plain_bytes + crossing.bytes;
+}
+
+/* ---- keys that take something along --------------------------------------------------------------------- */
+
+struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_rates *rates, int pair_bytes, int64_t total,
+                                      double moved_bytes, bool records)
+{
+    const struct shard_size s = shard_size_of(n->size, pair_bytes, total);
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, others = n->size - 1;
+    const double keys = (double)s.capacity, each = keys * moved_bytes / n->size;
+    const double sort = keys / sort_rate(rates, pair_bytes <= PAIR_OF_WORD ? PAIR_OF_WORD : PAIR_WIDE),
+                 left = sort * (1 - BEFORE_KEYS_MOVE);
+    const struct moved_shard moved = {.near = (near_ranks - 1) * each, .far = (n->size - near_ranks) * each};
+    const double moving = moving_seconds(rates, &moved), short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
+    struct hsort_plan_exchange cost = {.messages = short_ones + others,
+                                       .messages_all = (short_ones + others) * n->size,
+                                       .moved_bytes_largest = others * each,
+                                       .moved_bytes = others * each * n->size};
+    cost.seconds[HSORT_PHASE_LOCAL_SORT] = sort * (others > 0 ? BEFORE_KEYS_MOVE : 1) + rate(rates, HSORT_RATE_STEP);
+    if (others == 0)
+        return cost;
+    // Little of what comes is hidden by the sort.
+    cost.seconds[HSORT_PHASE_EXCHANGE] = left + moving + (records ? merge_seconds(rates, others * each) : 0) +
+                                         short_ones * message_seconds(rates, moved.far > 0 ? COST_FAR : COST_NEAR) +
+                                         STEPS * rate(rates, HSORT_RATE_STEP);
+    return cost;
 }
 
 /* ---- between nodes -------------------------------------------------------------------------------------- */

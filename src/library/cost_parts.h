@@ -36,6 +36,15 @@ static inline double rate(const hsort_rates *rates, hsort_rate which)
     return rates->value[which];
 }
 
+/* Keys per second of a local sort. Keys of 16 bytes have no rate of their own: they pass through memory as often as keys of
+ * 8, and are twice as wide. */
+static inline double sort_rate(const hsort_rates *rates, int key_bytes)
+{
+    if (key_bytes == 4)
+        return rate(rates, HSORT_RATE_SORT_4);
+    return rate(rates, HSORT_RATE_SORT_8) * 8 / key_bytes;
+}
+
 /* One rank reads and writes `bytes` in a merge. */
 static inline double merge_seconds(const hsort_rates *rates, double bytes)
 {

@@ -10,8 +10,7 @@ enum { WORD_BITS = 64 };
 /* Does it pay for so many bytes on a rank? As many steps as bare keys take cost less than what carries values behind a sort. */
 static bool do_pairs_pay(const hsort_context *ctx, int64_t bytes)
 {
-    const int64_t bytes_min = 16 << 20;
-    return hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA && bytes >= bytes_min;
+    return hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA && bytes >= PAIRS_BYTES_MIN;
 }
 
 /* Is the exchange wanted? The same on every rank. */

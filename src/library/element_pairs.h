@@ -5,6 +5,8 @@
 
 #include "src/library/element_order.h"
 
+enum { PAIRS_BYTES_MIN = 16 << 20 }; /* of keys and what goes with them, on a rank: from there it pays on GPUs */
+
 /* Sort pairs of several ranks to the counts of order->out_offset, if that pays, every rank can, and there is room. Collective.
  *   pairs    this rank's, in engine memory; values NULL: global positions
  *   mine     can this rank's arrays be such pairs? Then `pairs` is not read

@@ -123,6 +123,30 @@ texts()
     ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine host -S 1G --json
     json "r['records'] == 500000 and r['key_bytes'] == 8 and r['element_bytes'] == 16 and not r['plans'][0]['by_disk']['needed']"
     json "r['plans'][0]['engine_bytes_per_rank'] > 2 * r['plans'][0]['bytes_per_rank'] == 2 * 4e6"
+    # What that takes, where it does not go by way of the disk, nor in two passes: of codes, and of records behind them.
+    json "r['plans'][0]['one_pass']['exchange'] == 'bitonic' and r['plans'][0]['one_pass']['sorted_bytes'] == 16"
+    json "not r['plans'][0]['one_pass']['with_keys'] and r['plans'][0]['one_pass']['phases']['gather'] > 0"
+    json "abs(sum(r['plans'][0]['one_pass']['phases'].values()) - r['plans'][0]['one_pass']['total_seconds']) < 1e-9"
+    # Half of all codes and records change ranks, and a position with each record.
+    json "abs(r['plans'][0]['one_pass']['moved_bytes'] - 250e3 * (16 + 16 + 8)) < 1e3"
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine host -S 4M --json
+    json "r['plans'][0]['by_disk']['needed'] and r['plans'][0]['one_pass'] is None"
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine cuda --device-memory 4M --json
+    json "not r['plans'][0]['by_disk']['needed'] and r['plans'][0]['one_pass'] is None"
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine host
+    grep -q "^  sorts      codes of 16 bytes, by bitonic; a rank sends 4.77 MiB, all 9.54 MiB\$" "$work.out" || fail "plan does not say what is sorted"
+    grep -q "^  takes      h2d 0, local_sort .*, in all 0.[0-9]* s\$" "$work.out" || fail "plan does not say what records take"
+    # Values travel with bare keys on GPUs, on several from 16 MiB on a rank on; one of each key sorts the keys alone; by positions values
+    # are gathered.
+    truncate -s 1G holes.raw
+    ok 0 plan holes.raw --type u64 --values holes.raw --value-bytes 8 -n 1 2 256 --engine cuda --json
+    json "[p['one_pass']['with_keys'] for p in r['plans']] == [p['one_pass']['phases']['gather'] == 0 for p in r['plans']] == [True, True, False]"
+    json "[p['one_pass']['exchange'] for p in r['plans']] == ['bitonic', 'partition', 'direct']"
+    rm holes.raw
+    ok 0 plan in.raw --type u64 --unique -n 2 --engine cuda --json
+    json "r['plans'][0]['one_pass']['sorted_bytes'] == 8 and r['plans'][0]['one_pass']['phases']['gather'] == 0"
+    ok 0 plan in.raw --type u64 --values in.raw --value-bytes 8 --index at.npy -n 2 --engine host --json
+    json "r['plans'][0]['one_pass']['phases']['gather'] > 0 and not r['plans'][0]['one_pass']['with_keys']"
     refused 0 2 "the keys have 24 bytes together, 16 can be" plan in.raw --record 32 --key @0:bytes16,@16:u64 -n 2
     refused 0 2 "--memory: '0'" plan in.raw --type u64 -n 2 -S 0
     refused 0 2 "--disk-read-gbs: '0'" plan in.raw --type u64 -n 2 --disk-read-gbs 0

@@ -146,7 +146,8 @@ static int64_t all_delivered(void)
 
 static void collect(const struct run *run, hsort_context *ctx, const struct traffic *own, struct outcome *o)
 {
-    const bool sent = strcmp(run->input, "sorted") != 0 && run->size > 1;
+    // Keys in order stay, and so do few values by partition.
+    const bool sent = strcmp(run->input, "sorted") != 0 && run->size > 1 && !(partitions(run) && strcmp(run->input, "few") == 0);
     o->stats.struct_size = sizeof o->stats;
     CHECK(hsort_get_stats(ctx, &o->stats) == HSORT_OK, "no statistics");
     int64_t most[5] = {own->key_messages, own->short_messages, own->collectives, o->stats.rounds,
@@ -164,7 +165,7 @@ static void collect(const struct run *run, hsort_context *ctx, const struct traf
           "%" PRId64 " bytes moved, but %" PRId64 " sent", (o->stats.moved_bytes - mapped) * modelled.scale,
           o->all_key_bytes);
     CHECK(!sent || hsort_exchange_in_use(ctx) == run->exchange, "another exchange: %d", hsort_exchange_in_use(ctx));
-    CHECK(mapped > 0 || !partitions(run) || modelled.per_node < 2, "no memory was mapped");
+    CHECK(mapped > 0 || !sent || !partitions(run) || modelled.per_node < 2, "no memory was mapped");
     o->all_key_bytes += mapped * modelled.scale;
     CHECK((o->all_key_bytes > 0) == sent || run->size < 3, "%" PRId64 " bytes sent", o->all_key_bytes);
 }

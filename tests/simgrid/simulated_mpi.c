@@ -23,6 +23,8 @@
 enum {
     EAGER_BYTES = 65536, // below it SMPI buffers a message when it is sent (smpi/send-is-detached-thresh)
     OPEN_MAX_REQUESTS = 64,
+    TAG_HEADER = 11, // of transport_ipc.c: where memory lies that is mapped, and that it was read. No keys, and waited for
+    TAG_FETCHED = 12,
     IN_VAIN = 4 // failed tests in a row after which both rows of a transport's pieces have been tested twice
 };
 
@@ -109,6 +111,11 @@ void simulated_asked_for(double at)
         engine_done_at = at;
 }
 
+static bool has_keys(int tag)
+{
+    return tag != TAG_HEADER && tag != TAG_FETCHED;
+}
+
 /* The size that SMPI is told for `count` bytes of keys. */
 static int nominal(int count, MPI_Datatype type)
 {
@@ -121,6 +128,10 @@ static int nominal(int count, MPI_Datatype type)
 int __wrap_MPI_Isend(const void *from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                      MPI_Request *request)
 {
+    if (!has_keys(tag)) {
+        traffic.short_messages++;
+        return __real_MPI_Isend(from, count, type, to, tag, comm, request);
+    }
     const int bytes = nominal(count, type);
     traffic.key_messages++;
     traffic.key_bytes += count * modelled.scale;
@@ -140,6 +151,8 @@ int __wrap_MPI_Isend(const void *from, int count, MPI_Datatype type, int to, int
 int __wrap_MPI_Irecv(void *to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                      MPI_Request *request)
 {
+    if (!has_keys(tag))
+        return __real_MPI_Irecv(to, count, type, from, tag, comm, request);
     open_add(request);
     return __real_MPI_Irecv(to, nominal(count, type), type, from, tag, comm, request);
 }

@@ -66,6 +66,13 @@ for exchange in bitonic direct; do
         agree "$exchange, $column of scaled and of real keys" "$(value scaled $column)" "$(value real $column)" 10
     done
 done
+# By partition: shards that differ and are redistributed first, by mapped memory on a node; few values, of which none moves; and keys in
+# order, which another exchange finds to be so.
+for ranks in 2 8 13; do
+    for input in ragged few sorted; do
+        simulate odd "$ranks" partition 65536 65536 $input
+    done
+done
 # By partition, packed between nodes, while ranks of a node map each other's memory: 2 to 8 nodes of 8, uneven and small ones.
 # Of keys for which packing saves what it would save.
 for layout in '16 8' '32 8' '13 4' '3 2' '4 1' '8 8' '64 8'; do

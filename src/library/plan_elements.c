@@ -76,13 +76,13 @@ static void add_carry(const hsort_rates *rates, int ranks, int ranks_per_node,
     if (ranks > 1) {
         const int bits = element_position_bits(e->count) + element_position_bits(e->count / ranks + 1);
         const double moved = count * (bytes + WORD_BYTES), index = count / rate(rates, HSORT_RATE_SORT_8);
-        const double latency =
-            rate(rates, spread.far > 0 ? HSORT_RATE_NETWORK_LATENCY : HSORT_RATE_LINK_LATENCY);
+        const double latency = rate(rates, spread.far > 0 ? HSORT_RATE_NETWORK_LATENCY : HSORT_RATE_LINK_LATENCY);
+        const double sent = 2 * (count < ranks - 1 ? count : ranks - 1); // of few elements some ranks want none of some others
         seconds += index * (bits <= WORD_BITS ? 1 : 2) + merge_seconds(rates, count * bytes * away) +
-                   moved * spread.near / rate(rates, HSORT_RATE_LINK) +
-                   moved * spread.far / rate(rates, HSORT_RATE_NETWORK) + 2 * (ranks - 1) * latency;
-        cost->messages += 2.0 * (ranks - 1);
-        cost->messages_all += 2.0 * (ranks - 1) * ranks;
+                   moved * spread.near / rate(rates, HSORT_RATE_LINK) + moved * spread.far / rate(rates, HSORT_RATE_NETWORK) +
+                   sent * latency;
+        cost->messages += sent;
+        cost->messages_all += sent * ranks;
         cost->moved_bytes_largest += moved * away;
         cost->moved_bytes += (double)e->count * (bytes + WORD_BYTES) * away;
     }

@@ -162,6 +162,13 @@ static void test_ways(void)
         e.count = ranks * (enough - 1) - 1;
         CHECK(!plan_of(&cuda, ranks, 8, &e).with_keys, "%d ranks, few records", ranks);
     }
+    // A record on each of very many ranks: two messages of each.
+    struct planned_elements few = records;
+    few.count = 1 << 20;
+    hsort_plan_result codes = {.struct_size = sizeof codes};
+    CHECK(hsort_plan(&host, 1 << 20, 8, HSORT_U128, 1 << 20, &codes) == HSORT_OK, "plan");
+    CHECK(codes.exchange == HSORT_EXCHANGE_BITONIC && same(plan_of(&host, 1 << 20, 8, &few).cost.messages, codes.bitonic.messages + 2),
+          "2^20 ranks");
     // Positions alone: of short keys they are part of a code of 8 bytes.
     struct planned_elements e = {.count = 1 << 24, .key_bits = 32, .bare_keys = true};
     CHECK(!plan_of(&cuda, 2, 8, &e).with_keys, "positions of keys of 4 bytes");

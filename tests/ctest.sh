@@ -11,7 +11,7 @@ build=$1 last=$2
 log=$build.tests.log
 status=0
 # Most tests start processes and wait for them: two at a time take less than one after the other also on two cores. ctest counts
-# a test of several ranks as two.
+# a test of two ranks as two, and one of more as four: it has such a machine alone.
 at_once=$(nproc)
 if [ "$at_once" -lt 4 ]; then
     at_once=4

@@ -196,6 +196,8 @@ class Kills:
         _, err = process.communicate(timeout=300)
         if process.returncode == 0:
             return False
+        if process.returncode == -signal.SIGUSR1 and asked[0] == process.pid:
+            return True  # mpirun, whose ranks had just ended, is killed by what it has nobody to hand on to
         if process.returncode != 75 or not re.fullmatch("hypersort: stopped by SIG(USR1|TERM) while .*\n", err):
             self.fail(f"{self.kind}, {ranks} ranks: stopped with exit code {process.returncode}: {err.strip()}")
         self.stopped += 1

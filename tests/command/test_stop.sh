@@ -293,10 +293,11 @@ marking()
         children=$(cat /proc/"$pid"/task/*/children)
         kill -USR1 "$(rank_pid $((i % 3)))"
         sleep "0.$(printf %03d $((RANDOM % 60)))"
-        if ((i % 2)); then # a second signal, and a third
+        if ((i % 2)); then # a second signal, and a third. Not to mpirun, which ends of one when its ranks have ended
             # shellcheck disable=SC2086  # a list
             kill -TERM $children 2>/dev/null
-            kill -USR1 "$pid" 2>/dev/null
+            # shellcheck disable=SC2086  # a list
+            kill -USR1 $children 2>/dev/null
             end
             stopped "${said[holdwrite]}" "signals while the manifest is written"
         else

@@ -11,12 +11,6 @@ static const char *const yardstick_words[ENGINE_YARDSTICKS] = {
 #undef X
 };
 
-static const char *const phase_words[HSORT_PHASES] = {
-#define X(name, short_name) short_name,
-    HSORT_PHASE_LIST(X)
-#undef X
-};
-
 /* ---- Figures ------------------------------------------------------------------------------------------- */
 
 static int compare_numbers(const void *a, const void *b)
@@ -170,7 +164,7 @@ static void print_csv_head(void)
 {
     printf("ranks,memory,exchange,path,type,input,keys,ms,gkeys_per_s");
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
-        printf(",%s_ms", phase_words[phase]);
+        printf(",%s_ms", report_phase_names[phase]);
     printf(",moved_bytes,result,repeats,ms_min,ms_max");
     for (int y = 0; y < ENGINE_YARDSTICKS; y++)
         printf(",%s_ms,%s_ms_min,%s_ms_max", yardstick_words[y], yardstick_words[y], yardstick_words[y]);
@@ -229,7 +223,7 @@ static void put_row(struct json *json, const struct bench_row *row)
     json_real(json, "gkeys_per_s", gkeys_per_second(row));
     json_open(json, "phases", '{');
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
-        json_real(json, phase_words[phase], row->stats.seconds[phase]);
+        json_real(json, report_phase_names[phase], row->stats.seconds[phase]);
     json_close(json, '}');
     json_integer(json, "moved_bytes", row->stats.moved_bytes);
     json_open(json, "yardsticks", '{');

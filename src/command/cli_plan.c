@@ -11,12 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const phase_names[HSORT_PHASES] = {
-#define X(name, short_name) short_name,
-    HSORT_PHASE_LIST(X)
-#undef X
-};
-
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 /* Is it of keys of 1 or 2 bytes, which no exchange moves? */
@@ -47,7 +41,7 @@ static void put_exchange(struct json *json, const char *name, const hsort_plan_e
         json_null(json, "bytes_per_crossed_key");
     json_open(json, "phases", '{');
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
-        json_real(json, phase_names[phase], cost->seconds[phase]);
+        json_real(json, report_phase_names[phase], cost->seconds[phase]);
     json_close(json, '}');
     json_real(json, "total_seconds", cost->total_seconds);
     json_close(json, '}');
@@ -177,7 +171,7 @@ static void print_plan(int ranks, int ranks_per_node, const hsort_plan_result *p
     plan_disk_print(disk, place);
     printf("  %-9s %10s %12s %12s %12s", "exchange", "messages", "of all", "sent", "of all");
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
-        printf(" %10s", phase_names[phase]);
+        printf(" %10s", report_phase_names[phase]);
     printf(" %10s\n", "seconds");
     if (is_counted(plan)) {
         print_exchange("counted", true, &plan->counted);

@@ -128,12 +128,6 @@ static hsort_status add_ranks(struct records_plan *plan, int i)
 
 /* ---- reports ------------------------------------------------------------------------------------------- */
 
-static const char *const phase_names[HSORT_PHASES] = {
-#define X(name, short_name) short_name,
-    HSORT_PHASE_LIST(X)
-#undef X
-};
-
 /* How it is sorted, and what that costs. */
 static void print_one_pass(const struct ranks_plan *of, int ranks)
 {
@@ -148,7 +142,7 @@ static void print_one_pass(const struct ranks_plan *of, int ranks)
                progress_size_real(cost->moved_bytes, all));
     printf("\n  takes      ");
     for (int phase = 0; phase < HSORT_PHASES; phase++)
-        printf("%s %.3g, ", phase_names[phase], cost->seconds[phase]);
+        printf("%s %.3g, ", report_phase_names[phase], cost->seconds[phase]);
     printf("in all %.3g s\n", cost->total_seconds);
 }
 
@@ -171,7 +165,7 @@ static void put_one_pass(struct json *json, const struct ranks_plan *of)
     json_real(json, "moved_bytes", cost->moved_bytes);
     json_open(json, "phases", '{');
     for (int phase = 0; phase < HSORT_PHASES; phase++)
-        json_real(json, phase_names[phase], cost->seconds[phase]);
+        json_real(json, report_phase_names[phase], cost->seconds[phase]);
     json_close(json, '}');
     json_real(json, "total_seconds", cost->total_seconds);
     json_close(json, '}');

@@ -36,12 +36,6 @@ hsort_status records_report_gather(struct records_report *report, struct comm *c
     return rank_reports_gather(comm, ctx, &report->own, &report->per_rank);
 }
 
-static const char *const phase_short_names[HSORT_PHASES] = {
-#define X(name, short_name) short_name,
-    HSORT_PHASE_LIST(X)
-#undef X
-};
-
 static double report_bytes(const struct records_report *report)
 {
     return (double)report->count * (double)(report->element_bytes + report->other_bytes);
@@ -126,7 +120,7 @@ static hsort_status print_json(const struct records_report *report)
     json_close(&json, '}');
     json_open(&json, "parts", '{');
     for (int phase = 0; phase < HSORT_PHASES; phase++)
-        json_real(&json, phase_short_names[phase], report->stats.seconds[phase]);
+        json_real(&json, report_phase_names[phase], report->stats.seconds[phase]);
     json_close(&json, '}');
     report_moved_json(&json, &report->stats, 0);
     print_verify_json(&json, report);
@@ -178,7 +172,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
     report_phase(report->work, report->sort_seconds);
     for (int phase = 0; phase < HSORT_PHASES; phase++)
         if (report->stats.seconds[phase] >= 1e-6)
-            printf("  %-11s %8s\n", phase_short_names[phase],
+            printf("  %-11s %8s\n", report_phase_names[phase],
                    report_time(report->stats.seconds[phase], text));
     report_phase("write", report->write_seconds);
     report_phase("verify", report->verify_seconds);

@@ -5,7 +5,7 @@
 #include <time.h>
 #include "src/library/trace_file.h"
 
-static const char *const names_of_phases[HSORT_PHASES] = {
+const char *const report_phase_names[HSORT_PHASES] = {
 #define X(name, short_name) short_name,
     HSORT_PHASE_LIST(X)
 #undef X
@@ -68,7 +68,7 @@ void rank_reports_json(struct json *json, const struct rank_report *ranks, int c
         json_open(json, "phases", '{');
         json_real(json, "read", r->read_seconds);
         for (int phase = 0; phase < HSORT_PHASES; phase++)
-            json_real(json, names_of_phases[phase], r->seconds[phase]);
+            json_real(json, report_phase_names[phase], r->seconds[phase]);
         json_real(json, "write", r->write_seconds);
         json_real(json, "verify", r->verify_seconds);
         json_close(json, '}');

@@ -6,6 +6,9 @@
 #include "hypersort.h"
 #include "src/command/json.h"
 
+/* As reports and plans call the phases, by hsort_phase. */
+extern const char *const report_phase_names[HSORT_PHASES];
+
 /* What one rank has done; it travels. */
 struct rank_report {
     double read_seconds, write_seconds, verify_seconds;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kills sorts that go by way of the disk and goes on with them: disk_kills.py SEED KILLS KINDS HYPERSORT MPIRUN...
 
-KINDS says what is sorted to which outputs (KINDS below), by commas. KILLS times, and more if it was over, in each phase of each kind all
-ranks and mpirun are killed outright, or in a third of the cases asked to stop: when so many lines are in the journals, and some milliseconds later. What is
+KINDS says what is sorted to which outputs (KINDS below), by commas. KILLS times and more in each phase of each kind all ranks and mpirun are
+killed outright, or in a third of the cases asked to stop: when so many lines are in the journals, and some milliseconds later. What is
 left has names of the command's own and each output is the old one or the new one whole. Then the same command on another number of ranks, killed again in a third of the cases,
 must end with the wanted bytes and leave nothing. Runs in an empty directory.
 """
@@ -196,9 +196,10 @@ class Kills:
         _, err = process.communicate(timeout=300)
         if process.returncode == 0:
             return False
-        if process.returncode == -signal.SIGUSR1 and asked[0] == process.pid:
+        line = "hypersort: stopped by SIG(USR1|TERM) while .*\n"
+        if process.returncode == -signal.SIGUSR1 and asked[0] == process.pid and re.fullmatch(f"({line})?", err):
             return True  # mpirun, whose ranks had just ended, is killed by what it has nobody to hand on to
-        if process.returncode != 75 or not re.fullmatch("hypersort: stopped by SIG(USR1|TERM) while .*\n", err):
+        if process.returncode != 75 or not re.fullmatch(line, err):
             self.fail(f"{self.kind}, {ranks} ranks: stopped with exit code {process.returncode}: {err.strip()}")
         self.stopped += 1
         return True
@@ -269,15 +270,14 @@ def main():
     seed, count, kinds = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(",")
     kills = Kills(seed, sys.argv[5:] + [sys.argv[4]])
     wanted = [(kind, phase) for kind in kinds for phase in phases_of(kind)]
-    for number in range(4 * count):  # the phase may be over when the signal comes
+    for number in range(40 * count):  # the phase may be over when the signal comes
         for kind, phase in wanted:
             if number < count or kills.reached.count((kind, phase)) < count:
                 kills.case(kind, phase, number >= count)
     for kind in kinds:
         print(f"{kind}: killed when this was under way {({phase: kills.reached.count((kind, phase)) for phase in phases_of(kind)})}")
     print(f"seed {seed}: {len(kills.reached)} kills and stops, {kills.stopped} of these stops, {kills.ended} ended before, {kills.failures} failures")
-    # Which phases were hit is a matter of time. The tests that start this hold sorts at places of them, too.
-    sys.exit(kills.failures > 0 or not kills.reached)
+    sys.exit(kills.failures > 0 or any(place not in kills.reached for place in wanted))
 
 
 if __name__ == "__main__":

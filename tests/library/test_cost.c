@@ -6,6 +6,7 @@
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/splitters.h"
 #include "src/library/cost.h"
+#include "tests/support/odd_rates.h"
 #include "tests/support/ranks.h"
 
 static struct comm comm;
@@ -77,7 +78,6 @@ static void test_places(void)
     }
 }
 
-/* Rates that no sum of a few of can be taken for another. */
 /* What crosses, against a count of pairs: of direct each rank sends an equal part to each. Nodes may be filled in part. */
 static void test_crossings(void)
 {
@@ -108,24 +108,11 @@ static void test_crossings(void)
         }
 }
 
-static hsort_rates odd_rates(hsort_transport link)
-{
-    hsort_rates rates;
-    CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_CUDA, link) == HSORT_OK, "rates");
-    const double values[HSORT_RATES] = {
-        [HSORT_RATE_SORT_4] = 2000,      [HSORT_RATE_SORT_8] = 1000, [HSORT_RATE_MERGE] = 16000,
-        [HSORT_RATE_HOST_COPY] = 4000,   [HSORT_RATE_STEP] = 0.001,  [HSORT_RATE_MESSAGE] = 0.03,
-        [HSORT_RATE_LINK_LATENCY] = 0.5, [HSORT_RATE_LINK] = 1000,   [HSORT_RATE_NETWORK_LATENCY] = 0.07,
-        [HSORT_RATE_NETWORK] = 100};
-    memcpy(rates.value, values, sizeof values);
-    return rates;
-}
-
 /* Codes of 16 bytes have no rate of their own: half of that of keys of 8. */
 static void test_codes(void)
 {
     struct cost_network n;
-    const hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    const hsort_rates rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED);
     CHECK(cost_network_count(2, 8, &n) == HSORT_OK, "2 ranks");
     for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
         const hsort_plan_exchange cost = cost_exchange(&n, &rates, key_bytes, 2000, HSORT_EXCHANGE_BITONIC);
@@ -138,7 +125,7 @@ static void test_codes(void)
 static void test_counted(void)
 {
     hsort_plan_result plan = {.struct_size = sizeof plan};
-    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    hsort_rates rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED);
     const hsort_plan_exchange *c = &plan.counted;
     CHECK(hsort_plan(&rates, 2, 8, HSORT_F16, 2000, &plan) == HSORT_OK, "plan");
     CHECK(plan.exchange == HSORT_EXCHANGE_AUTO && plan.passes == 1 && plan.bitonic.total_seconds == 0 &&
@@ -169,7 +156,7 @@ static void test_counted(void)
 static void test_two_ranks(void)
 {
     hsort_plan_result plan = {.struct_size = sizeof plan};
-    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    hsort_rates rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED);
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
     CHECK(plan.shard_capacity == 1000 && same(plan.shard_bytes, 8000) && same(plan.caller_bytes, 8000),
           "capacity %lld", (long long)plan.shard_capacity);
@@ -200,7 +187,7 @@ static void test_two_ranks(void)
     CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.071 + 0.07 + 40), "network %g",
           b->seconds[HSORT_PHASE_EXCHANGE]);
     // Read over the link by the merge: whichever is the slower.
-    rates = odd_rates(HSORT_TRANSPORT_IPC);
+    rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC);
     for (int fast = 0; fast < 2; fast++) {
         rates.value[HSORT_RATE_LINK] = fast ? 1e9 : 1000;
         CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
@@ -242,7 +229,7 @@ static void test_two_ranks(void)
 static void test_direct(void)
 {
     hsort_plan_result plan = {.struct_size = sizeof plan};
-    hsort_rates rates = odd_rates(HSORT_TRANSPORT_STAGED);
+    hsort_rates rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED);
     CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK, "plan");
     const hsort_plan_exchange *d = &plan.direct;
     int probes;

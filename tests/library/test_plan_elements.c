@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "src/library/element_pairs.h"
 #include "src/library/plan_elements.h"
+#include "tests/support/odd_rates.h"
 #include "tests/support/ranks.h"
 
 static const double NEARLY = 1e-9;
@@ -11,20 +12,6 @@ static const double NEARLY = 1e-9;
 static bool same(double a, double b)
 {
     return fabs(a - b) <= NEARLY * fabs(b) + 1e-300;
-}
-
-/* Rates that no sum of a few of can be taken for another. */
-static hsort_rates odd_rates(hsort_engine engine, hsort_transport link)
-{
-    hsort_rates rates;
-    CHECK(hsort_rates_init(&rates, sizeof rates, engine, link) == HSORT_OK, "rates");
-    const double values[HSORT_RATES] = {
-        [HSORT_RATE_SORT_4] = 2000,      [HSORT_RATE_SORT_8] = 1000, [HSORT_RATE_MERGE] = 16000,
-        [HSORT_RATE_HOST_COPY] = 4000,   [HSORT_RATE_STEP] = 0.001,  [HSORT_RATE_MESSAGE] = 0.03,
-        [HSORT_RATE_LINK_LATENCY] = 0.5, [HSORT_RATE_LINK] = 1000,   [HSORT_RATE_NETWORK_LATENCY] = 0.07,
-        [HSORT_RATE_NETWORK] = 100};
-    memcpy(rates.value, values, sizeof values);
-    return rates;
 }
 
 static struct elements_plan plan_of(const hsort_rates *rates, int ranks, int per_node, const struct planned_elements *elements)

@@ -58,10 +58,20 @@ extern const struct batch_source_ops mapped_source, message_source;
 hsort_status message_source_open(int size, struct engine *engine, void **tables);
 void message_source_close(void *tables, struct engine *engine); /* NULL tables are fine */
 
-/* Can chunks be packed between these ranks: are there several nodes? The same on every rank. */
-static inline bool batch_chunks_are_packed(const struct comm *comm, const struct engine *engine)
+/* Are chunks packed on their way to any rank? Between nodes they are, and where they pass through host memory on both sides. */
+static inline bool batch_chunks_are_packed(const struct comm *comm, const struct engine *engine, const struct transport *transport)
 {
-    return engine->ops->packing && comm->node_size < comm->size;
+    bool packs = comm->node_size < comm->size;
+    for (int peer = 0; peer < comm->size && !packs; peer++)
+        packs = peer != comm->rank && transport_path(transport, peer) == HSORT_TRANSPORT_STAGED;
+    return packs && engine->ops->packing;
+}
+
+/* To this one? The same on both ranks. */
+static inline bool batch_packs_to(const struct batch_space *space, int peer)
+{
+    return space->unpacked && (space->node[peer] != space->node[space->x->comm->rank] ||
+                               transport_path(space->x->transport, peer) == HSORT_TRANSPORT_STAGED);
 }
 
 /* The rank that is `nodes` nodes and `ranks` ranks of a node behind `rank`, of nodes of so many ranks each. */

@@ -88,8 +88,8 @@ struct exchange_ops {
     void (*close)(void *tables, struct engine *engine); /* NULL tables are fine. Not collective */
 
     /* Engine memory that run() wants in x->memory between these ranks. NULL: none. Pure. */
-    size_t (*memory_bytes)(const struct engine *engine, const struct comm *comm, int key_bytes,
-                           int64_t capacity);
+    size_t (*memory_bytes)(const struct engine *engine, const struct comm *comm,
+                           const struct transport *transport, int key_bytes, int64_t capacity);
 
     /* Sort the keys of all ranks into one order. Collective.
      *   done     [1] written, the same on every rank. true: x->keys holds this rank's keys [x->count] of

@@ -125,10 +125,10 @@ int64_t partition_memory_keys(int size, bool packs, int64_t capacity)
            batch_keys_most(size, capacity);
 }
 
-static size_t partition_memory(const struct engine *engine, const struct comm *comm, int key_bytes,
-                               int64_t capacity)
+static size_t partition_memory(const struct engine *engine, const struct comm *comm,
+                               const struct transport *transport, int key_bytes, int64_t capacity)
 {
-    const bool packs = batch_chunks_are_packed(comm, engine);
+    const bool packs = batch_chunks_are_packed(comm, engine, transport);
     return work_bytes(engine, key_bytes) +
            (size_t)partition_memory_keys(comm->size, packs, capacity) * (size_t)key_bytes;
 }
@@ -386,7 +386,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     p->others_left = false;
     space->scratch = scratch_of(x);
     space->map = &p->map->agreed.map;
-    space->unpacked = batch_chunks_are_packed(x->comm, x->engine) ? unpacked_of(x) : NULL;
+    space->unpacked = batch_chunks_are_packed(x->comm, x->engine, x->transport) ? unpacked_of(x) : NULL;
     for (int slot = 0; slot < BATCH_SLOTS; slot++)
         space->slot[slot] = batch_slot(x, slot);
     for (int i = 0; i < SOURCES; i++)

@@ -14,7 +14,7 @@
  *
  * Receives run ahead of the pipeline, as far as slots are free: while a batch is sorted the next one comes.
  *
- * Between nodes chunks are packed (packed_chunks.h), so fewer bytes come than both sides expect at most. A message is shorter
+ * On slow paths chunks are packed (packed_chunks.h), so fewer bytes come than both sides expect at most. A message is shorter
  * then, or empty; what has come of a chunk says whether it is packed:
  *
  *     chunk, 3 messages      | 4 MiB | 4 MiB | 1 MiB |     plain

@@ -71,13 +71,14 @@ void packed_chunks_begin(struct packed_chunks *p, struct batch_space *space, pac
     memset(p->packed, 0, sizeof p->packed);
 }
 
-/* Does a rank of this node read the chunk's keys, too? */
-static bool is_read_here(const struct packed_chunks *p, const struct batch *batch)
+/* Does a rank want the chunk's keys as they are, too: this one, or one that reads them here, or gets them plain? */
+static bool is_wanted_plain(const struct packed_chunks *p, const struct batch *batch)
 {
     const struct batch_plan *plan = p->space->plan;
     const int rank = p->space->x->comm->rank;
     for (int reader = 0; reader < plan->size && !batch->whole; reader++)
-        if (p->space->node[reader] == p->space->node[rank] && plan->first[reader] <= batch->last && batch->first < plan->end[reader])
+        if (plan->first[reader] <= batch->last && batch->first < plan->end[reader] &&
+            (reader == rank || !batch_packs_to(p->space, reader)))
             return true;
     return false;
 }
@@ -85,9 +86,8 @@ static bool is_read_here(const struct packed_chunks *p, const struct batch *batc
 static bool is_sent_plain(const struct packed_chunks *p, const struct outgoing_chunk *chunk)
 {
     const struct batch_space *space = p->space;
-    return !space->unpacked || space->failed || p->status != HSORT_OK ||
-           p->space->node[chunk->peer] == p->space->node[space->x->comm->rank] ||
-           chunk->bytes < (size_t)(ENGINE_PACK_KEYS * space->x->key_bytes) || is_read_here(p, chunk->batch);
+    return !batch_packs_to(space, chunk->peer) || space->failed || p->status != HSORT_OK ||
+           chunk->bytes < (size_t)(ENGINE_PACK_KEYS * space->x->key_bytes) || is_wanted_plain(p, chunk->batch);
 }
 
 /* ---- a group ----------------------------------------------------------------------------------------------- */

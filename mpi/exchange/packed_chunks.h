@@ -1,6 +1,7 @@
-/* Chunks in fewer bytes on their way to other nodes: in order, and packed as differences (engine.h), where they lie in the scratch
- * buffer, a group of chunks ahead of the messages that carry them. The engine has time for it while the network is busy. A group are
- * the chunks of one number of batch, for all peers; the engine orders all of them in one call, and packs them in another:
+/* Chunks in fewer bytes where their path is slow (batch_packs_to()): in order, and packed as differences (engine.h), where they lie
+ * in the scratch buffer, a group of chunks ahead of the messages that carry them. The engine has time for it while messages are
+ * under way. A group are the chunks of one number of batch, for all peers; the engine orders all of them in one call, and packs them
+ * in another:
  *
  *     keys by region      | a a | b b b | c | d d | e e e | ...        a, c for rank 4, e for rank 5: their first batches
  *     order_regions()     | a' a' | c' | e' e' e' |                    beside
@@ -9,9 +10,9 @@
  *     STREAM_WORK   sort batch 0    group 2      sort batch 1    group 3
  *     messages      group 0         group 1                      group 2
  *
- * A chunk is sent as it is where it goes to a rank of this node, is shorter than a block, or is of a region that a rank of this
- * node wants too, this one included: that one reads it there. A chunk of a region that ranks of several other nodes want is
- * packed once. What order_regions() does not bring in order is packed to more bytes. */
+ * A chunk is sent as it is where its path is fast, where it is shorter than a block, or where it is of a region that is wanted as
+ * it is, too: by this rank, or by one whose path is fast. A chunk of a region that several others want is packed once. What
+ * order_regions() does not bring in order is packed to more bytes. */
 #ifndef PACKED_CHUNKS_H
 #define PACKED_CHUNKS_H
 

@@ -1,5 +1,5 @@
-/* What `partition` costs (cost.h). On one node a part of a local sort, then the rest of it or the link, whichever is slower. On
- * several nodes chunks are packed for the others while keys move, batch by batch (mpi/exchange/batch_plan.h), so the sizes of
+/* What `partition` costs (cost.h). On one node a part of a local sort, then the rest of it or the link, whichever is slower. Where
+ * chunks are packed, between nodes and by `staged`, that goes on while keys move, batch by batch (mpi/exchange/batch_plan.h), so the sizes of
  * batches count: an early one is small, but takes as many calls as a late one. Time goes down:
  *
  *     batch    network, or link    engine: sort it, pack and unpack its chunks
@@ -29,7 +29,7 @@ static const double WIDEST_OF_BLOCK_BITS = 3.1;
 /* Of the shorter of a batch's two times, that the other one does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;
 
-/* Of a key's bytes, those that cross nodes: as difference to the next of a rank's uniform keys, of as many bits as the largest of
+/* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as the largest of
  * a block takes, and the head of a block. */
 static double packed_share(const struct shard_size *s)
 {
@@ -57,23 +57,32 @@ static int fewest_of_node(const struct cost_network *n)
     return n->size % each != 0 ? n->size % each : each;
 }
 
-/* What a rank sends while regions are sorted: to the link that of a whole node, to the network that of the smallest. */
-struct moved_shard {
-    double near, far, far_keys; /* bytes; far ones packed, and as keys */
-};
-
-static struct moved_shard moved_by_partition(const struct cost_network *n, const struct shard_size *s)
+/* Of a key's bytes, those that are sent to a rank of the same node. */
+static double near_share(const hsort_rates *rates, const struct shard_size *s)
 {
-    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
-    const double each = s->shard_bytes / n->size;
-    return (struct moved_shard){(near_ranks - 1) * each, far_ranks * each * packed_share(s), far_ranks * each};
+    return rates->link == HSORT_TRANSPORT_STAGED ? packed_share(s) : 1;
 }
 
-/* Bytes that the busiest rank sends: one of a whole node, most of whose peers get plain keys. */
-static double most_sent(const struct cost_network *n, const struct shard_size *s)
+/* What a rank sends while regions are sorted: to the link that of a whole node, to the network that of the smallest. */
+struct moved_shard {
+    double near, far; /* bytes, as they are sent */
+    double packed;    /* of keys that are packed, before that */
+};
+
+static struct moved_shard moved_by_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s)
+{
+    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
+    const double each = s->shard_bytes / n->size, near = (near_ranks - 1) * each, far = far_ranks * each;
+    return (struct moved_shard){.near = near * near_share(rates, s),
+                                .far = far * packed_share(s),
+                                .packed = far + (rates->link == HSORT_TRANSPORT_STAGED ? near : 0)};
+}
+
+/* Bytes that the busiest rank sends: one of a whole node, most of whose peers get the most bytes. */
+static double most_sent(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s)
 {
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
-    return ((near_ranks - 1) + (n->size - near_ranks) * packed_share(s)) * s->shard_bytes / n->size;
+    return ((near_ranks - 1) * near_share(rates, s) + (n->size - near_ranks) * packed_share(s)) * s->shard_bytes / n->size;
 }
 
 /* The link and the network: side by side if ranks of a node read each other's memory, else one message after the other. */
@@ -101,12 +110,12 @@ static double batch_seconds(double share, double moving, double engine, double c
     return moves_longer ? moving_seconds_of + NOT_HIDDEN * engine_seconds : engine_seconds + NOT_HIDDEN * moving_seconds_of;
 }
 
-/* All batches, between nodes; sort: what is left of it. The last batch is the region across a boundary. */
+/* All batches, if chunks are packed; sort: what is left of it. The last batch is the region across a boundary. */
 static double batches_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                               const struct moved_shard *moved, double sort, double sort_again)
 {
     const double moving = moving_seconds(rates, moved),
-                 engine = sort + sort_again + 4 * moved->far_keys / rate(rates, HSORT_RATE_MERGE),
+                 engine = sort + sort_again + 4 * moved->packed / rate(rates, HSORT_RATE_MERGE),
                  calls = BATCH_STEPS * rate(rates, HSORT_RATE_STEP), last = region_share(n);
     double seconds = batch_seconds(last, moving, engine, calls) + last * sort, rest = fetched_share(n) - last;
     for (int number = 0; rest > 1e-9; number++) {
@@ -122,19 +131,20 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
 {
     const int others = n->size - 1;
     const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT], left = sort * (1 - BEFORE_KEYS_MOVE);
-    const struct moved_shard moved = moved_by_partition(n, s);
+    const struct moved_shard moved = moved_by_partition(n, rates, s);
     const bool far = n->size > n->ranks_per_node;
     const double short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     const struct hsort_plan_crossing crossing = cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_PARTITION);
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
-        (far ? batches_seconds(n, rates, s, &moved, left, sort * moved.far_keys / s->shard_bytes)
-             : larger(left, moving_seconds(rates, &moved) * fetched_share(n))) +
+        (moved.packed > 0 ? batches_seconds(n, rates, s, &moved, left, sort * moved.packed / s->shard_bytes)
+                          : larger(left, moving_seconds(rates, &moved) * fetched_share(n))) +
         short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + STEPS * rate(rates, HSORT_RATE_STEP);
     cost->messages = short_ones + others;
     cost->messages_all = cost->messages * n->size;
-    cost->moved_bytes_largest = most_sent(n, s) * fetched_share(n);
-    cost->moved_bytes = others * s->shard_bytes * fetched_share(n) - crossing.plain_bytes + crossing.bytes;
+    cost->moved_bytes_largest = most_sent(n, rates, s) * fetched_share(n);
+    cost->moved_bytes =
+        (others * s->shard_bytes * fetched_share(n) - crossing.plain_bytes) * near_share(rates, s) + crossing.bytes;
 }
 
 /* ---- keys that take something along --------------------------------------------------------------------- */

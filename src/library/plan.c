@@ -117,7 +117,7 @@ static void plan_counted(const hsort_rates *rates, const struct cost_network *ne
 }
 
 /* Which exchange, and what it takes of the engine. Where the others have room, and partition has not, one of them runs. */
-static void plan_exchange(const hsort_rates *rates, int ranks, bool crosses, int key_bytes, double fraction,
+static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int key_bytes, double fraction,
                           hsort_plan_result *plan)
 {
     const double limit = rates->engine_bytes, others = (2 + fraction) * plan->shard_bytes;
@@ -125,7 +125,7 @@ static void plan_exchange(const hsort_rates *rates, int ranks, bool crosses, int
     plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, plan->can_partition);
     if (plan->exchange != HSORT_EXCHANGE_PARTITION)
         return;
-    plan->engine_bytes += (double)partition_memory_keys(ranks, crosses, plan->shard_capacity) * key_bytes;
+    plan->engine_bytes += (double)partition_memory_keys(ranks, packs, plan->shard_capacity) * key_bytes;
     if (limit == 0 || others > limit || plan->engine_bytes <= limit)
         return;
     plan->engine_bytes = others;
@@ -154,7 +154,8 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
         plan->partition_crossing = cost_crossing(&network, key_bytes, count, HSORT_EXCHANGE_PARTITION);
     }
     const double fraction = rates->engine == HSORT_ENGINE_HOST ? 0 : WORKSPACE_FRACTION;
-    plan_exchange(rates, ranks, ranks > ranks_per_node, key_bytes, fraction, plan);
+    const bool packs = ranks > ranks_per_node || rates->link == HSORT_TRANSPORT_STAGED;
+    plan_exchange(rates, ranks, packs, key_bytes, fraction, plan);
     return plan_passes(rates, &network, count, key_bytes, fraction, plan);
 }
 

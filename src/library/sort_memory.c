@@ -299,7 +299,7 @@ hsort_status sort_reserve_exchange(struct sort *s)
         return HSORT_OK;
     const struct exchange_ops *ops = s->raw_exchange;
     const size_t bytes =
-        ops->memory_bytes ? ops->memory_bytes(ctx->engine, &ctx->comm, s->map.key_bytes, s->capacity) : 0;
+        ops->memory_bytes ? ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, s->map.key_bytes, s->capacity) : 0;
     fault_pause(true); // a failure here is none of the sort's
     const bool mine = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
     fault_pause(false);
@@ -344,7 +344,7 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     for (int i = 0; i < EXCHANGES; i++) {
         const struct exchange_ops *ops = exchange_table[i];
         if (ctx->usable_exchanges >> ops->kind & 1 && ops->memory_bytes)
-            *bytes += ops->memory_bytes(ctx->engine, &ctx->comm, (int)width, count);
+            *bytes += ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, (int)width, count);
     }
     return HSORT_OK;
 }

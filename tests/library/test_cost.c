@@ -217,6 +217,14 @@ static void test_two_ranks(void)
     CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK && plan.can_partition, "plan");
     CHECK(same(plan.partition.seconds[HSORT_PHASE_EXCHANGE], fetched * (500 * each / 100 + 2) + rest),
           "messages: partition %g", plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
+    // Through host memory the quarter is packed, too.
+    const double more = fetched * (1.001 / 4 + 4 * 2000 / 16000.0) / 10;
+    rates.link = HSORT_TRANSPORT_STAGED;
+    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK, "plan");
+    CHECK(same(plan.partition.seconds[HSORT_PHASE_EXCHANGE], fetched * (500 * each / 100 + 250 * each / 1000) + rest + more),
+          "staged: partition %g", plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
+    CHECK(same(plan.partition.moved_bytes, fetched * 4 * 750 * each), "staged: %g bytes", plan.partition.moved_bytes);
+    rates.link = HSORT_TRANSPORT_MPI;
     // A fast network waits for the engine: 5/8 of a sort, half of the keys once more, which are packed and unpacked.
     rates.value[HSORT_RATE_NETWORK] = rates.value[HSORT_RATE_LINK] = 1e9;
     CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK, "plan");

@@ -341,11 +341,12 @@ static void run_mapped(uint64_t seed)
     }
 }
 
-static bool create(hsort_engine engine)
+static bool create(hsort_engine engine, hsort_transport transport)
 {
     hsort_options options;
     hsort_options_init(&options, sizeof options);
     options.engine = engine;
+    options.transport = transport;
     options.exchange = HSORT_EXCHANGE_PARTITION;
     options.threads = 1;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
@@ -353,11 +354,32 @@ static bool create(hsort_engine engine)
     return status == HSORT_OK;
 }
 
+/* Many keys, of which all that go from node to node, or through host memory, take fewer bytes than they have: between neighbours in
+ * the order of all keys of a rank there are some bits. most: bytes that move, at most, as a part of all that would. */
+static void run_packed(hsort_engine engine, hsort_transport transport, double most, uint64_t seed)
+{
+    hsort_stats stats = {.struct_size = sizeof stats};
+    if (size == 1 || !create(engine, transport))
+        return;
+    for (hsort_type type = HSORT_U32; type <= HSORT_F64; type++) {
+        struct trial t = draw(UNIFORM, type, seed + type);
+        t.in_layout = t.out_layout = LAYOUT_BALANCED;
+        t.count = (int64_t)size << 16;
+        t.kind = BUFFER_HOST;
+        run_trial(&t);
+        const double plain = (double)t.count * (double)hsort_type_bytes(type) * (size - 1) / size;
+        CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION &&
+                  (double)stats.moved_bytes < plain * most,
+              "%s: %lld bytes of %g moved", what, (long long)stats.moved_bytes, plain);
+    }
+    hsort_destroy(&ctx);
+}
+
 #ifdef SHARED_ENGINE
 /* Where one rank cannot map another one's keys, that pair sends messages; the next sort is as ever. */
 static void run_unmapped(uint64_t seed)
 {
-    if (size == 1 || !create(HSORT_ENGINE_HOST))
+    if (size == 1 || !create(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO))
         return;
     struct trial t = draw(UNIFORM, HSORT_U64, seed); // every rank wants keys of others
     t.in_layout = t.out_layout = LAYOUT_BALANCED;
@@ -369,34 +391,11 @@ static void run_unmapped(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
-#ifdef VIRTUAL_NODES
-/* Many keys, of which most go to other nodes, in fewer bytes than they have: between neighbours in the order of all keys of a
- * rank there are some bits. Half of those of ranks of one node are not packed. */
-static void run_packed(uint64_t seed)
-{
-    hsort_stats stats = {.struct_size = sizeof stats};
-    if (!create(HSORT_ENGINE_HOST))
-        return;
-    for (hsort_type type = HSORT_U32; type <= HSORT_F64; type++) {
-        struct trial t = draw(UNIFORM, type, seed + type);
-        t.in_layout = t.out_layout = LAYOUT_BALANCED;
-        t.count = (int64_t)size << 16;
-        t.kind = BUFFER_HOST;
-        run_trial(&t);
-        const double plain = (double)t.count * (double)hsort_type_bytes(type) * (size - 1) / size;
-        CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION &&
-                  (double)stats.moved_bytes < plain * (size > 2 ? 0.85 : 0.7),
-              "%s: %lld bytes of %g moved", what, (long long)stats.moved_bytes, plain);
-    }
-    hsort_destroy(&ctx);
-}
-#endif
-
 /* Some pairs by ipc, as on a node, the others by message, as between nodes. */
 static void run_mixed(uint64_t seed)
 {
     shared_may_map = shared_some_may;
-    if (size > 1 && create(HSORT_ENGINE_HOST)) {
+    if (size > 1 && create(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO)) {
         for (enum shape shape = TWO; shape < SHAPES; shape++) {
             const struct trial t = draw(shape, (hsort_type)((seed + shape) % (HSORT_F64 + 1)), seed + shape);
             run_trial(&t);
@@ -414,7 +413,8 @@ int main(int argc, char **argv)
     if (!ranks_begin(argc, argv, &rank, &size, &cuda))
         return CHECK_SKIPPED;
     const uint64_t seed = ranks_seed();
-    if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST)) {
+    const hsort_engine engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    if (create(engine, HSORT_TRANSPORT_AUTO)) {
         hsort_rank_info infos[MOST_RANKS];
         CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : 0);
@@ -422,11 +422,12 @@ int main(int argc, char **argv)
         run_mapped(seed);
         hsort_destroy(&ctx);
     }
+    run_packed(engine, HSORT_TRANSPORT_STAGED, 0.7, seed);
 #ifdef SHARED_ENGINE
     run_unmapped(seed);
     run_mixed(seed);
-#ifdef VIRTUAL_NODES
-    run_packed(seed);
+#ifdef VIRTUAL_NODES // of two ranks; half of what is between those of one is not packed
+    run_packed(engine, HSORT_TRANSPORT_AUTO, size > 2 ? 0.85 : 0.7, seed);
 #endif
 #endif
     if (rank == 0 && trials > 0)

@@ -1,6 +1,6 @@
 /* Crowds: bins of a block sort with so many keys that rounds of comparing neighbours would take too long to settle them.
  *
- *     up to SMALL_CROWD keys     a warp sorts them in its registers
+ *     up to SMALL_CROWD keys     a warp sorts them in its registers; only their lowest words, if above them all bits are the same
  *     more                       the block cuts their range into bins of its own, with crowds of their own
  *
  *     keys      3 5 | 84 81 89 84 84 85 .. | 200 211 203 ..      the bin 80 .. 99 has 600 keys, the bin 200 .. 219 has 20
@@ -71,46 +71,68 @@ static __device__ void order_rows(K (&run)[ROWS])
     }
 }
 
-/* Sort places [keys] from `begin` on, unless all are equal. A warp calls it. */
-template <int ROWS, typename K>
-static __device__ void sort_small_crowd(K *places, int begin, int keys)
+/* The lowest word of a key in shared memory, or all of it. */
+template <typename WORD, typename K>
+static __device__ WORD &low_word(K &key)
+{
+    return *(WORD *)&key;
+}
+
+/* Sort places [keys] from `begin` on by their lowest words; above them all have the same bits. A warp calls it. */
+template <typename WORD, int ROWS, typename K>
+static __device__ void sort_rows_of_crowd(K *places, int begin, int keys)
 {
     const int lane = threadIdx.x % WARP, first = begin + lane * ROWS;
-    const K pivot = places[with_gaps<K>(begin)];
-    bool differ = false;
-    K run[ROWS];
+    WORD run[ROWS];
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         const int key = lane + j * WARP;
-        run[j] = key < keys ? places[with_gaps<K>(begin + key)] : BEHIND_ALL<K>;
-        differ |= key < keys && run[j] != pivot;
+        run[j] = key < keys ? low_word<WORD>(places[with_gaps<K>(begin + key)]) : BEHIND_ALL<WORD>;
     }
-    if (!__any_sync(ALL_LANES, differ))
-        return;
     order_rows(run);
     __syncwarp(); // all have read before any writes
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         if (first + j < begin + keys)
-            places[with_gaps<K>(first + j)] = run[j];
+            low_word<WORD>(places[with_gaps<K>(first + j)]) = run[j];
     }
+}
+
+template <typename WORD, typename K>
+static __device__ void sort_small_crowd_by(K *places, int begin, int keys)
+{
+    if (keys <= WARP)
+        sort_rows_of_crowd<WORD, 1>(places, begin, keys);
+    else if (keys <= 2 * WARP)
+        sort_rows_of_crowd<WORD, 2>(places, begin, keys);
+    else if (keys <= 4 * WARP)
+        sort_rows_of_crowd<WORD, 4>(places, begin, keys);
+    else
+        sort_rows_of_crowd<WORD, SMALL_CROWD_ROWS>(places, begin, keys);
+}
+
+/* Sort places [keys] from `begin` on, unless all are equal. A warp calls it. */
+template <typename K>
+static __device__ void sort_small_crowd(K *places, int begin, int keys)
+{
+    const K pivot = places[with_gaps<K>(begin)];
+    K differ = 0;
+    for (int key = threadIdx.x % WARP; key < keys; key += WARP)
+        differ |= places[with_gaps<K>(begin + key)] ^ pivot;
+    if (!__any_sync(ALL_LANES, differ != 0))
+        return;
+    if (sizeof(K) > sizeof(uint32_t) && __any_sync(ALL_LANES, differ > UINT32_MAX))
+        sort_small_crowd_by<K>(places, begin, keys);
+    else
+        sort_small_crowd_by<uint32_t>(places, begin, keys);
 }
 
 /* Sort the small crowds, a warp each at a time. */
 template <typename S, typename K>
 static __device__ void sort_small_crowds(K *places, const struct crowd_lists<S> &crowds)
 {
-    for (uint32_t i = threadIdx.x / WARP; i < crowds.small_count; i += S::WARPS) {
-        const int begin = crowds.small[i] & 0xffff, keys = crowds.small[i] >> 16;
-        if (keys <= WARP)
-            sort_small_crowd<1>(places, begin, keys);
-        else if (keys <= 2 * WARP)
-            sort_small_crowd<2>(places, begin, keys);
-        else if (keys <= 4 * WARP)
-            sort_small_crowd<4>(places, begin, keys);
-        else
-            sort_small_crowd<SMALL_CROWD_ROWS>(places, begin, keys);
-    }
+    for (uint32_t i = threadIdx.x / WARP; i < crowds.small_count; i += S::WARPS)
+        sort_small_crowd(places, crowds.small[i] & 0xffff, crowds.small[i] >> 16);
 }
 
 /* ---- all crowds ---------------------------------------------------------------------------------------- */

@@ -125,9 +125,9 @@ static hsort_status batch_segment(const struct msd_sort<K, LAST> &sort, const K 
 template <typename K>
 static int64_t keys_of_region(const struct cuda_engine *engine, int64_t count)
 {
-    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS);
-    return divide_up(count,
-                     min(max(wanted, (int64_t)REGIONS_MIN), (int64_t)own_size<K>(engine, MSD_REGIONS_MOST)));
+    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS), most = own_size<K>(engine, MSD_REGIONS_MOST),
+                  least = min(max(count / REGION_KEYS_LEAST, (int64_t)REGIONS_MIN), (int64_t)REGIONS_USUAL);
+    return divide_up(count, min(max(wanted, least), most));
 }
 
 /* Of a tree there are no more regions than a byte can tell, if they are then not too large for one level more; nor for its

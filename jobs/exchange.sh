@@ -81,7 +81,7 @@ measure_all()
         measure_each "bitonic direct partition" "$gpus" -n 256M --types u32,u64,f64 --transport ipc
         measure "$gpus" -n "$keys" --types u32,u64 --memory pinned,malloc
         for transport in staged mpi; do
-            measure_each "bitonic direct" "$gpus" -n 64M --types u64 --transport "$transport"
+            measure_each "bitonic direct partition" "$gpus" -n 64M --types u64 --transport "$transport"
         done
     fi
     if [ "$gpus" -gt 0 ]; then

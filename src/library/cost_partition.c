@@ -1,6 +1,6 @@
 /* What `partition` costs (cost.h). On one node a part of a local sort, then the rest of it or the link, whichever is slower. Where
- * chunks are packed, between nodes and by `staged`, that goes on while keys move, batch by batch (mpi/exchange/batch_plan.h), so the sizes of
- * batches count: an early one is small, but takes as many calls as a late one. Time goes down:
+ * chunks are packed, between nodes and by `staged`, that goes on while keys move, batch by batch (mpi/exchange/batch_plan.h), so the
+ * sizes of batches count: an early one is small, but takes as many calls as a late one. Time goes down:
  *
  *     batch    network, or link    engine: sort it, pack and unpack its chunks
  *     0        ##                  ###            the engine is slower
@@ -29,8 +29,8 @@ static const double WIDEST_OF_BLOCK_BITS = 3.1;
 /* Of the shorter of a batch's two times, that the other one does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;
 
-/* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as the largest of
- * a block takes, and the head of a block. */
+/* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as
+ * the largest of a block takes, and the head of a block. */
 static double packed_share(const struct shard_size *s)
 {
     const double bits = 8.0 * s->key_bytes, head = (double)(s->key_bytes + (int)sizeof(uint32_t)) / ENGINE_PACK_KEYS;

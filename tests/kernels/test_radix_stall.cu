@@ -73,8 +73,8 @@ int main(void)
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     const int inputs[] = {UNIFORM, TWO, LARGEST, SORTED, STAIRS, DIGIT2};
     for (struct ladder_type type : ladder_types) {
-        const int64_t tile = tile_of(type), small = ONESWEEP_THREADS * ONESWEEP_KEYS_SMALL;
-        const int64_t counts[] = {2, small, small + 1, 8 * small - 1, 17 * small, 300 * tile - 1, 1000 * tile + 17};
+        const int64_t tile = tile_of(type), small = ONESWEEP_THREADS * ONESWEEP_KEYS_LEAST;
+        const int64_t counts[] = {2, small, small + 1, 8 * small - 1, 17 * small, 250 * small - 1, 300 * tile - 1, 1000 * tile + 17};
         for (int64_t count : counts) {
             for (int input : inputs)
                 check_stalled(type, count, input, check_random(&seed));

@@ -11,13 +11,20 @@
 enum {
     DIGIT_BITS = 8, /* of a radix pass */
     BINS = 1 << DIGIT_BITS,
-    LOOK_BACK = 4,   /* descriptors read at a time */
-    STATE_SHIFT = 56 /* a descriptor's state lies above its count */
+    COHORT = 16,     /* tiles in a row that are summed up together too */
+    LOOK_BACK = 4,   /* tiles, or cohorts, read at a time */
+    STATE_SHIFT = 56 /* a word's state, or how many tiles it is of, lies above its count */
 };
 
-/* What a tile tells later tiles about one bin, in one 64-bit word: a state and a count. The state names the
- * pass too, so what an earlier pass left counts as "nothing yet" and the descriptors need not be cleared in
- * between. The word is all that is communicated, so relaxed order is enough. */
+/* What tiles tell later tiles about each bin, in words of 64 bits. A word is all that is communicated, so relaxed order is
+ * enough. */
+struct look_back_words {
+    uint64_t (*tiles)[BINS];   /* [tile] a state and a count */
+    uint64_t (*cohorts)[BINS]; /* [cohort], of this pass; zero before: how many of its tiles have counted, and what. NULL: none */
+};
+
+/* The state names the pass too, so what an earlier pass left counts as "nothing yet" and the words of tiles need not be cleared
+ * in between. */
 enum tile_state {
     STATE_OWN, /* count: keys of this bin in this tile */
     STATE_SUM  /* count: keys of this bin in this tile and all before it */
@@ -28,16 +35,25 @@ static __device__ uint64_t state_word(int pass, enum tile_state state)
     return (uint64_t)(2 * pass + state + 1);
 }
 
-static __device__ void publish_count(uint64_t *descriptor, int pass, enum tile_state state, int64_t count)
+static __device__ int64_t count_of_word(uint64_t word)
 {
-    cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(*descriptor)
-        .store(state_word(pass, state) << STATE_SHIFT | (uint64_t)count, cuda::memory_order_relaxed);
+    return (int64_t)(word & ((UINT64_C(1) << STATE_SHIFT) - 1));
 }
 
-static __device__ uint64_t observe(uint64_t *descriptor)
+static __device__ cuda::atomic_ref<uint64_t, cuda::thread_scope_device> shared_word(uint64_t &word)
 {
-    return cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(*descriptor)
-        .load(cuda::memory_order_relaxed);
+    return cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(word);
+}
+
+static __device__ uint64_t observe(uint64_t &word)
+{
+    return shared_word(word).load(cuda::memory_order_relaxed);
+}
+
+static __device__ void publish_count(uint64_t &word, int pass, enum tile_state state, int64_t count)
+{
+    shared_word(word).store(state_word(pass, state) << STATE_SHIFT | (uint64_t)count,
+                            cuda::memory_order_relaxed);
 }
 
 /* For tests/kernels/test_radix_stall.cu: compiled with TUNING_STALL, some tiles wait that many nanoseconds
@@ -53,35 +69,80 @@ static __device__ void stall(int64_t tile, enum tile_state state)
 #endif
 }
 
-/* Keys of bin `bin` in all tiles before `tile`; then publish the sum that includes this tile's `own`, which
- * it has published as STATE_OWN already. Waits only for tiles with smaller tickets: they are running, and
- * publish their own counts before they wait themselves, so every wait ends.
- *
- * LOOK_BACK descriptors are read at a time, in the order from near to far, and used as far as they are there:
- * one by one, the latency of each read would add up faster than tiles finish. */
-static __device__ int64_t look_back(uint64_t (*descriptors)[BINS], int bin, int64_t tile, int pass,
-                                    uint32_t own)
+/* Publish that tile `tile` itself has `own` keys of bin `bin`. */
+static __device__ void publish_own(const struct look_back_words &words, int bin, int64_t tile, int pass,
+                                   uint32_t own)
+{
+    stall(tile, STATE_OWN);
+    publish_count(words.tiles[tile][bin], pass, STATE_OWN, own);
+    if (words.cohorts)
+        shared_word(words.cohorts[tile / COHORT][bin])
+            .fetch_add(UINT64_C(1) << STATE_SHIFT | own, cuda::memory_order_relaxed);
+}
+
+/* Keys of bin `bin` in all cohorts before `cohort`: in the sum of the last tile of one, or in the cohort's own word, once all of its
+ * tiles have counted. */
+static __device__ int64_t count_in_cohorts_before(const struct look_back_words &words, int bin, int64_t cohort,
+                                                  int pass)
 {
     int64_t before = 0;
-    int64_t next = tile - 1;
+    int64_t next = cohort - 1;
     while (next >= 0) {
+        uint64_t own[LOOK_BACK], last[LOOK_BACK];
+#pragma unroll
+        for (int i = 0; i < LOOK_BACK; i++) {
+            if (next >= i) {
+                own[i] = observe(words.cohorts[next - i][bin]);
+                last[i] = observe(words.tiles[(next - i) * COHORT + COHORT - 1][bin]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < LOOK_BACK; i++) {
+            if (next < 0)
+                break;
+            const bool is_sum = last[i] >> STATE_SHIFT == state_word(pass, STATE_SUM);
+            if (!is_sum && own[i] >> STATE_SHIFT != COHORT)
+                break;
+            before += count_of_word(is_sum ? last[i] : own[i]);
+            next = is_sum ? -1 : next - 1;
+        }
+    }
+    return before;
+}
+
+/* Keys of bin `bin` in all tiles before `tile`; then publish the sum that includes this tile's `own`, of which publish_own() has
+ * told. Waits only for tiles with smaller tickets: they are running, and publish their own counts before they wait themselves,
+ * so every wait ends.
+ *
+ * LOOK_BACK words are read at a time, in the order from near to far, and used as far as they are there: one by one, the latency of
+ * each read would add up faster than tiles finish. */
+static __device__ int64_t look_back(const struct look_back_words &words, int bin, int64_t tile, int pass,
+                                    uint32_t own)
+{
+    const int64_t first = words.cohorts ? tile / COHORT * COHORT : 0;
+    int64_t before = 0;
+    int64_t next = tile - 1;
+    bool is_known = false;
+    while (next >= first) {
         uint64_t window[LOOK_BACK];
 #pragma unroll
         for (int i = 0; i < LOOK_BACK; i++)
-            window[i] = observe(&descriptors[max(next - i, INT64_C(0))][bin]);
+            window[i] = observe(words.tiles[max(next - i, INT64_C(0))][bin]);
 #pragma unroll
         for (int i = 0; i < LOOK_BACK; i++) {
             const uint64_t state = window[i] >> STATE_SHIFT;
             const bool is_sum = state == state_word(pass, STATE_SUM);
-            if (next < 0 || (state != state_word(pass, STATE_OWN) && !is_sum))
+            if (next < first || (state != state_word(pass, STATE_OWN) && !is_sum))
                 break;
-            before += (int64_t)(window[i] & ((UINT64_C(1) << STATE_SHIFT) - 1));
+            before += count_of_word(window[i]);
+            is_known |= is_sum;
             next = is_sum ? -1 : next - 1;
         }
     }
+    if (words.cohorts && !is_known)
+        before += count_in_cohorts_before(words, bin, tile / COHORT, pass);
     stall(tile, STATE_SUM);
-    if (tile > 0)
-        publish_count(&descriptors[tile][bin], pass, STATE_SUM, before + own);
+    publish_count(words.tiles[tile][bin], pass, STATE_SUM, before + own);
     return before;
 }
 

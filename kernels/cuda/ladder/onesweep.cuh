@@ -34,8 +34,7 @@ struct onesweep_tables {
     uint64_t ones, zeroes; /* bits that are set in some key; that are not in some */
     uint32_t tickets[ONESWEEP_PASSES]; /* tiles begun */
     uint64_t bins[ONESWEEP_PASSES][BINS]; /* [digit][bin]: keys with this digit */
-    /* [tile][bin], as many tiles as there are: see publish_count() */
-    alignas(BIN_ALIGNMENT) uint64_t descriptors[1][BINS];
+    alignas(BIN_ALIGNMENT) uint64_t words[1][BINS]; /* of tiles, then of the cohorts of each pass: look_back.cuh */
 };
 
 template <typename K, typename V>
@@ -46,23 +45,24 @@ struct onesweep_sort {
     int64_t count;
     struct coding coding; /* of keys in `from`, and in out */
     struct onesweep_tables *tables;
+    int64_t tiles, cohorts; /* no cohorts: look_back.cuh goes by tiles alone */
 };
 
-/* Keys of a thread, of usual tiles and of those in the middle; there are small ones too. */
+/* What pass `number` publishes. */
+template <typename K, typename V>
+static __device__ struct look_back_words words_of_pass(const struct onesweep_sort<K, V> &sort, int number)
+{
+    uint64_t(*const tiles)[BINS] = sort.tables->words;
+    return {tiles, sort.cohorts > 0 ? tiles + sort.tiles + number * sort.cohorts : NULL};
+}
+
+/* Keys of a thread in the largest tiles. */
 template <typename K, typename V>
 static __host__ __device__ constexpr int onesweep_keys()
 {
     if (has_value<V> && sizeof(V) > sizeof(K))
         return ONESWEEP_KEYS_4_WIDE;
     return by_width<K>(has_value<V> ? ONESWEEP_KEYS_4_PAIRS : ONESWEEP_KEYS_4, ONESWEEP_KEYS_8);
-}
-
-template <typename K, typename V>
-static __host__ __device__ constexpr int onesweep_keys_middle()
-{
-    if (has_value<V> && sizeof(V) > sizeof(K))
-        return ONESWEEP_KEYS_4_WIDE;
-    return by_width<K>(has_value<V> ? ONESWEEP_MIDDLE_4_PAIRS : ONESWEEP_MIDDLE_4, ONESWEEP_KEYS_8);
 }
 
 /* ---- a tile -------------------------------------------------------------------------------------------- */
@@ -262,7 +262,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     uint32_t(*group_tables)[TABLE] = (uint32_t(*)[TABLE])shared; // [GROUPS]
     K *places = (K *)shared;                                     // [spread_place(TILE)]
     __shared__ struct onesweep_block<K> block;
-    uint64_t(*descriptors)[BINS] = sort.tables->descriptors;
+    const struct look_back_words words = words_of_pass(sort, number);
     const int bin = threadIdx.x; // of the threads below BINS
 
     // 1. take a tile. By ticket, not by block number: nothing says that blocks start in order. What was counted is there before
@@ -299,8 +299,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
         own = is_mixed ? group_tables[0][bin] : sum_groups(group_tables, bin);
         if (bin == BINS - 1)
             own -= TILE - block.valid;
-        stall(block.tile, STATE_OWN);
-        publish_count(&descriptors[block.tile][bin], number, block.tile == 0 ? STATE_SUM : STATE_OWN, own);
+        publish_own(words, bin, block.tile, number, own);
     }
 
     // 4. places in the tile
@@ -328,7 +327,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
 
     // 5. places among all keys; by now earlier tiles have had time to publish
     if (bin < BINS)
-        block.destinations[bin] += look_back(descriptors, bin, block.tile, number, own);
+        block.destinations[bin] += look_back(words, bin, block.tile, number, own);
     __syncthreads();
 
     // 6. store; the values by way of the same places

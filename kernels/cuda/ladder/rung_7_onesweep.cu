@@ -11,10 +11,11 @@
  * Cost     Every key is read once to count, and read and written once per varying digit: 9 moves of 4-byte
  *          keys, 17 of 8-byte ones; values are read and written with them. Six barriers per tile, two more
  *          with values, one more in the first pass over 4-byte keys alone. Scratch for all keys and values;
- *          workspace 2 KiB per tile. Which digits vary is known on the device alone: as many passes are queued as
- *          keys have digits, and those that are not needed end at once. Where that leaves a number that would end in
- *          the wrong buffer, there is one pass more (choose_digits()). Keys become codes in the first pass and bits in
- *          the last one, positions are made and become wider there. Few keys have small tiles.
+ *          workspace 2 KiB per tile, and of few tiles 2 KiB for each 16 and pass. Which digits vary is known on the
+ *          device alone: as many passes are queued as keys have digits, and those that are not needed end at once.
+ *          Where that leaves a number that would end in the wrong buffer, there is one pass more (choose_digits()).
+ *          Keys become codes in the first pass and bits in the last one, positions are made and become wider there.
+ *          Few keys have small tiles.
  * Rejected To wait on the host for the flags of the digits, and queue no pass too many: the device is idle until the
  *          host has seen them and the first pass is sent.
  * Limit    Shared memory. For each key a pass sets a bit, reads and writes a word, reads a first place, and
@@ -26,6 +27,7 @@
  *          Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016. */
 #include "kernels/cuda/ladder/onesweep.cuh"
 #include "kernels/numbered_keys.h"
+#include <type_traits>
 
 enum { HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS };
 
@@ -98,9 +100,14 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-static size_t tables_bytes(int64_t tiles)
+static size_t tables_bytes(int64_t tiles, int64_t cohorts, int passes)
 {
-    return offsetof(struct onesweep_tables, descriptors) + (size_t)tiles * sizeof(uint64_t[BINS]);
+    return offsetof(struct onesweep_tables, words) + (size_t)(tiles + passes * cohorts) * sizeof(uint64_t[BINS]);
+}
+
+static int64_t tiles_of(int64_t count, int keys_of_thread)
+{
+    return divide_up(count, ONESWEEP_THREADS * keys_of_thread);
 }
 
 /* Tiles that run at a time. */
@@ -109,41 +116,45 @@ static int64_t tiles_at_once(const struct cuda_engine *engine)
     return (int64_t)engine->multiprocessors * ONESWEEP_BLOCKS;
 }
 
-/* Keys of a thread in a tile. As few as let all multiprocessors have some; somewhat more while there are few tiles for each, as
- * all of a pass wait for its last ones. */
+/* Are there so few keys that all of a pass wait for its last tiles? Then the size of tiles depends on their number, and they have
+ * cohorts. */
 template <typename K, typename V>
-static int keys_of_tile(const struct cuda_engine *engine, int64_t count)
+static bool has_few_tiles(const struct cuda_engine *engine, int64_t count)
 {
-    const int64_t at_once = tiles_at_once(engine) * ONESWEEP_THREADS;
-    if (count <= at_once * ONESWEEP_KEYS_SMALL)
-        return ONESWEEP_KEYS_SMALL;
-    return count <= at_once * ONESWEEP_MIDDLE_TILES * onesweep_keys_middle<K, V>() ? onesweep_keys_middle<K, V>()
-                                                                                   : onesweep_keys<K, V>();
+    return tiles_of(count, onesweep_keys<K, V>()) <= ONESWEEP_FEW_WAVES * tiles_at_once(engine);
 }
 
+/* Bytes for the tables of so many keys, and of fewer, which may have more tiles, as these are smaller then. */
 template <typename K, typename V>
-static int64_t tiles_of(const struct cuda_engine *engine, int64_t count)
+static size_t tables_bytes_at_most(const struct cuda_engine *engine, int64_t count)
 {
-    return divide_up(count, ONESWEEP_THREADS * keys_of_tile<K, V>(engine, count));
+    const int64_t few = min(tiles_of(count, ONESWEEP_KEYS_LEAST), ONESWEEP_FEW_WAVES * tiles_at_once(engine));
+    const size_t of_few = tables_bytes(few, divide_up(few, COHORT), sizeof(K)),
+                 of_many = tables_bytes(tiles_of(count, onesweep_keys<K, V>()), 0, sizeof(K));
+    return of_few > of_many ? of_few : of_many;
 }
 
-/* Tiles of so many keys, or of fewer, at most: these may have more, as they are smaller. */
-template <typename K, typename V>
-static int64_t tiles_at_most(const struct cuda_engine *engine, int64_t count)
+/* run(std::integral_constant<int, KEYS>()) with the keys of a thread in a tile: KEYS or more. Few tiles are as small as make no more
+ * waves than the largest would. */
+template <int KEYS, typename K, typename V, typename F>
+static hsort_status with_tile_size(const struct cuda_engine *engine, int64_t count, const F &run)
 {
-    const int64_t small = min(divide_up(count, ONESWEEP_THREADS * ONESWEEP_KEYS_SMALL), tiles_at_once(engine));
-    const int64_t middle = min(divide_up(count, ONESWEEP_THREADS * onesweep_keys_middle<K, V>()),
-                               tiles_at_once(engine) * ONESWEEP_MIDDLE_TILES);
-    return max(max(small, middle), divide_up(count, ONESWEEP_THREADS * onesweep_keys<K, V>()));
+    constexpr int MOST = onesweep_keys<K, V>();
+    if constexpr (KEYS < MOST) {
+        const int64_t at_once = tiles_at_once(engine);
+        if (!has_few_tiles<K, V>(engine, count) ||
+            divide_up(tiles_of(count, KEYS), at_once) > divide_up(tiles_of(count, MOST), at_once))
+            return with_tile_size<(KEYS + ONESWEEP_KEYS_STEP < MOST ? KEYS + ONESWEEP_KEYS_STEP : MOST), K, V>(engine, count, run);
+    }
+    return run(std::integral_constant<int, KEYS>());
 }
 
 /* Queue as many passes as there may be; those for which no digit is left end at once. So the host waits for nothing. */
 template <int KEYS, typename K, typename V>
 static hsort_status queue_passes(struct cuda_engine *engine, const struct onesweep_sort<K, V> &sort)
 {
-    const unsigned tiles = (unsigned)divide_up(sort.count, ONESWEEP_THREADS * KEYS);
     for (int number = 0; number < (int)sizeof(K); number++)
-        TRY(launch_behind(engine, "launch of a pass of rung 7", onesweep_kernel<K, V, KEYS>, tiles, ONESWEEP_THREADS,
+        TRY(launch_behind(engine, "launch of a pass of rung 7", onesweep_kernel<K, V, KEYS>, (unsigned)sort.tiles, ONESWEEP_THREADS,
                           (int)tile_bytes<K, V, KEYS>(), sort, number));
     return HSORT_OK;
 }
@@ -173,18 +184,18 @@ static struct onesweep_sort<K, V> onesweep_of(struct sort_args *args) {
 template <typename K, typename V>
 static hsort_status sort_onesweep(struct cuda_engine *engine, struct sort_args *args)
 {
-    const struct onesweep_sort<K, V> sort = onesweep_of<K, V>(args);
+    struct onesweep_sort<K, V> sort = onesweep_of<K, V>(args);
     const int64_t blocks =
         min(divide_up(sort.count, HISTOGRAM_TILE), (int64_t)engine->multiprocessors * ONESWEEP_HISTOGRAM_BLOCKS);
-    TRY_CUDA(cudaMemsetAsync(sort.tables, 0, tables_bytes(tiles_of<K, V>(engine, sort.count)),
-                             engine->streams[STREAM_WORK]));
-    TRY(launch_behind(engine, "launch of the count of rung 7", histogram_kernel<K, V>, (unsigned)blocks, ONESWEEP_THREADS, 0,
-                      sort));
-    const int keys = keys_of_tile<K, V>(engine, sort.count);
-    if (keys == ONESWEEP_KEYS_SMALL)
-        return queue_passes<ONESWEEP_KEYS_SMALL>(engine, sort);
-    return keys == onesweep_keys_middle<K, V>() ? queue_passes<onesweep_keys_middle<K, V>()>(engine, sort)
-                                                : queue_passes<onesweep_keys<K, V>()>(engine, sort);
+    return with_tile_size<ONESWEEP_KEYS_LEAST, K, V>(engine, sort.count, [&](auto keys) {
+        sort.tiles = tiles_of(sort.count, keys);
+        sort.cohorts = has_few_tiles<K, V>(engine, sort.count) ? divide_up(sort.tiles, COHORT) : 0;
+        TRY_CUDA(cudaMemsetAsync(sort.tables, 0, tables_bytes(sort.tiles, sort.cohorts, sizeof(K)),
+                                 engine->streams[STREAM_WORK]));
+        TRY(launch_behind(engine, "launch of the count of rung 7", histogram_kernel<K, V>, (unsigned)blocks,
+                          ONESWEEP_THREADS, 0, sort));
+        return queue_passes<decltype(keys)::value>(engine, sort);
+    });
 }
 
 /* Values of 8 bytes beside keys of 4 are sorted by no other rung. */
@@ -200,7 +211,7 @@ extern "C" hsort_status rung_7_onesweep_workspace(struct cuda_engine *engine, co
                                                   size_t *bytes)
 {
     return with_onesweep_types(args, [&](auto key, auto value) {
-        *bytes = tables_bytes(tiles_at_most<decltype(key), decltype(value)>(engine, args->count));
+        *bytes = tables_bytes_at_most<decltype(key), decltype(value)>(engine, args->count);
         return HSORT_OK;
     });
 }

@@ -81,17 +81,16 @@ enum {
     /* rung 7: threads per block, keys per thread by key bytes, blocks that share a multiprocessor (64
      * registers per thread); a block fits into 64 KiB of shared memory, the least that any supported device
      * has. Keys in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
-     * then multiples of a number that should share few factors with the number of banks. Few keys have small tiles; up to so
-     * many tiles for each block that runs at a time, those of 4 bytes have others */
+     * then multiples of a number that should share few factors with the number of banks. Where the largest tiles are done in so few
+     * waves, tiles are smaller, by so many keys of a thread */
     ONESWEEP_THREADS = 512,
     ONESWEEP_KEYS_4 = 27,
     ONESWEEP_KEYS_4_PAIRS = 21, /* 4-byte keys with values */
     ONESWEEP_KEYS_8 = 15,
     ONESWEEP_KEYS_4_WIDE = 15, /* with values of 8 bytes */
-    ONESWEEP_KEYS_SMALL = 8,
-    ONESWEEP_MIDDLE_4 = 19,
-    ONESWEEP_MIDDLE_4_PAIRS = 15,
-    ONESWEEP_MIDDLE_TILES = 5,
+    ONESWEEP_KEYS_LEAST = 8,
+    ONESWEEP_KEYS_STEP = 4,
+    ONESWEEP_FEW_WAVES = 2,
     ONESWEEP_LOADS_AT_ONCE = 12, /* where a tile is stored, with values: registers */
     ONESWEEP_BLOCKS = 2,
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
@@ -122,7 +121,7 @@ enum {
     BATCH_SHARE_OF_KEYS = 8,
     BATCH_KEYS_LEAST = 1 << 23,
     ALONE_KEYS_LEAST = 512,
-    ALONE_SAMPLE_OF_BUCKET = 8,
+    ALONE_SAMPLE_OF_BUCKET = 24,
     ALONE_SMALL_BUCKETS = 9 << 18,
     ALONE_LARGE_KEYS = 4032,
     ALONE_SMALL_TILES = 5 << 18,

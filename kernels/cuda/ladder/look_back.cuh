@@ -40,19 +40,19 @@ static __device__ int64_t count_of_word(uint64_t word)
     return (int64_t)(word & ((UINT64_C(1) << STATE_SHIFT) - 1));
 }
 
-static __device__ cuda::atomic_ref<uint64_t, cuda::thread_scope_device> shared_word(uint64_t &word)
+static __device__ cuda::atomic_ref<uint64_t, cuda::thread_scope_device> atomic_word(uint64_t &word)
 {
     return cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(word);
 }
 
 static __device__ uint64_t observe(uint64_t &word)
 {
-    return shared_word(word).load(cuda::memory_order_relaxed);
+    return atomic_word(word).load(cuda::memory_order_relaxed);
 }
 
 static __device__ void publish_count(uint64_t &word, int pass, enum tile_state state, int64_t count)
 {
-    shared_word(word).store(state_word(pass, state) << STATE_SHIFT | (uint64_t)count,
+    atomic_word(word).store(state_word(pass, state) << STATE_SHIFT | (uint64_t)count,
                             cuda::memory_order_relaxed);
 }
 
@@ -76,7 +76,7 @@ static __device__ void publish_own(const struct look_back_words &words, int bin,
     stall(tile, STATE_OWN);
     publish_count(words.tiles[tile][bin], pass, STATE_OWN, own);
     if (words.cohorts)
-        shared_word(words.cohorts[tile / COHORT][bin])
+        atomic_word(words.cohorts[tile / COHORT][bin])
             .fetch_add(UINT64_C(1) << STATE_SHIFT | own, cuda::memory_order_relaxed);
 }
 

@@ -80,7 +80,7 @@ enum {
 
     /* rung 7: threads per block, keys per thread by key bytes, blocks that share a multiprocessor (64
      * registers per thread); a block fits into 64 KiB of shared memory, the least that any supported device
-     * has. Keys in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
+     * has. The largest in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
      * then multiples of a number that should share few factors with the number of banks. Where the largest tiles are done in so few
      * waves, tiles are smaller, by so many keys of a thread */
     ONESWEEP_THREADS = 512,

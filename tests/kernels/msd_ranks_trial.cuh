@@ -154,6 +154,9 @@ static void check_few(int count, int shape, uint64_t seed)
     }
 }
 
+/* Of few keys: those that lie in shared memory at a time. */
+enum { RANK_KEYS = RANKS_AT_A_TIME * RANK_THREADS };
+
 template <typename K>
 static void check_fews(uint64_t *seed)
 {

@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         work.splitters = splitters_in_shared<S, K>();
     wait_for_kernels_before();
     __syncthreads();
-    if (!split_evenly<S::KEYS>(sample, seen, linear_buckets, split, work)) {
+    if (!split_evenly<S::KEYS, false>(sample, seen, linear_buckets, split, work)) {
         if (!in_order)
             sort_sample<S>(sample, seen, work.head);
         split_by_tree(sample, seen, tree_buckets, SPLIT_BUCKETS, split, work);

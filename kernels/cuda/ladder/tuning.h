@@ -141,12 +141,10 @@ enum {
     PAIR_SORT_KEYS = 17,
     PAIR_SORT_BLOCKS = 2,
 
-    /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most, and for small buckets
-     * of a level alone */
+    /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most */
     FEW_KEYS = 1 << 13,
     RANK_THREADS = 256,
     RANKED_SAMPLE = 1 << 13,
-    RANKED_SAMPLE_ALONE = 1 << 12,
 
     /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block, and keys of a thread at most; keys of a
      * block at most on average, while there are more blocks to be had; of a bucket the same */

@@ -37,6 +37,17 @@ static __device__ uint32_t warp_max(uint32_t value)
 #endif
 }
 
+static __device__ uint32_t warp_total(uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(ALL_LANES, value);
+#else
+    for (int flip = 1; flip < WARP; flip *= 2)
+        value += __shfl_xor_sync(ALL_LANES, value, flip);
+    return value;
+#endif
+}
+
 /* Make `low` and `high` the extremes of those of a warp. */
 template <typename K>
 static __device__ void warp_extremes(K &low, K &high)

@@ -54,7 +54,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     const struct segment segment = level.segments[blockIdx.x];
     const struct split_head<K> head = split;
     const struct bucket_ends<K> ends = ends_of_bucket(split.splitters, own);
-    struct bucket bucket = level.buckets[number];
+    struct bucket bucket = get_bucket(level.buckets, number);
     const bool exists = own < head.buckets, overflows = level.overflows[blockIdx.x];
     K value;
     const bool is_one = exists && is_one_value(head, own, ends, &value);
@@ -64,7 +64,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     if (overflows)
         bucket.begin = segment.scratch_first + block_sum_of_warps(is_one ? 0 : keys, sums[1], &all);
     if (overflows && exists) // scatter_again_kernel() starts from here
-        level.buckets[number] = {bucket.begin, bucket.begin, is_one ? 0 : bucket.begin + keys};
+        set_bucket(level.buckets, number, {bucket.begin, bucket.begin, is_one ? 0 : bucket.begin + keys});
 
     const bool is_usual = !is_one && 0 < keys && keys <= (uint64_t)USUAL::CAPACITY,
                is_giant = !is_one && keys > (uint64_t)most;

@@ -39,7 +39,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     K value;
     const bool is_one = region < split.buckets && is_one_value(split, region, ends, &value);
     const uint64_t begin = block_sum_of_warps(is_one && !fills ? 0 : keys, sums[0], &all);
-    level.buckets[region] = {begin, begin, is_one ? 0 : begin + keys};
+    set_bucket(level.buckets, region, {begin, begin, is_one ? 0 : begin + keys});
     const uint64_t filled = fills && is_one && !stay ? keys : 0, runs = (filled + FILL_KEYS - 1) / FILL_KEYS;
     struct rest_task *rest = &level.rest[append_tasks(runs << 32, level.head, sums[1]) >> 32];
     list_runs(rest, {0, begin, 0, REST_FILL, (uint32_t)region}, filled, FILL_KEYS);

@@ -26,121 +26,9 @@
 #ifndef LEVEL_CUH
 #define LEVEL_CUH
 
-#include "kernels/cuda/msd/count.cuh"
+#include "kernels/cuda/msd/level_tables.cuh"
 #include "kernels/cuda/msd/ranks.cuh"
 #include "kernels/cuda/msd/scatter.cuh"
-
-enum {
-    LEVEL_SEGMENTS = 128,             /* at a time, at most */
-    LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
-    LEVEL_PIECES = ENGINE_PIECES_MAX, /* of all of them */
-    ALONE_MORE_ROOM = 2 << 20         /* keys of scratch beyond three for each, at most */
-};
-
-struct segment {
-    uint64_t scratch_first, out_first; /* its first place in both */
-    int64_t left; /* it is this one of those that a level before has left; -1: it is not */
-};
-
-struct piece {
-    const void *keys;
-    int64_t count;
-    int32_t segment;
-    uint32_t first_tile;
-};
-
-/* By value, to kernels: 4 KiB is what every driver takes. */
-struct segments {
-    int count;
-    struct segment segment[LEVEL_SEGMENTS];
-};
-
-struct pieces {
-    int count;
-    struct piece piece[LEVEL_PIECES];
-};
-static_assert(sizeof(struct segments) <= 3600 && sizeof(struct pieces) <= 3600, "parameters of a kernel");
-
-/* A bucket; limit 0: it is of one value, and its keys go nowhere. */
-struct bucket {
-    uint64_t cursor, begin, limit; /* places in scratch */
-};
-
-/* What a block sort is given. */
-template <typename K>
-struct bucket_task {
-    uint64_t begin, goal; /* in scratch, in out */
-    uint32_t count;
-    even_parts<K> known;
-};
-
-/* What is done with other buckets: a large block sort; a value is written anew; a giant is copied. */
-enum rest_kind : uint32_t { REST_SORT, REST_FILL, REST_COPY };
-
-/* Of a long bucket that is filled or copied there are several. */
-struct rest_task {
-    uint64_t begin, goal; /* in scratch, in out */
-    uint32_t count;
-    enum rest_kind kind;
-    uint32_t number; /* filled: of its bucket; copied: its place among those that are left */
-};
-
-/* A giant that is left. */
-struct left_bucket {
-    uint64_t first, count;          /* in out */
-    uint64_t lowest[2], highest[2]; /* of its keys; lower word first */
-    uint32_t lock;
-};
-
-/* What a level counts. */
-struct level_head {
-    uint32_t is_done; /* nothing is to be scattered: after the count of a first level */
-    uint32_t any_overflow;
-    uint32_t arrived;          /* blocks of an only segment's split */
-    unsigned long long listed; /* usual tasks below, others above */
-
-    __device__ uint32_t usual_count() const
-    {
-        return (uint32_t)listed;
-    }
-    __device__ uint32_t rest_count() const
-    {
-        return (uint32_t)(listed >> 32);
-    }
-};
-
-/* The tables of a level, in the workspace. */
-template <typename K>
-struct level_tables {
-    struct level_head *head;
-    struct region_counts *region_counts; /* of a first level: zeroed for its count; or NULL */
-    uint8_t *found;                      /* of a first level: the region of each key (count.cuh); or NULL */
-    const struct left_bucket *left;      /* by levels before */
-    struct left_bucket *next_left;       /* [left_room] for levels behind */
-    uint32_t *left_count;                /* of all levels since it was last settled */
-    uint32_t left_room;                  /* what is beyond is only counted */
-    bool zeroes_left_count;              /* the level is the first one of a sort */
-    struct segment *segments;            /* [segments] */
-    int64_t *counts;                     /* [segments] keys */
-    struct split<K> *splits;             /* [segments] */
-    uint32_t *overflows;                 /* [segments] a bucket has asked for more than its room */
-    struct bucket *buckets;              /* [segments][SPLIT_BUCKETS] */
-    struct bucket_task<K> *usual;        /* [segments * SPLIT_BUCKETS] */
-    struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
-    K *samples;                          /* [segments][SAMPLE_MAX] */
-    K *sorted;                           /* [SAMPLE_MAX] of the first one */
-};
-
-/* How the segments of a level are split. */
-struct level_plan {
-    int linear_keys, tree_keys; /* of a bucket, on average: of a linear split, of a tree */
-    int sample_of_bucket;       /* keys */
-    int sample_most;            /* of all, at most */
-    int run_keys;               /* of a bucket that is filled or copied: as one task */
-    bool is_alone;              /* there is no other level, and as much scratch as it likes */
-    bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
-    int most_buckets;           /* of a segment */
-};
 
 /* ---- how keys will be split ---------------------------------------------------------------------------- */
 
@@ -227,8 +115,8 @@ static __device__ void zero_counts(const struct level_tables<K> &level)
         words[i] = 0;
 }
 
-/* Take the sample of each segment, and note how many keys it has. Row y of the grid is for segment y. A kernel of its
- * own, as one multiprocessor would take long to fetch keys from so many places. */
+/* Take the sample of each segment, in sorted runs if it is the only one, and note how many keys it has. Row y of the grid is for
+ * segment y. A kernel of its own, as one multiprocessor would take long to fetch keys from so many places. */
 template <typename K, typename FIRST>
 static __global__ void __launch_bounds__(SAMPLE_THREADS)
     take_samples_kernel(const __grid_constant__ FIRST coding, const __grid_constant__ struct pieces pieces,
@@ -240,10 +128,16 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     const int seen = sample_size<K>(count, plan);
     const int i = blockIdx.x * SAMPLE_THREADS + threadIdx.x;
     const int64_t position = i < seen ? sample_position(i, seen, count) : 0;
+    __shared__ alignas(sizeof(uint4)) K others[SAMPLE_THREADS];
+    K key = BEHIND_ALL<K>; // of those that are not there, which stay behind all others
+    int place = i;
     wait_for_kernels_before();
     if (i < seen)
-        level.samples[(int64_t)blockIdx.y * SAMPLE_MAX<K> + i] =
-            load_code<K>(coding, key_of_segment<S>(pieces, piece, position));
+        key = load_code<K>(coding, key_of_segment<S>(pieces, piece, position));
+    if (plan.has_one_segment) // the same for all
+        place = i / RUN_OF_SAMPLE * RUN_OF_SAMPLE + place_in_run<SAMPLE_THREADS>(key, others);
+    if (i < seen)
+        level.samples[(int64_t)blockIdx.y * SAMPLE_MAX<K> + place] = key;
     if (i == 0)
         level.counts[blockIdx.y] = count;
     if (blockIdx.x == 0)
@@ -269,9 +163,9 @@ static __device__ K *splitters_in_shared()
     return (K *)block_sort_shared() + S::CAPACITY;
 }
 
-/* Is a sample [seen] spread evenly? Then it has a split of `buckets` parts. ROWS: of SPLIT_THREADS keys, as many as are enough.
- * Every thread of the block calls it. */
-template <int ROWS, typename K>
+/* Is a sample [seen], IN_RUNS or in any order, spread evenly? Then it has a split of `buckets` parts. ROWS: of SPLIT_THREADS keys, as
+ * many as are enough. Every thread of the block calls it. */
+template <int ROWS, bool IN_RUNS, typename K>
 static __device__ bool split_evenly(const K *sample, int seen, int buckets, struct split<K> *split,
                                     struct split_work<K> &work)
 {
@@ -281,14 +175,18 @@ static __device__ bool split_evenly(const K *sample, int seen, int buckets, stru
 #pragma unroll
     for (int k = 0; k < ROWS; k++)
         keys[k] = k < own ? sample[threadIdx.x + k * SPLIT_THREADS] : 0;
+    if (IN_RUNS) {
+        extremes_of_runs(sample, seen, low, high);
+    } else {
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-        if (k * SPLIT_THREADS < seen && k < own) {
-            low = smaller_key(low, keys[k]);
-            high = larger_key(high, keys[k]);
+        for (int k = 0; k < ROWS; k++) {
+            if (k * SPLIT_THREADS < seen && k < own) {
+                low = smaller_key(low, keys[k]);
+                high = larger_key(high, keys[k]);
+            }
         }
+        extremes_to_first_warp(low, high, lows, highs);
     }
-    extremes_to_first_warp(low, high, lows, highs);
     if (threadIdx.x == 0)
         split->split_head<K>::operator=(work.head = cut_evenly(low, high, buckets));
     __syncthreads();
@@ -305,14 +203,16 @@ static __device__ void split_by_tree(const K *in_order, int seen, int wanted, in
     for (int i = threadIdx.x; i < seen; i += SPLIT_THREADS)
         sorted[i] = in_order[i];
     __syncthreads();
-    const int buckets = grow_tree(sorted, seen, wanted, most, work.splitters, split);
+    const int buckets = grow_tree(sorted, seen, wanted, most, work.splitters, work.counts, split);
     const int bucket = threadIdx.x;
-    if (bucket < buckets) {
-        const K *splitters = work.splitters;
-        const int begin = bucket > 0 ? find_key<false>(sorted, seen, splitters[bucket - 1]) : 0;
-        const int end = bucket < buckets - 1 ? find_key<false>(sorted, seen, splitters[bucket]) : seen;
+    int end = seen;
+    if (bucket < buckets - 1)
+        work.counts[bucket] = end = first_from(sorted, (int)work.counts[bucket], work.splitters[bucket]);
+    __syncthreads();
+    const int begin = 0 < bucket && bucket < buckets ? (int)work.counts[bucket - 1] : 0;
+    __syncthreads();
+    if (bucket < buckets)
         work.counts[bucket] = end - begin;
-    }
     if (threadIdx.x == 0)
         work.head = {false, buckets}; // what is asked of it from here on
     __syncthreads();
@@ -353,7 +253,7 @@ static __host__ __device__ int64_t scratch_keys(int64_t count, bool is_alone = f
 template <typename K>
 static __device__ void share_out_room(uint64_t scratch_first, bool is_alone,
                                       const struct split_head<K> &split, const K *splitters, int64_t count,
-                                      int seen, const uint32_t *counts, struct bucket *buckets)
+                                      int seen, const uint32_t *counts, struct bucket_line *buckets)
 {
     __shared__ uint64_t sums[2][SPLIT_THREADS / WARP];
     const int bucket = threadIdx.x;
@@ -371,7 +271,7 @@ static __device__ void share_out_room(uint64_t scratch_first, bool is_alone,
         before = block_sum_of_warps(room, sums[1], &all);
     }
     const uint64_t begin = scratch_first + before;
-    buckets[bucket] = {begin, begin, is_one ? 0 : begin + room};
+    set_bucket(buckets, bucket, {begin, begin, is_one ? 0 : begin + room});
 }
 
 template <typename K>
@@ -386,11 +286,11 @@ static __device__ K key_of_words(const uint64_t (&words)[2])
 /* Buckets for keys that all are `value`. */
 template <typename K>
 static __device__ void one_value_split(K value, const struct segment &segment, struct split<K> *split,
-                                       struct bucket *buckets)
+                                       struct bucket_line *buckets)
 {
     const int i = threadIdx.x;
     if (i < 3)
-        buckets[i] = {segment.scratch_first, segment.scratch_first, 0};
+        set_bucket(buckets, i, {segment.scratch_first, segment.scratch_first, 0});
     if (i < 2)
         split->splitters[i] = value == BEHIND_ALL<K> ? value : value + i;
     if (i > 0)
@@ -402,50 +302,57 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
     split->levels = 2;
 }
 
-/* An only segment: its first block looks whether the sample [seen] is even, while the others sort it by ranks. Returns whether
+/* An only segment: its first block looks whether the sample [seen] is even, while the others sort it, which is in runs. Returns whether
  * this block has a tree to grow: the last one, if it is not. Every thread calls it. */
 template <typename S, typename K>
 static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struct level_tables<K> &level,
                                        struct split_work<K> &work, bool *even)
 {
     __shared__ bool is_last;
-    const struct coding as_it_is = {};
-    *even = blockIdx.y == 0 && split_evenly<S::KEYS>(level.samples, seen, linear_buckets, level.splits, work);
-    for (int group = blockIdx.y - 1; blockIdx.y > 0 && group * RANKED < seen; group += gridDim.y - 1) {
-        place_by_ranks<SPLIT_THREADS>(as_it_is, level.samples, seen, group, level.sorted,
-                                      (K *)block_sort_shared());
+    K *runs = (K *)block_sort_shared();
+    *even = blockIdx.y == 0 &&
+            split_evenly<RANKED_SAMPLE / SPLIT_THREADS, true>(level.samples, seen, linear_buckets, level.splits, work);
+    if (*even) // and does not arrive, so nobody is the last
+        return false;
+    if (blockIdx.y > 0) {
+        load_runs<SPLIT_THREADS, RANKED_SAMPLE / SPLIT_THREADS>(level.samples, seen, runs);
         __syncthreads();
+        for (int group = blockIdx.y - 1; group * RANKED < seen; group += gridDim.y - 1) {
+            place_by_runs<SPLIT_THREADS>(runs, seen, group, level.sorted);
+            __syncthreads();
+        }
     }
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) // an even sample is nobody's to grow a tree of
-        is_last = atomicAdd(&level.head->arrived, *even ? gridDim.y : 1) == gridDim.y - 1;
+    if (threadIdx.x == 0) { // for all of the block: the barriers order what the others have written, and will read
+        __threadfence();
+        is_last = atomicAdd(&level.head->arrived, 1u) == gridDim.y - 1;
+        __threadfence();
+    }
     __syncthreads();
-    __threadfence();
-    return is_last && !*even;
+    return is_last;
 }
 
-/* A block for each segment; more for an only one. S: of the block sort of a sample, which has at most S::CAPACITY keys. */
+/* A block for each segment; more for an only one, which has all `keys`. S: of the block sort of a sample, which has at most S::CAPACITY keys. */
 template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
-    make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan,
+    make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan, int64_t keys,
                        struct level_tables<K> level)
 {
     __shared__ struct split_work<K> work;
     const struct segment &segment = segments.segment[blockIdx.x];
     struct split<K> *split = &level.splits[blockIdx.x];
-    struct bucket *buckets = &level.buckets[blockIdx.x * SPLIT_BUCKETS];
+    struct bucket_line *buckets = buckets_of_segment(level, blockIdx.x);
     K *sample = level.samples + (int64_t)blockIdx.x * SAMPLE_MAX<K>;
     int seen = 1;
     wait_for_kernels_before();
-    const int64_t count = level.counts[blockIdx.x];
+    const int64_t count = gridDim.x == 1 ? keys : level.counts[blockIdx.x];
     static_assert(SPLIT_THREADS == SPLIT_BUCKETS && S::THREADS == SPLIT_THREADS, "a thread for each bucket");
     if (blockIdx.y == 0) {
         if (threadIdx.x == 0)
             level.segments[blockIdx.x] = segment;
         // all are loaded at once, before it is known which there are
         split->splitters[threadIdx.x] = 0;
-        buckets[threadIdx.x] = {};
+        set_bucket(buckets, threadIdx.x, {});
     }
     if (count == 0) {
         if (threadIdx.x == 0)
@@ -466,7 +373,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
                 return;
             sample = level.sorted;
         } else {
-            even = split_evenly<S::KEYS>(sample, seen, linear, split, work);
+            even = split_evenly<S::KEYS, false>(sample, seen, linear, split, work);
             if (!even)
                 sort_sample<S>(sample, seen, work.head);
         }
@@ -494,14 +401,15 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 template <typename K>
 struct goals_with_room {
     K *scratch;
-    struct bucket *buckets;
+    struct bucket_line *buckets;
     uint32_t *overflow, *any_overflow;
 
     __device__ K *operator()(int number, uint32_t keys) const
     {
-        struct bucket &bucket = buckets[number];
-        const uint64_t limit = bucket.limit;
-        const uint64_t place = atomicAdd((unsigned long long *)&bucket.cursor, (unsigned long long)keys);
+        struct bucket_line &line = buckets[number / BUCKETS_OF_LINE];
+        const int at = number % BUCKETS_OF_LINE;
+        const uint64_t limit = line.limits[at];
+        const uint64_t place = atomicAdd((unsigned long long *)&line.cursors[at], (unsigned long long)keys);
         if (place + keys <= limit)
             return scratch + place;
         if (limit > 0)
@@ -530,7 +438,7 @@ static __device__ void scatter_piece(const FIRST &coding, const struct piece &pi
     typedef typename loaded_as<K, FIRST>::type S;
     const int64_t first = (int64_t)(tile - piece.first_tile) * (SCATTER_THREADS * KEYS);
     const int valid = (int)min((int64_t)(SCATTER_THREADS * KEYS), piece.count - first);
-    const goals_with_room<K> goals = {scratch, &level.buckets[piece.segment * SPLIT_BUCKETS],
+    const goals_with_room<K> goals = {scratch, buckets_of_segment(level, piece.segment),
                                       &level.overflows[piece.segment], &level.head->any_overflow};
     const S *keys = (const S *)piece.keys;
     const struct split<K> &split = level.splits[piece.segment];

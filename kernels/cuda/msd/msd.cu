@@ -300,12 +300,11 @@ static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t co
     const int each = (int)max(divide_up(count, engine->multiprocessors), (int64_t)ALONE_KEYS_LEAST);
     const int linear = min(each, own_size<K>(engine, MSD_ALONE_LINEAR_KEYS)),
               tree = min(each, own_size<K>(engine, MSD_ALONE_TREE_KEYS));
-    struct level_plan plan = {linear, tree, ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE_ALONE, ALONE_RUN_KEYS,
+    struct level_plan plan = {linear, tree, ALONE_SAMPLE_OF_BUCKET, RANKED_SAMPLE, ALONE_RUN_KEYS,
                               true,   true, SPLIT_BUCKETS};
     if (count > ALONE_SMALL_BUCKETS) {
         plan.linear_keys = plan.tree_keys = ALONE_LARGE_KEYS;
         plan.sample_of_bucket = SAMPLE_OF_BUCKET;
-        plan.sample_most = RANKED_SAMPLE;
     }
     return plan;
 }
@@ -412,7 +411,7 @@ template <typename K>
 static __global__ void __launch_bounds__(RANK_THREADS)
     ranks_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count)
 {
-    __shared__ K others[RANK_KEYS];
+    __shared__ alignas(sizeof(uint4)) K others[RANKS_AT_A_TIME * RANK_THREADS];
     wait_for_kernels_before();
     place_by_ranks<RANK_THREADS>(coding, from, count, blockIdx.x, to, others);
 }

@@ -40,7 +40,7 @@ struct ordered_size {
     static constexpr int KEYS = ONESWEEP_KEYS_8, TILE = ONESWEEP_THREADS * KEYS;
 };
 
-/* The tables of a level beside those of level.cuh. */
+/* The tables of a level beside those of level_tables.cuh. */
 struct ordered_tables {
     uint32_t
         *rows; /* [tiles][ORDERED_BUCKETS] counted; then, of the same segment, the elements of tiles before */

@@ -168,9 +168,10 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
     grow_kernel(const K *in_order, int seen, int wanted, struct split<K> *split)
 {
     __shared__ K splitters[SPLIT_BUCKETS];
+    __shared__ uint32_t begins[SPLIT_BUCKETS];
     wait_for_kernels_before();
     split->splitters[threadIdx.x] = 0;
-    grow_tree(in_order, seen, wanted, SPLIT_BUCKETS, splitters, split);
+    grow_tree(in_order, seen, wanted, SPLIT_BUCKETS, splitters, begins, split);
 }
 static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * REGIONS_WANTED_MAX <= INT32_MAX, "products of grow_tree()");
 

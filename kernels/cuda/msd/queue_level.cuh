@@ -134,7 +134,7 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
     level.counts = take_array<int64_t>(next, segments);
     level.splits = take_array<struct split<K>>(next, segments);
     level.overflows = take_array<uint32_t>(next, segments);
-    level.buckets = take_array<struct bucket>(next, buckets);
+    level.buckets = take_array<struct bucket_line>(next, buckets / BUCKETS_OF_LINE);
     level.usual = take_array<struct bucket_task<K>>(next, buckets);
     level.rest = take_array<struct rest_task>(next, buckets + keys / run_keys);
     level.samples = take_array<K>(next, (int64_t)segments *SAMPLE_MAX<K>);
@@ -238,7 +238,7 @@ static hsort_status queue_splits(struct cuda_engine *engine, const FIRST &coding
         typedef typename class_sizes<K, decltype(number)::value>::sample S;
         return launch_behind(engine, "splits", make_splits_kernel<S, K>,
                              dim3((unsigned)input.segments.count, rankers), S::THREADS,
-                             block_sort_bytes<S, K>(), input.segments, plan, level);
+                             block_sort_bytes<S, K>(), input.segments, plan, input.keys, level);
     });
 }
 

@@ -258,8 +258,11 @@ template <typename K, int OWN>
 static __device__ bool is_even(const struct split_head<K> &split, const K (&keys)[OWN], int own, int seen,
                                uint32_t *counts)
 {
+    __shared__ uint32_t squares;
     const linear_split<K> bucket_of(split);
     counts[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        squares = 0;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < OWN; k++) {
@@ -274,19 +277,20 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
     __syncthreads();
     const float share = (float)seen / split.buckets,
                 of_group = (float)seen / max(split.buckets / SPLIT_GROUP, 1);
-    __shared__ float sums[SPLIT_THREADS / WARP];
     uint32_t sum = counts[threadIdx.x];
-    // chi-square: parts may all be somewhat off, and none by much
-    const float off = (int)threadIdx.x < split.buckets ? sum - share : 0;
-    float all;
-    block_sum_of_warps(off * off / share, sums, &all);
-    const bool is_lumpy = all > split.buckets + 5 * sqrtf(2 * split.buckets);
+    const uint32_t of_warp = warp_total(sum * sum);
+    if (threadIdx.x % WARP == 0)
+        atomicAdd(&squares, of_warp);
     const bool is_more = sum > 1.5f * share + 6 * sqrtf(share) + 1;
     for (int flip = 1; flip < SPLIT_GROUP; flip *= 2)
         sum += __shfl_xor_sync(ALL_LANES, sum, flip);
     const bool is_more_of_group = sum > 1.25f * of_group + 4 * sqrtf(of_group) + 1;
-    return !__syncthreads_or(is_lumpy || is_more || is_more_of_group);
+    const bool any_is_more = __syncthreads_or(is_more || is_more_of_group);
+    // chi-square: parts may all be somewhat off, and none by much
+    const bool is_lumpy = squares / share - seen > split.buckets + 5 * sqrtf(2 * split.buckets);
+    return !any_is_more && !is_lumpy;
 }
+static_assert(SAMPLE_MAX<uint32_t> < 1 << 16, "the square of all is a word");
 
 /* How keys of a range become distances for a short tree. One step more on each side, if there is one: keys outside of the
  * range are not taken for its extremes. */
@@ -355,25 +359,38 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
     return head.buckets;
 }
 
-/* Make a tree for `wanted` < `most` buckets from the sorted sample [seen]. A value that fills half a bucket or more
- * begins one and ends it; only those that fill two, where that makes more than `most`. splitters [SPLIT_BUCKETS] in
- * shared memory: written. Returns the number of buckets. Every thread of the block calls it. */
+/* Where the keys that are not below `key` begin in a sample [seen] that is in order, if they do not begin behind `at`. Most often they
+ * begin there. */
 template <typename K>
-static __device__ int grow_tree(const K *sample, int seen, int wanted, int most, K *splitters,
+static __device__ int first_from(const K *sample, int at, K key)
+{
+    return at == 0 || sample[at - 1] < key ? at : find_key<false>(sample, at, key);
+}
+
+/* Make a tree for `wanted` < `most` buckets from the sorted sample [seen]. A value that fills half a bucket or more
+ * begins one and ends it; only those that fill two, where that makes more than `most`. In shared memory are written splitters
+ * [SPLIT_BUCKETS], and begins [SPLIT_BUCKETS], where in the sample the bucket behind each begins, or a little later if the tree is
+ * short. Returns the number of buckets. Every thread of the block calls it. */
+template <typename K>
+static __device__ int grow_tree(const K *sample, int seen, int wanted, int most, K *splitters, uint32_t *begins,
                                 struct split<K> *split)
 {
     __shared__ uint32_t sums[SPLIT_THREADS / WARP];
     __shared__ int found;
     const int i = threadIdx.x;
-    const auto quantile = [&](int number) { return sample[(uint32_t)(number * seen) / (uint32_t)wanted]; };
+    const auto place = [&](int number) { return (int)((uint32_t)(number * seen) / (uint32_t)wanted); };
     uint32_t own = 0, before;
+    int begin = 0, end = 0; // of the value in the sample
     K key = 0;
     if (0 < i && i < wanted) {
-        key = quantile(i);
-        const bool is_first = i == 1 || quantile(i - 1) != key;
-        const int alike =
-            is_first ? find_key<true>(sample, seen, key) - find_key<false>(sample, seen, key) : 0;
-        own = !is_first ? 0 : 2 * alike * wanted >= seen && key != BEHIND_ALL<K> ? 2 : 1;
+        key = sample[place(i)];
+        if (i == 1 || sample[place(i - 1)] != key) {
+            begin = first_from(sample, place(i), key);
+            end = place(i) + 1;
+            if (end < seen && sample[end] == key)
+                end = find_key<true>(sample, seen, key);
+            own = 2 * (end - begin) * wanted >= seen && key != BEHIND_ALL<K> ? 2 : 1;
+        }
     }
     for (;;) {
         before = block_sum_before(own, sums);
@@ -382,14 +399,18 @@ static __device__ int grow_tree(const K *sample, int seen, int wanted, int most,
         __syncthreads();
         if (found < most)
             break;
-        if (own == 2 && (i + 1 == wanted || quantile(i + 1) != key))
+        if (own == 2 && (i + 1 == wanted || sample[place(i + 1)] != key))
             own = 1;
         __syncthreads();
     }
-    if (own > 0)
+    if (own > 0) {
         splitters[before] = key;
-    if (own > 1) // which may be a splitter anyway: two equal ones have an empty bucket between them
+        begins[before] = begin;
+    }
+    if (own > 1) { // which may be a splitter anyway: two equal ones have an empty bucket between them
         splitters[before + 1] = key + 1;
+        begins[before + 1] = end;
+    }
     __syncthreads();
     return write_tree(reach_of_range(sample[0], sample[seen - 1]), found, splitters, split);
 }

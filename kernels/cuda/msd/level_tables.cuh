@@ -1,0 +1,152 @@
+/* What a level of an MSD sort (level.cuh) is given, and what its kernels tell each other. */
+#ifndef LEVEL_TABLES_CUH
+#define LEVEL_TABLES_CUH
+
+#include "kernels/cuda/msd/count.cuh"
+
+enum {
+    LEVEL_SEGMENTS = 128,             /* at a time, at most */
+    LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
+    LEVEL_PIECES = ENGINE_PIECES_MAX, /* of all of them */
+    ALONE_MORE_ROOM = 2 << 20         /* keys of scratch beyond three for each, at most */
+};
+
+struct segment {
+    uint64_t scratch_first, out_first; /* its first place in both */
+    int64_t left; /* it is this one of those that a level before has left; -1: it is not */
+};
+
+struct piece {
+    const void *keys;
+    int64_t count;
+    int32_t segment;
+    uint32_t first_tile;
+};
+
+/* By value, to kernels: 4 KiB is what every driver takes. */
+struct segments {
+    int count;
+    struct segment segment[LEVEL_SEGMENTS];
+};
+
+struct pieces {
+    int count;
+    struct piece piece[LEVEL_PIECES];
+};
+static_assert(sizeof(struct segments) <= 3600 && sizeof(struct pieces) <= 3600, "parameters of a kernel");
+
+/* A bucket; limit 0: it is of one value, and its keys go nowhere. */
+struct bucket {
+    uint64_t cursor, begin, limit; /* places in scratch */
+};
+
+/* Where buckets are kept. Tiles that start together all ask the cursors of the same buckets, so the L2 cache should have few sectors
+ * to change, and in many places: cursors of neighbours share a sector, and have a line alone.
+ *
+ *     line 0     cursors 0 1 2 3 | begins 0 1 2 3 | limits 0 1 2 3 | -
+ *     line 1     cursors 4 5 6 7 | ... */
+enum { BUCKETS_OF_LINE = 4 };
+
+struct alignas(128) bucket_line {
+    uint64_t cursors[BUCKETS_OF_LINE], begins[BUCKETS_OF_LINE], limits[BUCKETS_OF_LINE];
+};
+
+static __device__ void set_bucket(struct bucket_line *lines, int number, const struct bucket &bucket)
+{
+    struct bucket_line &line = lines[number / BUCKETS_OF_LINE];
+    const int at = number % BUCKETS_OF_LINE;
+    line.cursors[at] = bucket.cursor;
+    line.begins[at] = bucket.begin;
+    line.limits[at] = bucket.limit;
+}
+
+static __device__ struct bucket get_bucket(const struct bucket_line *lines, int number)
+{
+    const struct bucket_line &line = lines[number / BUCKETS_OF_LINE];
+    const int at = number % BUCKETS_OF_LINE;
+    return {line.cursors[at], line.begins[at], line.limits[at]};
+}
+
+/* What a block sort is given. */
+template <typename K>
+struct bucket_task {
+    uint64_t begin, goal; /* in scratch, in out */
+    uint32_t count;
+    even_parts<K> known;
+};
+
+/* What is done with other buckets: a large block sort; a value is written anew; a giant is copied. */
+enum rest_kind : uint32_t { REST_SORT, REST_FILL, REST_COPY };
+
+/* Of a long bucket that is filled or copied there are several. */
+struct rest_task {
+    uint64_t begin, goal; /* in scratch, in out */
+    uint32_t count;
+    enum rest_kind kind;
+    uint32_t number; /* filled: of its bucket; copied: its place among those that are left */
+};
+
+/* A giant that is left. */
+struct left_bucket {
+    uint64_t first, count;          /* in out */
+    uint64_t lowest[2], highest[2]; /* of its keys; lower word first */
+    uint32_t lock;
+};
+
+/* What a level counts. */
+struct level_head {
+    uint32_t is_done; /* nothing is to be scattered: after the count of a first level */
+    uint32_t any_overflow;
+    uint32_t arrived;          /* blocks of an only segment's split */
+    unsigned long long listed; /* usual tasks below, others above */
+
+    __device__ uint32_t usual_count() const
+    {
+        return (uint32_t)listed;
+    }
+    __device__ uint32_t rest_count() const
+    {
+        return (uint32_t)(listed >> 32);
+    }
+};
+
+/* The tables of a level, in the workspace. */
+template <typename K>
+struct level_tables {
+    struct level_head *head;
+    struct region_counts *region_counts; /* of a first level: zeroed for its count; or NULL */
+    uint8_t *found;                      /* of a first level: the region of each key (count.cuh); or NULL */
+    const struct left_bucket *left;      /* by levels before */
+    struct left_bucket *next_left;       /* [left_room] for levels behind */
+    uint32_t *left_count;                /* of all levels since it was last settled */
+    uint32_t left_room;                  /* what is beyond is only counted */
+    bool zeroes_left_count;              /* the level is the first one of a sort */
+    struct segment *segments;            /* [segments] */
+    int64_t *counts;                     /* [segments] keys */
+    struct split<K> *splits;             /* [segments] */
+    uint32_t *overflows;                 /* [segments] a bucket has asked for more than its room */
+    struct bucket_line *buckets;         /* [segments][SPLIT_BUCKETS / BUCKETS_OF_LINE] */
+    struct bucket_task<K> *usual;        /* [segments * SPLIT_BUCKETS] */
+    struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
+    K *samples;                          /* [segments][SAMPLE_MAX] */
+    K *sorted;                           /* [SAMPLE_MAX] of the first one */
+};
+
+template <typename K>
+static __device__ struct bucket_line *buckets_of_segment(const struct level_tables<K> &level, int segment)
+{
+    return &level.buckets[segment * (SPLIT_BUCKETS / BUCKETS_OF_LINE)];
+}
+
+/* How the segments of a level are split. */
+struct level_plan {
+    int linear_keys, tree_keys; /* of a bucket, on average: of a linear split, of a tree */
+    int sample_of_bucket;       /* keys */
+    int sample_most;            /* of all, at most */
+    int run_keys;               /* of a bucket that is filled or copied: as one task */
+    bool is_alone;              /* there is no other level, and as much scratch as it likes */
+    bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
+    int most_buckets;           /* of a segment */
+};
+
+#endif

@@ -5,7 +5,8 @@
 #
 # What breaks a promise is kept, and the last lines name the file; `build/fuzz/fuzz_HARNESS FILE` runs it again. The inputs to
 # begin with are those of other tests (corpus.py); what reaches more code is added to build/fuzz/corpus-HARNESS.
-# HYPERSORT_SEED gives the seed, FLAGS more flags of the compiler. Exits 1 if a promise was broken, 77 where there is no clang
+# HYPERSORT_SEED gives the seed, FLAGS more flags of the compiler, OTHERS the library of what harnesses call besides, as another run has
+# made it (fuzz/others.a). Exits 1 if a promise was broken, 77 where there is no clang
 # with libFuzzer.
 set -euo pipefail
 
@@ -28,17 +29,19 @@ checked=("${plain[@]}" -fsanitize=address -fsanitize=undefined -fsanitize=fuzzer
 
 prepare()
 {
-    local file harness mpi
+    local file harness mpi library=${OTHERS:-$folder/others.a}
     read -ra mpi <<<"$(mpicc --showme:compile)"
-    rm -f "$folder/others.a"
-    for file in "${others[@]}"; do
-        "$clang" "${plain[@]}" -ffunction-sections -fdata-sections "${mpi[@]}" -c "$file" -o "$folder/other.o"
-        ar qc "$folder/others.a" "$folder/other.o"
-    done
+    if [ -z "${OTHERS:-}" ]; then
+        rm -f "$library"
+        for file in "${others[@]}"; do
+            "$clang" "${plain[@]}" -ffunction-sections -fdata-sections "${mpi[@]}" -c "$file" -o "$folder/other.o"
+            ar qc "$library" "$folder/other.o"
+        done
+    fi
     for harness in "${harnesses[@]}"; do
         # shellcheck disable=SC2086 # FLAGS and parsers are words
         "$clang" "${checked[@]}" "${mpi[@]}" ${FLAGS:-} -o "$folder/fuzz_$harness" \
-            "tests/fuzz/fuzz_$harness.c" ${parser[$harness]} "$folder/others.a" -Wl,--gc-sections
+            "tests/fuzz/fuzz_$harness.c" ${parser[$harness]} "$library" -Wl,--gc-sections
         "${PYTHON:-python3}" tests/fuzz/corpus.py "$harness" "$folder/corpus-$harness"
         # Words of the parser's text are likely pieces of an input.
         # shellcheck disable=SC2086

@@ -5,8 +5,9 @@ set -euo pipefail
 "$SOURCE/tests/fuzz/run.sh" 18
 
 # It takes a header that is accepted and that no other test has.
+others=$BUILD/fuzz/others.a
 planted=$BUILD/fuzz/planted.log
-if OTHERS=$BUILD/fuzz/others.a BUILD=$BUILD/planted FLAGS=-DPLANTED_BUG "$SOURCE/tests/fuzz/run.sh" 300 npy >"$planted"; then
+if OTHERS=$others BUILD=$BUILD/planted FLAGS=-DPLANTED_BUG "$SOURCE/tests/fuzz/run.sh" 300 npy >"$planted"; then
     echo "failed: the planted bug was not found:"
     cat "$planted"
     exit 1

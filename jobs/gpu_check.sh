@@ -1,7 +1,7 @@
 #!/bin/bash
 # On a machine with GPUs and without a network: build from source, then run every test with the label gpu: the engine's
 # own, and those of several ranks, on all GPUs there are and with several ranks on one GPU, every transport with every exchange
-# among them. That takes some ten minutes, and longer the fewer GPUs there are, as programs of several ranks share them.
+# among them. Programs of several ranks share the GPUs there are, so it takes the longer the fewer these are.
 #
 #   jobs/gpu_check.sh [--sanitize]      --sanitize: also a small sort under compute-sanitizer
 #

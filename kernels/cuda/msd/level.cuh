@@ -332,7 +332,8 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
     return is_last;
 }
 
-/* A block for each segment; more for an only one, which has all `keys`. S: of the block sort of a sample, which has at most S::CAPACITY keys. */
+/* A block for each segment; more for an only one, which has all `keys`, so that it waits for no count. S: of the block sort of a sample,
+ * which has at most S::CAPACITY keys. */
 template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan, int64_t keys,

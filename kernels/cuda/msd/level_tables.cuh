@@ -142,7 +142,7 @@ static __device__ struct bucket_line *buckets_of_segment(const struct level_tabl
 struct level_plan {
     int linear_keys, tree_keys; /* of a bucket, on average: of a linear split, of a tree */
     int sample_of_bucket;       /* keys */
-    int sample_most;            /* of all, at most */
+    int sample_most;            /* of all, at most; of an only segment no more than RANKED_SAMPLE */
     int run_keys;               /* of a bucket that is filled or copied: as one task */
     bool is_alone;              /* there is no other level, and as much scratch as it likes */
     bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */

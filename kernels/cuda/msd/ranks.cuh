@@ -150,7 +150,8 @@ static __device__ void extremes_of_runs(const K *sample, int count, K &low, K &h
     warp_extremes(low, high);
 }
 
-/* How many keys of a run [count] come before `own`; `first` is its first one. Equal ones do if its own run is a later one. */
+/* How many keys of a run [count] come before `own`; `first` is its first one. Equal ones do if its own run is a later one. What find_key()
+ * of split.cuh does, but over with_gaps(): without them the steps of all lanes meet in few banks. */
 template <typename K>
 static __device__ uint32_t count_before_in_run(const K *runs, int first, int count, K own, bool equal_are_before)
 {

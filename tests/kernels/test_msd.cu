@@ -59,15 +59,17 @@ static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
     return sorted;
 }
 
-/* Levels that a sort of keys K may take, of which so many do not come of giants. Those that do: each part of a giant's exact
- * range has a little more than 1 / 1024 of it, so keys of 8 bytes leave some 17 values after six levels; the next one parts
- * these, and one more fills in a single value. 4 bytes take three, and these two. */
+/* Levels that a sort of keys K may take. Each part of an exact range has a little more than 1 / 1024 of it, so keys of 8 bytes
+ * leave some 17 values after six levels; the next one parts these, and one more fills in a single value. 4 bytes take three,
+ * and these two. */
 template <typename K>
 static uint32_t most_levels(int64_t count)
 {
-    // a region that no batch has room for is what is over 8 million; it becomes two batches beside that of all others
-    const uint32_t of_samples = count <= BATCH_KEYS_LEAST ? 1 : 3;
-    return of_samples + (BITS<K> + 9) / 10 + 1;
+    const uint32_t of_ranges = (BITS<K> + 9) / 10 + 1;
+    // where a region that no batch has room for is left, so are parts of it again; each time all others make batches of so many
+    // segments, and two more, as these may be full of keys
+    const uint32_t of_each = 1 + SPLIT_BUCKETS / LEVEL_SEGMENTS + 2;
+    return count <= BATCH_KEYS_LEAST ? 1 + of_ranges : of_each * (1 + of_ranges);
 }
 
 /* Give the keys of a sort, which are codes, as descending keys, which are wanted back. */
@@ -123,13 +125,14 @@ static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
     return levels;
 }
 
-/* One level; two; two, and a region that no batch has room for. */
+/* One level; two; two, and a region that no batch has room for; the same, and half of the keys are too many for a batch, so those of
+ * one value are only a region of their own where its range is theirs alone. */
 template <typename K>
 static void check_wholes(uint64_t *seed)
 {
     int took[4] = {}; // so many levels, or more
     uint32_t most = 0;
-    for (int64_t least : {200000, 200000, 200000, 5000000, 10000000, 10000000}) {
+    for (int64_t least : {200000, 200000, 200000, 5000000, 10000000, 10000000, 20000000}) {
         for (int shape = 0; shape < WHOLE_SHAPES; shape++) {
             if (small_form && (least > 200000 || sizeof(K) == 16))
                 continue;

@@ -21,11 +21,22 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS)
     }
 }
 
-/* Keys that lie one behind the other, with nothing beside them. */
-template <typename C, typename K>
+/* A key K, by words W. */
+template <typename K, typename W>
+static __device__ K load_key(const W *from)
+{
+    K key = 0;
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(K) / sizeof(W)); i++)
+        key |= (K)from[i] << i * (int)(8 * sizeof(W));
+    return key;
+}
+
+/* Keys that are numbers as this machine has them, `stride` words W apart: alone, or a field of records. */
+template <typename C, typename K, typename W>
 static __global__ void __launch_bounds__(ELEMENT_THREADS)
-    bare_keys_kernel(struct keymap map, const K *__restrict__ keys, int shift, C *codes, int64_t count,
-                     bool has_position, int64_t first)
+    numbers_kernel(struct keymap map, const W *__restrict__ keys, int64_t stride, int shift, C *codes,
+                   int64_t count, bool has_position, int64_t first)
 {
     constexpr int TILE = ELEMENT_THREADS * ELEMENT_CODES;
     for (int64_t tile = blockIdx.x; tile * TILE < count; tile += gridDim.x) {
@@ -34,7 +45,7 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS)
 #pragma unroll
         for (int k = 0; k < ELEMENT_CODES; k++) {
             const int64_t i = own + k * ELEMENT_THREADS;
-            bits[k] = i < count ? keys[i] : 0;
+            bits[k] = i < count ? load_key<K>(keys + i * stride) : 0;
         }
 #pragma unroll
         for (int k = 0; k < ELEMENT_CODES; k++) {
@@ -101,11 +112,25 @@ static hsort_status with_part_type(int bytes, F run)
     return status_fail(HSORT_INTERNAL, "no keys of elements of %d bytes", bytes);
 }
 
-static bool is_bare(const struct key_field &field)
+/* The words in which numbers can be loaded: of 4 or 8 bytes; 0: the field is no such number. */
+static int word_of_numbers(const struct key_field &field)
 {
-    return (field.bytes == 4 || field.bytes == 8) && field.stride == (size_t)field.bytes &&
-           !field.big_endian && field.map.key_bytes == field.bytes &&
-           (uintptr_t)field.from % field.bytes == 0;
+    const int unit = unit_of((uintptr_t)field.from | field.stride, field.bytes == 8 ? 8 : 4);
+    const bool is_number =
+        (field.bytes == 4 || field.bytes == 8) && !field.big_endian && field.map.key_bytes == field.bytes;
+    return is_number && unit >= 4 ? unit : 0;
+}
+
+template <typename K, typename W, typename C>
+static hsort_status launch_numbers(struct cuda_engine *engine, C *codes, int64_t count,
+                                   const struct key_field &field, bool has_position, int64_t first)
+{
+    const unsigned blocks = element_blocks(engine, divide_up(count, ELEMENT_THREADS * ELEMENT_CODES));
+    numbers_kernel<C, K, W><<<blocks, ELEMENT_THREADS, 0, engine->streams[STREAM_WORK]>>>(
+        field.map, (const W *)field.from, (int64_t)(field.stride / sizeof(W)), field.shift, codes, count,
+        has_position, first);
+    TRY_LAUNCH("codes of numbers");
+    return HSORT_OK;
 }
 
 template <typename C>
@@ -114,15 +139,13 @@ static hsort_status launch_codes(struct cuda_engine *engine, C *codes, int64_t c
                                  int64_t first)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    if (field_count == 1 && is_bare(*fields))
-        return with_narrow_key_type(fields->bytes, [&](auto key) {
-            const unsigned blocks = element_blocks(engine, divide_up(count, ELEMENT_THREADS * ELEMENT_CODES));
-            bare_keys_kernel<<<blocks, ELEMENT_THREADS, 0, stream>>>(
-                fields->map, (const decltype(key) *)fields->from, fields->shift, codes, count, has_position,
-                first);
-            TRY_LAUNCH("codes of bare keys");
-            return HSORT_OK;
-        });
+    const int word = field_count == 1 ? word_of_numbers(*fields) : 0;
+    if (word == 8)
+        return launch_numbers<uint64_t, uint64_t>(engine, codes, count, *fields, has_position, first);
+    if (word == 4)
+        return fields->bytes == 8
+                   ? launch_numbers<uint64_t, uint32_t>(engine, codes, count, *fields, has_position, first)
+                   : launch_numbers<uint32_t, uint32_t>(engine, codes, count, *fields, has_position, first);
     fields_kernel<<<element_blocks(engine, divide_up(count, ELEMENT_THREADS)), ELEMENT_THREADS, 0, stream>>>(
         list_fields(fields, field_count), codes, count, has_position, first);
     TRY_LAUNCH("codes");

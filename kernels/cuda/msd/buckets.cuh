@@ -171,6 +171,31 @@ static __device__ void copy_giant(const K *from, K *to, uint32_t count, struct l
         note_extremes(low, high, left);
 }
 
+/* A region is left, from `goal` on: put it on the list, and tell the host as usual_kernel() does. */
+template <typename K>
+static __global__ void list_region_kernel(uint64_t goal, uint64_t count, struct level_tables<K> level,
+                                          volatile uint64_t *told, uint32_t number)
+{
+    wait_for_kernels_before();
+    const uint32_t left = (*level.left_count)++;
+    if (left < level.left_room)
+        start_left(goal, count, &level.next_left[left]);
+    *told = (uint64_t)number << 32 | *level.left_count;
+}
+
+/* The keys of the region that was listed last, which may lie there already. */
+template <typename K>
+static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
+    leave_region_kernel(const K *from, K *to, int64_t count, struct level_tables<K> level)
+{
+    wait_for_kernels_before();
+    const uint32_t left = *level.left_count - 1;
+    const int64_t each = (count + gridDim.x - 1) / gridDim.x, first = each * blockIdx.x;
+    if (first < count)
+        copy_giant<MSD_WRITE_THREADS / WARP>(from + first, to + first, (uint32_t)min(each, count - first),
+                                             left < level.left_room ? &level.next_left[left] : NULL);
+}
+
 /* All other tasks; and usual ones from `first` on. What is known of a bucket is for bins of another number. */
 template <typename S, typename K, typename LAST, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)

@@ -9,11 +9,11 @@
  * keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
  * not to out (coding.cuh).
  *
- * Buckets that no block can sort lie in out at last; each is a segment of another level, split into parts of its exact
- * range. That is seldom, as a sample has to be wrong first, and it ends: such a level leaves little more than
- * 1 / SPLIT_BUCKETS of a range, and the last one fills in a single value, so keys of 16 bytes take at most 14 of them, of
- * 8 bytes eight, of 4 bytes five. A region that no batch has room for gets a first level of its own, by another sample; how
- * often that can follow itself is not bounded but by the keys that each sample takes out.
+ * Buckets that no block can sort, and regions that no batch has room for, lie in out at last; each is a segment of another
+ * level, split into parts of its exact range: a first level, if no batch has room for it. That is seldom, as a sample has to be
+ * wrong first, and it ends: such a level leaves little more than 1 / SPLIT_BUCKETS of a range, and the last one fills in a
+ * single value, so keys of 16 bytes take at most 14 of them, of 8 bytes eight, of 4 bytes five. Parts of a first level are
+ * sampled once more, each time.
  *
  * kernels/README.md has the chapter, with an example. */
 #include "kernels/cuda/msd/cluster.h"
@@ -209,19 +209,18 @@ static hsort_status sort_large(const struct msd_sort<K, LAST> &sort, const FIRST
     const auto fits = [&](const struct region_answer &region) {
         return region.keys == 0 || region.is_one_value || scratch_keys(region.keys) <= sort.scratch_room;
     };
+    // first, as the levels tell how many are left
+    for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
+        if (!fits(regions[i]))
+            TRY(leave_region(sort.engine, sort.memory.level, via + at, sort.out, begin + at,
+                             regions[i].keys));
+    }
+    at = 0;
     for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
         if (regions[i].keys > 0 && !regions[i].is_one_value && fits(regions[i]))
             TRY(batch_segment(sort, via + at, begin + at, regions[i].keys, -1, &input));
     }
-    TRY(flush_level(sort, &input));
-    at = 0;
-    for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
-        K *out = sort.out + begin + at, *other = via + at == out ? sort.spare + begin + at : out;
-        if (!fits(regions[i]))
-            TRY(sort_large(with_own_scratch(sort), codes_only, via + at, other, begin + at, regions[i].keys,
-                           -1));
-    }
-    return HSORT_OK;
+    return flush_level(sort, &input);
 }
 
 /* Sort what the levels so far have left in out. */

@@ -329,6 +329,18 @@ struct left_list {
     uint32_t count;
 };
 
+/* Queue a region to be left: its keys from [count] go to their places in out, from `first` on, and wait there as codes. What tells of
+ * it counts as a level. */
+template <typename K>
+static hsort_status leave_region(struct cuda_engine *engine, const struct level_tables<K> &level,
+                                 const K *from, K *out, int64_t first, int64_t count)
+{
+    TRY(launch_behind(engine, "list of a region", list_region_kernel<K>, 1, 1, 0, (uint64_t)first,
+                      (uint64_t)count, level, &engine->result->left, ++engine->levels));
+    return launch_behind(engine, "a region for another level", leave_region_kernel<K>,
+                         engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, from, out + first, count, level);
+}
+
 /* Fetch the list of what the levels so far have left, `count` buckets, and begin another: level->left is then this
  * list, and level->next_left an empty one; lists [2] are their two places. More than level->left_room: only the count
  * is good. Waits for STREAM_WORK if there are any. */

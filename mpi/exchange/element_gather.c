@@ -374,7 +374,7 @@ hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, 
         g->offset = offset;
         g->index = index;
         g->count = count;
-        status = check_index(g);
+        status = comm_is_alone(comm) ? HSORT_OK : check_index(g);
     }
     status = comm_agree(comm, status);
     if (status == HSORT_OK && !comm_is_alone(comm))
@@ -473,7 +473,8 @@ static hsort_status move_step(const struct element_walk *w, int to, int from)
     return status;
 }
 
-/* A rank alone has no lists: its index is one. */
+/* A rank alone has no lists: its index is one, which has not been checked. A gather finds what is outside as it goes; out of a scatter
+ * must not be changed then. */
 static hsort_status move_alone(const struct element_walk *w)
 {
     const struct element_gather *g = w->gather;
@@ -482,7 +483,9 @@ static hsort_status move_alone(const struct element_walk *w)
     if (g->count > 0 && w->gathers)
         TRY(engine->ops->take(engine, w->element_bytes, w->out, w->in, g->offset[1], g->index, 0, g->count,
                               &outside));
-    else if (g->count > 0)
+    if (!w->gathers)
+        TRY(check_index(g));
+    if (g->count > 0 && !w->gathers)
         TRY(engine->ops->place(engine, w->element_bytes, w->out, g->offset[1], w->in, g->index, 0, g->count,
                                &outside));
     return check_inside(outside, g->count, g->offset[1]);

@@ -47,8 +47,8 @@ size_t gather_slice_room(size_t bytes);
  *          the engine's sort needs, and 8 bytes for each entry of other ranks that means an element here; until close() 16
  *          and 8, and two slices, one of them the caller's, of 64 MiB each or what goes between any two ranks. A rank that is
  *          alone takes none.
- * Errors   agreed: HSORT_ARGUMENT, a position outside of the array; HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_MPI, those of
- *          the engine. */
+ * Errors   agreed: HSORT_ARGUMENT, a position outside of the array, which a rank alone finds in run(); HSORT_DEVICE_MEMORY,
+ *          HSORT_HOST_MEMORY, HSORT_MPI, those of the engine. */
 hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct gather_slice *slice,
                                  struct transport *transport, const int64_t *offset, const int64_t *index,
                                  int64_t count, struct element_gather **gather);

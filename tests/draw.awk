@@ -1,7 +1,7 @@
 # Draw a part of the tests by a seed. A test program stands in the list once for each number of ranks (or threads): NAME_1,
 # NAME_2, ... in growing order. The first and the last stay, and a third of the others, rounded up; of a program of the list
-# `slow` one alone. So every program stays. With -v brief=1 one alone of any program stays, and of three slow ones about one
-# program. What stays is printed, a name a line.
+# `slow` one alone. So every program stays. With -v brief=1 about every second program stays, of slow ones every third, each on one
+# of its numbers. What stays is printed, a name a line.
 #
 #   awk -v seed=SEED -v slow='NAME NAME ...' [-v brief=1] -f draw.awk NAMES
 #
@@ -47,7 +47,7 @@ END {
     for (p = 1; p <= all; p++) {
         program = programs[p]
         last = tests[program]
-        if (brief && slow_one[program] && random(3) > 0)
+        if (brief && random(slow_one[program] ? 3 : 2) > 0)
             continue
         if (brief || slow_one[program] || last < 3) {
             keep(program, 1, last, brief || slow_one[program] ? 1 : last)

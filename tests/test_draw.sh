@@ -17,7 +17,7 @@ fail()
 names=$(mktemp)
 trap 'rm -f "$names"' EXIT
 printf '%s\n' many_{1,2,3,5,7,8} three_{1,2,3} two_host_{1,3} slow_{3,5,7} slow_three_{1,2,3} alone plain_7 >"$names"
-drawn="" brief=""
+drawn="" brief="" halves=""
 for seed in {1..40}; do
     part=$(draw "$seed" -v slow="slow_3 slow_5 slow_7")
     [ "$part" = "$(draw "$seed" -v slow="slow_3 slow_5 slow_7")" ] || fail "seed $seed draws differently each time"
@@ -25,11 +25,32 @@ for seed in {1..40}; do
     [ "$(grep -cE '^many_' <<<"$part")" = 4 ] || fail "seed $seed: not four of six"
     [ "$(grep -cE '^many_[18]$|^two_|^alone|^plain|^three_|^slow_three' <<<"$part")" = 12 ] || fail "seed $seed lacks what must stay"
     [ "$(grep -cE '^slow_[357]$' <<<"$part")" = 1 ] || fail "seed $seed: not one of the slow ones"
-    [ "$(draw "$seed" -v brief=1 | programs | wc -l)" = 7 ] || fail "seed $seed, brief: not each program"
-    [ "$(draw "$seed" -v brief=1 | wc -l)" = 7 ] || fail "seed $seed, brief: not one of each program"
-    brief+=$(draw "$seed" -v brief=1 -v slow="slow_3 slow_5 slow_7" | grep -E '^slow_[357]$' || echo none)$'\n'
+    briefly=$(draw "$seed" -v brief=1 -v slow="slow_3 slow_5 slow_7")
+    [ "$(wc -l <<<"$briefly")" = "$(programs <<<"$briefly" | wc -l)" ] || fail "seed $seed, brief: several of a program"
+    brief+=$briefly$'\n'
     drawn+=$part$'\n'
 done
 [ "$(sort -u <<<"$drawn" | sed '/^$/d')" = "$(sort "$names")" ] || fail "some tests are never drawn"
-[ "$(sort -u <<<"$brief" | sed '/^$/d' | paste -sd' ')" = "none slow_3 slow_5 slow_7" ] || fail "brief: slow ones are drawn wrongly"
+[ "$(sort -u <<<"$brief" | sed '/^$/d')" = "$(sort "$names")" ] || fail "brief: some tests are never drawn"
+kept=$(sed '/^$/d' <<<"$brief" | wc -l) # of 40 times six programs, and a slow one
+[ "$kept" -gt 90 ] && [ "$kept" -lt 180 ] || fail "brief: $kept programs in 40 draws"
+
+# shellcheck source=tests/support/draw.sh
+. "$SOURCE/tests/support/draw.sh"
+words=(one two three four 5)
+unset ALL
+for HYPERSORT_SEED in {1..40}; do
+    half=$(drawn_half "${words[@]}")
+    [ "$half" = "$(drawn_half "${words[@]}")" ] || fail "seed $HYPERSORT_SEED draws other words each time"
+    [ "$(wc -w <<<"$half")" = 3 ] || fail "seed $HYPERSORT_SEED: '$half' is not half of the words"
+    [ "$(ALL=1 drawn_half "${words[@]}")" = "${words[*]}" ] || fail "ALL=1 leaves out words"
+    [ "$(printf '%s\n' "${words[@]}" | grep -xF "$(tr ' ' '\n' <<<"$half")" | xargs)" = "$half" ] || fail "'$half' is not in order"
+    halves+=$half$'\n'
+done
+unset HYPERSORT_SEED
+[ "$(drawn_half "${words[@]}")" = "${words[*]}" ] || fail "without a seed words are left out"
+for word in "${words[@]}"; do
+    often=$(grep -cw "$word" <<<"$halves")
+    [ "$often" -gt 10 ] && [ "$often" -lt 39 ] || fail "'$word' is in $often of 40 draws"
+done
 echo "drawn as it should be"

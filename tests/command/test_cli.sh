@@ -328,14 +328,5 @@ direct_io()
     rm ./*
 }
 
-good_gen
-good_sort
-good_formats
-good_check
-good_names
-good_json
-good_texts
-good_words
-odd_names
-direct_io
+run_parts good_gen good_sort good_formats good_check good_names good_json good_texts good_words odd_names direct_io
 finish

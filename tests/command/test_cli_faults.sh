@@ -147,28 +147,38 @@ terminated()
     done
 }
 
+# First passages: of a sort, and of the other commands.
+sort_broken()
+{
+    local site
+    for site in $(drawn_half "${!exits[@]}"); do
+        broken "${exits[$site]}" "$site" "${sort[@]}"
+    done
+    if "$HYPERSORT" info | grep -q '^ *GPU [0-9]'; then
+        broken 6 "kernel copy" sort in.raw --type u64 -o out --engine cuda
+        broken 5 alloc sort in.raw --type u64 -o out --engine cuda
+    fi
+}
+
+others_broken()
+{
+    broken 3 "read short changed" check in.raw --type u64
+    broken 5 alloc check in.raw --type u64
+    broken 5 alloc gen -n 30000 -o out
+    broken 3 "write commit" gen -n 30000 -o out
+    broken 6 mpi info --engine host
+}
+
+# Later passages of a sort, one by one.
+alloc_later() { broken_later 5 alloc 1 "${sort[@]}" --verify; }
+kernel_later() { broken_later 70 kernel 2 "${sort[@]}" --verify; }
+mpi_later() { broken_later 6 mpi 0 "${sort[@]}"; }
+commit_later() { broken_later 3 commit 0 "${sort[@]}"; }
+
 ok 1 gen -n 30000 -o in.raw
 cp in.raw out
 sort=(sort in.raw --type u64 -o out --engine host)
 lists_agree
-for site in "${sites[@]}"; do
-    [ -z "${exits[$site]:-}" ] || broken "${exits[$site]}" "$site" "${sort[@]}"
-done
-if "$HYPERSORT" info | grep -q '^ *GPU [0-9]'; then
-    broken 6 "kernel copy" sort in.raw --type u64 -o out --engine cuda
-    broken 5 alloc sort in.raw --type u64 -o out --engine cuda
-fi
-broken 3 "read short changed" check in.raw --type u64
-broken 5 alloc check in.raw --type u64
-broken 5 alloc gen -n 30000 -o out
-broken 3 "write commit" gen -n 30000 -o out
-broken_later 5 alloc 1 "${sort[@]}" --verify
-broken_later 70 kernel 2 "${sort[@]}" --verify
-broken_later 6 mpi 0 "${sort[@]}"
-broken_later 3 commit 0 "${sort[@]}"
-broken 6 mpi info --engine host
-info_without_memory
-killed
-killed_sending
-terminated
+sort_broken
+run_parts others_broken alloc_later kernel_later mpi_later commit_later info_without_memory killed killed_sending terminated
 finish

@@ -412,18 +412,6 @@ bad_sort()
     rm ./*
 }
 
-bad_usage
-bad_input
-bad_threads
-bad_output
-stale_part
-clobbered
-bad_disk
-bad_device
-bad_launch
-bad_pairs
-without_mpi
-closed_files
-bad_stdout
-bad_sort
+run_parts bad_usage bad_input bad_threads bad_output stale_part clobbered bad_disk bad_device bad_launch bad_pairs without_mpi \
+    closed_files bad_stdout bad_sort
 finish

@@ -363,8 +363,6 @@ mkdir wanted wanted-unique
 ok 0 sort in.raw --type u64 "${values[@]}" -o wanted/out -O wanted/vout --index wanted/index
 ok 0 sort in.raw --type u64 "${values[@]}" -o wanted-unique/out -O wanted-unique/vout --index wanted-unique/index --unique \
     --counts wanted-unique/counts
-for part in ${PARTS:-each_phase while_dealing nothing_twice kills random_kills others with_checkpoint faults refusals}; do
-    $part
-    echo "$part: done after $SECONDS s"
-done
+kind=beside # for afresh() before the first part chooses one
+run_parts each_phase while_dealing nothing_twice kills random_kills others with_checkpoint faults refusals
 finish

@@ -69,10 +69,10 @@ ok 1 sort in.npy --index wanted-index.npy
 ok 1 sort in.npy -o wanted-unique.npy --unique
 echo old >out.npy
 before=$(contents)
-for ranks in 1 2 3; do
+for ranks in $(drawn_half 1 2 3); do
     # The keys themselves do not fit; the keys fit, the buffers of the sort do not, with which only one rank
     # alone could do.
-    for mib in $((96 + 24 * ranks)) $((160 + 24 * ranks)); do
+    for mib in $(drawn_half $((96 + 24 * ranks)) $((160 + 24 * ranks))); do
         [ $ranks = 1 ] && [ "$mib" -gt 128 ] && continue
         limited $ranks "$mib" sort in.npy -o sorted.npy --json
         if [ "$code" != 0 ] || [ -s "$work.err" ] || ! cmp -s wanted.npy sorted.npy; then

@@ -275,13 +275,7 @@ several_outputs()
 }
 
 make_inputs
-made
-checked
-verified
-gather_verified
-bad_keys
-bad_raw
-bad_outputs
+run_parts made checked verified gather_verified bad_keys bad_raw bad_outputs
 rm -f ./*
 drawn_ones
 finish

@@ -16,6 +16,8 @@ make_inputs()
     ok 1 sort d.npy -o d.raw
     cat all.raw d.raw >whole.raw
     ok 1 sort whole.raw --type u32 -o wanted.raw
+    head -c 50000 wanted.raw >first.raw
+    tail -c +50001 wanted.raw >second.raw
 }
 
 several_sorted()
@@ -33,8 +35,6 @@ several_sorted()
 
 several_checked()
 {
-    head -c 50000 wanted.raw >first.raw
-    tail -c +50001 wanted.raw >second.raw
     ok 3 check first.raw second.raw --type u32 --against whole.raw
     run 3 check second.raw first.raw --type u32 --against whole.raw
     [ "$code" = 1 ] && grep -q 'second.raw and 1 more: not in ascending order: key 17600 ' "$work.err" ||
@@ -136,9 +136,5 @@ file_per_rank_faults()
 }
 
 make_inputs
-several_sorted
-several_checked
-several_reported
-several_refused
-file_per_rank
+run_parts several_sorted several_checked several_reported several_refused file_per_rank
 finish

@@ -3,6 +3,8 @@
 # run; here the times are: against the plan, and of keys that stand for many against as many real ones.
 set -euo pipefail
 
+# shellcheck source=tests/support/draw.sh
+. "$SOURCE/tests/support/draw.sh"
 run=$SOURCE/tests/simgrid/run.sh
 export SIM_BUILD=${SIM_BUILD:-$BUILD/simgrid}
 work=$(mktemp -d)
@@ -43,7 +45,7 @@ agree()
 }
 
 # A network card, NVLink and both kinds of exchange; counts that are no powers of two, and half empty nodes.
-for exchange in bitonic direct; do
+for exchange in $(drawn_half bitonic direct); do
     for keys in 268435456 4096; do
         simulate plain 64 "$exchange" "$keys"
         agree "$exchange, $keys keys, moved per key" "$(value plain moved)" "$(value plain formula_moved)" 2
@@ -69,14 +71,14 @@ done
 # By partition: shards that differ and are redistributed first, by mapped memory on a node; few values, of which none moves; and keys in
 # order, which another exchange finds to be so.
 for ranks in 2 8 13; do
-    for input in ragged few sorted; do
-        simulate odd "$ranks" partition 65536 65536 $input
+    for input in $(drawn_half ragged few sorted); do
+        simulate odd "$ranks" partition 65536 65536 "$input"
     done
 done
 # By partition, packed between nodes, while ranks of a node map each other's memory: 2 to 8 nodes of 8, uneven and small ones.
 # Of keys for which packing saves what it would save.
-for layout in '16 8' '32 8' '13 4' '3 2' '4 1' '8 8' '64 8'; do
-    read -r ranks per_node <<<"$layout"
+for layout in $(drawn_half 16/8 32/8 13/4 3/2 4/1 8/8) 64/8; do
+    IFS=/ read -r ranks per_node <<<"$layout"
     SIM_RANKS_PER_NODE=$per_node simulate nodes "$ranks" partition 536870912 1048576 smooth
     agree "partition, $layout, moved per key" "$(value nodes moved)" "$(value nodes formula_moved)" 2
     agree "partition, $layout, sort and exchange" "$(value nodes sort_s exchange_s)" "$(value nodes formula_sort_s formula_exchange_s)" \

@@ -6,6 +6,8 @@
 if [ -z "${SLURM_WORK:-}" ]; then
     exec "$(dirname "${BASH_SOURCE[0]}")/slurm.sh" "$0" "$@"
 fi
+# shellcheck source=tests/support/draw.sh
+. "$SOURCE/tests/support/draw.sh"
 mkdir "$SLURM_WORK/test"
 cd "$SLURM_WORK/test" || exit 1
 failures=0 checks=0

@@ -223,13 +223,10 @@ masks()
 
 normal_ends
 progress_lines
-bad_input
-array
-scaling
-gpu_views
-core_views
-if [ "${HAS_FAULTS:-OFF}" = ON ]; then
-    ends_before_its_time
-fi
+parts=(bad_input array scaling gpu_views core_views)
+[ "${HAS_FAULTS:-OFF}" != ON ] || parts+=(ends_before_its_time)
+for part in $(drawn_half "${parts[@]}"); do
+    $part
+done
 same "processes of the command at the end" "$(processes hypersort)" ""
 finish

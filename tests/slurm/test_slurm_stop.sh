@@ -221,15 +221,9 @@ time_limit_begins
 turn undisturbed undisturbed.out "" --nodes=1
 ends undisturbed COMPLETED 0:0
 right undisturbed.out many
-each_phase
-by_hand
-on_disk
-cancelled
-killed_rank
-killed_mpirun
-node_down
-damaged
+for part in $(drawn_half each_phase by_hand on_disk cancelled killed_rank killed_mpirun node_down damaged all_nodes); do
+    $part
+done
 time_limit_ends
-all_nodes
 same "processes of the command at the end" "$(processes hypersort)" ""
 finish

@@ -15,6 +15,8 @@ export OMPI_MCA_odls_base_sigkill_timeout=0
 
 # patient COMMAND...: a run of which a rank is killed or told to stop. mpirun tells the others, which then have a second to tidy up.
 patient() { OMPI_MCA_odls_base_sigkill_timeout=1 "$@"; }
+# shellcheck source=tests/support/draw.sh
+. "$SOURCE/tests/support/draw.sh"
 # shellcheck source=jobs/find_python.sh
 . "$SOURCE/jobs/find_python.sh"
 python=$(python_with numpy || python_with json || true)
@@ -60,12 +62,12 @@ python_cases()
     "$1" "$SOURCE/tests/command/$2" "${@:3}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
 }
 
-# run_parts PART...: these functions of the test, or those that PARTS names; each begins with `afresh`, if the test has that.
+# run_parts PART...: half of these functions of the test, drawn_half() says when all, or those that PARTS names; each begins with
+# `afresh`, if the test has that.
 run_parts()
 {
     local part
-    # shellcheck disable=SC2048  # PARTS is words
-    for part in ${PARTS:-$*}; do
+    for part in ${PARTS:-$(drawn_half "$@")}; do
         if declare -F afresh >/dev/null; then afresh; fi
         $part
         echo "$part: done after $SECONDS s"

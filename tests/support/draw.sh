@@ -1,0 +1,22 @@
+# shellcheck shell=bash
+# How a test script takes a part of what it could try; sourced.
+
+# drawn_half WORD...: half of the words, rounded up, in their order, where a drawn run (tests/run.sh) sets HYPERSORT_SEED; by it, the
+# script's name and the words. All of them without a seed, or with ALL=1. Called in $( ), so RANDOM of the script stays as it is.
+drawn_half()
+{
+    local word left=$# wanted=$((($# + 1) / 2)) half=()
+    if [ -z "${HYPERSORT_SEED:-}" ] || [ -n "${ALL:-}" ]; then
+        echo "$*"
+        return
+    fi
+    RANDOM=$(cksum <<<"$HYPERSORT_SEED ${0##*/} $*" | cut -d ' ' -f 1)
+    for word in "$@"; do
+        if ((RANDOM % left < wanted)); then
+            half+=("$word")
+            wanted=$((wanted - 1))
+        fi
+        left=$((left - 1))
+    done
+    echo "${half[*]}"
+}

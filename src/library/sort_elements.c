@@ -15,7 +15,7 @@ struct element_sort {
     const void *elements; /* the caller's, before and after; the same of a sort in place */
     void *elements_out;
     bool travel; /* elements, with their keys, of a rank alone */
-    struct element_array loaded_keys, loaded, keys_room, index, room, aside;
+    struct element_array loaded_keys, loaded, keys_room, index, room;
 };
 
 static hsort_status check_elements(const struct element_sort *s)
@@ -116,24 +116,20 @@ static hsort_status take_loaded(struct element_sort *s)
     return HSORT_OK;
 }
 
-/* Have room for an index that says where elements go. Those that are to go to where they lie come from a copy, which is made
- * while the index is:
- *
- *     STREAM_WORK    order of the keys --------->   gather: aside ---> elements
- *     STREAM_OUT     elements ---> aside
- *
+/* Have room for elements where they go: apart from where they come from, if need be, which a sort in place copies over at its end.
  * Not collective. */
+static hsort_status take_room(struct element_sort *s, bool apart)
+{
+    const size_t bytes = (size_t)s->order.out_count * s->element_bytes;
+    element_array_free(s->order.ctx, &s->room);
+    return element_array_room(s->order.ctx, s->elements_out, bytes, apart && s->elements == s->elements_out, &s->room);
+}
+
+/* The same where an index says where elements go. Not collective. */
 static hsort_status take_index(struct element_sort *s)
 {
-    hsort_context *ctx = s->order.ctx;
-    const size_t bytes = (size_t)s->order.count * s->element_bytes;
-    TRY(element_array_room(ctx, NULL, (size_t)s->order.out_count * sizeof(int64_t), true, &s->index));
-    if (s->loaded.memory != s->room.memory)
-        return HSORT_OK;
-    TRY(element_array_room(ctx, NULL, bytes, true, &s->aside));
-    return bytes > 0
-               ? ctx->engine->ops->copy(ctx->engine, STREAM_OUT, s->aside.memory, s->loaded.memory, bytes)
-               : HSORT_OK;
+    TRY(element_array_room(s->order.ctx, NULL, (size_t)s->order.out_count * sizeof(int64_t), true, &s->index));
+    return take_room(s, true);
 }
 
 /* Have what the sort works on. Not collective. */
@@ -141,8 +137,7 @@ static hsort_status take_sort_memory(struct element_sort *s)
 {
     hsort_context *ctx = s->order.ctx;
     TRY(take_loaded(s));
-    TRY(element_array_room(ctx, s->elements_out, (size_t)s->order.out_count * s->element_bytes, false,
-                           &s->room));
+    TRY(take_room(s, false));
     TRY(ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK));
     stats_book(ctx, HSORT_PHASE_H2D);
     return HSORT_OK;
@@ -164,15 +159,12 @@ static hsort_status gather_elements(struct element_sort *s)
 {
     struct element_order *order = &s->order;
     struct trace *trace = order->ctx->comm.trace;
-    struct engine *engine = order->ctx->engine;
     void *keys = s->keys_out ? s->keys_room.memory : NULL;
     struct trace_span *span = trace_begin(trace, "find order");
     TRY(trace_end_with(span, element_order_find(order, s->index.memory, keys)));
-    TRY(comm_agree(&order->ctx->comm, engine->ops->stream_synchronize(engine, STREAM_OUT)));
     span = trace_begin(trace, "gather");
     return trace_end_with(span, element_carry(order->ctx, false, order->in_offset, s->index.memory,
-                                              order->out_count, s->element_bytes,
-                                              s->aside.memory ? s->aside.memory : s->loaded.memory,
+                                              order->out_count, s->element_bytes, s->loaded.memory,
                                               s->room.memory));
 }
 
@@ -237,14 +229,11 @@ static hsort_status element_sort(struct element_sort *s, hsort_status mine)
     struct trace_span *span = trace_begin(ctx->comm.trace, "sort elements");
     trace_keys(span, s->order.count);
     const hsort_status status = trace_end_with(span, run_element_sort(s, mine));
-    if (s->aside.memory) // after an error the copy may be under way
-        (void)ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_OUT);
     element_array_free(ctx, &s->loaded_keys);
     element_array_free(ctx, &s->loaded);
     element_array_free(ctx, &s->keys_room);
     element_array_free(ctx, &s->index);
     element_array_free(ctx, &s->room);
-    element_array_free(ctx, &s->aside);
     element_order_close(&s->order);
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }

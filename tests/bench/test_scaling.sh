@@ -29,7 +29,7 @@ mkdir -p "$work/mpi" "$work/bin" "$work/made/tests"
 cp -r "$SOURCE/jobs" "$work"
 page=$work/mpi/measured.md
 cp "$SOURCE/mpi/measured.md" "$page"
-csv=
+csv=$work/build/results/scaling.csv # of the machines that are made up
 
 # column NAME CONDITION: of the rows of $csv for which the condition of awk holds; `at` finds columns by name.
 column()
@@ -46,6 +46,7 @@ count() { column ranks "$1" | wc -l; }
 rehearsal()
 {
     csv=$work/build/results/rehearsal/scaling.csv
+    cp "$page" "$work/before.md"
     check "the rehearsal's code" "$(HYPERSORT=$BUILD/hypersort "$work/jobs/scaling.sh" --rehearse 2 >"$work/out" 2>"$work/error"; echo $?)" 0
     check "parts" "$(column part 1 | sort -u | xargs)" "device exchange inplace pinned shared"
     check "ranks with a GPU each" "$(column ranks '$at["part"] != "shared"' | sort -u | xargs)" "1 2"
@@ -148,7 +149,6 @@ line() { grep -cF -- "$1" "${2:-$work/out}" || true; }
 
 eight_gpus()
 {
-    csv=$work/build/results/scaling.csv
     check "the code with 8 GPUs" "$(scaling 8)" 0
     check "ranks that are measured" "$(column ranks '$at["part"] == "device"' | sort -u | xargs)" "1 2 4 8"
     check "ranks for correctness" "$(column ranks '$at["part"] == "uneven"' | sort -u | xargs)" "3 5 6 7"
@@ -192,6 +192,7 @@ other_machines()
 # A wrong result ends it with 1, and changes nothing; one that takes too long is left out.
 bad_ends()
 {
+    cp "$page" "$work/before.md"
     check "the code of a wrong result" "$(FAKE_WRONG=direct3equal scaling 2)" 1
     check "rows that are wrong" "$(count '$at["result"] == "WRONG"')" 6
     check "what the tables say of it" "$(line 'Right are 213 of 216 sorts')" 0
@@ -203,7 +204,6 @@ bad_ends()
 }
 
 make_machine
-cp "$page" "$work/before.md"
 for part in $(drawn_half eight_gpus other_machines bad_ends rehearsal); do
     $part
 done

@@ -1,7 +1,7 @@
 # Draw a part of the tests by a seed. A test program stands in the list once for each number of ranks (or threads): NAME_1,
-# NAME_2, ... in growing order. The first and the last stay, and a third of the others, rounded up; of a program of the list
-# `slow` one alone. So every program stays. With -v brief=1 about every second program stays, of slow ones every third, each on one
-# of its numbers. What stays is printed, a name a line.
+# NAME_2, ... in growing order. Half of them stay, rounded up; of a program of the list `slow` one alone. So every program stays.
+# With -v brief=1 about every second program stays, of slow ones every third, each on one of its numbers. What stays is printed, a name
+# a line.
 #
 #   awk -v seed=SEED -v slow='NAME NAME ...' [-v brief=1] -f draw.awk NAMES
 #
@@ -33,10 +33,11 @@ BEGIN {
     slow_one[program] = slow_one[program] || ($1 in is_slow)
 }
 
-# Print `wanted` of members first .. last.
-function keep(program, first, last, wanted,    i)
+# Print `wanted` of its tests.
+function keep(program, wanted,    i, last)
 {
-    for (i = first; i <= last; i++)
+    last = tests[program]
+    for (i = 1; i <= last; i++)
         if (random(last - i + 1) < wanted) {
             print member[program, i]
             wanted--
@@ -46,15 +47,8 @@ function keep(program, first, last, wanted,    i)
 END {
     for (p = 1; p <= all; p++) {
         program = programs[p]
-        last = tests[program]
         if (brief && random(slow_one[program] ? 3 : 2) > 0)
             continue
-        if (brief || slow_one[program] || last < 3) {
-            keep(program, 1, last, brief || slow_one[program] ? 1 : last)
-        } else {
-            print member[program, 1]
-            keep(program, 2, last - 1, int(last / 3))
-            print member[program, last]
-        }
+        keep(program, brief || slow_one[program] ? 1 : int((tests[program] + 1) / 2))
     }
 }

@@ -53,7 +53,7 @@ for exchange in $(drawn_half bitonic direct); do
             agree "$exchange, $keys keys, $phase" "$(value plain "$phase")" "$(value plain "formula_$phase")" 25
         done
     done
-    for ranks in 3 13 60; do
+    for ranks in $(drawn_half 3 13 60); do
         simulate odd "$ranks" "$exchange" 1048576 4096 uniform
         simulate odd "$ranks" "$exchange" 777 777 ragged
     done
@@ -70,7 +70,7 @@ for exchange in $(drawn_half bitonic direct); do
 done
 # By partition: shards that differ and are redistributed first, by mapped memory on a node; few values, of which none moves; and keys in
 # order, which another exchange finds to be so.
-for ranks in 2 8 13; do
+for ranks in $(drawn_half 2 8 13); do
     for input in $(drawn_half ragged few sorted); do
         simulate odd "$ranks" partition 65536 65536 "$input"
     done

@@ -5,7 +5,7 @@
 # script's name and the words. All of them without a seed, or with ALL=1. Called in $( ), so RANDOM of the script stays as it is.
 drawn_half()
 {
-    local word left=$# wanted=$((($# + 1) / 2)) half=()
+    local word left=$# wanted=$((($# + 1) / 2)) drawn_words=()
     if [ -z "${HYPERSORT_SEED:-}" ] || [ -n "${ALL:-}" ]; then
         echo "$*"
         return
@@ -13,10 +13,10 @@ drawn_half()
     RANDOM=$(cksum <<<"$HYPERSORT_SEED ${0##*/} $*" | cut -d ' ' -f 1)
     for word in "$@"; do
         if ((RANDOM % left < wanted)); then
-            half+=("$word")
+            drawn_words+=("$word")
             wanted=$((wanted - 1))
         fi
         left=$((left - 1))
     done
-    echo "${half[*]}"
+    echo "${drawn_words[*]}"
 }

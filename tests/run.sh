@@ -79,7 +79,7 @@ if [ "$all" = yes ]; then
     mpich_tests || mpich=failed
 fi
 # Kernels that no GPU here can run are compiled to PTX alone where the run is drawn, and not optimised: that they compile is all that
-# can be tested, and optimised machine code takes ten times as long.
+# can be tested, and optimised machine code takes many times as long.
 target=()
 if [ "$drawn" = yes ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
     target=(-DCMAKE_CUDA_ARCHITECTURES=90-virtual "-DCMAKE_CUDA_FLAGS=-Xcicc -O0")

@@ -395,8 +395,8 @@ HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *con
  * All three in host, device or managed memory; index 8-byte aligned, in and out of no alignment. An element
  * crosses between ranks once for each index that names it.
  * Memory   engine memory for those arrays that lie in host memory; on several ranks up to 40 bytes for each
- *          index, while it runs, and two slices of 64 MiB at most, of which ctx keeps one. All
- *          of it must fit. */
+ *          index, while it runs, and two slices of 64 MiB at most, of which ctx keeps one. If some rank lacks
+ *          it and all arrays are in host memory, the ranks' cores do it there: no arrays, but the rest. */
 HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                     const int64_t *index, void *out, int64_t out_count, void *stream);
 
@@ -448,8 +448,8 @@ HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *recor
  *                the same on every rank, or HSORT_ARGUMENT
  *   selected     [wanted] host memory, written on every rank: keys of `type`
  *   stream       as hsort_sort()
- * Memory   engine memory for this rank's keys twice, and for those in host memory once more. Keys of 1 and
- *          2 bytes: as hsort_sort().
+ * Memory   engine memory for this rank's keys twice, and for those in host memory once more; or, as for
+ *          hsort_gather(), host memory for them twice. Keys of 1 and 2 bytes: as hsort_sort().
  * Time     a local sort; then a message of 16 bytes for each position and bit of a key, all positions at
  *          once. Keys of 1 and 2 bytes: a pass over them, and a message of 512 KiB at most.
  * Errors   as hsort_sort(); the keys are never changed. */
@@ -478,7 +478,7 @@ HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_o
  *     counts            2 4               -               1
  *     first             0 2               -               6
  *     ids               0 0 1             1 1             1 2        keys_out[ids[i]] of all ranks is keys[i]
- * Memory   engine memory for those arrays that lie in host memory, and for keys_out in place; no codes.
+ * Memory   engine memory for arrays that lie in host memory, and for keys_out in place; or as hsort_gather().
  * Time     two passes over the keys, and two messages of a few bytes from each rank to all. */
 HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
                                     void *keys_out, int64_t *kept, int64_t *counts, int64_t *first,
@@ -537,6 +537,7 @@ typedef struct hsort_stats {
     int64_t crossed_plain_bytes;    /* the same keys, codes and elements without packing: never less. Of bare
                                        keys, this / their size is how many crossed */
     int64_t paths_crossed_bytes[HSORT_TRANSPORTS_MAX]; /* crossed_bytes by hsort_transport */
+    hsort_engine engine;            /* that did it: HOST on GPUs, too, for what they had no room for */
 } hsort_stats;
 
 /* Statistics of the last successful sort or call on elements; the same on every rank, but for `rounds`. Not

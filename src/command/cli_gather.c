@@ -243,7 +243,7 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .count = run->by.count,
                                     .element_bytes = run->in.element.bytes,
                                     .ranks = run->comm->size,
-                                    .engine = hsort_engine_name(hsort_engine_in_use(run->ctx)),
+                                    .engine = hsort_engine_name(run->report.stats.engine),
                                     .read_seconds = most[0],
                                     .sort_seconds = most[1],
                                     .write_seconds = most[2],

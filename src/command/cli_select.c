@@ -33,6 +33,7 @@ struct select_run {
     int wanted;
     _Alignas(16) char selected[PLACES_MAX * sizeof(key_code)]; /* [wanted] keys */
     double read_seconds, select_seconds;
+    hsort_stats stats;
     struct run_trace trace;
     struct job job;
 };
@@ -131,7 +132,8 @@ static hsort_status select_keys(struct select_run *run)
         hsort_select(run->ctx, run->in.type, run->options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
                      run->keys, run->count, run->positions, run->wanted, run->selected, NULL);
     run->select_seconds = MPI_Wtime() - start;
-    return status == HSORT_OK ? HSORT_OK : report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
+    return status == HSORT_OK ? hsort_get_stats(run->ctx, &run->stats)
+                              : report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
 }
 
 /* ---- Report -------------------------------------------------------------------------------------------- */
@@ -152,7 +154,7 @@ static hsort_status print_selected_json(const struct select_run *run, const doub
     report_open_json(&json);
     report_files_json(&json, "file", "files", &run->in);
     json_integer(&json, "ranks", run->comm->size);
-    json_text(&json, "engine", hsort_engine_name(hsort_engine_in_use(run->ctx)));
+    json_text(&json, "engine", hsort_engine_name(run->stats.engine));
     json_text(&json, "type", hsort_type_name(run->in.type));
     json_text(&json, "order", run->options->reverse ? "descending" : "ascending");
     json_integer(&json, "keys", run->in.count);
@@ -214,6 +216,7 @@ hsort_status cli_select(struct comm *comm, const struct cli_options *options)
     TRY(comm_agree(comm, run ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for a list of places")));
     run->comm = comm;
     run->options = options;
+    run->stats.struct_size = sizeof run->stats;
     progress_start(&run->progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = select_phases(run);
     if (!launch_lost(comm, status))

@@ -15,6 +15,7 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
     sum->passes = last.passes > sum->passes ? last.passes : sum->passes;
     sum->runs += last.runs;
     sum->segments += last.segments;
+    sum->engine = last.engine; // of a gather
     for (int path = 0; path < HSORT_TRANSPORTS; path++) {
         sum->paths[path].pairs = last.paths[path].pairs;
         sum->paths[path].moved_bytes += last.paths[path].moved_bytes;

@@ -124,6 +124,7 @@ module hypersort
         integer(c_int64_t) :: crossed_bytes
         integer(c_int64_t) :: crossed_plain_bytes
         integer(c_int64_t) :: paths_crossed_bytes(HSORT_TRANSPORTS_MAX)
+        integer(c_int) :: engine
     end type
 
     type, bind(c) :: hsort_rank_info

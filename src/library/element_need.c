@@ -47,6 +47,12 @@ hsort_status element_need_find(const struct element_sizes *sizes, element_worksp
     return HSORT_OK;
 }
 
+size_t element_need_of_gather(int ranks, int64_t entries, size_t element_bytes)
+{
+    const size_t slice = gather_slice_room((size_t)entries * element_bytes);
+    return ranks == 1 ? 0 : (size_t)entries * CARRY_BYTES + 2 * slice;
+}
+
 size_t element_need_bytes(const struct element_need *need)
 {
     return need->index + need->apart + need->slice + need->codes + 2 * need->buffer + need->workspace;

@@ -37,6 +37,9 @@ typedef hsort_status (*element_workspace_fn)(void *user, int rung, int key_bytes
 hsort_status element_need_find(const struct element_sizes *sizes, element_workspace_fn workspace, void *user,
                                struct element_need *need);
 
+/* Bytes that a gather by an index of so many entries takes beside the arrays, of a rank. Pure. */
+size_t element_need_of_gather(int ranks, int64_t entries, size_t element_bytes);
+
 /* All of it. Pure. */
 size_t element_need_bytes(const struct element_need *need);
 

@@ -1,6 +1,8 @@
 /* Elements to where an index wants them. */
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/element_need.h"
+#include "src/library/host_call.h"
 
 /* A gather or a scatter. The index has so many entries as the array beside it: `out` of a gather, `in` of a scatter. */
 struct gather_call {
@@ -73,6 +75,14 @@ static hsort_status run_gather(struct gather_call *call)
     return carry(call);
 }
 
+static hsort_status gather_on_host(hsort_context *on_host, const void *user)
+{
+    const struct gather_call *call = user;
+    return (call->scatters ? hsort_scatter : hsort_gather)(on_host, call->in, call->order.count,
+                                                           call->element_bytes, call->index, call->out,
+                                                           call->order.out_count, NULL);
+}
+
 static hsort_status gather_call(struct gather_call *call)
 {
     hsort_context *ctx = call->order.ctx;
@@ -82,32 +92,40 @@ static hsort_status gather_call(struct gather_call *call)
     element_array_free(ctx, &call->loaded_index);
     element_array_free(ctx, &call->room);
     element_order_close(&call->order);
-    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+    const struct host_call again = {
+        .arrays = {call->in, call->index, call->out},
+        .bytes = element_need_of_gather(ctx->comm.size, index_count(call), call->element_bytes),
+        .run = gather_on_host,
+        .call = call};
+    return host_call_finish(ctx, status, &again);
+}
+
+/* A call of the public ones. Collective. */
+static hsort_status enter_gather(struct gather_call call)
+{
+    TRY(context_enter(call.order.ctx));
+    return gather_call(&call);
 }
 
 hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                           const int64_t *index, void *out, int64_t out_count, void *stream)
 {
-    TRY(context_enter(ctx));
-    struct gather_call call = {
-        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
-        .element_bytes = element_bytes,
-        .in = in,
-        .index = index,
-        .out = out};
-    return gather_call(&call);
+    return enter_gather(
+        (struct gather_call){.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+                             .element_bytes = element_bytes,
+                             .in = in,
+                             .index = index,
+                             .out = out});
 }
 
 hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                            const int64_t *index, void *out, int64_t out_count, void *stream)
 {
-    TRY(context_enter(ctx));
-    struct gather_call call = {
-        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
-        .scatters = true,
-        .element_bytes = element_bytes,
-        .in = in,
-        .index = index,
-        .out = out};
-    return gather_call(&call);
+    return enter_gather(
+        (struct gather_call){.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
+                             .scatters = true,
+                             .element_bytes = element_bytes,
+                             .in = in,
+                             .index = index,
+                             .out = out});
 }

@@ -13,6 +13,7 @@
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "src/library/element_call.h"
+#include "src/library/host_call.h"
 #include "src/library/narrow_counts.h"
 #include "src/library/sort_memory.h"
 
@@ -21,6 +22,9 @@ struct selection {
     const void *keys;
     const int64_t *positions;
     int64_t wanted;
+    void *selected;
+    hsort_type type;
+    hsort_order direction;
     struct element_array loaded, copy, scratch, workspace;
     const void *sorted; /* [count] codes */
 
@@ -39,10 +43,10 @@ static uint64_t hash_positions(const struct selection *s)
     return hash;
 }
 
-static hsort_status check_selection(const struct selection *s, void *selected)
+static hsort_status check_selection(const struct selection *s)
 {
     TRY(element_check_array(s->order.ctx, "positions", s->positions, s->wanted, sizeof *s->positions));
-    return element_check_array(s->order.ctx, "selected", selected, s->wanted, 1);
+    return element_check_array(s->order.ctx, "selected", s->selected, s->wanted, 1);
 }
 
 static hsort_status check_positions(const struct selection *s)
@@ -142,12 +146,12 @@ static hsort_status find_codes(struct selection *s)
     return HSORT_OK;
 }
 
-static void write_selected(const struct selection *s, void *selected)
+static void write_selected(const struct selection *s)
 {
     const struct key_field *field = &s->order.fields[0];
     for (int64_t i = 0; i < s->wanted; i++) {
         const key_code bits = keymap_decode(field->map, s->least[i]);
-        memcpy((char *)selected + i * field->bytes, &bits, (size_t)field->bytes); // little-endian
+        memcpy((char *)s->selected + i * field->bytes, &bits, (size_t)field->bytes); // little-endian
     }
 }
 
@@ -165,7 +169,7 @@ static hsort_status count_selection(const struct selection *s, struct narrow_key
 }
 
 /* Collective. */
-static hsort_status select_counted(const struct selection *s, struct narrow_counts *counts, void *selected)
+static hsort_status select_counted(const struct selection *s, struct narrow_counts *counts)
 {
     hsort_context *ctx = s->order.ctx;
     const int width = counts->map.key_bytes;
@@ -178,7 +182,7 @@ static hsort_status select_counted(const struct selection *s, struct narrow_coun
     TRY(narrow_sum(counts));
     for (int64_t i = 0; i < s->wanted; i++) {
         const uint64_t bits = narrow_key_at(counts, s->positions[i]);
-        memcpy((char *)selected + i * width, &bits, (size_t)width); // little-endian
+        memcpy((char *)s->selected + i * width, &bits, (size_t)width); // little-endian
     }
     return HSORT_OK;
 }
@@ -186,7 +190,7 @@ static hsort_status select_counted(const struct selection *s, struct narrow_coun
 /* ---- the call -------------------------------------------------------------------------------------------- */
 
 /* The keys are sorted, and bisected. Collective. */
-static hsort_status select_sorted(struct selection *s, void *selected)
+static hsort_status select_sorted(struct selection *s)
 {
     struct comm *comm = &s->order.ctx->comm;
     TRY(comm_agree(comm, take_selection_memory(s)));
@@ -194,29 +198,35 @@ static hsort_status select_sorted(struct selection *s, void *selected)
     TRY(comm_agree(comm, trace_end_with(span, sort_copy(s))));
     span = trace_begin(comm->trace, "find codes");
     TRY(trace_end_with(span, find_codes(s)));
-    write_selected(s, selected);
+    write_selected(s);
     return HSORT_OK;
 }
 
 /* mine: this rank's status so far. Collective. */
-static hsort_status run_selection(struct selection *s, hsort_status mine, void *selected)
+static hsort_status run_selection(struct selection *s, hsort_status mine)
 {
     struct comm *comm = &s->order.ctx->comm;
     if (mine == HSORT_OK)
-        mine = check_selection(s, selected);
+        mine = check_selection(s);
     s->order.out_count = s->order.count;
     TRY(element_order_plan(&s->order, mine,
                            element_request(&s->order, mine == HSORT_OK ? hash_positions(s) : 0)));
     TRY(comm_agree(comm, check_positions(s)));
     struct narrow_counts counts = {.ctx = s->order.ctx, .map = s->order.fields[0].map};
     const bool is_counted = KEY_IS_COUNTED(s->order.fields[0].bytes);
-    const hsort_status status =
-        is_counted ? select_counted(s, &counts, selected) : select_sorted(s, selected);
+    const hsort_status status = is_counted ? select_counted(s, &counts) : select_sorted(s);
     if (is_counted)
         narrow_close(&counts);
     TRY(status);
     stats_book(s->order.ctx, HSORT_PHASE_EXCHANGE);
     return stats_finish(s->order.ctx, s->order.total);
+}
+
+static hsort_status select_on_host(hsort_context *on_host, const void *user)
+{
+    const struct selection *s = user;
+    return hsort_select(on_host, s->type, s->direction, s->keys, s->order.count, s->positions, s->wanted,
+                        s->selected, NULL);
 }
 
 hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
@@ -227,13 +237,16 @@ hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order
     struct selection s = {.order = {.ctx = ctx, .stream = stream, .count = count},
                           .keys = keys,
                           .positions = positions,
-                          .wanted = wanted};
+                          .wanted = wanted,
+                          .selected = selected,
+                          .type = type,
+                          .direction = order};
     const hsort_field field = {.type = type, .order = order};
     hsort_status status = element_take_fields(&s.order, &field, 1, SIZE_MAX);
     if (status == HSORT_OK)
         status = element_check_array(ctx, "keys", keys, count, hsort_type_bytes(type));
     struct trace_span *span = trace_begin(ctx->comm.trace, "select keys");
-    status = trace_end_with(span, run_selection(&s, status, selected));
+    status = trace_end_with(span, run_selection(&s, status));
     element_array_free(ctx, &s.loaded);
     element_array_free(ctx, &s.copy);
     element_array_free(ctx, &s.scratch);
@@ -241,5 +254,9 @@ hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order
     free(s.probe);
     free(s.less);
     element_order_close(&s.order);
-    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+    const struct host_call again = {.arrays = {keys},
+                                    .bytes = 2 * (size_t)count * (size_t)s.order.fields[0].bytes,
+                                    .run = select_on_host,
+                                    .call = &s};
+    return host_call_finish(ctx, status, &again);
 }

@@ -61,7 +61,8 @@ hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const doubl
                                .passes = mine->passes,
                                .runs = all.runs,
                                .segments = all.segments,
-                               .crossed_plain_bytes = all.crossed_plain};
+                               .crossed_plain_bytes = all.crossed_plain,
+                               .engine = hsort_engine_in_use(ctx)};
     memcpy(ctx->stats.seconds, most.seconds, sizeof most.seconds);
     memcpy(ctx->own_seconds, own.seconds, sizeof own.seconds);
     ctx->own_moved_bytes = mine->moved_bytes;

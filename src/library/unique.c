@@ -11,6 +11,7 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
+#include "src/library/host_call.h"
 #include "src/library/unique_codes.h"
 
 enum { OUTPUTS = 4 };
@@ -26,6 +27,7 @@ struct unique_output {
 
 struct unique_call {
     struct element_order order; /* counts and offsets; one field */
+    hsort_field field;
     const void *keys;
     int64_t *kept;
     struct unique_output out[OUTPUTS]; /* keys_out, first, counts, ids */
@@ -55,9 +57,9 @@ static hsort_status check_output(const struct unique_call *call, int which)
     return HSORT_OK;
 }
 
-static hsort_status check_unique(struct unique_call *call, const hsort_field *field)
+static hsort_status check_unique(struct unique_call *call)
 {
-    TRY(element_take_fields(&call->order, field, 1, SIZE_MAX));
+    TRY(element_take_fields(&call->order, &call->field, 1, SIZE_MAX));
     const size_t bytes = (size_t)call->order.fields[0].bytes;
     call->out[0].bytes = bytes;
     TRY(element_check_array(call->order.ctx, "keys", call->keys, call->order.count, bytes));
@@ -177,40 +179,70 @@ static hsort_status run_unique(struct unique_call *call, hsort_status mine)
     return stats_finish(call->order.ctx, call->order.total);
 }
 
-static hsort_status find_unique(hsort_context *ctx, const hsort_field *field, const void *keys, int64_t count,
-                                void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
-                                void *stream)
+static hsort_status unique_on_host(hsort_context *on_host, const void *user);
+
+/* Collective. */
+static hsort_status find_unique(struct unique_call *call)
 {
+    hsort_context *ctx = call->order.ctx;
     TRY(context_enter(ctx));
-    struct unique_call call = {
-        .order = {.ctx = ctx, .stream = stream, .count = count, .out_count = count},
+    struct trace_span *span = trace_begin(ctx->comm.trace, "find equal keys");
+    const hsort_status status = trace_end_with(span, run_unique(call, check_unique(call)));
+    struct host_call again = {.arrays = {call->keys}, .run = unique_on_host, .call = call};
+    element_array_free(ctx, &call->loaded);
+    for (int i = 0; i < OUTPUTS; i++) {
+        again.arrays[1 + i] = call->out[i].callers;
+        element_array_free(ctx, &call->out[i].room);
+    }
+    if (call->out[0].callers == call->keys)
+        again.bytes = (size_t)call->order.count * call->out[0].bytes;
+    free(call->words);
+    element_order_close(&call->order);
+    return host_call_finish(ctx, status, &again);
+}
+
+/* A call anew: what its caller gave, and nothing found yet. */
+static struct unique_call unique_call_of(hsort_context *ctx, hsort_field field, const void *keys,
+                                         int64_t count, void *keys_out, int64_t *kept, int64_t *counts,
+                                         int64_t *first, int64_t *ids)
+{
+    return (struct unique_call){
+        .order = {.ctx = ctx, .count = count, .out_count = count},
+        .field = field,
         .keys = keys,
         .kept = kept,
         .out = {{.name = "keys_out", .callers = keys_out},
                 {.name = "first", .callers = first, .bytes = sizeof *first},
                 {.name = "counts", .callers = counts, .bytes = sizeof *counts},
                 {.name = "ids", .callers = ids, .bytes = sizeof *ids, .by_key = true}}};
-    struct trace_span *span = trace_begin(ctx->comm.trace, "find equal keys");
-    const hsort_status status = trace_end_with(span, run_unique(&call, check_unique(&call, field)));
-    element_array_free(ctx, &call.loaded);
-    for (int i = 0; i < OUTPUTS; i++)
-        element_array_free(ctx, &call.out[i].room);
-    free(call.words);
-    element_order_close(&call.order);
-    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+}
+
+static hsort_status unique_on_host(hsort_context *on_host, const void *user)
+{
+    const struct unique_call *call = user;
+    struct unique_call again = {
+        .order = {.ctx = on_host, .count = call->order.count, .out_count = call->order.out_count},
+        .field = call->field,
+        .keys = call->keys,
+        .kept = call->kept};
+    memcpy(again.out, call->out, sizeof again.out); // the room of each is given back
+    return find_unique(&again);
 }
 
 hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const void *keys, int64_t count,
                           void *keys_out, int64_t *kept, int64_t *counts, int64_t *first, int64_t *ids,
                           void *stream)
 {
-    return find_unique(ctx, &(hsort_field){.type = type}, keys, count, keys_out, kept, counts, first, ids,
-                       stream);
+    struct unique_call call =
+        unique_call_of(ctx, (hsort_field){.type = type}, keys, count, keys_out, kept, counts, first, ids);
+    call.order.stream = stream;
+    return find_unique(&call);
 }
 
 hsort_status unique_codes(hsort_context *ctx, int code_bytes, const void *codes, int64_t count, int64_t *kept,
                           int64_t *counts, int64_t *first)
 {
-    return find_unique(ctx, &(hsort_field){.bytes = code_bytes}, codes, count, NULL, kept, counts, first, NULL,
-                       NULL);
+    struct unique_call call = unique_call_of(ctx, (hsort_field){.bytes = code_bytes}, codes, count, NULL,
+                                             kept, counts, first, NULL);
+    return find_unique(&call);
 }

@@ -3,7 +3,9 @@
  * byte strings by memcmp(), bit for bit.
  *
  *     test_records        the host engine; a part of the trials under a limit of engine memory, where it works on copies
- *     test_records cuda   the cuda engine, with arrays in all kinds of memory */
+ *     test_records cuda   the cuda engine, with arrays in all kinds of memory
+ *
+ * Gathers, scatters, selects and uniques also where the engine has room for nothing, and the host does them (host_call.h). */
 #include "tests/library/drawn_array.h"
 #include "kernels/engine.h"
 #include "tests/support/layout.h"
@@ -30,6 +32,7 @@ struct trial {
 
 static int rank, size;
 static hsort_context *ctx;
+static bool has_room; /* the engine, for any array */
 static int trials[CALLS];
 
 /* ---- the oracle ----------------------------------------------------------------------------------------------------- */
@@ -335,6 +338,10 @@ static void run_trial(const struct trial *t)
              t->field_count, (int)t->fields[0].type, t->fields[0].offset, t->fields[0].bytes, t->values, t->in_place, t->repeats);
     const hsort_status status = runs[t->call](&p);
     CHECK(status == HSORT_OK, "%s: %s", hsort_last_error(ctx), what);
+    hsort_stats stats = {.struct_size = sizeof stats};
+    CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK, "no statistics: %s", what);
+    CHECK(stats.engine == (has_room || t->total == 0 ? hsort_engine_in_use(ctx) : HSORT_ENGINE_HOST),
+          "done by engine %d: %s", (int)stats.engine, what);
     trials[t->call]++;
     free(order);
     free(all);
@@ -398,15 +405,16 @@ static struct trial draw_trial(enum call call, uint64_t seed)
     return t;
 }
 
-/* Each call some times, then any for some seconds. */
-static void run_all(uint64_t seed)
+/* Each call from `first` on some times, then any for some seconds. */
+static void run_all(enum call first, uint64_t seed)
 {
+    const int calls = CALLS - (int)first;
     const double begin = MPI_Wtime();
     int go_on = 1;
     for (int number = 0; go_on; number++) {
-        const bool fixed = number < 4 * CALLS;
+        const bool fixed = number < 4 * calls;
         const uint64_t own = seed + (uint64_t)number * 1000003;
-        const struct trial t = draw_trial((enum call)(number % CALLS), own);
+        const struct trial t = draw_trial((enum call)((int)first + number % calls), own);
         random_state = own + (uint64_t)rank; // kinds of memory differ between ranks
         run_trial(&t);
         go_on = fixed || MPI_Wtime() - begin < SECONDS;
@@ -481,9 +489,27 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
 {
     if (!create(engine, exchange, limit))
         return;
-    run_all(seed);
+    has_room = limit != 1;
+    run_all(has_room ? RECORDS : GATHER, seed);
     run_refusals();
     hsort_destroy(&ctx);
+}
+
+/* An array in device memory is where the host's cores cannot work on it: a call that lacks memory is refused then, on all ranks. */
+static void refuse_device_memory(void)
+{
+    static const int64_t index[2] = {0, 1};
+    uint32_t out[2] = {7, 7};
+    const enum buffer_kind kind = rank == size - 1 ? BUFFER_DEVICE : BUFFER_HOST;
+    uint32_t *in = device_buffer_alloc(kind, 2 * sizeof *in);
+    if (!create(HSORT_ENGINE_CUDA, HSORT_EXCHANGE_AUTO, 1))
+        return;
+    const hsort_status status = hsort_gather(ctx, in, 2, sizeof *in, index, out, 2, NULL);
+    CHECK(status == HSORT_DEVICE_MEMORY, "a gather from device memory without room: %d, %s", (int)status,
+          hsort_last_error(ctx));
+    CHECK(out[0] == 7 && out[1] == 7, "rank %d: a refused gather has written", rank);
+    hsort_destroy(&ctx);
+    device_buffer_free(kind, in);
 }
 
 int main(int argc, char **argv)
@@ -502,6 +528,10 @@ int main(int argc, char **argv)
     run_context(engine, HSORT_EXCHANGE_AUTO, 0, seed);
     run_context(engine, HSORT_EXCHANGE_DIRECT, cuda ? 0 : 512 << 20, seed + 1);
     run_context(engine, seed % 2 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_PARTITION, 0, seed + 2);
+    if (buffer_kinds > BUFFER_DEVICE)
+        refuse_device_memory();
+    buffer_kinds = cuda ? BUFFER_PINNED + 1 : 1;
+    run_context(engine, HSORT_EXCHANGE_AUTO, 1, seed + 3);
     if (rank == 0)
         for (int call = 0; call < CALLS; call++)
             printf("%d trials of %s\n", trials[call], call_names[call]);

@@ -117,6 +117,7 @@ class Stats(ctypes.Structure):
         ("crossed_bytes", c_int64),
         ("crossed_plain_bytes", c_int64),
         ("paths_crossed_bytes", c_int64 * TRANSPORTS_MAX),
+        ("engine", c_int),
     ]
 
 

@@ -180,6 +180,7 @@ class Context:
             raise error_of(status, "there are no statistics yet")
         members = {field[0]: getattr(found, field[0]) for field in _abi.Stats._fields_[1:]}
         members["seconds"] = dict(zip(_abi.PHASES, found.seconds))
+        members["engine"] = _abi.ENGINES[found.engine]
         members["paths"] = {
             name: {field[0]: getattr(path, field[0]) for field in _abi.PathStats._fields_}
             for name, path in zip(_abi.TRANSPORTS[1:], found.paths[1:])

@@ -1,0 +1,85 @@
+#include "src/library/host_call.h"
+#include <string.h>
+#include "mpi/comm/node_memory.h"
+
+/* Was it engine memory that lacked, and not the host's? A host engine under a limit is a device in this. */
+static bool lacks_engine_memory(const hsort_context *ctx, hsort_status status)
+{
+    const bool is_limited =
+        hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && ctx->options.device_memory_limit > 0;
+    return status == HSORT_DEVICE_MEMORY || (status == HSORT_HOST_MEMORY && is_limited);
+}
+
+static bool all_are_in_host_memory(hsort_context *ctx, const struct host_call *call)
+{
+    for (int i = 0; i < HOST_CALL_ARRAYS; i++) {
+        enum engine_space space;
+        if (call->arrays[i] &&
+            (ctx->engine->ops->space_of(ctx->engine, call->arrays[i], &space) != HSORT_OK ||
+             space == SPACE_ENGINE))
+            return false;
+    }
+    return true;
+}
+
+/* A context of this one's ranks and cores. What was asked for the GPU's sake is left to the library. Collective. */
+static hsort_status open_on_host(hsort_context *ctx, hsort_context **on_host)
+{
+    hsort_options options = ctx->options;
+    options.engine = HSORT_ENGINE_HOST;
+    options.device_memory_limit = 0;
+    options.local_rung = -1;
+    options.exchange = HSORT_EXCHANGE_AUTO;
+    options.transport = HSORT_TRANSPORT_AUTO;
+    options.mpi_device_pointers = HSORT_CHOICE_AUTO;
+    options.binding = HSORT_BINDING_NONE;
+    options.threads = ctx->comm.threads;
+    options.trace_spans = 0;
+    TRY(hsort_create(ctx->comm.world, &options, on_host));
+    (*on_host)->comm.trace = ctx->comm.trace;
+    return HSORT_OK;
+}
+
+/* Keep what the callers of the context ask for when it is over. */
+static void take_results(hsort_context *ctx, const hsort_context *on_host)
+{
+    ctx->stats = on_host->stats;
+    ctx->has_stats = on_host->has_stats;
+    memcpy(ctx->own_seconds, on_host->own_seconds, sizeof ctx->own_seconds);
+    ctx->own_moved_bytes = on_host->own_moved_bytes;
+}
+
+static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call)
+{
+    hsort_context *on_host;
+    hsort_status status = open_on_host(ctx, &on_host);
+    if (status != HSORT_OK) {
+        memcpy(ctx->error, hsort_last_error(NULL), sizeof ctx->error);
+        return status;
+    }
+    struct trace_span *span = trace_begin(ctx->comm.trace, "in host memory");
+    status = trace_end_with(span, call->run(on_host, call->call));
+    memcpy(ctx->error, on_host->error, sizeof ctx->error);
+    if (status == HSORT_OK)
+        take_results(ctx, on_host);
+    on_host->comm.trace = NULL;
+    if (status != HSORT_MPI) // else ranks may not be together any more
+        hsort_destroy(&on_host);
+    return status;
+}
+
+hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const struct host_call *call)
+{
+    int64_t all, any;
+    if (status == HSORT_OK || !lacks_engine_memory(ctx, status))
+        return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
+    context_fail(ctx, status); // what to say if there is no second try
+    status_clear();
+    const hsort_status agreed = comm_range(&ctx->comm, all_are_in_host_memory(ctx, call), &all, &any);
+    if (agreed != HSORT_OK)
+        return context_fail(ctx, agreed);
+    if (!all)
+        return status;
+    status = comm_agree(&ctx->comm, node_memory_check(&ctx->comm, call->bytes));
+    return status == HSORT_OK ? run_on_host(ctx, call) : context_fail(ctx, status);
+}

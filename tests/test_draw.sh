@@ -18,7 +18,7 @@ names=$(mktemp)
 trap 'rm -f "$names"' EXIT
 printf '%s\n' many_{1,2,3,5,7,8} three_{1,2,3} two_host_{1,3} slow_{3,5,7} slow_three_{1,2,3} alone plain_7 >"$names"
 drawn="" brief="" halves=""
-for seed in {1..40}; do
+for seed in {1..160}; do
     part=$(draw "$seed" -v slow="slow_3 slow_5 slow_7")
     [ "$part" = "$(draw "$seed" -v slow="slow_3 slow_5 slow_7")" ] || fail "seed $seed draws differently each time"
     [ "$(programs <<<"$part")" = "$(programs <"$names")" ] || fail "seed $seed leaves out a program"
@@ -33,8 +33,8 @@ for seed in {1..40}; do
 done
 [ "$(sort -u <<<"$drawn" | sed '/^$/d')" = "$(sort "$names")" ] || fail "some tests are never drawn"
 [ "$(sort -u <<<"$brief" | sed '/^$/d')" = "$(sort "$names")" ] || fail "brief: some tests are never drawn"
-kept=$(sed '/^$/d' <<<"$brief" | wc -l) # of 40 times six programs, and a slow one
-[ "$kept" -gt 90 ] && [ "$kept" -lt 180 ] || fail "brief: $kept programs in 40 draws"
+kept=$(sed '/^$/d' <<<"$brief" | wc -l) # of 160 times six programs, and a slow one
+[ "$kept" -gt 280 ] && [ "$kept" -lt 440 ] || fail "brief: $kept programs in 160 draws"
 
 # shellcheck source=tests/support/draw.sh
 . "$SOURCE/tests/support/draw.sh"

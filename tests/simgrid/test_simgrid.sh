@@ -46,7 +46,7 @@ agree()
 
 # A network card, NVLink and both kinds of exchange; counts that are no powers of two, and half empty nodes.
 for exchange in $(drawn_half bitonic direct); do
-    for keys in 268435456 4096; do
+    for keys in $(drawn_half 268435456 4096); do
         simulate plain 64 "$exchange" "$keys"
         agree "$exchange, $keys keys, moved per key" "$(value plain moved)" "$(value plain formula_moved)" 2
         for phase in sort_s exchange_s merge_s; do
